@@ -1,0 +1,1 @@
+"""Ralph: one agent's conversation with a model and its tools."""

@@ -1,0 +1,64 @@
+"""The one tree of exceptions: each says what was wrong with which thing, and what to do next."""
+
+from scaffold.core.plan import Finding
+
+
+class ScaffoldError(Exception):
+    """Something a user can act on: `what` is one line, `fix` another."""
+
+    def __init__(self, what: str, fix: str) -> None:
+        super().__init__(what)
+        self.what = what
+        self.fix = fix
+
+
+class UsageProblem(ScaffoldError):
+    """The command was called in a way that cannot work."""
+
+
+class PlanInvalid(ScaffoldError):
+    """A plan cannot be read, or cannot reach its goals; `findings` say where and why."""
+
+    def __init__(self, what: str, fix: str, findings: tuple[Finding, ...] = ()) -> None:
+        super().__init__(what, fix)
+        self.findings = findings
+
+
+class RepositoryUnfit(ScaffoldError):
+    """The repository cannot be worked on as it is."""
+
+
+class GitFailed(ScaffoldError):
+    """A git command ended in a way nobody expected."""
+
+
+class StoreTrouble(ScaffoldError):
+    """The database cannot be opened, read or written."""
+
+
+class IllegalMove(ScaffoldError):
+    """A state may not be reached from where the thing is now."""
+
+
+class StaleFence(ScaffoldError):
+    """Somebody else owns this by now; whoever gets this must stop writing."""
+
+
+class RunBusy(ScaffoldError):
+    """A living process carries this run out already."""
+
+
+class ModelTrouble(ScaffoldError):
+    """A model gave no reply; `transient` tells whether trying again may help."""
+
+    def __init__(self, what: str, fix: str, *, transient: bool = False) -> None:
+        super().__init__(what, fix)
+        self.transient = transient
+
+
+class BudgetSpent(ScaffoldError):
+    """No further request may start: the budget is used up."""
+
+
+class TrustProblem(ScaffoldError):
+    """Something is asked for that the trust or the sandbox of this machine cannot give."""

@@ -1,0 +1,17 @@
+"""Identifiers: strings that must not be mixed up."""
+
+from typing import NewType
+
+RunId = NewType("RunId", str)
+GoalId = NewType("GoalId", str)
+ActionId = NewType("ActionId", str)
+AttemptId = NewType("AttemptId", str)
+
+Commit = NewType("Commit", str)
+"""A full git object id of a commit, in hex."""
+
+Assertion = NewType("Assertion", str)
+"""The name of something that may hold, e.g. `store_works`; what no fact shows is false."""
+
+Key = NewType("Key", str)
+"""A user's name for an action, unique in its run."""

@@ -1,0 +1,214 @@
+"""The nouns as they are stored: runs, goals, actions, attempts, facts and their evidence."""
+
+from datetime import datetime
+
+from msgspec import Struct
+
+from scaffold.core.contract import Contract, Verification
+from scaffold.core.ids import ActionId, Assertion, AttemptId, Commit, GoalId, Key, RunId
+from scaffold.core.plan import Kind, Method
+from scaffold.core.states import (
+    ActionState,
+    AttemptStatus,
+    EvidenceKind,
+    FactState,
+    GoalState,
+    Outcome,
+    Phase,
+    RunState,
+)
+
+
+class ProcessIdentity(Struct, frozen=True):
+    """Which process, beyond doubt: pids are recycled, this triple is not."""
+
+    pid: int
+    started: str
+    """The kernel's start time of the process, in its own notation; compared, never computed with."""
+    boot: str
+    """Changes with every boot of the machine."""
+
+
+class Signature(Struct, frozen=True):
+    """Name and mail address of an author or committer."""
+
+    name: str
+    email: str
+
+
+class RunSettings(Struct, frozen=True, kw_only=True):
+    """Everything a process needs to carry the run on as it began: stored with the run, changed by nobody else."""
+
+    repository: str
+    """Absolute path of the checkout the run was started from."""
+    model: str
+    """A model string, e.g. `cassette:/abs/path.yaml`."""
+    author: Signature
+    committer: Signature
+    model_hash: str = ""
+    """SHA-256 of a cassette's bytes; empty for live models."""
+    plan_path: str = ""
+    tier: str = "builder"
+    tier_confidence: float = 1.0
+    agents: int = 3
+    executor: str = "native"
+    iterations: int = 5
+    """How often a failed contract may be put back into the same attempt."""
+    attempts: int = 3
+    """How many own failures an action may have."""
+    attempt_timeout_s: float = 900.0
+    budget_usd: float | None = None
+    sandbox: str = "none"
+    yolo: bool = False
+
+
+class Usage(Struct, frozen=True, kw_only=True):
+    """Tokens and money of one or more requests."""
+
+    input_tokens: int = 0
+    """All input, cached included."""
+    cached_input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = 0.0
+    """None where no price is known."""
+    requests: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        unknown = self.cost_usd is None or other.cost_usd is None
+        return Usage(
+            input_tokens=self.input_tokens + other.input_tokens,
+            cached_input_tokens=self.cached_input_tokens + other.cached_input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cost_usd=None if unknown else (self.cost_usd or 0.0) + (other.cost_usd or 0.0),
+            requests=self.requests + other.requests,
+        )
+
+    @property
+    def tokens(self) -> int:
+        """Input and output together."""
+        return self.input_tokens + self.output_tokens
+
+
+class Run(Struct, frozen=True, kw_only=True):
+    """One request carried out on one repository."""
+
+    id: RunId
+    request: str
+    input_hash: str
+    """Tells whether the same input is run again."""
+    state: RunState
+    base_branch: str | None
+    """None for a detached head."""
+    base_sha: Commit
+    session_branch: str
+    settings: RunSettings
+    fence: int = 0
+    """Rises with each owner; a write that names an older fence is refused."""
+    owner: ProcessIdentity | None = None
+    created_at: datetime
+    updated_at: datetime
+
+
+class Goal(Struct, frozen=True, kw_only=True):
+    """A desired world state inside a run."""
+
+    id: GoalId
+    run_id: RunId
+    name: str
+    description: str
+    desired: tuple[Assertion, ...]
+    state: GoalState
+    summary: str = ""
+    persistent: bool = False
+    worker_cap: int = 3
+    supervisor: ProcessIdentity | None = None
+    supervisor_started_at: datetime | None = None
+    created_at: datetime
+    updated_at: datetime
+
+
+class Action(Struct, frozen=True, kw_only=True):
+    """A node of the plan with its state."""
+
+    id: ActionId
+    run_id: RunId
+    goal_id: GoalId
+    parent_id: ActionId | None
+    key: Key
+    description: str
+    kind: Kind
+    method: Method
+    role: str
+    preconditions: tuple[Assertion, ...]
+    effects: tuple[Assertion, ...]
+    files: tuple[str, ...]
+    contract: Contract | None
+    state: ActionState
+    unmet: int
+    """How many preconditions do not hold; a parent that is not running counts as one more."""
+    position: int
+    """Order in the plan, from 0; ties between ready actions are broken by it."""
+    result: str | None = None
+    """The worker's own final words, whole."""
+    created_at: datetime
+    updated_at: datetime
+
+
+class Attempt(Struct, frozen=True, kw_only=True):
+    """One execution of a primitive action."""
+
+    id: AttemptId
+    run_id: RunId
+    action_id: ActionId
+    number: int
+    """From 1, counting every attempt of the action."""
+    fence: int
+    status: AttemptStatus
+    phase: Phase
+    outcome: Outcome | None = None
+    executor: str = "native"
+    model: str = ""
+    worker: ProcessIdentity | None = None
+    worktree: str | None = None
+    base_sha: Commit
+    head_sha: Commit | None = None
+    """The candidate, or what was pinned."""
+    briefing: str = ""
+    """What earlier attempts taught: failures, or both diffs of a conflict."""
+    verification: Verification | None = None
+    """The worker's own checks of its last commit; landing checks again."""
+    result: str | None = None
+    usage: Usage
+    log_file: str | None = None
+    error: str | None = None
+    queued_at: datetime
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+
+
+class Evidence(Struct, frozen=True, kw_only=True):
+    """Why a fact is believed: a command and how it ended, a review, a gate or a human - never an agent's word."""
+
+    kind: EvidenceKind
+    command: str | None
+    exit_code: int | None
+    commit: Commit
+    at: datetime
+    detail: str
+    output_hash: str | None = None
+    """SHA-256 of the whole output."""
+    attempt_id: AttemptId | None = None
+
+
+class Fact(Struct, frozen=True, kw_only=True):
+    """An assertion shown true at a commit."""
+
+    goal_id: GoalId
+    assertion: Assertion
+    state: FactState
+    commit: Commit
+    weak: bool
+    """Whether nothing but a non-empty change speaks for it."""
+    paths: tuple[str, ...]
+    """What it depends on: the paths its landing changed."""
+    evidence: tuple[Evidence, ...]

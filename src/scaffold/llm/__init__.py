@@ -1,0 +1,1 @@
+"""Models: cassettes and the rules for asking again."""

@@ -1,0 +1,1 @@
+"""Runs, supervisors, scheduling, the engine and recovery."""

@@ -1,0 +1,1 @@
+"""Pure planning: reading plans, lint, readiness and decisions; values in, values out."""

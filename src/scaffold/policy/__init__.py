@@ -1,0 +1,1 @@
+"""What agents may touch: pure decisions about paths and tool calls."""

@@ -1,0 +1,1 @@
+"""The built-in tools of an agent: files, search and shell inside one workspace."""

@@ -1,0 +1,1 @@
+"""The full-screen face. Empty until it is built (AL-25)."""

@@ -1,0 +1,1 @@
+"""Proof: contracts run on the very tree they judge."""

@@ -1,0 +1,1 @@
+"""The browser's face. Empty until it is built."""

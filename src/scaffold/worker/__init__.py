@@ -1,0 +1,1 @@
+"""One attempt: workspace, execution, verification, candidate."""
