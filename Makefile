@@ -1,0 +1,42 @@
+# Everything runs from a fresh clone: each target first sees to .venv, built from the hashed lock.
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format lock clean broken
+
+READY := .venv/.ready
+SOUND := $(shell [ "$$(cat $(READY) 2>/dev/null)" = "$$(pwd)" ] && .venv/bin/python -c '' 2>/dev/null && echo yes)
+HERE  := PATH="$(CURDIR)/.venv/bin:$$PATH"
+LOCK  := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+         --no-emit-index-url --no-annotate --no-header pyproject.toml
+
+help: ## Say what there is
+	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile
+
+demo: $(READY) ## Land a sample plan with a recorded model: no key, no server
+	@$(HERE) scaffold demo
+
+test: $(READY) ## Run the quick tests
+	@$(HERE) pytest -n 2
+
+check: $(READY) ## Judge format, lint, types and layers
+	@$(HERE) ruff format --check .
+	@$(HERE) ruff check .
+	@$(HERE) mypy
+	@$(HERE) lint-imports --no-logo
+
+format: $(READY) ## Format, and mend what the linter can mend
+	@$(HERE) ruff format .
+	@$(HERE) ruff check --fix .
+
+lock: ## Pin the dependencies again, with hashes (needs uv)
+	@command -v uv >/dev/null || { echo "make lock: uv was not found; install it first" >&2; exit 1; }
+	@$(LOCK) --output-file requirements/run.txt
+	@$(LOCK) --group dev --output-file requirements/dev.txt
+
+clean: ## Remove what was built
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov dist build .coverage*
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): requirements/dev.txt pyproject.toml $(if $(SOUND),,broken)
+	@sh .ci/setup
+
+broken: ;

@@ -1,0 +1,153 @@
+"""The house stands: imports point down, and each room keeps to its trade."""
+
+import ast
+import re
+import shutil
+import subprocess  # noqa: TID251 - the linter judges the tree from outside, without the tree's own process code
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "scaffold"
+CONTRACTS = [
+    contract["name"]
+    for contract in tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+]
+LAYERS, CORE, PLAN, PROCESSES, SQL, TEXTUAL, CYCLES = CONTRACTS
+
+PLANTED = [
+    (LAYERS, {"core/planted.py": "import scaffold.plan"}, "scaffold.core.planted -> scaffold.plan"),
+    (LAYERS, {"llm/planted.py": "from scaffold import git"}, "scaffold.llm.planted -> scaffold.git"),
+    (LAYERS, {"attic/__init__.py": ""}, "scaffold.attic"),
+    (CORE, {"core/planted.py": "import yaml"}, "scaffold.core.planted -> yaml"),
+    (CORE, {"core/planted.py": "def read():\n    from pathlib import Path"}, "scaffold.core.planted -> pathlib"),
+    (PLAN, {"plan/planted.py": "import rich.table"}, "scaffold.plan.planted -> rich"),
+    (PLAN, {"plan/planted.py": "import time"}, "scaffold.plan.planted -> time"),
+    (PROCESSES, {"git/planted.py": "from subprocess import run"}, "scaffold.git.planted -> subprocess"),
+    (PROCESSES, {"tools/planted.py": "import multiprocessing.pool"}, "scaffold.tools.planted -> multiprocessing"),
+    (PROCESSES, {"cli/planted.py": "import pty"}, "scaffold.cli.planted -> pty"),
+    (SQL, {"orchestrator/planted.py": "import sqlite3"}, "scaffold.orchestrator.planted -> sqlite3"),
+    (SQL, {"memory/planted.py": "from psycopg import sql"}, "scaffold.memory.planted -> psycopg"),
+    (TEXTUAL, {"cli/planted.py": "from textual.app import App"}, "scaffold.cli.planted -> textual"),
+    (
+        CYCLES,
+        {
+            "core/planted.py": "import scaffold.core.planted_too",
+            "core/planted_too.py": "import scaffold.core.planted",
+        },
+        "No cycles are allowed in scaffold.core",
+    ),
+]
+
+
+def lint(folder: Path) -> tuple[int, str]:
+    """Judge the package `scaffold` inside `folder` by our contracts."""
+    answer = subprocess.run(
+        [
+            Path(sys.executable).with_name("lint-imports"),
+            "--no-logo",
+            "--no-cache",
+            "--config",
+            ROOT / "pyproject.toml",
+        ],
+        cwd=folder,
+        env={"COLUMNS": "200", "PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return answer.returncode, answer.stdout + answer.stderr
+
+
+def test_the_tree_keeps_every_contract() -> None:
+    exit_code, report = lint(SOURCE.parent)
+    assert exit_code == 0, report
+    assert f"{len(CONTRACTS)} kept, 0 broken" in report
+
+
+@pytest.mark.parametrize(("contract", "files", "named"), PLANTED, ids=[named for _, _, named in PLANTED])
+def test_a_planted_violation_breaks_its_contract(
+    tmp_path: Path, contract: str, files: dict[str, str], named: str
+) -> None:
+    shutil.copytree(SOURCE, tmp_path / "scaffold", ignore=shutil.ignore_patterns("__pycache__"))
+    for name, text in files.items():
+        (tmp_path / "scaffold" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "scaffold" / name).write_text(text)
+    exit_code, report = lint(tmp_path)
+    assert exit_code == 1
+    assert f"{contract} BROKEN" in report
+    assert named in report
+
+
+def test_no_contract_is_without_a_planted_violation() -> None:
+    assert {contract for contract, _, _ in PLANTED} == set(CONTRACTS)
+
+
+STARTS_A_PROCESS = re.compile(
+    r"os\.(fork|forkpty|posix_spawnp?|spawn[lv]p?e?|exec[lv]p?e?|system|popen|startfile)"
+    r"|asyncio\.(create_subprocess_(exec|shell)|subprocess(\..*)?)"
+    r"|.*\.subprocess_(exec|shell)"
+    r"|concurrent\.futures\.(process\.)?ProcessPoolExecutor"
+)
+
+
+def process_starts(text: str) -> list[str]:
+    """List what in a module's text starts processes without `subprocess`, under whatever name it was imported."""
+    nodes = list(ast.walk(ast.parse(text)))
+    names = {
+        alias.asname: alias.name
+        for node in nodes
+        if isinstance(node, ast.Import)
+        for alias in node.names
+        if alias.asname
+    }
+    spoken = [
+        f"{node.module}.{alias.name}" for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names
+    ]
+    for node in nodes:
+        if isinstance(node, ast.Attribute):
+            first, *rest = ast.unparse(node).split(".")
+            spoken.append(".".join([names.get(first, first), *rest]))
+    return [name for name in spoken if STARTS_A_PROCESS.fullmatch(name)]
+
+
+def test_only_host_starts_processes() -> None:
+    found = {
+        str(path.relative_to(SOURCE)): starts
+        for path in sorted(SOURCE.rglob("*.py"))
+        if (starts := process_starts(path.read_text())) and not path.is_relative_to(SOURCE / "host")
+    }
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import os\nos.fork()",
+        "import os as system\nsystem.execvpe('sh', [], {})",
+        "from os import posix_spawn",
+        "import asyncio\nasync def start(): await asyncio.create_subprocess_exec('sh')",
+        "from asyncio import subprocess",
+        "async def start(loop): await loop.subprocess_shell(Protocol, 'sh')",
+        "from concurrent.futures import ProcessPoolExecutor",
+    ],
+)
+def test_a_planted_start_of_a_process_is_seen(text: str) -> None:
+    assert process_starts(text)
+
+
+@pytest.mark.parametrize("text", ["import os\nos.path.join('a', 'b')", "def ask(request): return request.system"])
+def test_what_starts_no_process_is_left_alone(text: str) -> None:
+    assert process_starts(text) == []
+
+
+def test_a_package_says_what_it_holds_and_nothing_else() -> None:
+    def only_a_docstring(path: Path) -> bool:
+        tree = ast.parse(path.read_text())
+        return len(tree.body) == 1 and ast.get_docstring(tree) is not None
+
+    talkative = [str(path.relative_to(SOURCE)) for path in SOURCE.rglob("__init__.py") if not only_a_docstring(path)]
+    assert talkative == []

@@ -1,0 +1,92 @@
+"""What docs/promises.md says is proven, is proven by a test that names the promise."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ROW = re.compile(r"\| ([A-Z]{2}-\d+[a-z]?) \| (\S.*?) \| (\S.*?) \|")
+PROOF = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
+HEADER = ("| ID | promise | proof |", "|---|---|---|")
+
+
+def broken_promises(text: str, root: Path) -> list[str]:
+    """List what is wrong with a table of promises whose proofs lie below `root`; one line each."""
+    table = [line for line in text.splitlines() if line.startswith("|")]
+    if tuple(table[:2]) != HEADER:
+        return [f"the table must begin with {HEADER[0]} and {HEADER[1]}"]
+    found, seen = [], set()
+    for line in table[2:]:
+        row = ROW.fullmatch(line)
+        if row is None:
+            found.append(f"not a row: {line}")
+            continue
+        promise, proofs = row[1], row[3].split(", ")
+        if promise in seen:
+            found.append(f"{promise}: twice")
+        seen.add(promise)
+        found += [f"{promise}: {wrong}" for proof in proofs if (wrong := broken_proof(promise, proof, root))]
+    return found
+
+
+def broken_proof(promise: str, proof: str, root: Path) -> str | None:
+    """Say why `proof` does not prove `promise`, None if it does."""
+    address = PROOF.fullmatch(proof)
+    if address is None:
+        return f"{proof} is not an address like `tests/unit/plan/test_plan_lint.py::test_a_cycle_is_named`"
+    path, name = root / address[1], address[2]
+    if not path.is_file():
+        return f"{address[1]} does not exist"
+    tests = [
+        node
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name and name.startswith("test_")
+    ]
+    if not tests:
+        return f"{address[1]} has no {name}"
+    if not any(re.search(rf"\b{promise}\b", ast.get_docstring(test) or "") for test in tests):
+        return f"the docstring of {name} does not name {promise}"
+    return None
+
+
+def test_every_promise_names_a_test_that_names_it() -> None:
+    assert broken_promises((ROOT / "docs" / "promises.md").read_text(), ROOT) == []
+
+
+GOOD = "| SC-2 | An absent assertion is false. | `tests/unit/test_world.py::test_absent_is_false` |"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    test = tmp_path / "tests" / "unit" / "test_world.py"
+    test.parent.mkdir(parents=True)
+    test.write_text('async def test_absent_is_false():\n    """SC-2, SC-30: what no fact shows is false."""\n')
+    return tmp_path
+
+
+def test_a_kept_promise_is_accepted(root: Path) -> None:
+    assert broken_promises("\n".join([*HEADER, GOOD]), root) == []
+
+
+@pytest.mark.parametrize(
+    ("row", "named"),
+    [
+        (GOOD.replace("SC-2", "SC-3"), "does not name SC-3"),
+        (GOOD.replace("SC-2 ", "SC-20 "), "does not name SC-20"),
+        (GOOD.replace("test_absent", "test_present"), "has no test_present_is_false"),
+        (GOOD.replace("test_world", "test_moon"), "tests/unit/test_moon.py does not exist"),
+        (GOOD.replace("`", ""), "is not an address"),
+        (GOOD.removesuffix(" |") + ", `tests/unit/test_sun.py::test_it_shines` |", "test_sun.py does not exist"),
+        (GOOD + "\n" + GOOD, "SC-2: twice"),
+        ("| soon | something | some day |", "not a row"),
+    ],
+)
+def test_a_broken_promise_is_named(root: Path, row: str, named: str) -> None:
+    (found,) = broken_promises("\n".join([*HEADER, row]), root)
+    assert named in found
+
+
+def test_a_missing_table_is_a_finding(root: Path) -> None:
+    assert broken_promises("# Promises\n", root)

@@ -1,0 +1,146 @@
+"""Files and functions stay small, and what the house style forbids stays out."""
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FILE_LINES = 400
+FUNCTION_LINES = 50
+COMMAND_TABLE = "src/scaffold/cli/main.py"
+BOUNDARIES = {"src/scaffold/cli/main.py", "src/scaffold/cli/worker.py"}
+EMPTY_NAMES = {"base", "common", "helper", "helpers", "manager", "misc", "util", "utils"}
+DELAY = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK", "for " + "now"]) + r")\b")
+
+Rule = Callable[[str, str, ast.Module], Iterator[str]]
+
+
+def long_file(path: str, text: str, tree: ast.Module) -> Iterator[str]:
+    """Find files of more than 400 lines, blank ones and comments not counted."""
+    count = sum(1 for line in text.splitlines() if line.strip() and not line.strip().startswith("#"))
+    if count > FILE_LINES:
+        yield f"{path}: {count} code lines"
+
+
+def long_function(path: str, text: str, tree: ast.Module) -> Iterator[str]:
+    """Find functions of more than 50 lines in the source."""
+    for node in functions(tree) if path.startswith("src/") else ():
+        count = (node.end_lineno or node.lineno) - node.lineno + 1
+        if count > FUNCTION_LINES:
+            yield f"{path}:{node.lineno}: {node.name} has {count} lines"
+
+
+def hidden_import(path: str, text: str, tree: ast.Module) -> Iterator[str]:
+    """Find imports inside functions and by name; the command table alone may load late."""
+    if not path.startswith("src/") or path == COMMAND_TABLE:
+        return
+    for function in functions(tree):
+        for node in ast.walk(function):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                yield f"{path}:{node.lineno}: {ast.unparse(node)}"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):
+            yield f"{path}:{node.lineno}: {ast.unparse(node)}"
+
+
+def empty_name(path: str, text: str, tree: ast.Module) -> Iterator[str]:
+    """Find modules and packages whose name says nothing."""
+    if EMPTY_NAMES & set(PurePosixPath(path).with_suffix("").parts):
+        yield f"{path}: a name that says nothing"
+
+
+def mock(path: str, text: str, tree: ast.Module) -> Iterator[str]:
+    """Find mocks and patched attributes."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom | ast.Attribute):
+            words = ast.unparse(node)
+            if re.search(r"\bunittest\.mock\b|from unittest import .*\bmock\b|\bmonkeypatch\.(set|del)attr\b", words):
+                yield f"{path}:{node.lineno}: {words}"
+
+
+def delay(path: str, text: str, tree: ast.Module) -> Iterator[str]:
+    """Find words that put work off."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if DELAY.search(line):
+            yield f"{path}:{number}: {line.strip()}"
+
+
+def broad_except(path: str, text: str, tree: ast.Module) -> Iterator[str]:
+    """Find handlers of everything; only the outermost lines of the command and of the worker may have one."""
+    if path in BOUNDARIES:
+        return
+    for node in ast.walk(tree):
+        caught = None
+        if isinstance(node, ast.ExceptHandler):
+            caught = ast.unparse(node.type) if node.type else "Exception"
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("suppress"):
+            caught = ast.unparse(node)
+        if caught and re.search(r"\b(Base)?Exception\b", caught):
+            yield f"{path}:{node.lineno}: {caught}"
+
+
+def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Yield all functions and methods, nested ones too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+RULES: tuple[Rule, ...] = (long_file, long_function, hidden_import, empty_name, mock, delay, broad_except)
+
+PLANTED: tuple[tuple[Rule, str, str], ...] = (
+    (long_file, "src/scaffold/plan/long.py", "x = 1\n" * 401),
+    (long_function, "src/scaffold/plan/long.py", "async def long():\n" + "    x = 1\n" * 50),
+    (hidden_import, "src/scaffold/plan/lazy.py", "def lazy():\n    from json import loads\n"),
+    (hidden_import, "src/scaffold/plan/lazy.py", "import importlib\njson = importlib.import_module('json')\n"),
+    (empty_name, "src/scaffold/plan/utils.py", ""),
+    (empty_name, "src/scaffold/common/text.py", ""),
+    (mock, "tests/unit/test_a.py", "from unittest import TestCase, mock\n"),
+    (mock, "tests/unit/test_a.py", "import unittest" + ".mock\n"),
+    (mock, "tests/unit/test_a.py", "def test_a(monkeypatch):\n    monkeypatch" + ".setattr('os.name', 'nt')\n"),
+    (delay, "src/scaffold/plan/late.py", "x = 1  # TO" + "DO: two\n"),
+    (broad_except, "src/scaffold/plan/broad.py", "try:\n    pass\nexcept:\n    pass\n"),
+    (broad_except, "src/scaffold/plan/broad.py", "try:\n    pass\nexcept (OSError, Exception):\n    pass\n"),
+    (broad_except, "src/scaffold/plan/broad.py", "with contextlib.suppress(BaseException):\n    pass\n"),
+)
+
+ALLOWED: tuple[tuple[Rule, str, str], ...] = (
+    (long_file, "src/scaffold/plan/long.py", "x = 1\n\n# why\n" * 400),
+    (long_function, "src/scaffold/plan/long.py", "def long():\n" + "    x = 1\n" * 49),
+    (long_function, "tests/unit/test_long.py", "def test_long():\n" + "    x = 1\n" * 50),
+    (hidden_import, COMMAND_TABLE, "def lazy():\n    from json import loads\n"),
+    (empty_name, "src/scaffold/plan/basement.py", ""),
+    (mock, "tests/unit/test_a.py", "def test_a(monkeypatch):\n    monkeypatch.setenv('CI', '1')\n"),
+    (broad_except, "src/scaffold/cli/worker.py", "try:\n    pass\nexcept Exception:\n    pass\n"),
+    (broad_except, "src/scaffold/plan/narrow.py", "try:\n    pass\nexcept OSError:\n    pass\n"),
+)
+
+
+def findings(rule: Rule, path: str, text: str) -> list[str]:
+    """Apply one rule to one file."""
+    return list(rule(path, text, ast.parse(text)))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_tree_keeps_to_the_rule(rule: Rule) -> None:
+    files = [path for folder in ("src", "tests") for path in sorted((ROOT / folder).rglob("*.py"))]
+    assert files
+    found = [line for path in files for line in findings(rule, path.relative_to(ROOT).as_posix(), path.read_text())]
+    assert found == []
+
+
+@pytest.mark.parametrize(("rule", "path", "text"), PLANTED)
+def test_a_planted_breach_is_found(rule: Rule, path: str, text: str) -> None:
+    assert len(findings(rule, path, text)) == 1
+
+
+@pytest.mark.parametrize(("rule", "path", "text"), ALLOWED)
+def test_what_the_rule_allows_is_left_alone(rule: Rule, path: str, text: str) -> None:
+    assert findings(rule, path, text) == []
+
+
+def test_no_rule_is_without_a_planted_breach() -> None:
+    assert {rule for rule, _, _ in PLANTED} == set(RULES)
