@@ -63,6 +63,8 @@ class CheckResult(Struct, frozen=True, kw_only=True):
     detail: str = ""
     """The end of the output, or what was expected and what was found."""
     duration_s: float = 0.0
+    output_hash: str | None = None
+    """SHA-256 of the whole standard output; None for file constraints."""
 
 
 class Verification(Struct, frozen=True, kw_only=True):

@@ -212,3 +212,15 @@ class Fact(Struct, frozen=True, kw_only=True):
     paths: tuple[str, ...]
     """What it depends on: the paths its landing changed."""
     evidence: tuple[Evidence, ...]
+
+
+class Intent(Struct, frozen=True, kw_only=True):
+    """A ref update that is about to happen: written first, so that a crash in between can be read back."""
+
+    id: str
+    run_id: RunId
+    attempt_id: AttemptId
+    fence: int
+    ref: str
+    old: Commit
+    new: Commit

@@ -98,7 +98,7 @@ COMPOUND_MOVES = _moves(
     completed="running",
     failed="pending running",
     blocked="pending",
-    skipped="pending blocked",
+    skipped="pending running blocked",
     cancelled="pending running failed blocked",
 )
 GOAL_MOVES = _moves(

@@ -1,0 +1,45 @@
+"""The journal of an agent: what was said and done, one JSON object a line."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from scaffold.core.ports import Clock
+from scaffold.host.files import append_line
+
+Kind = Literal["prompt", "text", "thinking", "tool_call", "tool_result", "notice", "usage"]
+
+
+class Journal(Protocol):
+    """Where an agent writes down what happens."""
+
+    def note(self, kind: Kind, **fields: Any) -> None:
+        """Add an entry; `fields` are JSON values by names other than `ts` and `type`."""
+        ...
+
+
+class JournalFile:
+    """A journal in a file: each line has `ts` (ISO 8601, UTC) and `type`, then `fields` of all lines, then its own."""
+
+    def __init__(self, path: Path, *, clock: Clock, fields: Mapping[str, Any]) -> None:
+        self._path = path
+        self._clock = clock
+        self._fields = dict(fields)
+
+    def note(self, kind: Kind, **fields: Any) -> None:
+        """Append an entry in one write."""
+        entry = {"ts": self._clock.now(), "type": kind, **self._fields, **fields}
+        append_line(self._path, msgspec.json.encode(entry))
+
+
+class JournalList:
+    """A journal in memory: `entries` as they would stand in a file, without `ts`."""
+
+    def __init__(self) -> None:
+        self.entries: list[dict[str, Any]] = []
+
+    def note(self, kind: Kind, **fields: Any) -> None:
+        """Append an entry."""
+        self.entries.append({"type": kind, **fields})

@@ -1,0 +1,31 @@
+import json
+from datetime import UTC, datetime
+
+from scaffold.agent.journal import JournalFile
+from scaffold.host.clock import FakeClock
+
+
+def test_a_journal_is_one_object_a_line_with_time_type_and_common_fields(tmp_path):
+    clock = FakeClock(datetime(2024, 5, 1, 12, tzinfo=UTC))
+    path = tmp_path / "logs" / "store.jsonl"
+    journal = JournalFile(path, clock=clock, fields={"action": "store", "attempt": 2})
+    journal.note("prompt", text="two\nlines ö")
+    clock.advance(1.5)
+    journal.note("tool_call", id="call-1-1", name="shell", args={"command": "ls"})
+    first, second = [json.loads(line) for line in path.read_text().splitlines()]
+    assert first == {
+        "ts": "2024-05-01T12:00:00Z",
+        "type": "prompt",
+        "action": "store",
+        "attempt": 2,
+        "text": "two\nlines ö",
+    }
+    assert second["ts"] == "2024-05-01T12:00:01.500000Z"
+    assert second["args"] == {"command": "ls"}
+
+
+def test_two_journals_share_a_file_without_losing_lines(tmp_path):
+    path = tmp_path / "store.jsonl"
+    for attempt in (1, 2):
+        JournalFile(path, clock=FakeClock(), fields={"attempt": attempt}).note("notice", text="begun")
+    assert [json.loads(line)["attempt"] for line in path.read_text().splitlines()] == [1, 2]

@@ -1,0 +1,62 @@
+import os
+from textwrap import dedent
+
+from scaffold.agent.agent import Agent
+from scaffold.agent.journal import JournalList
+from scaffold.agent.prompts import system_prompt
+from scaffold.core.conversation import Caller
+from scaffold.host.clock import FakeClock
+from scaffold.llm.catalog import open_model
+from scaffold.tools.builtin import builtin_tools
+from scaffold.tools.workspace import Workspace
+
+CASSETTE = """
+version: 1
+replies:
+  - when: {turn: 1}
+    tool_calls:
+      - {name: write_file, args: {path: greet.sh, content: "echo hello\\n"}}
+      - {name: shell, args: {command: "sh greet.sh"}}
+      - {name: write_file, args: {path: ../escape, content: "x"}}
+  - when: {turn: 2, contains: "hello(.|\\n)*outside the workspace"}
+    tool_calls: [{name: read_file, args: {path: greet.sh}}, {name: search_files, args: {pattern: hello}}]
+  - when: {turn: 3, contains: "1\\techo hello"}
+    text: "greet.sh says hello."
+"""
+
+
+class Free:
+    """A budget without bounds."""
+
+    def admit(self):
+        pass
+
+    def settle(self, usage):
+        pass
+
+
+class NoJitter:
+    """Always the longest wait."""
+
+    def uniform(self, a, b, /):
+        return b
+
+
+async def test_only_the_words_come_from_the_cassette_and_all_else_is_real(tmp_path):
+    """BX-14, RA-4: each reply fits only if the tools before it really did their work."""
+    tape = tmp_path / "tape.yaml"
+    tape.write_text(dedent(CASSETTE))
+    root = tmp_path / "work"
+    root.mkdir()
+    worker = Agent(
+        model=open_model(f"cassette:{tape}", clock=FakeClock(), rng=NoJitter()),
+        tools=builtin_tools(Workspace(root, {"PATH": os.environ["PATH"]})),
+        system=system_prompt("implementation"),
+        caller=Caller(role="implementation", action="greet"),
+        journal=JournalList(),
+        budget=Free(),
+    )
+    finish = await worker.turn("Write a script that greets.")
+    assert finish.text == "greet.sh says hello."
+    assert (root / "greet.sh").read_text() == "echo hello\n"
+    assert not (tmp_path / "escape").exists()

@@ -1,0 +1,206 @@
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from scaffold.policy.paths import Refusal
+from scaffold.tools.builtin import builtin_tools
+from scaffold.tools.files import ENTRIES_AT_ONCE, LINES_AT_ONCE, READABLE_BYTES, readable_text
+from scaffold.tools.workspace import ANSWER_LIMIT, Workspace
+
+
+@pytest.fixture
+def root(tmp_path):
+    return tmp_path
+
+
+@pytest.fixture
+def call(root):
+    """Run a tool by name."""
+    tools = {tool.name: tool for tool in builtin_tools(Workspace(root, {}))}
+
+    async def call(name, **args):
+        return await tools[name].run(args)
+
+    return call
+
+
+def test_the_tools_have_the_names_and_arguments_that_cassettes_use(root):
+    """RA-4."""
+    tools = {tool.name: set(tool.schema["properties"]) for tool in builtin_tools(Workspace(root, {}))}
+    assert tools == {
+        "read_file": {"path", "start_line", "end_line"},
+        "write_file": {"path", "content"},
+        "list_dir": {"path"},
+        "search_files": {"pattern", "path", "glob", "context_lines", "max_matches"},
+        "shell": {"command", "timeout_s"},
+    }
+
+
+async def test_a_file_is_read_with_line_numbers_total_and_range(root, call):
+    """RA-4."""
+    (root / "a.txt").write_bytes("one\r\ntwo\n\nvier ö".encode())
+    output = await call("read_file", path="a.txt")
+    assert output.content == "a.txt: total_lines 4, range 1-4\n1\tone\n2\ttwo\n3\t\n4\tvier ö"
+    assert not output.failed
+
+
+@pytest.mark.parametrize(
+    ("wanted", "content"),
+    [
+        ({"start_line": 2}, "a: total_lines 3, range 2-3\n2\tb\n3\tc"),
+        ({"end_line": 1}, "a: total_lines 3, range 1-1\n1\ta"),
+        ({"start_line": 2, "end_line": 2}, "a: total_lines 3, range 2-2\n2\tb"),
+        ({"start_line": 3, "end_line": 99}, "a: total_lines 3, range 3-3\n3\tc"),
+    ],
+)
+async def test_a_range_is_both_ends_included(root, call, wanted, content):
+    (root / "a").write_text("a\nb\nc\n")
+    output = await call("read_file", path="a", **wanted)
+    assert output.content == content
+
+
+@pytest.mark.parametrize("wanted", [{"start_line": 4}, {"start_line": 3, "end_line": 2}])
+async def test_a_range_outside_the_file_is_refused_with_its_length(root, call, wanted):
+    (root / "a").write_text("a\nb\nc\n")
+    output = await call("read_file", path="a", **wanted)
+    assert output.failed
+    assert "3 lines" in output.content
+
+
+async def test_a_long_file_is_read_in_pieces_that_join(root, call):
+    (root / "long").write_text("".join(f"{n}\n" for n in range(1, LINES_AT_ONCE + 6)))
+    first = await call("read_file", path="long")
+    assert first.content.endswith(f"... go on with start_line {LINES_AT_ONCE + 1}")
+    rest = await call("read_file", path="long", start_line=LINES_AT_ONCE + 1)
+    assert f"range {LINES_AT_ONCE + 1}-{LINES_AT_ONCE + 5}" in rest.content
+    assert "go on" not in rest.content
+
+
+async def test_wide_lines_do_not_flood_the_answer(root, call):
+    (root / "wide").write_text(("x" * 5_000 + "\n") * 100)
+    output = await call("read_file", path="wide")
+    assert len(output.content) < ANSWER_LIMIT + 3_000
+    assert "3000 more characters" in output.content
+    assert "go on with start_line" in output.content
+
+
+async def test_an_empty_file_is_said_to_be_empty(root, call):
+    (root / "empty").touch()
+    output = await call("read_file", path="empty")
+    assert "total_lines 0" in output.content
+    assert not output.failed
+
+
+async def test_what_cannot_be_read_as_text_is_refused_with_a_way_out(root, call):
+    (root / "folder").mkdir()
+    (root / "picture").write_bytes(b"\x89PNG\0\0")
+    (root / "latin").write_bytes(b"caf\xe9\n")
+    with (root / "huge").open("wb") as file:
+        file.truncate(READABLE_BYTES + 1)
+    os.mkfifo(root / "pipe")
+    ways_out = {
+        "folder": "use list_dir",
+        "none": "search_files",
+        "picture": "binary",
+        "latin": "not UTF-8",
+        "huge": "too many to read",
+        "pipe": "no file",
+        "../out": "outside the workspace",
+        ".git/config": "belongs to git",
+    }
+    for path, way_out in ways_out.items():
+        output = await call("read_file", path=path)
+        assert output.failed, path
+        assert way_out in output.content
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs a file that nobody can read from its start")
+def test_a_file_the_system_will_not_read_is_refused_with_its_reason():
+    refusal = readable_text(Path("/proc/self/mem"), "mem")
+    assert isinstance(refusal, Refusal)
+    assert "mem cannot be read" in refusal.reason
+
+
+async def test_a_file_is_created_with_its_folders_and_the_mode_the_umask_asks_for(root, call):
+    """RA-4."""
+    output = await call("write_file", path="new/deep/a.py", content="x = 'ö'\ny = 2\n")
+    written = root / "new" / "deep" / "a.py"
+    assert written.read_bytes() == "x = 'ö'\ny = 2\n".encode()
+    assert output.content == "new/deep/a.py created: 15 bytes, 2 lines."
+    (root / "plain").touch()
+    assert written.stat().st_mode == (root / "plain").stat().st_mode
+
+
+async def test_a_replaced_file_keeps_its_mode_and_leaves_nothing_beside_it(root, call):
+    script = root / "run.sh"
+    script.write_text("old")
+    script.chmod(0o755)
+    output = await call("write_file", path="run.sh", content="new")
+    assert "replaced" in output.content
+    assert script.read_text() == "new"
+    assert stat.S_IMODE(script.stat().st_mode) == 0o755
+    assert list(root.iterdir()) == [script]
+
+
+async def test_writing_through_a_link_changes_what_it_points_to(root, call):
+    (root / "real").write_text("old")
+    (root / "link").symlink_to("real")
+    await call("write_file", path="link", content="new")
+    assert (root / "link").is_symlink()
+    assert (root / "real").read_text() == "new"
+
+
+async def test_nothing_is_written_where_nothing_may_be(root, call):
+    (root / "folder").mkdir()
+    (root / "file").write_text("here")
+    refused = {
+        "folder": "no file",
+        "file/below": "file system refused",
+        "../out": "outside the workspace",
+        ".git/hooks/pre-commit": "belongs to git",
+        "n" * 300: "file system refused",
+    }
+    for path, reason in refused.items():
+        output = await call("write_file", path=path, content="x")
+        assert output.failed, path
+        assert reason in output.content
+    output = await call("write_file", path="half", content="\ud800")
+    assert output.failed
+    assert sorted(entry.name for entry in root.iterdir()) == ["file", "folder"]
+    assert not (root.parent / "out").exists()
+
+
+async def test_a_folder_is_listed_by_name_with_kind_size_and_time(root, call):
+    """RA-4."""
+    (root / "b.txt").write_text("four")
+    (root / "a").mkdir()
+    (root / "c").symlink_to("b.txt")
+    (root / ".git").mkdir()
+    for name in ("a", "b.txt"):
+        os.utime(root / name, (1_700_000_000, 1_700_000_000))
+    os.utime(root / "c", (1_700_000_000, 1_700_000_000), follow_symlinks=False)
+    output = await call("list_dir", path=".")
+    assert output.content.splitlines() == [
+        ".: 3 entries",
+        "dir - 2023-11-14T22:13:20Z a/",
+        "file 4 2023-11-14T22:13:20Z b.txt",
+        "link 5 2023-11-14T22:13:20Z c -> b.txt",
+    ]
+
+
+async def test_a_crowded_folder_is_listed_in_part(root, call):
+    for n in range(ENTRIES_AT_ONCE + 3):
+        (root / f"{n:05}").touch()
+    output = await call("list_dir", path=".")
+    lines = output.content.splitlines()
+    assert len(lines) == ENTRIES_AT_ONCE + 2
+    assert lines[-1].startswith("... 3 more")
+
+
+@pytest.mark.parametrize("path", ["file", "none", ".."])
+async def test_what_is_no_folder_inside_is_not_listed(root, call, path):
+    (root / "file").touch()
+    output = await call("list_dir", path=path)
+    assert output.failed

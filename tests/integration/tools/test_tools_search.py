@@ -1,0 +1,126 @@
+import pytest
+
+from scaffold.tools.search import search_files
+from scaffold.tools.workspace import ANSWER_LIMIT, Workspace
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A small tree; `needle` stands in four text files that are searched and in five that are not."""
+    files = {
+        "a.py": "one\nneedle 1\nthree\nfour\nneedle 2\nsix\n",
+        "src/b.py": "needle 3\n",
+        "src/deep/c.py": "needle 4\n",
+        "src/d.txt": "Needle\nneedle 5\n",
+        ".git/config": "needle",
+        "node_modules/x.js": "needle",
+        "sub/.git": "needle",
+    }
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    (tmp_path / "binary").write_bytes(b"needle\0")
+    (tmp_path / "link.py").symlink_to("a.py")
+    return tmp_path
+
+
+@pytest.fixture
+def search(root):
+    return lambda **args: search_files(Workspace(root, {})).run(args)
+
+
+async def test_matches_are_counted_and_shown_by_file(search):
+    """RA-4."""
+    output = await search(pattern=r"needle \d")
+    assert output.content.splitlines() == [
+        "total_matches_found 5, matched_files 4",
+        "a.py",
+        "2: needle 1",
+        "5: needle 2",
+        "src/b.py",
+        "1: needle 3",
+        "src/d.txt",
+        "2: needle 5",
+        "src/deep/c.py",
+        "1: needle 4",
+    ]
+
+
+async def test_context_lines_stand_around_a_match_once(search):
+    """RA-4."""
+    apart = await search(pattern="needle", path="a.py", context_lines=1)
+    assert apart.content.splitlines()[2:] == [
+        "1- one",
+        "2: needle 1",
+        "3- three",
+        "4- four",
+        "5: needle 2",
+        "6- six",
+    ]
+    far = await search(pattern="needle 1|six", path="a.py", context_lines=1)
+    assert far.content.splitlines()[2:] == ["1- one", "2: needle 1", "3- three", "--", "5- needle 2", "6: six"]
+
+
+@pytest.mark.parametrize(
+    ("where", "files"),
+    [
+        ({"path": "src"}, {"src/b.py", "src/d.txt", "src/deep/c.py"}),
+        ({"path": "src/b.py"}, {"src/b.py"}),
+        ({"path": "node_modules"}, {"node_modules/x.js"}),
+        ({"glob": "*.py"}, {"a.py", "src/b.py", "src/deep/c.py"}),
+        ({"glob": "src/*.py"}, {"src/b.py"}),
+        ({"glob": "src/**/*.py"}, {"src/b.py", "src/deep/c.py"}),
+        ({"glob": "**/?.txt"}, {"src/d.txt"}),
+        ({"glob": "src/**"}, {"src/b.py", "src/d.txt", "src/deep/c.py"}),
+        ({"glob": "*.rs"}, set()),
+    ],
+)
+async def test_path_and_glob_say_where_to_look(search, where, files):
+    output = await search(pattern="needle", **where)
+    found = {line for line in output.content.splitlines()[1:] if not line[0].isdigit()}
+    assert found == files
+    assert not output.failed
+
+
+async def test_no_more_matches_are_shown_than_asked_for_but_all_are_counted(search):
+    output = await search(pattern="needle", max_matches=1)
+    assert output.content.splitlines() == [
+        "total_matches_found 5, matched_files 4",
+        "a.py",
+        "2: needle 1",
+        "... 4 more matches; narrow `pattern`, `path` or `glob`.",
+    ]
+
+
+async def test_a_flood_of_matches_stays_within_the_answer(root, search):
+    for name in range(200):
+        (root / f"flood{name}").write_text("x" * 2_000 + "\n")
+    output = await search(pattern="x{5}", max_matches=1_000)
+    assert len(output.content) < ANSWER_LIMIT + 200
+    assert "total_matches_found 200" in output.content
+    assert "more matches" in output.content
+
+
+async def test_a_flood_in_a_single_file_is_shown_as_far_as_it_goes(root, search):
+    (root / "flood").write_text(("x" * 500 + "\n") * 500)
+    output = await search(pattern="x{5}", max_matches=1_000)
+    lines = output.content.splitlines()
+    assert lines[:2] == ["total_matches_found 500, matched_files 1", "flood"]
+    shown = len(lines) - 3
+    assert 50 < shown < 100
+    assert lines[-1].startswith(f"... {500 - shown} more matches")
+
+
+@pytest.mark.parametrize(
+    ("args", "reason"),
+    [
+        ({"pattern": "("}, "no regular expression"),
+        ({"pattern": "x", "path": "none"}, "There is no none"),
+        ({"pattern": "x", "path": ".."}, "outside the workspace"),
+        ({"pattern": "x", "path": ".git"}, "belongs to git"),
+    ],
+)
+async def test_what_cannot_be_searched_is_refused_with_the_reason(search, args, reason):
+    output = await search(**args)
+    assert output.failed
+    assert reason in output.content

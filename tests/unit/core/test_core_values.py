@@ -1,0 +1,104 @@
+from datetime import UTC, datetime
+from typing import Protocol
+
+import msgspec
+import pytest
+
+from scaffold.core.contract import BLOCKING, Check, CheckResult, Contract, ExitCode, OutputContains, Verification
+from scaffold.core.conversation import AssistantMessage, Text, Thinking, ToolCall
+from scaffold.core.errors import ModelTrouble, PlanInvalid, ScaffoldError
+from scaffold.core.events import ActionMoved, Event, Noticed, Recorded
+from scaffold.core.ids import Commit, Key
+from scaffold.core.model import Usage
+from scaffold.core.plan import ActionSpec, Finding, GoalSpec, Plan
+from scaffold.core.ports import Budget, Clock, Model
+
+COMMIT = Commit("c" * 40)
+
+
+@pytest.mark.parametrize(
+    ("contract", "empty"),
+    [
+        (Contract(), True),
+        (Contract(intent="words alone check nothing"), True),
+        (Contract(commands=(Check(command="true"),)), False),
+        (Contract(must_exist=("a",)), False),
+        (Contract(must_not_exist=("a",)), False),
+        (Contract(must_not_change=("a",)), False),
+    ],
+)
+def test_a_contract_is_empty_when_it_would_check_nothing(contract, empty):
+    assert contract.empty is empty
+
+
+def test_a_check_expects_exit_code_zero_unless_told_otherwise():
+    assert Check(command="true").expect == ExitCode(0)
+
+
+def test_expectations_keep_their_class_through_json():
+    for expectation in (ExitCode(3), OutputContains("ok")):
+        check = Check(command="run", expect=expectation)
+        assert msgspec.json.decode(msgspec.json.encode(check), type=Check) == check
+
+
+def test_a_verification_passes_as_long_as_nothing_blocks():
+    fine = [CheckResult(name=verdict, verdict=verdict) for verdict in ("pass", "warn")]
+    assert Verification(commit=COMMIT, results=tuple(fine)).passed
+    for verdict in sorted(BLOCKING):
+        bad = CheckResult(name="bad", verdict=verdict)
+        verification = Verification(commit=COMMIT, results=(*fine, bad))
+        assert not verification.passed
+        assert verification.failures == (bad,)
+
+
+def test_a_reply_gives_its_words_without_thoughts_and_its_calls_in_order():
+    calls = (ToolCall("1", "read_file", {}), ToolCall("2", "shell", {}))
+    message = AssistantMessage((Thinking("hm"), Text("first"), calls[0], Text("second"), calls[1]))
+    assert message.text == "first\nsecond"
+    assert message.tool_calls == calls
+
+
+def test_usage_adds_up_and_an_unknown_price_stays_unknown():
+    one = Usage(input_tokens=10, cached_input_tokens=4, output_tokens=2, cost_usd=0.5, requests=1)
+    both = one + Usage(input_tokens=1, output_tokens=1, cost_usd=0.25, requests=1)
+    assert both == Usage(input_tokens=11, cached_input_tokens=4, output_tokens=3, cost_usd=0.75, requests=2)
+    assert both.tokens == 14
+    assert (one + Usage(cost_usd=None)).cost_usd is None
+    assert (Usage(cost_usd=None) + one).cost_usd is None
+
+
+def test_a_plan_lists_the_actions_of_all_goals_in_order():
+    first, second, third = (ActionSpec(key=Key(key)) for key in "abc")
+    goals = (GoalSpec(name="one", actions=(first, second)), GoalSpec(name="two", actions=(third,)))
+    assert Plan(goals=goals).actions == (first, second, third)
+
+
+def test_errors_say_what_is_wrong_and_what_to_do():
+    finding = Finding(code="cycle", severity="error", message="round", fix="cut")
+    error = PlanInvalid("the plan is invalid", "mend it", (finding,))
+    assert isinstance(error, ScaffoldError)
+    assert (str(error), error.what, error.fix, error.findings) == (
+        "the plan is invalid",
+        "the plan is invalid",
+        "mend it",
+        (finding,),
+    )
+
+
+def test_trouble_with_a_model_tells_whether_trying_again_may_help():
+    assert ModelTrouble("overloaded", "wait", transient=True).transient
+    assert not ModelTrouble("no such model", "choose another").transient
+
+
+def test_an_event_keeps_its_class_through_json():
+    events: tuple[Event, ...] = (ActionMoved(Key("a"), "failed", "why"), Noticed("info", "text"))
+    for event in events:
+        recorded = Recorded(1, datetime(2024, 1, 1, tzinfo=UTC), event)
+        assert msgspec.json.decode(msgspec.json.encode(recorded), type=Recorded) == recorded
+
+
+@pytest.mark.parametrize("port", [Budget, Clock, Model])
+def test_ports_are_protocols_that_nobody_inherits_from_to_fit(port):
+    assert Protocol in port.__bases__
+    with pytest.raises(TypeError, match="Protocols cannot be instantiated"):
+        port()

@@ -1,0 +1,57 @@
+"""The environment of children."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from scaffold.host.environment import child_environment
+
+OURS = str(Path(sys.executable).parent)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["HOME", "LANG", "LC_CTYPE", "TZ", "TMPDIR", "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "https_proxy", "NO_PROXY"],
+)
+def test_a_child_sees_what_it_needs(name):
+    assert child_environment({name: "x"})[name] == "x"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ANTHROPIC_API_KEY",
+        "OPENAI_API_KEY",
+        "VIRTUAL_ENV",
+        "PYTHONPATH",
+        "PYTHONHOME",
+        "GIT_DIR",
+        "AWS_SECRET_ACCESS_KEY",
+    ],
+)
+def test_a_child_never_sees_keys_nor_what_would_lead_it_astray(name):
+    assert name not in child_environment({name: "x"})
+
+
+def test_python_is_found_behind_everything_the_user_has():
+    assert child_environment({"PATH": "/usr/bin"})["PATH"] == f"/usr/bin:{OURS}"
+
+
+def test_our_interpreter_keeps_the_place_that_the_user_gave_it():
+    assert child_environment({"PATH": f"{OURS}:/usr/bin"})["PATH"] == f"{OURS}:/usr/bin"
+
+
+def test_without_a_path_the_system_default_is_searched():
+    first, *_, last = child_environment({})["PATH"].split(":")
+    assert first
+    assert last == OURS
+
+
+def test_no_byte_code_is_written_next_to_the_sources():
+    assert child_environment({})["PYTHONDONTWRITEBYTECODE"] == "1"
+
+
+def test_what_the_caller_adds_wins():
+    env = child_environment({"HOME": "/a", "LANG": "de"}, {"HOME": "/b", "SCAFFOLD_RUN": "r1"})
+    assert (env["HOME"], env["LANG"], env["SCAFFOLD_RUN"]) == ("/b", "de", "r1")

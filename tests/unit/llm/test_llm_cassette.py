@@ -1,0 +1,189 @@
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from scaffold.core.conversation import (
+    AssistantMessage,
+    Caller,
+    Request,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+)
+from scaffold.core.errors import ModelTrouble
+from scaffold.core.model import Usage
+from scaffold.llm.cassette import (
+    OTHER_ROLES,
+    Cassette,
+    CassetteModel,
+    Entry,
+    Fault,
+    Prices,
+    When,
+    WrittenCall,
+    WrittenUsage,
+)
+
+
+def request(role="implementation", *, said="go", **caller):
+    return Request(caller=Caller(role=role, **caller), system="", messages=(UserMessage((Text(said),)),))
+
+
+def model(*entries, prices=None):
+    return CassetteModel(
+        Cassette(path=Path("tape.yaml"), digest="", entries=entries, prices=prices if prices is not None else Prices())
+    )
+
+
+async def answer(asked, *entries):
+    reply = await model(*entries).reply(asked)
+    return reply.message.text
+
+
+async def test_the_first_fitting_entry_answers_and_always_the_same_way():
+    """BX-14."""
+    tape = model(
+        Entry(when=When(turn=2), text="second turn"), Entry(when=When(action="a"), text="a"), Entry(text="rest")
+    )
+    asked = [request(action="a", turn=1), request(action="a", turn=2), request(action="b"), request(action="a", turn=1)]
+    replies = [await tape.reply(one) for one in asked]
+    assert [reply.message.text for reply in replies] == ["a", "second turn", "rest", "a"]
+    assert replies[0] == replies[3]
+
+
+@pytest.mark.parametrize(
+    ("when", "fits"),
+    [
+        (When(role="implementation"), True),
+        (When(role="testing"), False),
+        (When(action="store"), True),
+        (When(action="api"), False),
+        (When(attempt=2), True),
+        (When(attempt=1), False),
+        (When(turn=3), True),
+        (When(turn=1), False),
+        (When(event="judge"), True),
+        (When(event="replan"), False),
+        (When(contains=r"^fail\w+: 2$"), True),
+        (When(contains="passed"), False),
+        (When(role="implementation", action="store", attempt=2, turn=3, event="judge", contains="2"), True),
+        (When(role="implementation", action="store", attempt=2, turn=4), False),
+    ],
+)
+def test_everything_that_is_named_must_fit(when, fits):
+    asked = request(action="store", attempt=2, turn=3, event="judge", said="failed: 2")
+    assert when.fits(asked) is fits
+
+
+@pytest.mark.parametrize("role", sorted(OTHER_ROLES))
+def test_an_entry_without_a_role_leaves_planners_and_the_like_alone_unless_it_names_nothing(role):
+    assert not When(turn=1).fits(request(role))
+    assert When().fits(request(role))
+    assert When(role=role, turn=1).fits(request(role))
+
+
+@pytest.mark.parametrize("role", ["implementation", "code_review", "story_step_of_any_name"])
+def test_an_entry_without_a_role_answers_every_worker(role):
+    assert When(turn=1).fits(request(role))
+
+
+def test_contains_looks_at_the_last_message_and_its_tool_results_only():
+    messages = (
+        UserMessage((Text("the first words"),)),
+        AssistantMessage((ToolCall("1", "shell", {}),)),
+        UserMessage((ToolResult("1", "shell", "exit code 3"),)),
+    )
+    asked = Request(caller=Caller(role="testing"), system="", messages=messages)
+    assert When(contains="code 3").fits(asked)
+    assert not When(contains="first words").fits(asked)
+
+
+@pytest.mark.parametrize("messages", [(), (AssistantMessage((Text("I said that"),)),)])
+def test_contains_copes_with_a_conversation_that_no_user_ends(messages):
+    asked = Request(caller=Caller(role="testing"), system="", messages=messages)
+    assert When(contains="I said").fits(asked) is bool(messages)
+
+
+async def test_a_reply_is_built_of_thoughts_words_and_calls_with_ids_of_their_own():
+    entry = Entry(
+        thinking="hm",
+        text="I write.",
+        tool_calls=(WrittenCall("write_file", {"path": "a"}), WrittenCall("shell", {"command": "ls"})),
+    )
+    reply = await model(entry).reply(request(turn=4))
+    assert reply.message.parts == (
+        Thinking("hm"),
+        Text("I write."),
+        ToolCall("call-4-1", "write_file", {"path": "a"}),
+        ToolCall("call-4-2", "shell", {"command": "ls"}),
+    )
+    assert reply.stop == "tool_calls"
+
+
+async def test_a_reply_without_calls_ends_the_turn_and_costs_nothing_by_default():
+    reply = await model(Entry(text="done")).reply(request())
+    assert reply.stop == "end"
+    assert reply.usage == Usage(requests=1)
+
+
+@pytest.mark.parametrize(("cached_price", "cost"), [(0.3, 2.1 + 0.09 + 1.5), (None, 3.0 + 1.5)])
+async def test_cached_input_costs_its_own_price_or_else_that_of_all_input(cached_price, cost):
+    usage = WrittenUsage(input_tokens=1_000_000, cached_input_tokens=300_000, output_tokens=100_000)
+    prices = Prices(input_per_mtok=3.0, cached_input_per_mtok=cached_price, output_per_mtok=15.0)
+    reply = await model(Entry(usage=usage), prices=prices).reply(request())
+    assert reply.usage.cost_usd == pytest.approx(cost)
+    assert (reply.usage.input_tokens, reply.usage.cached_input_tokens) == (1_000_000, 300_000)
+
+
+async def test_a_request_nobody_thought_of_is_named_with_the_entry_it_needs():
+    asked = request("code_review", action="review", attempt=2, turn=3)
+    with pytest.raises(ModelTrouble) as caught:
+        await answer(asked, Entry(when=When(role="planner")))
+    assert caught.value.what == (
+        "The cassette tape.yaml has no reply for this request: role code_review, action review, attempt 2, turn 3."
+    )
+    assert "`- when: {role: code_review, action: review, attempt: 2, turn: 3}`" in caught.value.fix
+    assert not caught.value.transient
+
+
+@pytest.mark.parametrize(
+    ("fault", "transient"),
+    [
+        (Fault(kind="http", status=529), True),
+        (Fault(kind="http", status=500), True),
+        (Fault(kind="http", status=429), True),
+        (Fault(kind="http", status=409), True),
+        (Fault(kind="http", status=408), True),
+        (Fault(kind="http", status=401), False),
+        (Fault(kind="http", status=400), False),
+        (Fault(kind="drop"), True),
+        (Fault(kind="garbage"), True),
+    ],
+)
+async def test_a_fault_strikes_with_its_own_seriousness(fault, transient):
+    """RA-21: errors are classified."""
+    with pytest.raises(ModelTrouble) as caught:
+        await answer(request(), Entry(fault=fault, text="fine"))
+    assert caught.value.transient is transient
+
+
+async def test_a_fault_strikes_as_often_as_it_says_and_then_the_reply_comes():
+    tape = model(Entry(fault=Fault(kind="drop", times=2), text="fine"))
+    for number in (1, 2):
+        with pytest.raises(ModelTrouble):
+            await tape.attempt(request(), number)
+    reply = await tape.attempt(request(), 3)
+    assert reply.message.text == "fine"
+
+
+async def test_a_hang_lasts_until_it_is_cancelled():
+    asking = asyncio.create_task(answer(request(), Entry(fault=Fault(kind="hang"), text="fine")))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not asking.done()
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking

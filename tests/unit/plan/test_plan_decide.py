@@ -1,0 +1,136 @@
+import pytest
+
+from scaffold.plan.decide import (
+    Begin,
+    Complete,
+    CompoundView,
+    Decompose,
+    Dispatch,
+    Fail,
+    Finish,
+    GiveUp,
+    ReadyAction,
+    Replan,
+    View,
+    decide,
+)
+
+
+def view(**changes):
+    settings = {
+        "unmet": ("done",),
+        "ready": (),
+        "compounds": (),
+        "running": 0,
+        "pending": 0,
+        "exhausted": (),
+        "slots": 3,
+        "replans_left": 0,
+        "can_decompose": False,
+    }
+    return View(**settings | changes)
+
+
+def primitive(key):
+    return ReadyAction(key.upper(), key, "primitive", False)
+
+
+def compound(key, *, children):
+    return ReadyAction(key.upper(), key, "compound", children)
+
+
+def begun(key, *, open_children, unmet=()):
+    return CompoundView(key.upper(), key, open_children, unmet)
+
+
+STUCK = "`done` cannot be reached: nothing is ready and nothing runs"
+NO_CHILDREN = "it has no children, and there is no planner to break it down"
+
+TABLE = {
+    "a goal whose state holds is complete": (view(unmet=()), (Complete(),)),
+    "a goal whose state holds is complete whatever is left": (
+        view(unmet=(), ready=(primitive("a"),), pending=4, exhausted=("b",), replans_left=1),
+        (Complete(),),
+    ),
+    "a goal whose state holds lets what runs end, and starts nothing": (
+        view(unmet=(), running=1, ready=(primitive("a"),)),
+        (),
+    ),
+    "compounds are finished before their goal": (
+        view(unmet=(), compounds=(begun("c", open_children=0), begun("d", open_children=1))),
+        (Finish("C"),),
+    ),
+    "compounds are finished while the last attempts of a reached goal run": (
+        view(unmet=(), running=1, compounds=(begun("c", open_children=0),)),
+        (Finish("C"),),
+    ),
+    "a task that failed for good asks for another plan before anything starts": (
+        view(exhausted=("a", "b"), replans_left=2, ready=(primitive("c"),), running=1),
+        (Replan(("done",), "`a`, `b` failed for good"),),
+    ),
+    "without replans the rest goes on": (view(exhausted=("a",), ready=(primitive("c"),)), (Dispatch("C"),)),
+    "ready primitives start as far as there are slots": (
+        view(ready=tuple(map(primitive, "abc")), slots=2, pending=3),
+        (Dispatch("A"), Dispatch("B")),
+    ),
+    "a cap that was lowered starts nothing": (
+        view(ready=tuple(map(primitive, "ab")), slots=-1, running=3, pending=2),
+        (),
+    ),
+    "slots that other goals hold are waited for": (view(slots=0, pending=1), ()),
+    "slots are not waited for when nothing could use them": (view(slots=0), (Fail(STUCK),)),
+    "a ready compound with children begins": (
+        view(ready=(compound("c", children=True),), slots=0, pending=2),
+        (Begin("C"),),
+    ),
+    "a ready compound without children is broken down": (
+        view(ready=(compound("c", children=False),), can_decompose=True),
+        (Decompose("C", ()),),
+    ),
+    "a compound nobody can break down is given up": (
+        view(ready=(compound("c", children=False),)),
+        (GiveUp("C", NO_CHILDREN),),
+    ),
+    "a compound whose effects hold is finished once its children ended": (
+        view(compounds=(begun("c", open_children=0), begun("d", open_children=1)), running=1),
+        (Finish("C"),),
+    ),
+    "a gap is closed with further children": (
+        view(compounds=(begun("c", open_children=0, unmet=("x", "y")),), can_decompose=True),
+        (Decompose("C", ("x", "y")),),
+    ),
+    "a gap nobody can close is given up": (
+        view(compounds=(begun("c", open_children=0, unmet=("x",)),)),
+        (GiveUp("C", "its children ended without `x`, and there is no planner to break it down"),),
+    ),
+    "everything that can be done is done at once, in order": (
+        view(
+            ready=(primitive("a"), compound("k", children=True), primitive("b")),
+            compounds=(begun("g", open_children=0, unmet=("x",)), begun("f", open_children=0)),
+            running=1,
+            can_decompose=True,
+        ),
+        (Finish("F"), Decompose("G", ("x",)), Begin("K"), Dispatch("A"), Dispatch("B")),
+    ),
+    "what runs is waited for": (view(running=1, pending=5, replans_left=1), ()),
+    "a deadlock asks for another plan": (
+        view(pending=2, replans_left=1),
+        (Replan(("done",), "nothing is ready and nothing runs"),),
+    ),
+    "actions that are used up short of the goal ask for another plan": (
+        view(replans_left=1),
+        (Replan(("done",), "nothing is ready and nothing runs"),),
+    ),
+    "a deadlock without replans fails, and says what cannot be reached": (view(pending=2), (Fail(STUCK),)),
+    "a failure names the actions that failed for good": (
+        view(unmet=("x", "y"), exhausted=("a",)),
+        (Fail("`x`, `y` cannot be reached: `a` failed for good"),),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TABLE)
+def test_decision(case):
+    """OR-3, SC-3, SC-5."""
+    seen, commands = TABLE[case]
+    assert decide(seen) == commands

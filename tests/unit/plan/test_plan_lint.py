@@ -1,0 +1,254 @@
+import pytest
+
+from scaffold.core.plan import ActionSpec, Finding, GoalSpec, Plan
+from scaffold.plan.lint import lint
+
+
+def action(key, needs="", gives="", *, kind="primitive", parent=None):
+    return ActionSpec(
+        key=key, preconditions=tuple(needs.split()), effects=tuple(gives.split()), kind=kind, parent=parent
+    )
+
+
+def compound(key, needs="", gives="", *, parent=None):
+    return action(key, needs, gives, kind="compound", parent=parent)
+
+
+def goal(wanted, *actions, name="g"):
+    return GoalSpec(name=name, goal_state=tuple(wanted.split()), actions=actions)
+
+
+def report(wanted, *actions):
+    return lint(Plan(goals=(goal(wanted, *actions),)))
+
+
+def said(linted):
+    return [(finding.code, finding.action) for finding in linted.findings]
+
+
+def only(linted, code):
+    (finding,) = [finding for finding in linted.findings if finding.code == code]
+    return finding
+
+
+def test_a_plan_that_reaches_its_goal_has_nothing_said_about_it():
+    """BX-7."""
+    linted = report("c", action("one", gives="a"), action("two", "a", "b"), action("three", "a b", "c"))
+    assert linted.findings == ()
+    assert linted.valid
+    assert linted.actions == 3
+
+
+def test_actions_may_be_written_in_any_order():
+    assert report("c", action("two", "a", "c"), action("one", gives="a")).findings == ()
+
+
+def test_a_precondition_that_nobody_provides_is_named_with_what_may_have_been_meant():
+    """BX-7."""
+    linted = report("done", action("store", gives="store_works"), action("api", "store_work", "done"))
+    finding = only(linted, "unprovided-precondition")
+    assert not linted.valid
+    assert (finding.goal, finding.action, finding.severity) == ("g", "api", "error")
+    assert finding.message == "action `api` needs `store_work`, which no action of goal `g` makes true"
+    assert finding.fix.startswith("Did you mean `store_works`? Add an action with the effect `store_work`")
+
+
+def test_a_precondition_unlike_any_effect_gets_no_guess():
+    finding = only(report("a", action("one", "zzz", "a")), "unprovided-precondition")
+    assert finding.fix.startswith("Add an action")
+
+
+def test_a_precondition_provided_in_another_goal_only_is_unprovided_since_facts_are_per_goal():
+    """SC-2."""
+    plan = Plan(goals=(goal("a", action("one", gives="a")), goal("b", action("two", "a", "b"), name="h")))
+    finding = only(lint(plan), "unprovided-precondition")
+    assert (finding.goal, finding.action) == ("h", "two")
+    assert finding.fix.startswith("Facts are per goal, and only goal `g` provides `a`")
+
+
+def test_a_cycle_is_named_in_order_from_its_first_action():
+    """BX-7."""
+    linted = report("x", action("a", "y", "x"), action("b", "z", "y"), action("c", "x", "z"))
+    finding = only(linted, "cycle")
+    assert finding.message == "actions wait for each other: a -> b -> c -> a"
+    assert finding.action == "a"
+    assert "`y` of `a`" in finding.fix
+
+
+def test_a_cycle_that_is_entered_in_its_middle_still_starts_with_its_first_action():
+    linted = report("q", action("in", "y q", "w"), action("a", "y", "x"), action("b", "x", "y q"))
+    assert only(linted, "cycle").message.endswith("a -> b -> a")
+
+
+def test_those_who_only_wait_behind_a_fault_are_not_blamed():
+    """BX-7."""
+    linted = report(
+        "done",
+        action("late", "x w", "v"),
+        action("a", "y", "x"),
+        action("b", "x", "y"),
+        action("blind", "nobody", "w"),
+        action("last", "v", "done"),
+    )
+    errors = [(f.code, f.action) for f in linted.findings if f.severity == "error"]
+    assert errors == [("unprovided-precondition", "blind"), ("cycle", "a"), ("unreachable-goal", None)]
+
+
+def test_a_ring_with_a_way_out_is_not_blamed_for_the_fault_on_that_way():
+    """`a` and `b` need each other only because `c`, the other provider of `x`, cannot run."""
+    linted = report(
+        "y",
+        action("a", "x", "y"),
+        action("b", "y", "x"),
+        action("c", "v", "x"),
+        action("d", "w", "v"),
+        action("e", "v", "w"),
+    )
+    assert [f.message for f in linted.findings if f.code == "cycle"] == ["actions wait for each other: d -> e -> d"]
+
+
+def test_every_ring_of_a_knot_is_reported():
+    linted = report(
+        "x", action("a", "y z", "x"), action("b", "x", "y"), action("c", "x", "z"), action("d", "v y", "u"),
+        action("e", "u", "v"),
+    )  # fmt: skip
+    rings = [finding.message.rpartition(": ")[2] for finding in linted.findings if finding.code == "cycle"]
+    assert rings == ["a -> b -> a", "d -> e -> d"]
+
+
+def test_two_rings_in_one_knot_are_found_one_after_the_other():
+    linted = report(
+        "a", action("one", "b", "a"), action("two", "a c", "b"), action("three", "d a", "c"), action("four", "c", "d")
+    )
+    rings = [finding.message.rpartition(": ")[2] for finding in linted.findings if finding.code == "cycle"]
+    assert rings == ["one -> two -> one", "three -> four -> three"]
+
+
+def test_an_action_that_waits_for_itself_depends_on_itself():
+    linted = report("x", action("a", "x", "x"))
+    finding = only(linted, "self-dependency")
+    assert finding.message == "action `a` waits for `x`, which only it could provide itself"
+    assert said(linted) == [("self-dependency", "a"), ("unreachable-goal", None)]
+
+
+def test_an_action_may_wait_for_what_it_gives_too_if_another_provides_it():
+    assert said(report("x", action("a", "x", "x"), action("b", gives="x"))) == [("duplicate-provider", "b")]
+
+
+def test_a_goal_nobody_works_for_is_unreachable():
+    """SC-3."""
+    finding = only(report("done", action("a", gives="don")), "unreachable-goal")
+    assert finding.action is None
+    assert finding.message == "goal `g` is never reached: no action makes `done` true"
+    assert finding.fix.startswith("Did you mean `don`?")
+
+
+def test_a_goal_whose_providers_cannot_run_names_them():
+    finding = only(report("done", action("a", "nobody", "done")), "unreachable-goal")
+    assert finding.message == "goal `g` is never reached: `done` is left to `a`, which cannot provide it"
+
+
+def test_keys_are_unique_across_goals_and_so_are_the_names_of_goals():
+    goals = (goal("a", action("one", gives="a")), goal("a", action("one", gives="a")))
+    linted = lint(Plan(goals=goals))
+    assert said(linted) == [("duplicate-key", None), ("duplicate-key", "one")]
+    assert not linted.valid
+
+
+def test_a_key_or_name_written_three_times_is_reported_once():
+    thrice = [action("one", gives=effect) for effect in "abc"]
+    assert said(report("a b c", *thrice)) == [("duplicate-key", "one")]
+    assert said(lint(Plan(goals=(goal(""),) * 3))) == [("duplicate-key", None)]
+
+
+def test_of_several_actions_with_one_key_the_first_is_the_parent():
+    twins = (compound("p", gives="a"), action("p", gives="b"))
+    linted = report("a b", *twins, action("child", gives="a", parent="p"))
+    assert said(linted) == [("duplicate-key", "p")]
+
+
+def test_warnings_leave_a_plan_valid():
+    linted = report("a", action("one", gives="a unused"), action("two", gives="a"), action("three"))
+    assert said(linted) == [("empty-effects", "three"), ("unused-effect", "one"), ("duplicate-provider", "two")]
+    assert linted.valid
+
+
+def test_many_providers_are_not_all_written_out():
+    linted = report("a", *(action(f"p{i}", gives="a") for i in range(7)))
+    assert only(linted, "duplicate-provider").message.endswith("by `p0`, `p1`, `p2`, `p3`, `p4` and 2 more")
+
+
+def test_a_repeated_assertion_in_a_list_counts_once():
+    linted = report("a a", action("one", "", "a a"), action("two", "a a", "b b"), action("three", "b b nobody nobody"))
+    assert said(linted) == [("unprovided-precondition", "three"), ("empty-effects", "three")]
+
+
+def test_a_compound_provides_its_effects_until_it_has_children():
+    """SC-5."""
+    assert report("b", compound("c", gives="a"), action("two", "a", "b")).findings == ()
+
+
+def test_children_provide_for_their_parent_without_being_duplicates():
+    """SC-5."""
+    linted = report("a", compound("c", gives="a"), action("child", gives="a", parent="c"))
+    assert linted.findings == ()
+
+
+def test_an_effect_promised_by_the_parent_is_not_unused_by_the_child():
+    linted = report("a", compound("c", gives="a extra"), action("child", gives="a extra", parent="c"))
+    assert said(linted) == [("unused-effect", "c")]
+
+
+def test_children_that_leave_out_what_their_parent_promises_are_an_error():
+    """SC-5."""
+    linted = report("a b", compound("c", gives="a b"), action("child", gives="a", parent="c"))
+    assert said(linted) == [("unreachable-goal", "c"), ("unreachable-goal", None)]
+    assert linted.findings[0].message == "compound `c` promises `b`, but its children never make `b` true"
+    assert linted.findings[1].message == "goal `g` is never reached: `b` is left to `c`, which cannot provide it"
+
+
+def test_a_gap_is_not_blamed_on_those_who_wait_for_it():
+    linted = report("d", compound("c", gives="b"), action("child", "", "x", parent="c"), action("two", "b x", "d"))
+    assert said(linted) == [("unreachable-goal", "c"), ("unreachable-goal", None)]
+
+
+def test_a_child_waits_for_the_preconditions_of_its_parent():
+    """SC-5."""
+    linted = report("a", compound("c", "b", "a"), action("child", gives="a", parent="c"), action("pre", "a", "b"))
+    assert only(linted, "cycle").message == "actions wait for each other: c -> pre -> child -> c"
+
+
+def test_a_parent_that_waits_for_its_own_child_is_a_cycle():
+    linted = report("a", compound("c", "a", "a"), action("child", gives="a", parent="c"))
+    assert only(linted, "cycle").message.endswith("c -> child -> c")
+
+
+@pytest.mark.parametrize("parent", ["nobody", "plain"])
+def test_a_parent_that_is_no_compound_of_the_goal_is_reported_at_the_child(parent):
+    linted = report("a b", action("plain", gives="a"), action("child", gives="b", parent=parent))
+    finding = only(linted, "unprovided-precondition")
+    assert finding.message == f"action `child` waits for its parent `{parent}`, which is no compound of goal `g`"
+
+
+def test_parents_that_are_inside_each_other_are_a_cycle():
+    linted = report("a", compound("p", gives="a", parent="q"), compound("q", gives="a", parent="p"))
+    finding = only(linted, "cycle")
+    assert finding.message.endswith("p -> q -> p")
+    assert finding.fix == "Take one `parent` on the cycle out, e.g. that of `p`."
+
+
+def test_a_compound_that_is_its_own_parent_depends_on_itself():
+    finding = only(report("a", compound("p", gives="a", parent="p")), "self-dependency")
+    assert (finding.message, finding.fix) == ("action `p` is its own parent", "Take `parent` out.")
+
+
+def test_findings_of_reading_come_before_those_of_lint():
+    warning = Finding(code="unknown-key", severity="warning", message="what?", fix="that")
+    linted = report("a", action("one", gives="a b")).after([warning])
+    assert [finding.code for finding in linted.findings] == ["unknown-key", "unused-effect"]
+    assert linted.actions == 1
+
+
+def test_a_plan_without_goals_has_no_findings_and_no_width():
+    linted = lint(Plan(goals=()))
+    assert (linted.findings, linted.width, linted.critical_path, linted.actions) == ((), 0, (), 0)

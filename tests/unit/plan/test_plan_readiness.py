@@ -1,0 +1,120 @@
+from scaffold.plan.readiness import Node, ready, stranded
+
+
+def node(key, status="pending", *, needs="", gives="", parent=None, kind="primitive"):
+    return Node(key, parent, tuple(needs.split()), tuple(gives.split()), status, kind)
+
+
+NOTHING = frozenset()
+
+
+def test_an_action_is_ready_when_it_is_pending_and_its_preconditions_are_facts():
+    """SC-4: no explicit edges; an assertion that no fact shows is false (SC-2)."""
+    actions = [node("a", needs="x"), node("b", needs="x y"), node("c", "running"), node("d")]
+    assert ready(actions, frozenset({"x"})) == ("a", "d")
+
+
+def test_a_child_is_ready_only_while_its_parent_runs():
+    """SC-5."""
+    for status, expected in {"pending": ("p",), "running": ("c",), "completed": (), "failed": ()}.items():
+        assert ready([node("p", status, kind="compound"), node("c", parent="p")], NOTHING) == expected
+
+
+def test_a_failure_strands_everything_that_waits_behind_it():
+    actions = [
+        node("a", "failed", gives="x"),
+        node("b", needs="x", gives="y"),
+        node("c", needs="y"),
+        node("free", gives="z"),
+    ]
+    reason = "dependency_failed:a"
+    assert stranded(actions, NOTHING) == {"b": reason, "c": reason}
+
+
+def test_cancelled_and_skipped_actions_strand_as_failed_ones_do():
+    for status in ("cancelled", "skipped"):
+        actions = [node("a", status, gives="x"), node("b", needs="x")]
+        assert stranded(actions, NOTHING) == {"b": "dependency_failed:a"}
+
+
+def test_another_living_provider_keeps_an_action_from_being_stranded():
+    for status in ("pending", "running", "verifying", "landing", "completed"):
+        actions = [node("a", "failed", gives="x"), node("other", status, gives="x"), node("b", needs="x")]
+        assert stranded(actions, NOTHING) == {}
+
+
+def test_a_provider_that_waits_for_the_very_thing_is_no_help():
+    actions = [node("a", "failed", gives="x"), node("b", needs="x", gives="x")]
+    assert stranded(actions, NOTHING) == {"b": "dependency_failed:a"}
+
+
+def test_a_fact_that_holds_already_strands_nobody():
+    assert stranded([node("a", "failed", gives="x"), node("b", needs="x")], frozenset({"x"})) == {}
+
+
+def test_children_are_stranded_with_their_parent_and_so_are_those_who_wait_for_them():
+    """SC-5."""
+    for status in ("failed", "cancelled", "skipped"):
+        actions = [
+            node("p", status, kind="compound"),
+            node("c", parent="p", gives="x"),
+            node("after", needs="x"),
+        ]
+        assert stranded(actions, NOTHING) == dict.fromkeys(["c", "after"], "dependency_failed:p")
+
+
+def test_children_of_a_stranded_parent_are_stranded():
+    actions = [
+        node("a", "failed", gives="x"),
+        node("p", needs="x", kind="compound"),
+        node("c", parent="p"),
+    ]
+    assert stranded(actions, NOTHING) == dict.fromkeys(["p", "c"], "dependency_failed:a")
+
+
+def test_a_running_compound_may_still_bring_about_its_effects():
+    """SC-5: further children can close the gap."""
+    actions = [
+        node("p", "running", gives="x", kind="compound"),
+        node("c", "failed", parent="p", gives="x"),
+        node("after", needs="x"),
+    ]
+    assert stranded(actions, NOTHING) == {}
+
+
+def test_the_reason_names_the_root_through_actions_blocked_earlier():
+    actions = [
+        node("a", "failed", gives="x"),
+        node("b", "blocked", needs="x", gives="y"),
+        node("c", needs="y"),
+    ]
+    assert stranded(actions, NOTHING) == {"c": "dependency_failed:a"}
+
+
+def test_an_action_blocked_for_its_own_reasons_is_a_root_itself():
+    actions = [node("b", "blocked", gives="y"), node("c", needs="y")]
+    assert stranded(actions, NOTHING) == {"c": "dependency_failed:b"}
+
+
+def test_of_several_roots_the_nearest_is_named_then_the_first():
+    actions = [
+        node("a", "failed", gives="w"),
+        node("b", "failed", gives="x"),
+        node("far", needs="w", gives="v"),
+        node("c", needs="v x w"),
+        node("d", needs="v x"),
+    ]
+    reasons = stranded(actions, NOTHING)
+    assert reasons["c"] == "dependency_failed:a"
+    assert reasons["d"] == "dependency_failed:b"
+
+
+def test_what_no_failure_is_to_blame_for_is_not_stranded():
+    """A precondition nobody ever provided and a cycle are lint's to report."""
+    actions = [
+        node("failed", "failed", gives="x"),
+        node("a", needs="nobody"),
+        node("b", needs="q", gives="r"),
+        node("c", needs="r", gives="q"),
+    ]
+    assert stranded(actions, NOTHING) == {}

@@ -1,0 +1,51 @@
+"""The dialect seam, and that every statement of the package can pass through it."""
+
+import re
+from types import ModuleType
+
+import pytest
+
+from scaffold.store import actions, attempts, dialect, events, facts, goals, intents, runs, schema
+
+SQLITE_ONLY = re.compile(
+    r"INSERT OR|REPLACE INTO|ROWID|AUTOINCREMENT|PRAGMA|\bGLOB\b|\?|\bjson_|datetime\(", re.IGNORECASE
+)
+MODULES = (actions, attempts, events, facts, goals, intents, runs, schema)
+
+
+def _statements(module: ModuleType) -> list[tuple[str, str]]:
+    found = [(name, value) for name, value in vars(module).items() if name.isupper() and isinstance(value, str)]
+    return [(name, value) for name, value in found if re.match(r"\s*(SELECT|INSERT|UPDATE|DELETE)\b", value)]
+
+
+STATEMENTS = [
+    pytest.param(statement, id=f"{module.__name__.rpartition('.')[2]}.{name}")
+    for module in MODULES
+    for name, statement in _statements(module)
+]
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ("SELECT :id", "SELECT %(id)s"),
+        ("a = :goal_id AND b=:at", "a = %(goal_id)s AND b=%(at)s"),
+        ("x = ':id' AND y = :id", "x = ':id' AND y = %(id)s"),
+        ("x = 'it''s :id' AND y = :id", "x = 'it''s :id' AND y = %(id)s"),
+        ("SELECT :number::integer", "SELECT %(number)s::integer"),
+        ("a % 2 = 0 AND b LIKE '%x'", "a %% 2 = 0 AND b LIKE '%%x'"),
+    ],
+)
+def test_named_placeholders_become_psycopgs(ours: str, theirs: str) -> None:
+    assert dialect.psycopg_style(ours) == theirs
+
+
+def test_the_package_names_its_statements() -> None:
+    assert len(STATEMENTS) > 50
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_every_statement_keeps_to_what_both_databases_understand(statement: str) -> None:
+    assert not SQLITE_ONLY.search(statement)
+    names = re.findall(r"(?<!:):([a-z_]+)", statement)
+    assert re.findall(r"%\(([a-z_]+)\)s", dialect.psycopg_style(statement)) == names

@@ -1,0 +1,77 @@
+import pytest
+
+from scaffold.core.tool import Tool, ToolOutput
+from scaffold.tools.arguments import misfit, object_schema
+
+
+async def nothing(args):
+    return ToolOutput("")
+
+
+TOOL = Tool(
+    name="look",
+    description="",
+    schema=object_schema(
+        {"path": {"type": "string"}},
+        lines={"type": "integer", "minimum": 1},
+        timeout_s={"type": "number"},
+        deep={"type": "boolean"},
+        names={"type": "array"},
+        more={"type": "object"},
+    ),
+    category="file_read",
+    run=nothing,
+)
+
+
+def test_the_schema_is_a_closed_object():
+    assert TOOL.schema["required"] == ["path"]
+    assert TOOL.schema["additionalProperties"] is False
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"path": ""},
+        {"path": "a", "lines": 1, "timeout_s": 2, "deep": False, "names": [], "more": {}},
+        {"path": "a", "timeout_s": 0.5},
+    ],
+)
+def test_arguments_that_fit_are_not_talked_about(args):
+    assert misfit(TOOL, args) is None
+
+
+@pytest.mark.parametrize(
+    ("args", "problem"),
+    [
+        ({}, "look needs `path` (string)"),
+        ({"path": 3}, "`path` must be a string, not 3"),
+        ({"path": None}, "`path` must be a string, not None"),
+        ({"path": "a", "lines": "3"}, "`lines` must be an integer of at least 1, not '3'"),
+        ({"path": "a", "lines": 0}, "`lines` must be an integer of at least 1, not 0"),
+        ({"path": "a", "lines": True}, "`lines` must be an integer of at least 1, not True"),
+        ({"path": "a", "lines": 1.5}, "`lines` must be an integer of at least 1, not 1.5"),
+        ({"path": "a", "timeout_s": True}, "`timeout_s` must be a number, not True"),
+        ({"path": "a", "deep": 1}, "`deep` must be a boolean, not 1"),
+        ({"path": "a", "names": "b"}, "`names` must be an array, not 'b'"),
+        ({"path": "a", "more": []}, "`more` must be an object, not []"),
+        (
+            {"path": "a", "file": "b"},
+            "look knows no `file`, it takes `path`, `lines`, `timeout_s`, `deep`, `names`, `more`",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_so_that_the_next_call_can_be_right(args, problem):
+    assert misfit(TOOL, args) == problem
+
+
+def test_everything_that_is_wrong_is_said_at_once():
+    problem = misfit(TOOL, {"lines": 0, "file": "b"})
+    assert problem is not None
+    assert problem.count(";") == 2
+
+
+def test_a_long_wrong_value_is_shown_in_part():
+    problem = misfit(TOOL, {"path": ["x" * 500]})
+    assert problem is not None
+    assert len(problem) < 120
