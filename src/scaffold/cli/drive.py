@@ -1,0 +1,100 @@
+"""Carrying a run out from the command line: signals, progress, the report, the exit code."""
+
+import asyncio
+import os
+import signal
+import sys
+
+import click
+import msgspec
+
+from scaffold.cli.live import LiveScreen
+from scaffold.cli.progress import JsonLines, PlainLines, Sink, follow
+from scaffold.cli.report import report
+from scaffold.cli.snapshot import snapshot
+from scaffold.cli.wiring import local_engine
+from scaffold.core.errors import UsageProblem
+from scaffold.core.ids import RunId
+from scaffold.core.model import Run
+from scaffold.core.states import Cancelled, Completed, Failed
+from scaffold.orchestrator.conduct import Conductor, Ending, conduct, take_over
+from scaffold.orchestrator.projections import project
+from scaffold.worker.site import Site
+
+INTERRUPTED = 130
+EXIT_OF_CAUSE = {"limit": 2, "held": 3, "paused": 3, "stopped": INTERRUPTED, "cancelled": 1}
+
+
+async def drive(site: Site, run_id: RunId, *, as_json: bool = False) -> int:
+    """Carry a run on to its end, or to where it has to be put down; return the exit code."""
+    run = take_over(site, run_id)
+    since = max(0, site.store.events.last_seq(run.id) - 1) if run.fence > 1 else 0
+    _project(site, run)
+    engine = local_engine(site, run)
+    conductor = await conduct(site, run, engine)
+    finished = False
+    with_signals(conductor)
+    sink = _sink(site, run, as_json=as_json)
+    async with asyncio.TaskGroup() as group:
+        follower = group.create_task(follow(site, run, sink, since=since, done=lambda: finished))
+        try:
+            ending = await conductor.carry_out()
+        finally:
+            finished = True
+        await follower
+    return _told(site, run, ending, as_json=as_json)
+
+
+def with_signals(conductor: Conductor) -> None:
+    """Let the first interrupt end the run in good order, and the second one at once."""
+    loop = asyncio.get_running_loop()
+    seen = 0
+
+    def on_signal() -> None:
+        nonlocal seen
+        seen += 1
+        if seen > 1:
+            # Workers and checks hang on pipes that break with this process: they are gone a moment later.
+            os._exit(INTERRUPTED)
+        click.echo("\nstopping: nothing new starts, unfinished work is pinned (once more: stop at once)", err=True)
+        conductor.leave("stopped")
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, on_signal)
+
+
+def exit_code(ending: Ending) -> int:
+    """Return 0 landed, 1 failed or cancelled, 2 limit, 3 a human is needed, 130 stopped."""
+    match ending.state:
+        case Completed():
+            return 0
+        case Failed() | Cancelled():
+            return 1
+        case _:
+            return EXIT_OF_CAUSE[ending.cause]
+
+
+def _sink(site: Site, run: Run, *, as_json: bool) -> Sink:
+    if as_json:
+        return JsonLines()
+    return LiveScreen(site, run) if sys.stdout.isatty() else PlainLines()
+
+
+def _told(site: Site, run: Run, ending: Ending, *, as_json: bool) -> int:
+    now = site.store.runs.get(run.id)
+    if now is None:
+        raise UsageProblem(f"run {run.id} has vanished from the store", "Was the database deleted? Start anew.")
+    if as_json:
+        click.echo(msgspec.json.encode({"type": "result", "run": snapshot(site, now)["run"]}))
+    else:
+        click.echo(report(site, now))
+    return exit_code(ending)
+
+
+def _project(site: Site, run: Run) -> None:
+    try:
+        project(site, run)
+    except OSError as error:
+        click.echo(
+            f"note: {site.projections} cannot be written ({error.strerror}); the run goes on without it", err=True
+        )

@@ -1,0 +1,115 @@
+"""`init`: look at a repository, say what was found, write a commented configuration, suggest a first plan."""
+
+import asyncio
+import json
+import os
+from pathlib import Path
+
+import click
+
+from scaffold.cli.detection import Findings, detect
+from scaffold.cli.safe import printable
+from scaffold.cli.screen import json_option, print_json
+from scaffold.cli.settings import PROJECT_FILES
+from scaffold.core.errors import UsageProblem
+from scaffold.git.repository import open_repository
+from scaffold.host.files import write_atomic
+
+CONFIGURATION = PROJECT_FILES[0]
+NOTES = "NOTES.md"
+
+HEAD = """\
+# Scaffold's settings for this repository. Everything here is a comment: remove a `#` to set something.
+# This file is read once folders can be trusted; until then use `scaffold config KEY VALUE`.
+
+# model: anthropic:NAME           # who does the work; see `scaffold config model`
+# tier: builder                   # quick, scout, builder or architect
+# agents: 3                       # how many work at once, whatever the tier says
+# budget_usd: 5.00                # no request starts beyond this
+# tiers:
+#   builder: {agents: 3, iterations: 5, timeout_min: 15}
+"""
+
+PLAN = """\
+version: 1
+goals:
+  - name: first-steps
+    description: See one small change proven and landed.
+    goal_state: [notes_written]
+    actions:
+      - key: notes
+        description: Write {notes}, which says what this project is for, and how it is built and tested.
+        role: documentation
+        effects: [notes_written]
+        files: [{notes}]
+        contract:
+          intent: The notes exist{intact}.
+          must_exist: [{notes}]
+"""
+
+
+@click.command()
+@click.option("--force", is_flag=True, help="Replace the configuration that is there.")
+@click.option("--dry-run", is_flag=True, help="Write nothing.")
+@json_option
+def init(*, force: bool, dry_run: bool, as_json: bool) -> None:
+    """Look at this repository, say what was found, and write a commented `.scaffold.yaml`.
+
+    None of the repository's code is run.
+    """
+    root = asyncio.run(_root())
+    findings = detect(root, os.environ)
+    path = root / CONFIGURATION
+    written = not dry_run and (force or not os.path.lexists(path))
+    if written:
+        _write(path, configuration(findings))
+    if as_json:
+        print_json({"findings": findings, "configuration": str(path), "written": written, "plan": first_plan(findings)})
+        return
+    click.echo(printable(_told(root, findings)))
+    click.echo(_about_file(path, written=written, dry_run=dry_run), err=True)
+    click.echo(f"\nA first small plan; save it as plan.yaml:\n\n{first_plan(findings)}")
+    click.echo("Next\n  scaffold plan check plan.yaml\n  scaffold run --plan plan.yaml --model MODEL")
+
+
+async def _root() -> Path:
+    return (await open_repository(Path.cwd(), environ=os.environ)).root
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        write_atomic(path, text.encode())
+    except OSError as error:
+        raise UsageProblem(f"{path} cannot be written: {error.strerror}", "Use `--dry-run` to look only.") from error
+
+
+def _told(root: Path, findings: Findings) -> str:
+    lines = [f"{root.name}: {findings.type} project"]
+    lines += [f"  {gate:<10} {command}" for gate, command in findings.gates.items()]
+    if "test" not in findings.gates:
+        lines.append("  no tests were found: give the actions of your plans contracts that check something")
+    lines.append(f"  agents     {', '.join(findings.agents) or 'no other agent program is on PATH'}")
+    lines.append(f"  keys       {', '.join(findings.keys) or 'no key of a provider is in the environment'}")
+    return "\n".join(lines)
+
+
+def _about_file(path: Path, *, written: bool, dry_run: bool) -> str:
+    if written:
+        return f"wrote {path}"
+    return f"{path} was not written" if dry_run else f"{path} exists and was left alone; `--force` replaces it"
+
+
+def configuration(findings: Findings) -> str:
+    """Return the text of a configuration in which everything is a comment."""
+    found = [f"#   {gate}: {command}\n" for gate, command in findings.gates.items()]
+    about = "# Checks that were found here; name them in the contracts of your plans.\n" if found else ""
+    return f"{HEAD}\n{about}{''.join(found)}" if found else HEAD
+
+
+def first_plan(findings: Findings) -> str:
+    """Return a plan of one harmless action, checked by the tests of the project if it has any."""
+    test = findings.gates.get("test")
+    text = PLAN.format(notes=NOTES, intact=", and nothing else broke" if test else "")
+    if test:
+        text += f"          commands:\n            - {{command: {json.dumps(test)}, timeout_s: 600}}\n"
+    return text

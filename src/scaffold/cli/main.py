@@ -1,0 +1,159 @@
+"""The commands `scaffold` and `ralph`: one table, loaded late; every error becomes two lines and an exit code."""
+
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from typing import NoReturn
+
+import click
+
+from scaffold.cli.findings import finding_lines
+from scaffold.core import errors
+from scaffold.core.errors import ScaffoldError
+
+SCAFFOLD: Mapping[str, str] = {
+    "init": "scaffold.cli.init:init",
+    "run": "scaffold.cli.run:run",
+    "status": "scaffold.cli.status:status",
+    "stop": "scaffold.cli.control:stop",
+    "resume": "scaffold.cli.run:resume",
+    "doctor": "scaffold.cli.doctor:doctor",
+    "plan": "scaffold.cli.plan:plan",
+    "goals": "scaffold.cli.tree:goals",
+    "tasks": "scaffold.cli.tree:tasks",
+    "logs": "scaffold.cli.logs:logs",
+    "diff": "scaffold.cli.diff:diff",
+    "contract": "scaffold.cli.contract:contract",
+    "retry": "scaffold.cli.control:retry",
+    "pause": "scaffold.cli.control:pause",
+    "cancel": "scaffold.cli.control:cancel",
+    "config": "scaffold.cli.config:config",
+    "demo": "scaffold.cli.demo:demo",
+    "worker": "scaffold.cli.worker:worker",
+    "ralph": "scaffold.cli.ralph:ralph",
+}
+EVERYDAY = ("init", "run", "status", "stop", "resume", "doctor")
+HIDDEN = ("worker",)
+
+EXIT_CODES: Sequence[tuple[type[ScaffoldError], int]] = (
+    (errors.PlanInvalid, 4),
+    (errors.UsageProblem, 64),
+    (errors.TrustProblem, 64),
+    (errors.RepositoryUnfit, 64),
+    (errors.BudgetSpent, 2),
+    (ScaffoldError, 1),
+)
+USAGE = 64
+INTERRUPTED = 130
+
+
+class LateGroup(click.Group):
+    """A command group that imports a command's module only when it is called, so that `--help` stays light."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click calls it so
+        """Return the names in the order people need them."""
+        return [name for name in SCAFFOLD if name not in HIDDEN]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - likewise
+        """Import and return one command; None if there is no such command."""
+        place = SCAFFOLD.get(cmd_name)
+        if place is None:
+            return None
+        module, _, name = place.partition(":")
+        command = getattr(importlib.import_module(module), name)
+        if not isinstance(command, click.Command):
+            raise TypeError(place)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the everyday commands first, each with its line; the rest by name."""
+        with formatter.section("Everyday"):
+            formatter.write_dl([(name, SUMMARIES[name]) for name in EVERYDAY])
+        with formatter.section("Advanced"):
+            advanced = [name for name in self.list_commands(ctx) if name not in EVERYDAY]
+            formatter.write_dl([(name, SUMMARIES[name]) for name in advanced])
+
+
+SUMMARIES: Mapping[str, str] = {
+    "init": "Look at this repository and write a commented configuration.",
+    "run": "Carry a plan out: agents work, evidence decides, what passes lands.",
+    "status": "Show a run: goals, actions, evidence, what waits.",
+    "stop": "Stop a run in good order; nothing is lost, `resume` goes on.",
+    "resume": "Go on with an interrupted or paused run.",
+    "doctor": "Check this machine and repository, and say how to mend what is missing.",
+    "plan": "Check plan files before they cost anything.",
+    "goals": "List the goals of a run with what holds and what is missing.",
+    "tasks": "Show the actions of a run as a tree.",
+    "logs": "Show what the agents of an action said and did.",
+    "diff": "Show what an action or a run changed.",
+    "contract": "Show what must be true before an action counts as done.",
+    "retry": "Give a failed action, goal or run another chance.",
+    "pause": "Start nothing new; what runs finishes.",
+    "cancel": "End a run for good; what landed stays, what did not stays pinned.",
+    "config": "Print every setting with its value and where it comes from.",
+    "demo": "Watch a whole run on a sample project, without a key.",
+    "ralph": "Talk to one agent (the same as the command `ralph`).",
+}
+
+
+@click.group(cls=LateGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="ralph-scaffold", prog_name="scaffold")
+@click.option("--debug", is_flag=True, help="Show tracebacks.")
+def scaffold_group(*, debug: bool) -> None:
+    """Orchestrate coding agents: a model may propose, only evidence makes a fact true."""
+
+
+def scaffold() -> NoReturn:
+    """Run the command `scaffold` and exit."""
+    sys.exit(call(scaffold_group, sys.argv[1:], prog="scaffold"))
+
+
+def ralph() -> NoReturn:
+    """Run the command `ralph` and exit."""
+    sys.exit(call(scaffold_group, ["ralph", *sys.argv[1:]], prog="ralph"))
+
+
+def call(command: click.Command, args: Sequence[str], *, prog: str) -> int:
+    """Run a command and return its exit code; errors are told in two lines, tracebacks only with `--debug`."""
+    try:
+        result = command.main(list(args), prog_name=prog, standalone_mode=False)
+    except click.exceptions.Exit as ending:
+        return ending.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return tell("interrupted", "Go on with `scaffold resume`.", INTERRUPTED)
+    except click.ClickException as problem:
+        return _told_by_click(problem, prog)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:  # noqa: BLE001 - the commands' boundary: nobody is shown a traceback unasked
+        if "--debug" in args:
+            traceback.print_exc()
+        return _told_by_us(error, prog)
+    return result if isinstance(result, int) else 0
+
+
+def _told_by_click(problem: click.ClickException, prog: str) -> int:
+    context = problem.ctx if isinstance(problem, click.UsageError) else None
+    asked = context.command_path if context else prog
+    return tell(problem.format_message(), f"Try `{asked} --help`.", USAGE)
+
+
+def _told_by_us(error: Exception, prog: str) -> int:
+    if not isinstance(error, ScaffoldError):
+        what = f"unexpected {type(error).__name__}: {error}"
+        return tell(what, f"This is a mistake of ours: please report what `{prog} --debug` says.", 1)
+    if isinstance(error, errors.PlanInvalid):
+        for finding in error.findings:
+            click.echo(finding_lines(finding), err=True)
+    return tell(error.what, error.fix, next(code for kind, code in EXIT_CODES if isinstance(error, kind)))
+
+
+def tell(what: str, fix: str, code: int) -> int:
+    """Print what went wrong and what to do next to standard error; return `code`."""
+    click.echo(f"error: {what}", err=True)
+    if fix:
+        click.echo(f"  {fix}", err=True)
+    return code

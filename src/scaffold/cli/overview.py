@@ -1,0 +1,197 @@
+"""A run on one screen: what needs a human first, then each goal, and what to do next at the end."""
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+
+from scaffold.cli.picture import Picture
+from scaffold.cli.safe import printable
+from scaffold.cli.screen import WIDTH, clip, clock_time, heading, mark, money, pad, span
+from scaffold.core.ids import ActionId, Assertion
+from scaffold.core.model import Action, Attempt, Goal
+from scaffold.core.states import PRIMITIVE_MOVES, reason_of, status_of
+from scaffold.plan.wording import listed
+
+MOST_ACTIONS = 40
+"""Actions of a goal that are drawn; of more, those that are under way or in trouble come first."""
+MOST_NAMES = 12
+REASON_LINES = 4
+
+STATUS_CELLS = max(map(len, PRIMITIVE_MOVES))
+KEY_CELLS = 26
+NOTE_CELLS = WIDTH - STATUS_CELLS - KEY_CELLS - 8
+DEPENDENCY_FAILED = "dependency_failed:"
+GOING_ON = {"planning", "active"}
+
+
+def nothing_yet() -> str:
+    """Return what is shown where nothing was ever run."""
+    commands = {
+        "scaffold init": "look at this repository, and get a plan to start from",
+        "scaffold run --plan FILE": "carry a plan out",
+        "scaffold demo": "watch a whole run on a sample project",
+    }
+    return "\n".join(["There is no run in this repository yet.", *_commands(commands)])
+
+
+def overview(picture: Picture) -> str:
+    """Return the screen as text, at most 80 columns wide."""
+    failed = [action for action in picture.actions if status_of(action.state) == "failed"]
+    parts = [
+        _head(picture),
+        *([_attention(failed)] if failed else []),
+        *(_goal(picture, goal) for goal in picture.goals),
+        *([_queue(picture)] if picture.queue else []),
+        "\n".join([heading("Next"), *_commands(_next(picture, failed))]),
+    ]
+    return "\n\n".join(parts)
+
+
+def _head(picture: Picture) -> str:
+    run, settings = picture.run, picture.run.settings
+    title = f"run {run.id} {picture.status}"
+    until = picture.at if picture.status in GOING_ON else run.updated_at
+    cost = money(picture.spent.cost_usd)
+    if settings.budget_usd is not None:
+        cost = f"{cost} of {money(settings.budget_usd)}"
+    took = f"{span(until - run.created_at)}, {cost}, {picture.spent.tokens:,} tokens"
+    lines = [
+        f"lands on {run.session_branch}, from {run.base_branch or 'a detached head'} at {run.base_sha[:8]}",
+        f"{took}; tier {settings.tier}, {settings.agents} at once",
+    ]
+    if (reason := reason_of(run.state)) is not None and picture.status != "failed":
+        lines.insert(0, reason)
+    first = f"{mark(picture.status)} {heading(title)}: {clip(run.request, WIDTH - len(title) - 4)}"
+    return "\n".join([first, *(f"  {clip(line, WIDTH - 2)}" for line in lines)])
+
+
+def _attention(failed: Sequence[Action]) -> str:
+    lines = [heading("Needs attention")]
+    for action in failed[:MOST_ACTIONS]:
+        lines.append(f"  {mark('failed')} {clip(action.key, WIDTH - 12)} failed")
+        reason = [line for line in (reason_of(action.state) or "").splitlines() if line.strip()]
+        lines += [f"      {clip(line, WIDTH - 6)}" for line in reason[:REASON_LINES]]
+    if len(failed) > MOST_ACTIONS:
+        lines.append(f"  and {len(failed) - MOST_ACTIONS} more")
+    return "\n".join(lines)
+
+
+def _goal(picture: Picture, goal: Goal) -> str:
+    holding = picture.holding(goal)
+    held = [name for name in goal.desired if name in holding]
+    missing = [name for name in goal.desired if name not in holding]
+    score = f"{status_of(goal.state)}, {len(held)} of {len(goal.desired)} hold"
+    lines = [f"{heading(clip(goal.name, WIDTH - len(score) - 2))}: {score}"]
+    lines += [*_names("holds", held), *_names("missing", missing)]
+    actions = picture.actions_of(goal)
+    shown = _most_telling(actions)
+    keys = {action.id: action.key for action in picture.actions}
+    lines += [_action(picture, action, holding, keys) for action in shown]
+    if len(shown) < len(actions):
+        lines.append(f"    and {len(actions) - len(shown)} more: `scaffold tasks`")
+    return "\n".join(lines)
+
+
+def _names(status: str, names: Sequence[Assertion]) -> Iterator[str]:
+    if not names:
+        return
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    text = printable(", ".join(names[:MOST_NAMES])) + more
+    indent = " " * (STATUS_CELLS + 5)
+    first, *rest = textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent)
+    yield f"  {mark(status)} {pad(status, STATUS_CELLS)} {first[len(indent) :]}"
+    yield from rest
+
+
+def _most_telling(actions: Sequence[Action]) -> Sequence[Action]:
+    quiet = {"completed", "skipped", "cancelled", "pending"}
+    first = sorted(actions, key=lambda action: status_of(action.state) in quiet)[:MOST_ACTIONS]
+    return sorted(first, key=lambda action: action.position)
+
+
+def _action(picture: Picture, action: Action, holding: frozenset[Assertion], keys: Mapping[ActionId, str]) -> str:
+    status = status_of(action.state)
+    note = clip(action_note(picture, action, holding, keys), NOTE_CELLS)
+    return f"  {mark(status)} {pad(status, STATUS_CELLS)} {pad(action.key, KEY_CELLS)}  {note}".rstrip()
+
+
+def action_note(picture: Picture, action: Action, holding: frozenset[Assertion], keys: Mapping[ActionId, str]) -> str:
+    """Return in a few words why an action is where it is; `holding` is what holds in its goal."""
+    attempts = picture.attempts_of(action)
+    match status_of(action.state):
+        case "pending":
+            return _waits_for(picture, action, holding)
+        case "running" | "verifying" | "landing" if attempts:
+            return _under_way(picture, attempts[-1])
+        case "completed" if attempts:
+            tries = f" in attempt {attempts[-1].number}" if len(attempts) > 1 else ""
+            return f"{attempts[-1].outcome or 'done'} as {(attempts[-1].head_sha or '')[:8]}{tries}"
+        case "failed":
+            return f"after {len(attempts)} attempt{'s' * (len(attempts) != 1)}" if attempts else _reason(action, keys)
+        case _:
+            return _reason(action, keys)
+
+
+def _waits_for(picture: Picture, action: Action, holding: frozenset[Assertion]) -> str:
+    lacking = [name for name in action.preconditions if name not in holding]
+    if lacking:
+        return f"waits for {listed(lacking)}".replace("`", "")
+    parent = next((each for each in picture.actions if each.id == action.parent_id), None)
+    if parent is not None and status_of(parent.state) != "running":
+        return f"waits for {parent.key} to begin"
+    return f"ready, {len(earlier)} attempts before" if (earlier := picture.attempts_of(action)) else "ready"
+
+
+def _under_way(picture: Picture, attempt: Attempt) -> str:
+    since = attempt.started_at or attempt.queued_at
+    return f"attempt {attempt.number}, {attempt.phase}, {span(picture.at - since)}"
+
+
+def _reason(action: Action, keys: Mapping[ActionId, str]) -> str:
+    reason = reason_of(action.state) or ""
+    if reason.startswith(DEPENDENCY_FAILED):
+        root = ActionId(reason.removeprefix(DEPENDENCY_FAILED))
+        return f"needs {keys.get(root, root)}, which failed"
+    return reason
+
+
+def _queue(picture: Picture) -> str:
+    actions = {action.id: action for action in picture.actions}
+    lines = [heading("Waits to land")]
+    for attempt in picture.queue:
+        action = actions[attempt.action_id]
+        note = f"attempt {attempt.number}, {attempt.phase} since {clock_time(action.updated_at)}"
+        lines.append(f"  {mark('landing')} {clip(action.key, WIDTH - len(note) - 6)}  {note}")
+    return "\n".join(lines)
+
+
+def _next(picture: Picture, failed: Sequence[Action]) -> Mapping[str, str]:
+    """Return commands that fit where the run stands, each with what it is for."""
+    run = picture.run
+    look = {f"scaffold logs {action.key}": "what its agents said and did" for action in failed[:2]}
+    look |= {f"scaffold contract {action.key}": "what it must show, and what it showed" for action in failed[:1]}
+    match picture.status:
+        case "planning" | "active":
+            return look | {
+                "scaffold status --watch": "follow it",
+                f"scaffold stop {run.id}": "put it down in good order",
+            }
+        case "completed":
+            return {
+                "scaffold tasks": "every action with its evidence",
+                f"scaffold diff {run.id}": "all that landed",
+                f"git merge --ff-only {run.session_branch}": "take it",
+            }
+        case "failed":
+            again = {"scaffold retry": "give it another chance, then `scaffold resume`"}
+            return look | again | {f"scaffold diff {run.id}": "what landed all the same"}
+        case "cancelled":
+            return {f"scaffold diff {run.id}": "what landed before", "scaffold run --plan FILE": "start anew"}
+        case _:
+            return look | {f"scaffold resume {run.id}": "go on", f"scaffold diff {run.id}": "what has landed so far"}
+
+
+def _commands(commands: Mapping[str, str]) -> Iterator[str]:
+    wide = min(44, max(map(len, commands)))
+    for command, purpose in commands.items():
+        shown = printable(command)
+        yield f"  {shown:<{wide}}  {purpose}" if len(shown) + len(purpose) < WIDTH - 3 else f"  {shown}"

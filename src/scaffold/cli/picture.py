@@ -1,0 +1,108 @@
+"""All that is known of a run at one moment, read from the store in one piece."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from itertools import groupby
+
+from msgspec import Struct
+
+from scaffold.cli.wiring import shown_status
+from scaffold.core.events import RunTaken
+from scaffold.core.ids import ActionId, Assertion, GoalId
+from scaffold.core.model import Action, Attempt, Fact, Goal, Run, Usage
+from scaffold.store.database import Store
+from scaffold.worker.site import Site
+
+STEADY_TRIES = 5
+EVENTS_AT_ONCE = 500
+
+
+class Supervision(Struct, frozen=True):
+    """The process that carries a run out."""
+
+    pid: int
+    since: datetime | None
+
+
+class Picture(Struct, frozen=True, kw_only=True):
+    """A run with its goals, actions, attempts and facts, as they were together at one moment."""
+
+    at: datetime
+    run: Run
+    status: str
+    """What people see: `interrupted` for a run whose owner died."""
+    spent: Usage
+    supervision: Supervision | None
+    """None where no living process carries the run out."""
+    goals: tuple[Goal, ...]
+    actions: tuple[Action, ...]
+    """In plan order."""
+    attempts: Mapping[ActionId, tuple[Attempt, ...]]
+    """By action, oldest first; actions without any are left out."""
+    facts: Mapping[GoalId, tuple[Fact, ...]]
+    queue: tuple[Attempt, ...]
+    """Candidates that wait to land, first come first."""
+
+    def actions_of(self, goal: Goal) -> tuple[Action, ...]:
+        """Return the goal's actions in plan order."""
+        return tuple(action for action in self.actions if action.goal_id == goal.id)
+
+    def attempts_of(self, action: Action) -> tuple[Attempt, ...]:
+        """Return the action's attempts, oldest first."""
+        return self.attempts.get(action.id, ())
+
+    def holding(self, goal: Goal) -> frozenset[Assertion]:
+        """Return what holds in the goal."""
+        return frozenset(fact.assertion for fact in self.facts[goal.id] if fact.state == "holds")
+
+
+def take(site: Site, run: Run) -> Picture:
+    """Return a picture of the run.
+
+    Should another process write meanwhile, it is taken anew, so that its parts fit together.
+    """
+    version = site.store.data_version()
+    picture = _take(site, run)
+    for _ in range(STEADY_TRIES):
+        if (now := site.store.data_version()) == version:
+            break
+        version, picture = now, _take(site, run)
+    return picture
+
+
+def _take(site: Site, run: Run) -> Picture:
+    store = site.store
+    run = store.runs.get(run.id) or run
+    goals = store.goals.of_run(run.id)
+    attempts = sorted(store.attempts.of_run(run.id), key=lambda attempt: (attempt.action_id, attempt.number))
+    status = shown_status(run)
+    return Picture(
+        at=site.clock.now(),
+        run=run,
+        status=status,
+        spent=store.runs.spent(run.id),
+        supervision=_supervision(store, run, status),
+        goals=goals,
+        actions=store.actions.of_run(run.id),
+        attempts={action_id: tuple(group) for action_id, group in groupby(attempts, lambda attempt: attempt.action_id)},
+        facts={goal.id: store.facts.of_goal(goal.id) for goal in goals},
+        queue=store.attempts.waiting_to_land(run.id),
+    )
+
+
+def _supervision(store: Store, run: Run, status: str) -> Supervision | None:
+    if run.owner is None or status not in {"planning", "active"}:
+        return None
+    return Supervision(run.owner.pid, _taken_at(store, run))
+
+
+def _taken_at(store: Store, run: Run) -> datetime | None:
+    """Return when the run's owner took it: the youngest such event, looked for from the end."""
+    last = store.events.last_seq(run.id)
+    while last > 0:
+        first = max(0, last - EVENTS_AT_ONCE)
+        for recorded in reversed(store.events.since(run.id, first, limit=EVENTS_AT_ONCE)):
+            if isinstance(recorded.event, RunTaken):
+                return recorded.at
+        last = first
+    return None

@@ -1,0 +1,106 @@
+"""Words for a terminal: marks, colours that may be left out, lines that fit, values a person can read."""
+
+import os
+import unicodedata
+from datetime import datetime, timedelta
+
+import click
+import msgspec
+
+from scaffold.cli.safe import printable
+
+WIDTH = 80
+"""Columns that every line for people fits into."""
+
+MARKS = {
+    "completed": ("✓", "green"),
+    "holds": ("✓", "green"),
+    "pass": ("✓", "green"),
+    "ok": ("✓", "green"),
+    "running": ("▶", "cyan"),
+    "active": ("▶", "cyan"),
+    "verifying": ("?", "cyan"),
+    "landing": ("↓", "cyan"),
+    "failed": ("✗", "red"),
+    "fail": ("✗", "red"),
+    "error": ("✗", "red"),
+    "timeout": ("✗", "red"),
+    "vacuous": ("✗", "red"),
+    "refuted": ("✗", "red"),
+    "blocked": ("■", "yellow"),
+    "interrupted": ("■", "yellow"),
+    "stale": ("!", "yellow"),
+    "warn": ("!", "yellow"),
+    "skipped": ("-", "bright_black"),
+    "cancelled": ("-", "bright_black"),
+    "paused": ("■", "yellow"),
+}
+"""A mark and a colour for each status; the word always stands beside them."""
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+
+
+def print_json(value: object) -> None:
+    """Print `value`, of the kinds msgspec knows, as one line of JSON; times become ISO-8601 text."""
+    click.echo(msgspec.json.encode(value))
+
+
+def paint(text: str, colour: str) -> str:
+    """Return `text` in `colour`, or as it is where NO_COLOR is set; what is no terminal gets no colours anyway."""
+    return text if os.environ.get("NO_COLOR") else click.style(text, fg=colour)
+
+
+def heading(text: str) -> str:
+    """Return the words above a part of the screen."""
+    return text if os.environ.get("NO_COLOR") else click.style(text, bold=True)
+
+
+def mark(status: str) -> str:
+    """Return the coloured mark of a status."""
+    sign, colour = MARKS.get(status, ("·", "bright_black"))
+    return paint(sign, colour)
+
+
+def clip(text: str, width: int) -> str:
+    """Return the first line of `text` that has any, safe to print, cut with `…` where it is wider than `width`."""
+    line = printable(text.strip().partition("\n")[0].expandtabs(2))
+    if _cells(line) <= width:
+        return line
+    kept, room = "", width - 1
+    for character in line:
+        room -= _cells(character)
+        if room < 0:
+            break
+        kept += character
+    return f"{kept}…"
+
+
+def pad(text: str, width: int) -> str:
+    """Return `text` clipped or filled up to exactly `width` columns."""
+    clipped = clip(text, width)
+    return clipped + " " * (width - _cells(clipped))
+
+
+def span(length: timedelta) -> str:
+    """Return a length of time as people say it: `14 s`, `2 m 05 s`, `3 h 07 m`."""
+    seconds = max(0, int(length.total_seconds()))
+    if seconds < 60:
+        return f"{seconds} s"
+    if seconds < 3600:
+        return f"{seconds // 60} m {seconds % 60:02} s"
+    return f"{seconds // 3600} h {seconds % 3600 // 60:02} m"
+
+
+def clock_time(at: datetime) -> str:
+    """Return the local time of day."""
+    return f"{at.astimezone():%H:%M:%S}"
+
+
+def money(cost_usd: float | None) -> str:
+    """Return an amount in dollars; an unknown one says so."""
+    return "cost unknown" if cost_usd is None else f"${cost_usd:.2f}"
+
+
+def _cells(text: str) -> int:
+    """Return how many columns a terminal needs for `text`, which holds no control characters."""
+    return sum(0 if unicodedata.combining(each) else 1 + (unicodedata.east_asian_width(each) in "WF") for each in text)

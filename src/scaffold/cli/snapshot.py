@@ -1,0 +1,138 @@
+"""The shape of `status --json`: fixed, for scripts; everything in it is JSON already."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from scaffold.cli.picture import Picture, take
+from scaffold.core.ids import Assertion
+from scaffold.core.model import Action, Attempt, Fact, Goal, Run
+from scaffold.core.states import reason_of, status_of
+from scaffold.worker.site import Site
+
+Json = dict[str, Any]
+
+EMPTY: Mapping[str, Any] = {"run": None, "goals": [], "actions": [], "queue": [], "inbox": []}
+"""What is shown where nothing was ever run."""
+
+
+def snapshot(site: Site, run: Run) -> Json:
+    """Return what `status --json` prints of a run; times are ISO-8601 in UTC."""
+    return shape(take(site, run))
+
+
+def shape(picture: Picture) -> Json:
+    """Return a picture as plain JSON values."""
+    value = {
+        "run": _run(picture),
+        "goals": [goal_shape(picture, goal) for goal in picture.goals],
+        "actions": [action_shape(picture, action) for action in picture.actions],
+        "queue": [_waiting(picture, attempt) for attempt in picture.queue],
+        "inbox": [],
+    }
+    return msgspec.to_builtins(value)  # type: ignore[no-any-return]
+
+
+def goal_shape(picture: Picture, goal: Goal) -> Json:
+    """Return one entry of `goals`; what no fact shows is false."""
+    holding = picture.holding(goal)
+    mentioned = {*goal.desired, *_mentioned(picture.actions_of(goal))}
+    supervision = picture.supervision if status_of(goal.state) == "active" else None
+    return {
+        "id": goal.id,
+        "name": goal.name,
+        "status": status_of(goal.state),
+        "goal_state": {assertion: assertion in holding for assertion in goal.desired},
+        "world_state": {assertion: assertion in holding for assertion in sorted(mentioned)},
+        "facts": [fact_shape(fact) for fact in picture.facts[goal.id]],
+        "supervisor": {
+            "pid": supervision.pid if supervision else None,
+            "started_at": supervision.since if supervision else None,
+            "alive": supervision is not None,
+        },
+    }
+
+
+def fact_shape(fact: Fact) -> Json:
+    """Return a fact with what speaks for it."""
+    fields = ("kind", "command", "exit_code", "commit", "at", "detail")
+    evidence = [{field: getattr(each, field) for field in fields} for each in fact.evidence]
+    return {"name": fact.assertion, "state": fact.state, "commit": fact.commit, "evidence": evidence}
+
+
+def action_shape(picture: Picture, action: Action) -> Json:
+    """Return one entry of `actions`."""
+    return {
+        "id": action.id,
+        "key": action.key,
+        "goal_id": action.goal_id,
+        "parent_id": action.parent_id,
+        "kind": action.kind,
+        "method": action.method,
+        "role": action.role,
+        "description": action.description,
+        "preconditions": action.preconditions,
+        "effects": action.effects,
+        "status": status_of(action.state),
+        "reason": reason_of(action.state),
+        "attempts": [_attempt(attempt) for attempt in picture.attempts_of(action)],
+        "result": action.result,
+    }
+
+
+def _run(picture: Picture) -> Json:
+    run = picture.run
+    return {
+        "id": run.id,
+        "request": run.request,
+        "status": picture.status,
+        "tier": run.settings.tier,
+        "base_branch": run.base_branch,
+        "base_sha": run.base_sha,
+        "session_branch": run.session_branch,
+        "created_at": run.created_at,
+        "updated_at": run.updated_at,
+        "budget": {
+            "limit_usd": run.settings.budget_usd,
+            "spent_usd": picture.spent.cost_usd,
+            "reserved_usd": 0.0,
+            "tokens": picture.spent.tokens,
+            "confidence": 1.0,
+        },
+    }
+
+
+def _attempt(attempt: Attempt) -> Json:
+    return {
+        "number": attempt.number,
+        "status": attempt.status,
+        "phase": attempt.phase,
+        "executor": attempt.executor,
+        "model": attempt.model,
+        "base_sha": attempt.base_sha,
+        "head_sha": attempt.head_sha,
+        "started_at": attempt.started_at,
+        "ended_at": attempt.ended_at,
+        "tokens": attempt.usage.tokens,
+        "cost_usd": attempt.usage.cost_usd,
+        "log_file": attempt.log_file,
+        "error": attempt.error,
+    }
+
+
+def _waiting(picture: Picture, attempt: Attempt) -> Json:
+    action = next(action for action in picture.actions if action.id == attempt.action_id)
+    return {
+        "action": action.key,
+        "attempt": attempt.number,
+        "phase": attempt.phase,
+        "head_sha": attempt.head_sha,
+        "since": action.updated_at,  # the action became `landing` in the transaction that handed the candidate in
+    }
+
+
+def _mentioned(actions: Iterable[Action]) -> Iterable[Assertion]:
+    for action in actions:
+        yield from action.preconditions
+        yield from action.effects

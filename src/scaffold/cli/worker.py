@@ -1,0 +1,62 @@
+"""The hidden command `worker`: one process, one attempt, then gone."""
+
+import asyncio
+import sys
+import traceback
+from pathlib import Path
+
+import click
+
+from scaffold.cli.wiring import model_of, open_site
+from scaffold.core.errors import StaleFence
+from scaffold.core.ids import AttemptId
+from scaffold.host.identity import own_identity
+from scaffold.host.lifeline import hold
+from scaffold.worker.assignment import Assignment, read_assignment
+from scaffold.worker.attempt import Worker
+from scaffold.worker.ending import conclude
+from scaffold.worker.site import Site
+
+STALE = 0
+"""Somebody else has the attempt: nothing to report, nothing to do."""
+
+
+@click.command(hidden=True)
+@click.argument("attempt")
+def worker(attempt: str) -> int:
+    """Carry out one attempt of a run; started by the engine, which holds the other end of standard input."""
+    hold()
+    return asyncio.run(_carry_out(AttemptId(attempt)))
+
+
+async def _carry_out(attempt_id: AttemptId) -> int:
+    site = await open_site(Path.cwd())
+    try:
+        task = read_assignment(site.store, attempt_id)
+        await _guarded(site, task)
+    except StaleFence as stale:
+        click.echo(stale.what, err=True)
+        return STALE
+    finally:
+        site.store.close()
+    return 0
+
+
+async def _guarded(site: Site, task: Assignment) -> None:
+    """Run the worker; what nobody expected ends the attempt with its name, and the traceback in the process log."""
+    journal = site.journal(task.goal.name, task.action.key)
+    try:
+        worker = Worker(site, task, model_of(task.run))
+        await worker.carry_out(own_identity(), log_file=str(journal))
+    except StaleFence:
+        raise
+    except Exception as error:  # noqa: BLE001 - the worker's boundary: whatever went wrong is written down
+        traceback.print_exc(file=sys.stderr)
+        conclude(
+            site.store,
+            task.run,
+            task.attempt.id,
+            "executor_failed",
+            error=f"{type(error).__name__}: {error}",
+            fence=task.attempt.fence,
+        )

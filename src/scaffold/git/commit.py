@@ -1,0 +1,81 @@
+"""Commits: made from a work tree or from a tree, compared, related."""
+
+from collections.abc import Sequence
+
+from scaffold.core.errors import GitFailed
+from scaffold.core.ids import Commit
+from scaffold.core.model import Signature
+from scaffold.git.command import Git
+from scaffold.git.worktree import unlock
+
+
+async def commit_all(git: Git, message: str, *, author: Signature, committer: Signature) -> Commit | None:
+    """Commit everything in the work tree that git does not ignore, return the commit; None if nothing differs.
+
+    For a worktree of ours, between the turns of whoever works in it. HEAD ends up detached at the commit: a branch
+    that an agent may have checked out stays where it is. Raises GitFailed for a repository made inside this one:
+    a commit would hold a mere pointer to it, and its files would be lost.
+    """
+    await unlock(git)
+    await _refuse_nested(git)
+    await git("add", "--all", "--", ":/")
+    tree = (await git("write-tree")).line
+    head, head_tree = (await git("rev-parse", "HEAD", "HEAD^{tree}")).line.split()
+    if tree == head_tree:
+        return None
+    commit = await commit_tree(git, tree, parents=(Commit(head),), message=message, author=author, committer=committer)
+    await git("update-ref", "--no-deref", "HEAD", commit)
+    return commit
+
+
+async def commit_tree(
+    git: Git, tree: str, *, parents: Sequence[Commit], message: str, author: Signature, committer: Signature
+) -> Commit:
+    """Return a new commit of `tree` that no ref keeps yet."""
+    people = {
+        "GIT_AUTHOR_NAME": author.name,
+        "GIT_AUTHOR_EMAIL": author.email,
+        "GIT_COMMITTER_NAME": committer.name,
+        "GIT_COMMITTER_EMAIL": committer.email,
+    }
+    flags = [word for parent in parents for word in ("-p", parent)]
+    return Commit((await git("commit-tree", *flags, "-F", "-", tree, stdin=message.encode(), env=people)).line)
+
+
+async def tree_of(git: Git, commit: Commit) -> str:
+    """Return the id of the tree of `commit`, in hex."""
+    return (await git("rev-parse", "--verify", f"{commit}^{{tree}}")).line
+
+
+async def is_ancestor(git: Git, older: Commit, newer: Commit) -> bool:
+    """Return whether `newer` contains `older`; a commit contains itself."""
+    return (await git("merge-base", "--is-ancestor", older, newer, ok=frozenset({0, 1}))).exit_code == 0
+
+
+async def changed_paths(git: Git, old: Commit, new: Commit) -> tuple[str, ...]:
+    """Return the paths that differ between two commits, sorted as git does; of a renamed file both names."""
+    return tuple((await git("diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new)).records)
+
+
+async def diff_text(git: Git, old: Commit, new: Commit, *, limit_bytes: int) -> str:
+    """Return the patch from `old` to `new` for reading; above `limit_bytes` its middle is left out, and it says so."""
+    answer = await git(
+        "diff-tree", "-r", "-p", "-M", "--no-ext-diff", "--no-textconv", "--no-color", old, new, limit_bytes=limit_bytes
+    )
+    return answer.out.decode(errors="replace")
+
+
+async def _refuse_nested(git: Git) -> None:
+    """Git lists a repository inside the work tree as a folder, all else as files."""
+    others = await git("ls-files", "--others", "--exclude-standard", "-z")
+    nested = [path.rstrip("/") for path in others.records if path.endswith("/")]
+    if nested:
+        raise GitFailed(
+            f"{git.cwd} holds a git repository of its own in {', '.join(nested)}",
+            f"remove {nested[0]}/.git, or the folder, so that its files can be committed",
+        )
+
+
+async def listed_paths(git: Git, commit: Commit) -> tuple[str, ...]:
+    """Return every path of the commit's tree, sorted as git does; submodules by their folder."""
+    return tuple((await git("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit)).records)

@@ -1,0 +1,64 @@
+"""Refs: names of commits, moved by compare-and-swap."""
+
+from scaffold.core.ids import AttemptId, Commit
+from scaffold.git.command import Git
+
+PREFIX = "refs/scaffold/"
+
+
+def work_ref(attempt_id: AttemptId) -> str:
+    """Return the ref that keeps an attempt's work while it waits to land."""
+    return f"{PREFIX}work/{attempt_id}"
+
+
+def rescue_ref(attempt_id: AttemptId) -> str:
+    """Return the ref that keeps what an attempt left unlanded."""
+    return f"{PREFIX}rescue/{attempt_id}"
+
+
+async def resolve(git: Git, name: str) -> Commit | None:
+    """Return the commit that `name` (a ref, a short id, `HEAD~1`) stands for; None if it stands for none."""
+    answer = await git(
+        "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}", ok=frozenset({0, 1})
+    )
+    return Commit(answer.line) if answer.exit_code == 0 else None
+
+
+async def move(git: Git, ref: str, *, new: Commit, old: Commit | None) -> bool:
+    """Move `ref` from `old` (None: it must not exist) to `new`; return whether it is at `new` now.
+
+    False means somebody was faster and nothing was changed. A ref that is at `new` already counts as moved,
+    so that a move can be repeated after a crash.
+    """
+    answer = await git("update-ref", ref, new, old or "", ok=frozenset({0, 1, 128}))
+    if answer.exit_code == 0:
+        return True
+    now = await resolve(git, ref)
+    if now == old:
+        await git("update-ref", ref, new, old or "")
+        return True
+    return now == new
+
+
+async def delete(git: Git, ref: str, *, old: Commit) -> bool:
+    """Delete `ref` if it is at `old`; return whether it is gone, so True too if it never was."""
+    answer = await git("update-ref", "-d", ref, old, ok=frozenset({0, 1, 128}))
+    if answer.exit_code == 0:
+        return True
+    now = await resolve(git, ref)
+    if now == old:
+        await git("update-ref", "-d", ref, old)
+        return True
+    return now is None
+
+
+async def pin(git: Git, ref: str, commit: Commit) -> None:
+    """Make `ref` keep `commit`, whatever it kept before."""
+    await git("update-ref", ref, commit)
+
+
+async def listed(git: Git, prefix: str) -> dict[str, Commit]:
+    """Return the full names and commits of all refs in the folder `prefix`, e.g. `refs/scaffold/rescue/`."""
+    answer = await git("for-each-ref", "--format=%(objectname) %(refname)", prefix)
+    pairs = (line.split(" ", 1) for line in answer.line.split("\n") if line)
+    return {name: Commit(commit) for commit, name in pairs}

@@ -1,0 +1,165 @@
+"""Worktrees: detached checkouts that attempts work in, made one at a time."""
+
+import asyncio
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from scaffold.core.errors import GitFailed
+from scaffold.core.ids import Commit
+from scaffold.git.command import Git
+from scaffold.git.repository import UNFINISHED, Repository
+from scaffold.host.files import FileLock
+
+LOCK_TIMEOUT_S = 300.0
+CHECKOUT_TIMEOUT_S = 900.0
+LOCKS = ("index.lock", "HEAD.lock")
+
+
+class Worktree(Struct, frozen=True, kw_only=True):
+    """A checkout that git knows of, the user's own included."""
+
+    path: Path
+    """Absolute, symbolic links resolved by git."""
+    head: Commit | None
+    """None where no commit was made yet, and for a bare repository."""
+    branch: str | None
+    """Short name; None for a detached head."""
+    locked: bool
+
+
+async def add(repo: Repository, path: Path, commit: Commit) -> Git:
+    """Check `commit` out at `path`, detached, and return git there; what is left of an earlier try is replaced.
+
+    Only the registration is serial, the files are written side by side. Raises GitFailed if something that is not
+    a worktree of this repository is in the way.
+    """
+    async with _lock(repo):
+        await _clear(repo, path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            await _register(repo, path, commit)
+        except GitFailed:
+            await _clear(repo, path)
+            await _register(repo, path, commit)
+    git = repo.git.at(path)
+    await git("reset", "--hard", "--quiet", commit, timeout_s=CHECKOUT_TIMEOUT_S)
+    return git
+
+
+async def remove(repo: Repository, path: Path) -> None:
+    """Remove the worktree at `path` with all that is in it; nothing happens if there is none.
+
+    What it holds must have landed or be pinned. Raises GitFailed if something that is not a worktree of this
+    repository is there.
+    """
+    async with _lock(repo):
+        await _clear(repo, path)
+
+
+async def listed(repo: Repository) -> tuple[Worktree, ...]:
+    """Return all worktrees, the main one first."""
+    answer = await repo.git("worktree", "list", "--porcelain", "-z")
+    return tuple(_parse(block) for block in os.fsdecode(answer.out).split("\0\0") if block)
+
+
+async def checked_out_at(repo: Repository, branch: str) -> Path | None:
+    """Return where `branch` (short name) is checked out; None if nowhere."""
+    return next((worktree.path for worktree in await listed(repo) if worktree.branch == branch), None)
+
+
+async def restore(git: Git, commit: Commit) -> None:
+    """Make the worktree look like `commit`, detached; files that git ignores stay, repositories made inside do not."""
+    await _reset(git, commit)
+    await git("clean", "-ffdq")
+
+
+async def renew(git: Git, commit: Commit) -> None:
+    """Make the worktree look as if `commit` had just been checked out: ignored files go too."""
+    await _reset(git, commit)
+    await git("clean", "-ffdxq")
+
+
+async def unlock(git: Git) -> None:
+    """Remove the locks that a killed git left in a worktree of ours that nobody works in now."""
+    await _drop(git, LOCKS)
+
+
+async def _reset(git: Git, commit: Commit) -> None:
+    """Check out rather than reset: a reset would move a branch that an agent checked out here."""
+    await _drop(git, LOCKS + tuple(trace.partition("/")[0] for trace, *_ in UNFINISHED))
+    await git("checkout", "--force", "--detach", "--quiet", commit, timeout_s=CHECKOUT_TIMEOUT_S)
+
+
+async def _drop(git: Git, names: tuple[str, ...]) -> None:
+    git_dir = Path((await git("rev-parse", "--absolute-git-dir")).line)
+    for name in names:
+        _delete(git_dir / name)
+
+
+def _lock(repo: Repository) -> FileLock:
+    return FileLock(repo.common_dir / "scaffold" / "worktree.lock", timeout_s=LOCK_TIMEOUT_S)
+
+
+async def _register(repo: Repository, path: Path, commit: Commit) -> None:
+    await repo.git("worktree", "add", "--detach", "--no-checkout", "--quiet", str(path), commit)
+
+
+async def _clear(repo: Repository, path: Path) -> None:
+    """Make room at `path`: drop its files, then its registration, whichever of them there is."""
+    known = _real(path) in {worktree.path for worktree in (await listed(repo))[1:]}
+    if not known and not _ours(repo, path):
+        raise GitFailed(
+            f"{path} is in the way: it is not a worktree of {repo.root}", "move it elsewhere, then try again"
+        )
+    await asyncio.to_thread(_delete, path)
+    if known:
+        await repo.git("worktree", "remove", "--force", "--force", str(path))
+
+
+def _real(path: Path) -> Path:
+    """Return `path` as git writes it."""
+    return path.resolve()
+
+
+def _ours(repo: Repository, path: Path) -> bool:
+    """Whether at `path` is nothing, an empty folder, or one that points to a registration here, be it gone."""
+    if not path.is_dir():
+        return not os.path.lexists(path)
+    pointer = path / ".git"
+    if pointer.is_file():
+        target = Path(os.fsdecode(pointer.read_bytes()).removeprefix("gitdir: ").rstrip("\n"))
+        return target.parent.resolve() == (repo.common_dir / "worktrees").resolve()
+    return not any(path.iterdir())
+
+
+def _delete(path: Path) -> None:
+    """Delete a file, or a folder, even if some of its folders may not be written to; nothing happens if it is gone."""
+    if not path.is_dir() or path.is_symlink():
+        path.unlink(missing_ok=True)
+        return
+    try:
+        shutil.rmtree(path)
+    except PermissionError:
+        for folder in _folders(path):
+            folder.chmod(0o700)
+        shutil.rmtree(path)
+
+
+def _folders(path: Path) -> Iterator[Path]:
+    for folder, _, _ in os.walk(path):
+        yield Path(folder)
+
+
+def _parse(block: str) -> Worktree:
+    said = dict(line.partition(" ")[::2] for line in block.split("\0"))
+    head = said.get("HEAD", "")
+    return Worktree(
+        path=Path(said["worktree"]),
+        head=Commit(head) if head.strip("0") else None,
+        branch=said["branch"].removeprefix("refs/heads/") if "branch" in said else None,
+        locked="locked" in said,
+    )

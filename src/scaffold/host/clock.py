@@ -1,0 +1,58 @@
+"""Clocks: the machine's, and one that only tests move."""
+
+import asyncio
+import heapq
+import itertools
+import time
+from datetime import UTC, datetime, timedelta
+
+
+class SystemClock:
+    """The machine's own time."""
+
+    def now(self) -> datetime:
+        """Return the time of day, aware, UTC."""
+        return datetime.now(UTC)  # noqa: TID251 - the one place that asks the machine
+
+    def monotonic(self) -> float:
+        """Return seconds that never go back, from an arbitrary start."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Return after `seconds`."""
+        await asyncio.sleep(seconds)
+
+
+class FakeClock:
+    """A clock that stands still until it is advanced."""
+
+    def __init__(self, start: datetime = datetime(2030, 1, 1, tzinfo=UTC)) -> None:
+        self._start = start
+        self._elapsed_s = 0.0
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._order = itertools.count()
+
+    def now(self) -> datetime:
+        """Return the start plus all that was advanced."""
+        return self._start + timedelta(seconds=self._elapsed_s)
+
+    def monotonic(self) -> float:
+        """Return the seconds advanced so far."""
+        return self._elapsed_s
+
+    async def sleep(self, seconds: float) -> None:
+        """Return once the clock was advanced by `seconds`; at once, after other tasks had a turn, if not positive."""
+        if seconds <= 0:
+            await asyncio.sleep(0)
+            return
+        awake = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._sleepers, (self._elapsed_s + seconds, next(self._order), awake))
+        await awake
+
+    def advance(self, seconds: float) -> None:
+        """Move the time on; who slept until then wakes, the earliest first, when the caller next awaits."""
+        self._elapsed_s += seconds
+        while self._sleepers and self._sleepers[0][0] <= self._elapsed_s:
+            _, _, awake = heapq.heappop(self._sleepers)
+            if not awake.done():
+                awake.set_result(None)

@@ -1,0 +1,110 @@
+"""Files that are whole or absent, lines that are never torn, and a lock that dies with its holder."""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import tempfile
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+
+from scaffold.core.errors import ScaffoldError
+from scaffold.core.model import ProcessIdentity
+from scaffold.host.identity import own_identity
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Put `data` at `path` so that a crash leaves the old file or the new one; parents are created."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fd, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    written = Path(name)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        written.replace(path)
+    finally:
+        written.unlink(missing_ok=True)
+    _sync_directory(path.parent)
+
+
+def append_line(path: Path, line: bytes) -> None:
+    """Append `line` and a newline in one write, so that lines of several processes never mix; parents are created."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        os.write(fd, line + b"\n")
+    finally:
+        os.close(fd)
+
+
+class FileLock:
+    """One holder at a time among all tasks and processes; `async with FileLock(path, timeout_s=30): ...`.
+
+    The kernel drops the lock when its holder dies. While it is held the file tells by whom, for error messages
+    only. The file itself stays: removing it would let two processes lock two files of one name.
+    """
+
+    def __init__(self, path: Path, *, timeout_s: float) -> None:
+        self._path = path
+        self._timeout_s = timeout_s
+        self._fd: int | None = None
+
+    async def __aenter__(self) -> None:
+        """Wait for the lock; raises ScaffoldError naming the holder after `timeout_s`."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        with contextlib.ExitStack() as undo:
+            undo.callback(os.close, fd)
+            await self._wait(fd)
+            os.ftruncate(fd, 0)
+            os.write(fd, msgspec.json.encode(own_identity()))
+            undo.pop_all()
+        self._fd = fd
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Let the next one in."""
+        if self._fd is not None:
+            os.ftruncate(self._fd, 0)
+            os.close(self._fd)
+            self._fd = None
+
+    async def _wait(self, fd: int) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._timeout_s
+        pause_s = 0.002
+        while not _try_lock(fd):
+            if loop.time() >= deadline:
+                raise ScaffoldError(
+                    f"{self._path} has been locked for {self._timeout_s:g} s{self._holder()}",
+                    "wait for that process to end, or end it, then try again",
+                )
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 2, 0.05)
+
+    def _holder(self) -> str:
+        try:
+            return f" by process {msgspec.json.decode(self._path.read_bytes(), type=ProcessIdentity).pid}"
+        except msgspec.DecodeError:
+            return ""
+
+
+def _try_lock(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _sync_directory(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,55 @@
+"""The leash that a keeper holds its command by: two pipes, and the words spoken on them."""
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+KEEPER = Path(__file__).with_name("keeper.py")
+
+
+class Leash:
+    """Our side of one keeper. While `hold` is open the command may run; no other process has a copy of it."""
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        self._program = argv[0]
+        self._tied, self._hold = _pipe()
+        self._report, self._pen = _pipe()
+        self.passed = (self._tied.fileno(), self._pen.fileno())
+        """The descriptors that the keeper must inherit."""
+        self.argv = (sys.executable, "-I", "-S", str(KEEPER), *map(str, self.passed), *argv)
+        """What to start instead of the command."""
+
+    def hand_over(self) -> None:
+        """Close our copies of the keeper's ends, once it was started."""
+        self._tied.close()
+        self._pen.close()
+
+    def cut(self) -> None:
+        """Have the keeper kill everything; safe to repeat."""
+        self._hold.close()
+
+    def code(self) -> int:
+        """Return the command's exit code, or its signal negated, once the keeper ended.
+
+        Raises OSError if the command could not be started. A keeper that was killed itself counts as its command.
+        """
+        match self._report.read().split():
+            case [b"status", status]:
+                return os.waitstatus_to_exitcode(int(status))
+            case [b"error", number]:
+                raise OSError(int(number), os.strerror(int(number)), self._program)
+            case _:
+                return -signal.SIGKILL
+
+    def close(self) -> None:
+        """Cut the leash and close the rest; safe to repeat."""
+        for end in (self._hold, self._tied, self._pen, self._report):
+            end.close()
+
+
+def _pipe() -> tuple[BinaryIO, BinaryIO]:
+    reading, writing = os.pipe()
+    return os.fdopen(reading, "rb"), os.fdopen(writing, "wb")

@@ -1,0 +1,189 @@
+"""Commands that end: run one, keep its output in bounds, leave no process behind."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from msgspec import Struct
+
+from scaffold.host.leash import Leash
+from scaffold.host.output import Stream
+
+TERM_GRACE_S = 1.0
+KEEPER_GRACE_S = 10.0
+DRAIN_S = 1.0
+
+
+class Finished(Struct, frozen=True, kw_only=True):
+    """How a command ended and what it said."""
+
+    exit_code: int | None
+    """None when a signal or the deadline ended it; 127 if there is no such program, 126 if it cannot be run."""
+    signal: int | None
+    """The signal that ended it, whoever sent it."""
+    timed_out: bool
+    stdout: bytes
+    """The whole, or head and tail of together `limit_bytes`, and a line between that says how much is left out."""
+    stderr: bytes
+    """Bounded like stdout."""
+    stdout_sha256: str
+    """Of all of stdout, in hex."""
+    truncated: bool
+    """Whether something of stdout or stderr was left out."""
+    duration_s: float
+
+
+async def run(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    timeout_s: float,
+    stdin: bytes = b"",
+    limit_bytes: int = 1_000_000,
+    keep: Path | None = None,
+    leash: bool = False,
+) -> Finished:
+    """Run `argv` in a session of its own and return how it ended, after `timeout_s` by our hand.
+
+    `keep` is overwritten with all output, stdout and stderr in the order they come. With `leash` all that the command
+    started, daemons included, ends when it does, and when we do, even by SIGKILL. Without, its process group is
+    ended, and only on timeout or cancellation. Output that somebody else still holds open is read for a second more.
+    What the command does raises nothing; OSError if `keep` cannot be written.
+    """
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    with contextlib.ExitStack() as held:
+        sink = held.enter_context(_overwritten(keep)) if keep else None
+        stdout = held.enter_context(contextlib.closing(Stream(limit_bytes, sink)))
+        stderr = held.enter_context(contextlib.closing(Stream(limit_bytes, sink)))
+        stdio = _Stdio(_source(stdin, held), stdout.entrance, stderr.entrance)
+        tether = held.enter_context(contextlib.closing(Leash(argv))) if leash else None
+        try:
+            code, timed_out = await _run_to_end(argv, cwd, env, timeout_s, stdio, tether)
+        except _Unstartable as problem:
+            code, timed_out = problem.code, False
+            stderr.take(problem.reason)
+        await _drain(stdout, stderr)
+        return Finished(
+            exit_code=None if timed_out or code < 0 else code,
+            signal=-code if code < 0 else None,
+            timed_out=timed_out,
+            stdout=stdout.excerpt.content(),
+            stderr=stderr.excerpt.content(),
+            stdout_sha256=stdout.excerpt.sha256,
+            truncated=stdout.excerpt.left_out + stderr.excerpt.left_out > 0,
+            duration_s=loop.time() - started,
+        )
+
+
+def signal_group(leader: int, number: signal.Signals) -> None:
+    """Send a signal to the process group that `leader` leads; nothing happens if it is gone."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, number)
+
+
+class _Stdio(Struct):
+    source: int
+    stdout: BinaryIO
+    stderr: BinaryIO
+
+    def hand_over(self) -> None:
+        """Close our copies of the ends the command writes to, so that the streams end when it does."""
+        self.stdout.close()
+        self.stderr.close()
+
+
+class _Unstartable(Exception):
+    """The system would not start the command; told to the caller as a shell would."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(error)
+        self.code = 127 if isinstance(error, FileNotFoundError) else 126
+        self.reason = f"{error.strerror}: {error.filename}\n".encode(errors="surrogateescape")
+
+
+async def _run_to_end(
+    argv: Sequence[str], cwd: Path, env: Mapping[str, str], timeout_s: float, stdio: _Stdio, leash: Leash | None
+) -> tuple[int, bool]:
+    """Return the exit code, or the signal negated, and whether the time ran out."""
+    try:
+        process = await asyncio.create_subprocess_exec(  # noqa: TID251 - `host` starts processes
+            *(leash.argv if leash else argv),
+            cwd=cwd,
+            env=env,
+            stdin=stdio.source,
+            stdout=stdio.stdout,
+            stderr=stdio.stderr,
+            start_new_session=True,
+            pass_fds=leash.passed if leash else (),
+        )
+    except OSError as error:
+        raise _Unstartable(error) from error
+    finally:
+        stdio.hand_over()
+        if leash:
+            leash.hand_over()
+    try:
+        timed_out = not await ends_within(process, timeout_s)
+    finally:
+        if process.returncode is None:
+            await _end(process, leash)
+    try:
+        code = leash.code() if leash else await process.wait()
+    except OSError as error:
+        raise _Unstartable(error) from error
+    return code, timed_out
+
+
+async def ends_within(process: asyncio.subprocess.Process, seconds: float) -> bool:
+    """Wait for the end of `process`; return whether it came within `seconds`."""
+    try:
+        async with asyncio.timeout(seconds):
+            await process.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
+async def _end(process: asyncio.subprocess.Process, leash: Leash | None) -> None:
+    """End the command and reap it: ask first (git removes its lock files then), insist later."""
+    try:
+        if leash:
+            leash.cut()
+            await ends_within(process, KEEPER_GRACE_S)
+        else:
+            signal_group(process.pid, signal.SIGTERM)
+            await ends_within(process, TERM_GRACE_S)
+    finally:
+        signal_group(process.pid, signal.SIGKILL)
+    await process.wait()
+
+
+async def _drain(*streams: Stream) -> None:
+    """Read what is still in the pipes; others may hold them open for ever, so not for long."""
+    await asyncio.wait([stream.closed for stream in streams], timeout=DRAIN_S)
+    for stream in streams:
+        if stream.error:
+            raise stream.error
+
+
+def _overwritten(path: Path) -> BinaryIO:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path.open("wb", buffering=0)
+
+
+def _source(stdin: bytes, held: contextlib.ExitStack) -> int:
+    """Return a descriptor to read `stdin` from; a file, so that a command that does not read cannot block us."""
+    if not stdin:
+        return asyncio.subprocess.DEVNULL
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `held`
+    held.callback(file.close)
+    file.write(stdin)
+    file.seek(0)
+    return file.fileno()

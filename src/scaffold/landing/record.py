@@ -1,0 +1,109 @@
+"""What a landing makes true, in one transaction; and how a half-done landing is read back."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal
+
+from scaffold.core.contract import CheckResult, Verification
+from scaffold.core.errors import RepositoryUnfit
+from scaffold.core.events import Landed, Noticed
+from scaffold.core.ids import AttemptId, Commit
+from scaffold.core.model import Evidence, Intent, Run
+from scaffold.core.states import Completed
+from scaffold.git import commit, refs
+from scaffold.worker.ending import conclude
+from scaffold.worker.site import Site
+
+Reading = Literal["recorded", "redone", "lost"]
+
+
+def session_ref(run: Run) -> str:
+    """Return the full name of the run's integration branch."""
+    return f"refs/heads/{run.session_branch}"
+
+
+async def session_tip(site: Site, run: Run) -> Commit:
+    """Return the commit the session branch is at; raises RepositoryUnfit if it was deleted."""
+    tip = await refs.resolve(site.git, session_ref(run))
+    if tip is None:
+        raise RepositoryUnfit(
+            f"the branch {run.session_branch} is gone",
+            f"Bring it back with `git branch {run.session_branch} COMMIT`, then `scaffold resume`.",
+        )
+    return tip
+
+
+async def record_landing(site: Site, run: Run, attempt_id: AttemptId, landed: Commit) -> None:
+    """Record that the branch carries `landed`: the attempt ends, the action is done, its effects are facts.
+
+    The branch has moved already. Safe to repeat until it has been recorded.
+    """
+    store = site.store
+    attempt = store.attempts.get(attempt_id)
+    action = store.actions.get(attempt.action_id) if attempt else None
+    if attempt is None or action is None or attempt.verification is None:
+        raise LookupError(attempt_id)
+    paths = await commit.changed_paths(site.git, Commit(f"{landed}^"), landed)
+    evidence = evidence_of(attempt.verification, attempt_id, landed, site.clock.now())
+    with store.transaction(durable=True):
+        store.runs.check(run.id, fence=run.fence)
+        for intent in store.intents.open_of_run(run.id):
+            if intent.attempt_id == attempt_id:
+                store.intents.settle(intent.id, done=intent.new == landed)
+        store.attempts.advance(attempt_id, fence=attempt.fence, phase="recorded", head_sha=landed)
+        store.attempts.end(attempt_id, outcome="landed")
+        store.actions.move(action.id, Completed(), result=attempt.result or "")
+        store.events.append(run.id, Landed(action.key, landed))
+        for assertion in action.effects:
+            store.facts.show(
+                action.goal_id,
+                assertion,
+                commit=landed,
+                weak=attempt.verification.weak,
+                paths=paths,
+                evidence=evidence,
+            )
+    if attempt.head_sha is not None:
+        await refs.delete(site.git, refs.work_ref(attempt_id), old=attempt.head_sha)
+
+
+def evidence_of(verification: Verification, attempt_id: AttemptId, landed: Commit, at: datetime) -> Sequence[Evidence]:
+    """Return what speaks for an action's effects: every check that passed on the tree that landed."""
+    return tuple(
+        _evidence(result, attempt_id, landed, at) for result in verification.results if result.verdict == "pass"
+    )
+
+
+def _evidence(result: CheckResult, attempt_id: AttemptId, landed: Commit, at: datetime) -> Evidence:
+    return Evidence(
+        kind="change" if result.name == "change" else "contract",
+        command=result.name,
+        exit_code=result.exit_code,
+        commit=landed,
+        at=at,
+        detail=result.detail,
+        output_hash=result.output_hash,
+        attempt_id=attempt_id,
+    )
+
+
+async def read_back(site: Site, run: Run, intent: Intent) -> Reading:
+    """Find out what became of a landing whose process died, and bring the store in step with the branch.
+
+    The branch at or past the new commit: it landed, so it is recorded. The branch at the old one: it is as if
+    nothing happened, and the candidate waits again. Anywhere else somebody moved the branch by hand: the
+    candidate is given back, with its work pinned.
+    """
+    tip = await session_tip(site, run)
+    if await commit.is_ancestor(site.git, intent.new, tip):
+        await record_landing(site, run, intent.attempt_id, intent.new)
+        return "recorded"
+    with site.store.transaction(durable=True):
+        site.store.intents.settle(intent.id, done=False)
+    if tip == intent.old:
+        return "redone"
+    conclude(site.store, run, intent.attempt_id, "lost", error="the session branch was moved by somebody else")
+    with site.store.transaction():
+        text = f"{run.session_branch} was moved by somebody else while a candidate was landing; its work is pinned."
+        site.store.events.append(run.id, Noticed("warning", text))
+    return "lost"

@@ -1,0 +1,246 @@
+"""Carrying a run out: take the lease, recover, supervise, land, and end in good order."""
+
+import asyncio
+import contextlib
+from typing import Literal
+
+from msgspec import Struct
+
+from scaffold.core.errors import RunBusy, StaleFence
+from scaffold.core.events import Noticed
+from scaffold.core.ids import RunId
+from scaffold.core.model import Attempt, Run
+from scaffold.core.states import (
+    WORKER_PHASES,
+    Active,
+    Cancelled,
+    Completed,
+    Failed,
+    Paused,
+    Planning,
+    RunState,
+)
+from scaffold.host.identity import alive, own_identity
+from scaffold.landing.queue import Held, Idle, MergeQueue
+from scaffold.orchestrator.bell import Bell
+from scaffold.orchestrator.ending import finish_cancelled, finish_paused, goals_verdict
+from scaffold.orchestrator.engine import AttemptExit, Engine
+from scaffold.orchestrator.recovery import ensure_session_branch, put_back, recover
+from scaffold.orchestrator.supervisor import Supervisor
+from scaffold.worker.site import Site
+
+Cause = Literal["done", "stopped", "paused", "cancelled", "limit", "held"]
+"""Why a run came to its end here: `limit` is the budget, `held` a branch that is checked out somewhere."""
+
+WISH_POLL_S = 0.2
+HELD_POLL_S = 1.0
+STOP_GRACE_S = 0.1
+LOST_IN_A_ROW = 20
+
+
+class Ending(Struct, frozen=True, kw_only=True):
+    """How this process left the run."""
+
+    state: RunState
+    cause: Cause
+
+
+class Conductor:
+    """The owner of a run while it is carried out; one at a time, guarded by the run's fence."""
+
+    def __init__(self, site: Site, run: Run, engine: Engine) -> None:
+        self._site = site
+        self._run = run
+        self._engine = engine
+        self._bell = Bell()
+        self._queue = MergeQueue(site, run)
+        self._held = False
+        self._cause: Cause = "done"
+        self._leaving = asyncio.Event()
+
+    def leave(self, cause: Cause) -> None:
+        """Start nothing new and end: at once for `stopped` and `cancelled`, else when what runs has finished."""
+        if self._cause == "done" or cause in {"stopped", "cancelled"}:
+            self._cause = cause
+        if self._cause in {"stopped", "cancelled"}:
+            self._leaving.set()
+        self._bell.ring()
+
+    async def carry_out(self) -> Ending:
+        """Carry the run on until it ends or is asked to leave; whatever happens, no child outlives this call."""
+        self._activate()
+        supervisor = Supervisor(self._site, self._run, self._engine, self._bell, dispatching=self._dispatching)
+        for goal in self._site.store.goals.of_run(self._run.id):
+            await self._engine.start_supervisor(goal.id, supervisor.main(goal.id))
+        chores = [
+            asyncio.create_task(chore)
+            for chore in (self._reap(), self._land(), self._heed_wishes(), self._quiet(), self._leaving.wait())
+        ]
+        try:
+            done, _ = await asyncio.wait(chores, return_when=asyncio.FIRST_COMPLETED)
+            for chore in done:
+                chore.result()
+        finally:
+            for chore in chores:
+                chore.cancel()
+            await asyncio.wait(chores)
+            await self._engine.close(grace_s=STOP_GRACE_S)
+        return await self._end()
+
+    def _activate(self) -> None:
+        store = self._site.store
+        with store.transaction(durable=True):
+            if not isinstance(self._run.state, Active):
+                store.runs.move(self._run.id, Active(), fence=self._run.fence)
+            for goal in store.goals.of_run(self._run.id):
+                if isinstance(goal.state, Planning | Paused):
+                    store.goals.move(goal.id, Active())
+            store.runs.ask(self._run.id, None)
+
+    def _dispatching(self) -> bool:
+        return self._cause == "done"
+
+    async def _reap(self) -> None:
+        while True:
+            exited = await self._engine.next_exit()
+            await self._settle(exited)
+            self._bell.ring()
+
+    async def _settle(self, exited: AttemptExit) -> None:
+        """Account for a worker that ended; one that left its attempt open has died under it."""
+        attempt = self._site.store.attempts.get(exited.attempt_id)
+        if attempt is None:
+            return
+        if attempt.outcome == "budget":
+            self.leave("limit")
+        if attempt.status == "ended" or attempt.phase not in WORKER_PHASES:
+            return
+        died_by_itself = exited.code > 0 or self._lost_in_a_row(attempt) >= LOST_IN_A_ROW
+        await put_back(
+            self._site,
+            self._run,
+            attempt,
+            outcome="executor_failed" if died_by_itself else "lost",
+            error=self._last_words(attempt, exited.code),
+        )
+
+    def _lost_in_a_row(self, attempt: Attempt) -> int:
+        count = 0
+        for earlier in reversed(self._site.store.attempts.of_action(attempt.action_id)):
+            if earlier.status == "ended" and earlier.outcome != "lost":
+                break
+            count += 1
+        return count
+
+    def _last_words(self, attempt: Attempt, code: int) -> str:
+        log = self._site.process_log(attempt.run_id, attempt.id)
+        said = log.read_text(errors="replace").strip()[-1000:] if log.exists() else ""
+        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        return f"the worker ended with {how} in phase {attempt.phase}. {said}".strip()
+
+    async def _land(self) -> None:
+        while True:
+            rung = self._bell.listen()
+            step = await self._queue.step()
+            self._note_hold(step if isinstance(step, Held) else None)
+            if isinstance(step, Held):
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(HELD_POLL_S):
+                        await rung.wait()
+            elif isinstance(step, Idle):
+                await rung.wait()
+            else:
+                self._bell.ring()
+
+    def _note_hold(self, hold: Held | None) -> None:
+        if hold is not None and not self._held:
+            text = f"{self._run.session_branch} is checked out at {hold.path}: landing waits until it is not."
+            with self._site.store.transaction():
+                self._site.store.events.append(self._run.id, Noticed("warning", text))
+            self._bell.ring()
+        self._held = hold is not None
+
+    async def _heed_wishes(self) -> None:
+        store, seen = self._site.store, -1
+        while True:
+            if (version := store.data_version()) != seen:
+                seen = version
+                self._bell.ring()  # another process wrote: a worker's progress, a human's retry
+                match store.runs.wish(self._run.id):
+                    case "stop":
+                        self.leave("stopped")
+                    case "pause":
+                        self.leave("paused")
+                    case "cancel":
+                        self.leave("cancelled")
+                    case None:
+                        pass
+            await self._site.clock.sleep(WISH_POLL_S)
+
+    async def _quiet(self) -> None:
+        """Return when nothing is left to do here: all goals ended, or nothing runs and nothing may start."""
+        store = self._site.store
+        while True:
+            rung = self._bell.listen()
+            if goals_verdict(store, self._run.id) is not None:
+                return
+            waiting = store.attempts.open_of_run(self._run.id)
+            working = [attempt for attempt in waiting if attempt.phase in WORKER_PHASES]
+            if not self._dispatching() and not (working or (waiting and not self._held)):
+                return
+            if self._held and not working and not self._can_start():
+                self.leave("held")
+                return
+            await rung.wait()
+
+    def _can_start(self) -> bool:
+        goals = self._site.store.goals.of_run(self._run.id)
+        return any(self._site.store.actions.ready(goal.id, 1) for goal in goals if isinstance(goal.state, Active))
+
+    async def _end(self) -> Ending:
+        await recover(self._site, self._run, outcome="cancelled", error=f"the run was {self._cause}")
+        await self._queue.close()
+        verdict = goals_verdict(self._site.store, self._run.id)
+        if verdict is not None:
+            state: RunState = verdict
+            self._finish(verdict)
+            return Ending(state=state, cause="done")
+        if self._cause == "cancelled":
+            return Ending(state=finish_cancelled(self._site.store, self._run), cause="cancelled")
+        return Ending(state=finish_paused(self._site.store, self._run, self._cause), cause=self._cause)
+
+    def _finish(self, verdict: Completed | Failed | Cancelled) -> None:
+        store = self._site.store
+        with store.transaction(durable=True):
+            store.runs.move(self._run.id, verdict, fence=self._run.fence)
+            store.runs.release(self._run.id, fence=self._run.fence)
+
+
+def take_over(site: Site, run_id: RunId) -> Run:
+    """Become the owner of a run; raises RunBusy while another living process is."""
+    store = site.store
+    run = store.runs.get(run_id)
+    if run is None:
+        raise LookupError(run_id)
+    me = own_identity()
+    if run.owner is not None and run.owner != me and alive(run.owner):
+        raise RunBusy(
+            f"run {run_id} is being carried out by process {run.owner.pid}",
+            f"Watch it with `scaffold status {run_id}`, or stop it with `scaffold stop {run_id}`.",
+        )
+    with store.transaction(durable=True):
+        try:
+            store.runs.take(run_id, me, expected_fence=run.fence)
+        except StaleFence as stale:
+            raise RunBusy(f"run {run_id} was taken by another process just now", "Try again.") from stale
+    taken = store.runs.get(run_id)
+    if taken is None:
+        raise LookupError(run_id)
+    return taken
+
+
+async def conduct(site: Site, run: Run, engine: Engine) -> Conductor:
+    """Return a conductor for a run this process owns, after everything a dead owner left was settled."""
+    await ensure_session_branch(site, run)
+    await recover(site, run)
+    return Conductor(site, run, engine)

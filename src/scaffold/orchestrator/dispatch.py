@@ -1,0 +1,70 @@
+"""Starting an attempt: what it is told of earlier ones, and its row in the store."""
+
+from scaffold.core.ids import ActionId, AttemptId, Commit
+from scaffold.core.model import Attempt, Goal, Run, Usage
+from scaffold.core.states import WORKER_PHASES, Running
+from scaffold.git import commit
+from scaffold.host.ids import new_id
+from scaffold.landing.record import session_tip
+from scaffold.store.database import Store
+from scaffold.worker.context import clip
+from scaffold.worker.site import Site
+
+DIFF_BYTES = 20_000
+
+
+def free_slots(store: Store, run: Run, goal: Goal) -> int:
+    """Return how many attempts may start now: the run's cap and the goal's, whichever is nearer.
+
+    An attempt takes a slot from when it is queued until its candidate is handed in.
+    """
+    working = [attempt for attempt in store.attempts.open_of_run(run.id) if attempt.phase in WORKER_PHASES]
+    of_goal = [a for a in working if (action := store.actions.get(a.action_id)) and action.goal_id == goal.id]
+    return max(0, min(run.settings.agents - len(working), goal.worker_cap - len(of_goal)))
+
+
+async def queue_attempt(site: Site, run: Run, goal: Goal, action_id: ActionId) -> Attempt | None:
+    """Open the next attempt of a ready action on the session branch's tip, fenced by the run's owner.
+
+    None if the last free slot was taken meanwhile: the caps are checked in the transaction that fills them.
+    """
+    store = site.store
+    tip = await session_tip(site, run)
+    briefing = await brief(site, store.attempts.of_action(action_id), tip)
+    attempt = Attempt(
+        id=AttemptId(new_id()),
+        run_id=run.id,
+        action_id=action_id,
+        number=store.attempts.next_number(action_id),
+        fence=run.fence,
+        status="queued",
+        phase="workspace",
+        executor=run.settings.executor,
+        model=run.settings.model,
+        base_sha=tip,
+        briefing=briefing,
+        usage=Usage(),
+        queued_at=site.clock.now(),
+    )
+    with store.transaction():
+        store.runs.check(run.id, fence=run.fence)
+        if not free_slots(store, run, goal):
+            return None
+        store.attempts.open(attempt)
+        store.actions.move(action_id, Running())
+    return attempt
+
+
+async def brief(site: Site, earlier: tuple[Attempt, ...], tip: Commit) -> str:
+    """Return what the last attempt teaches the next: why it ended, its work, and what landed against it."""
+    if not earlier:
+        return ""
+    last = earlier[-1]
+    parts = [f"Attempt {last.number} ended: {last.outcome}. {last.error or ''}".rstrip()]
+    if last.head_sha is not None:
+        work = await commit.diff_text(site.git, last.base_sha, last.head_sha, limit_bytes=DIFF_BYTES)
+        parts.append(f"Its work, which did not land:\n{work}")
+    if last.outcome == "conflict":
+        theirs = await commit.diff_text(site.git, last.base_sha, tip, limit_bytes=DIFF_BYTES)
+        parts.append(f"What landed meanwhile, and is your base now:\n{theirs}")
+    return clip("\n\n".join(parts), 2 * DIFF_BYTES)

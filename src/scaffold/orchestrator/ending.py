@@ -1,0 +1,78 @@
+"""How a run ends or is put down, in the store."""
+
+from scaffold.core.ids import RunId
+from scaffold.core.model import Run
+from scaffold.core.states import (
+    Active,
+    Blocked,
+    Cancelled,
+    Completed,
+    Failed,
+    Paused,
+    Pending,
+    Planning,
+    Running,
+    RunState,
+)
+from scaffold.store.database import Store
+from scaffold.worker.ending import conclude
+
+PAUSE_REASONS = {
+    "saved": "waits for your go-ahead",
+    "stopped": "stopped by the user",
+    "paused": "paused by the user",
+    "limit": "the budget is used up",
+    "held": "the session branch is checked out in a worktree",
+}
+
+
+def goals_verdict(store: Store, run_id: RunId) -> Completed | Failed | Cancelled | None:
+    """Return the state a run has earned by its goals; None while one of them can still go on."""
+    goals = store.goals.of_run(run_id)
+    if any(isinstance(goal.state, Planning | Active | Paused) for goal in goals):
+        return None
+    failed = [goal for goal in goals if isinstance(goal.state, Failed)]
+    if failed:
+        return Failed(
+            "; ".join(f"{goal.name}: {goal.state.reason}" for goal in failed if isinstance(goal.state, Failed))
+        )
+    if all(isinstance(goal.state, Cancelled) for goal in goals):
+        return Cancelled()
+    return Completed()
+
+
+def finish_paused(store: Store, run: Run, cause: str) -> RunState:
+    """Put an active run down so that it can be resumed, and let go of it."""
+    state = Paused(PAUSE_REASONS[cause])
+    with store.transaction(durable=True):
+        for goal in store.goals.of_run(run.id):
+            if isinstance(goal.state, Active):
+                store.goals.move(goal.id, state)
+        store.runs.move(run.id, state, fence=run.fence)
+        store.runs.release(run.id, fence=run.fence)
+    return state
+
+
+def save(store: Store, run: Run) -> None:
+    """Put a run down before it has begun: `resume` starts it."""
+    with store.transaction(durable=True):
+        for goal in store.goals.of_run(run.id):
+            store.goals.move(goal.id, Paused(PAUSE_REASONS["saved"]))
+        store.runs.move(run.id, Paused(PAUSE_REASONS["saved"]))
+
+
+def finish_cancelled(store: Store, run: Run) -> RunState:
+    """End a run for good: what is open is cancelled, what landed stays landed, what waited to land stays pinned."""
+    state = Cancelled()
+    for attempt in store.attempts.open_of_run(run.id):
+        conclude(store, run, attempt.id, "cancelled", error="the run was cancelled")
+    with store.transaction(durable=True):
+        for action in store.actions.of_run(run.id):
+            if isinstance(action.state, Pending | Blocked | Running):
+                store.actions.move(action.id, state)
+        for goal in store.goals.of_run(run.id):
+            if isinstance(goal.state, Planning | Active | Paused):
+                store.goals.move(goal.id, state)
+        store.runs.move(run.id, state, fence=run.fence)
+        store.runs.release(run.id, fence=run.fence)
+    return state

@@ -1,0 +1,91 @@
+"""The local engine: a fresh process for each attempt, supervisors as tasks of this process."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from scaffold.core.ids import AttemptId, GoalId
+from scaffold.core.model import Attempt
+from scaffold.host.child import Child, start
+from scaffold.orchestrator.engine import AttemptExit
+
+
+class WorkerMain(Struct, frozen=True, kw_only=True):
+    """How a worker process is started; handed in by the face that knows the commands."""
+
+    argv: Callable[[Attempt], Sequence[str]]
+    environ: dict[str, str]
+    cwd: Path
+    log: Callable[[Attempt], Path]
+
+
+class LocalEngine:
+    """Attempts as children of this process; their lifeline breaks with it, however it ends."""
+
+    def __init__(self, worker: WorkerMain) -> None:
+        self._worker = worker
+        self._children: dict[AttemptId, Child] = {}
+        self._watchers: set[asyncio.Task[None]] = set()
+        self._supervisors: dict[GoalId, asyncio.Task[None]] = {}
+        self._exits: asyncio.Queue[AttemptExit] = asyncio.Queue()
+
+    async def start_attempt(self, attempt: Attempt) -> None:
+        """Start a worker process for a queued attempt."""
+        child = await start(
+            self._worker.argv(attempt),
+            cwd=self._worker.cwd,
+            env=self._worker.environ,
+            log=self._worker.log(attempt),
+        )
+        self._children[attempt.id] = child
+        watcher = asyncio.create_task(self._watch(attempt.id, child))
+        self._watchers.add(watcher)
+        watcher.add_done_callback(self._watchers.discard)
+
+    async def start_supervisor(self, goal: GoalId, main: Callable[[], Awaitable[None]]) -> None:
+        """Run a goal's supervisor beside the others; an error in it surfaces in `next_exit`."""
+        self._supervisors[goal] = asyncio.create_task(_call(main))
+
+    async def next_exit(self) -> AttemptExit:
+        """Wait for a worker to end; raises what a supervisor raised, if one failed."""
+        exits = asyncio.create_task(self._exits.get())
+        try:
+            while True:
+                running = [task for task in self._supervisors.values() if not task.done()]
+                await asyncio.wait([exits, *running], return_when=asyncio.FIRST_COMPLETED)
+                for task in self._supervisors.values():
+                    if task.done():
+                        task.result()
+                if exits.done():
+                    return exits.result()
+        finally:
+            exits.cancel()
+
+    async def stop_attempt(self, attempt: AttemptId, *, grace_s: float) -> None:
+        """End a worker and all it started."""
+        child = self._children.get(attempt)
+        if child is not None:
+            await child.end(grace_s)
+
+    async def close(self, *, grace_s: float) -> None:
+        """End everything this engine started."""
+        for task in self._supervisors.values():
+            task.cancel()
+        if self._supervisors:
+            await asyncio.wait(self._supervisors.values())
+        async with asyncio.TaskGroup() as group:
+            for child in list(self._children.values()):
+                group.create_task(child.end(grace_s))
+        if self._watchers:
+            await asyncio.wait(self._watchers)
+
+    async def _watch(self, attempt: AttemptId, child: Child) -> None:
+        code = await child.wait()
+        self._children.pop(attempt, None)
+        self._exits.put_nowait(AttemptExit(attempt, code))
+
+
+async def _call(main: Callable[[], Awaitable[None]]) -> None:
+    await main()

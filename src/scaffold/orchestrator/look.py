@@ -1,0 +1,42 @@
+"""From the store to the view that `plan.decide` decides on."""
+
+from scaffold.core.ids import Key
+from scaffold.core.model import Action, Goal, Run
+from scaffold.core.states import Failed
+from scaffold.orchestrator.dispatch import free_slots
+from scaffold.plan.decide import CompoundView, ReadyAction, View
+from scaffold.store.database import Store
+
+
+def look(store: Store, run: Run, goal: Goal) -> View:
+    """Return what the supervisor of `goal` needs to know, no more than it can act on."""
+    slots = free_slots(store, run, goal)
+    tally = store.actions.tally(goal.id)
+    return View(
+        unmet=store.goals.unmet(goal.id),
+        ready=tuple(_ready(store, action) for action in store.actions.ready(goal.id, slots + 1)),
+        compounds=tuple(
+            CompoundView(
+                id=each.action.id,
+                key=each.action.key,
+                open_children=each.open_children,
+                unmet_effects=each.unmet_effects,
+            )
+            for each in store.actions.open_compounds(goal.id)
+        ),
+        running=len(store.actions.running(goal.id)),
+        pending=tally.get("pending", 0),
+        exhausted=_exhausted(store, goal) if tally.get("failed") else (),
+        slots=slots,
+        replans_left=0,
+        can_decompose=False,
+    )
+
+
+def _ready(store: Store, action: Action) -> ReadyAction:
+    children = action.kind == "compound" and store.actions.has_children(action.id)
+    return ReadyAction(id=action.id, key=action.key, kind=action.kind, children=children)
+
+
+def _exhausted(store: Store, goal: Goal) -> tuple[Key, ...]:
+    return tuple(a.key for a in store.actions.of_goal(goal.id) if isinstance(a.state, Failed) and a.kind == "primitive")

@@ -1,0 +1,60 @@
+"""How values become columns and come back: times as text, everything with parts as JSON."""
+
+from datetime import UTC, datetime
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from scaffold.core.contract import Contract, Verification
+from scaffold.core.errors import StoreTrouble
+from scaffold.core.events import Event
+from scaffold.core.ids import Assertion
+from scaffold.core.model import Evidence, ProcessIdentity, RunSettings
+
+T = TypeVar("T")
+
+
+def stamp(at: datetime | None) -> str | None:
+    """Return `at` (aware) as ISO-8601 UTC text with microseconds, so that text order is time order; None stays None."""
+    return None if at is None else at.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def moment(text: str) -> datetime:
+    """Return the time that `stamp` wrote, aware, UTC."""
+    return datetime.fromisoformat(text)
+
+
+def moment_if_any(text: str | None) -> datetime | None:
+    """Return the time that `stamp` wrote; None stays None."""
+    return None if text is None else moment(text)
+
+
+class Json(Generic[T]):
+    """A column that holds values of one type as JSON text; None is stored as NULL."""
+
+    def __init__(self, kind: Any) -> None:
+        self._decoder: msgspec.json.Decoder[T] = msgspec.json.Decoder(kind)
+
+    def write(self, value: T) -> str | None:
+        """Return the column's content for `value`."""
+        return None if value is None else msgspec.json.encode(value).decode()
+
+    def read(self, text: str | None) -> T:
+        """Return the value; StoreTrouble if the column holds something else, as after a change by hand."""
+        try:
+            return self._decoder.decode("null" if text is None else text)
+        except msgspec.MsgspecError as error:
+            what = f"the database holds a value that does not read back: {error}"
+            raise StoreTrouble(
+                what, "Use the version of scaffold that wrote it, or put back a copy of the file."
+            ) from error
+
+
+ASSERTIONS = Json[tuple[Assertion, ...]](tuple[Assertion, ...])
+NAMES = Json[tuple[str, ...]](tuple[str, ...])
+SETTINGS = Json[RunSettings](RunSettings)
+PROCESS = Json[ProcessIdentity | None](ProcessIdentity | None)
+CONTRACT = Json[Contract | None](Contract | None)
+VERIFICATION = Json[Verification | None](Verification | None)
+EVIDENCE = Json[tuple[Evidence, ...]](tuple[Evidence, ...])
+EVENT = Json[Event](Event)

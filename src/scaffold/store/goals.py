@@ -1,0 +1,101 @@
+"""Goals: what a run wants to become true."""
+
+from scaffold.core.events import GoalMoved
+from scaffold.core.ids import Assertion, GoalId, RunId
+from scaffold.core.model import Goal
+from scaffold.core.ports import Clock
+from scaffold.core.states import GOAL_MOVES, GoalState, goal_state, reason_of, status_of
+from scaffold.store.columns import ASSERTIONS, PROCESS, moment, moment_if_any, stamp
+from scaffold.store.connection import Connection, Row
+from scaffold.store.events import Events
+from scaffold.store.facts import Facts
+from scaffold.store.refusals import illegal_move
+
+ADD = """
+INSERT INTO goal (id, run_id, position, name, description, desired, status, reason, summary, persistent, worker_cap,
+                  supervisor, supervisor_started_at, created_at, updated_at)
+VALUES (:id, :run_id, (SELECT COALESCE(MAX(position), 0) + 1 FROM goal WHERE run_id = :run_id), :name, :description,
+        :desired, :status, :reason, :summary, :persistent, :worker_cap, :supervisor, :supervisor_started_at,
+        :created_at, :updated_at)
+"""
+GET = "SELECT * FROM goal WHERE id = :id"
+OF_RUN = "SELECT * FROM goal WHERE run_id = :run_id ORDER BY position"
+BY_NAME = "SELECT * FROM goal WHERE run_id = :run_id AND name = :name"
+MOVE = "UPDATE goal SET status = :status, reason = :reason, updated_at = :at WHERE id = :id AND status = :was"
+
+
+class Goals:
+    """The goals of each run; whether one is reached is read from its facts, never set."""
+
+    def __init__(self, connection: Connection, clock: Clock, events: Events, facts: Facts) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._events = events
+        self._facts = facts
+
+    def add(self, goal: Goal) -> None:
+        """Store a new goal as the run's last; StoreTrouble if the run has one of that name."""
+        self._connection.write(
+            ADD,
+            id=goal.id,
+            run_id=goal.run_id,
+            name=goal.name,
+            description=goal.description,
+            desired=ASSERTIONS.write(goal.desired),
+            status=status_of(goal.state),
+            reason=reason_of(goal.state),
+            summary=goal.summary,
+            persistent=int(goal.persistent),
+            worker_cap=goal.worker_cap,
+            supervisor=PROCESS.write(goal.supervisor),
+            supervisor_started_at=stamp(goal.supervisor_started_at),
+            created_at=stamp(goal.created_at),
+            updated_at=stamp(goal.updated_at),
+        )
+
+    def get(self, goal_id: GoalId) -> Goal | None:
+        """Return the goal, None if there is none."""
+        row = self._connection.row(GET, id=goal_id)
+        return None if row is None else _goal(row)
+
+    def of_run(self, run_id: RunId) -> tuple[Goal, ...]:
+        """Return the run's goals in the order they were added."""
+        return tuple(map(_goal, self._connection.rows(OF_RUN, run_id=run_id)))
+
+    def by_name(self, run_id: RunId, name: str) -> Goal | None:
+        """Return the run's goal of that name, None if there is none."""
+        row = self._connection.row(BY_NAME, run_id=run_id, name=name)
+        return None if row is None else _goal(row)
+
+    def move(self, goal_id: GoalId, to: GoalState) -> None:
+        """Change the state; IllegalMove if it cannot be reached from here."""
+        row = self._connection.held(GET, "goal", goal_id)
+        status = status_of(to)
+        if row["status"] not in GOAL_MOVES[status]:
+            raise illegal_move("goal", row["name"], row["status"], status)
+        at = stamp(self._clock.now())
+        self._connection.swap(MOVE, "goal", goal_id, status=status, reason=reason_of(to), was=row["status"], at=at)
+        self._events.append(row["run_id"], GoalMoved(row["name"], status, reason_of(to)))
+
+    def unmet(self, goal_id: GoalId) -> tuple[Assertion, ...]:
+        """Return the desired assertions that do not hold, in the goal's order; empty means the goal is reached."""
+        desired = ASSERTIONS.read(self._connection.held(GET, "goal", goal_id)["desired"])
+        return self._facts.lacking(goal_id, desired)
+
+
+def _goal(row: Row) -> Goal:
+    return Goal(
+        id=row["id"],
+        run_id=row["run_id"],
+        name=row["name"],
+        description=row["description"],
+        desired=ASSERTIONS.read(row["desired"]),
+        state=goal_state(row["status"], row["reason"]),
+        summary=row["summary"],
+        persistent=bool(row["persistent"]),
+        worker_cap=row["worker_cap"],
+        supervisor=PROCESS.read(row["supervisor"]),
+        supervisor_started_at=moment_if_any(row["supervisor_started_at"]),
+        created_at=moment(row["created_at"]),
+        updated_at=moment(row["updated_at"]),
+    )

@@ -1,0 +1,163 @@
+"""Real repositories and runs in any state, made the short way: real store, real git, no model, no worker."""
+
+import asyncio
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from scaffold.cli.wiring import open_site
+from scaffold.core.contract import CheckResult, Verification
+from scaffold.core.ids import Commit, Key
+from scaffold.core.model import Attempt, Run, RunSettings, Signature, Usage
+from scaffold.core.states import Active, Landing, Planning, Running, Verifying
+from scaffold.git import commit, refs
+from scaffold.git.command import Git
+from scaffold.git.repository import survey
+from scaffold.host.identity import own_identity
+from scaffold.host.ids import new_id
+from scaffold.landing.record import record_landing, session_ref, session_tip
+from scaffold.orchestrator.opening import open_run
+from scaffold.orchestrator.recovery import ensure_session_branch
+from scaffold.plan.planfile import read_plan
+from scaffold.worker.ending import conclude
+from scaffold.worker.site import Site
+
+SOMEBODY = Signature("Ada Example", "ada@example.org")
+PASSED = CheckResult(name="make test", verdict="pass", exit_code=0, detail="exit 0\n3 passed")
+FAILED = CheckResult(name="make test", verdict="fail", exit_code=1, detail="Expected exit 0, got exit 1.\n1 failed")
+
+
+def git(folder: Path, *args: str, env: Mapping[str, str] | None = None, stdin: bytes = b"") -> str:
+    """Run git and return what it says."""
+    return asyncio.run(Git(folder, environ=os.environ)(*args, env=env, stdin=stdin)).line
+
+
+def make_repository(folder: Path) -> Path:
+    """Make a repository with one commit of one file, whose user is known to git."""
+    folder.mkdir(parents=True, exist_ok=True)
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    git(folder, "config", "user.name", SOMEBODY.name)
+    git(folder, "config", "user.email", SOMEBODY.email)
+    (folder / "app.py").write_text("print('hello')\n")
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message", "First")
+    return folder
+
+
+def make_site(repository: Path) -> Site:
+    """Open a repository with a new store; whoever calls closes the store."""
+    return asyncio.run(open_site(repository, create=True))
+
+
+def make_run(site: Site, plan_text: str, **settings: object) -> Run:
+    """Lay out a run of the plan, in `planning` and owned by nobody."""
+    plan, _ = read_plan(plan_text, name="plan.yaml")
+    given = {"model": "cassette:/nowhere.yaml", "author": SOMEBODY, "committer": SOMEBODY, "attempts": 1} | settings
+    return open_run(
+        site.store,
+        plan,
+        request="plan.yaml",
+        survey=asyncio.run(survey(site.repository)),
+        settings=RunSettings(repository=str(site.repository.root), **given),  # type: ignore[arg-type] - a test's own
+        source=plan_text,
+        now=site.clock.now(),
+    )
+
+
+def begin(site: Site, run: Run) -> Run:
+    """Make this process the owner of the run, and the run and its goals active."""
+    store = site.store
+    with store.transaction():
+        store.runs.take(run.id, own_identity(), expected_fence=run.fence)
+        if isinstance(run.state, Planning):
+            store.runs.move(run.id, Active())
+        for goal in store.goals.of_run(run.id):
+            if isinstance(goal.state, Planning):
+                store.goals.move(goal.id, Active())
+    asyncio.run(ensure_session_branch(site, run))
+    return store.runs.get(run.id) or run
+
+
+def work(site: Site, run: Run, key: str) -> Attempt:
+    """Start an attempt of an action; its worker is this process, and executing."""
+    store = site.store
+    action = store.actions.by_key(run.id, Key(key))
+    assert action is not None
+    goal = store.goals.get(action.goal_id)
+    assert goal is not None
+    attempt = Attempt(
+        id=new_id(),
+        run_id=run.id,
+        action_id=action.id,
+        number=store.attempts.next_number(action.id),
+        fence=run.fence,
+        status="queued",
+        phase="workspace",
+        model=run.settings.model,
+        base_sha=asyncio.run(session_tip(site, run)),
+        usage=Usage(),
+        queued_at=site.clock.now(),
+    )
+    log_file = str(site.journal(goal.name, key))
+    with store.transaction():
+        store.attempts.open(attempt)
+        store.actions.move(action.id, Running())
+        store.attempts.claim(attempt.id, fence=run.fence, worker=own_identity(), worktree="/nowhere", log_file=log_file)
+        store.attempts.advance(attempt.id, fence=run.fence, phase="executing")
+        store.attempts.account(
+            attempt.id, fence=run.fence, usage=Usage(input_tokens=900, output_tokens=100, cost_usd=0.25)
+        )
+    return store.attempts.get(attempt.id) or attempt
+
+
+def hand_in(site: Site, run: Run, key: str, files: Mapping[str, str]) -> Attempt:
+    """Do an action in a new attempt that hands in a candidate with `files`."""
+    attempt = work(site, run, key)
+    head = make_commit(site, attempt.base_sha, files, key)
+    verification = Verification(commit=head, results=(PASSED,))
+    with site.store.transaction():
+        site.store.actions.move(attempt.action_id, Verifying())
+        site.store.attempts.advance(
+            attempt.id,
+            fence=run.fence,
+            phase="candidate",
+            head_sha=head,
+            verification=verification,
+            result=f"Did {key}.\nAll of it.",
+        )
+        site.store.actions.move(attempt.action_id, Landing())
+    return site.store.attempts.get(attempt.id) or attempt
+
+
+def land(site: Site, run: Run, key: str, files: Mapping[str, str]) -> Commit:
+    """Do an action and land it; its effects become facts."""
+    attempt = hand_in(site, run, key, files)
+    assert attempt.head_sha is not None
+    asyncio.run(refs.move(site.git, session_ref(run), new=attempt.head_sha, old=attempt.base_sha))
+    asyncio.run(record_landing(site, run, attempt.id, attempt.head_sha))
+    return attempt.head_sha
+
+
+def fail(site: Site, run: Run, key: str, files: Mapping[str, str], *, error: str = "make test: 1 failed") -> Attempt:
+    """Do an action in an attempt whose checks fail; `files` are what is pinned of it."""
+    attempt = work(site, run, key)
+    head = make_commit(site, attempt.base_sha, files, key) if files else None
+    if head is not None:
+        verification = Verification(commit=head, results=(FAILED,))
+        with site.store.transaction():
+            site.store.attempts.advance(attempt.id, fence=run.fence, phase="verifying", verification=verification)
+    conclude(site.store, run, attempt.id, "contract_failed", error=error, head=head)
+    return site.store.attempts.get(attempt.id) or attempt
+
+
+def make_commit(site: Site, parent: Commit, files: Mapping[str, str], message: str) -> Commit:
+    """Commit `files` on top of `parent`, leaving every checkout alone."""
+    folder = site.repository.root
+    index = {"GIT_INDEX_FILE": str(site.repository.common_dir / f"index-{new_id()}")}
+    git(folder, "read-tree", parent, env=index)
+    for path, content in files.items():
+        blob = git(folder, "hash-object", "-w", "--stdin", stdin=content.encode(errors="surrogateescape"))
+        git(folder, "update-index", "--add", "--cacheinfo", f"100644,{blob},{path}", env=index)
+    tree = git(folder, "write-tree", env=index)
+    made = commit.commit_tree(site.git, tree, parents=(parent,), message=message, author=SOMEBODY, committer=SOMEBODY)
+    return asyncio.run(made)

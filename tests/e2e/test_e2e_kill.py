@@ -1,0 +1,195 @@
+"""Killed at any moment, started again: the same end, nothing twice, nothing lost, no process left."""
+
+import os
+import random
+import signal
+import time
+
+import pytest
+from scenario import Scenario, action, plan_of, shell, write
+
+PATIENCE_S = 60
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    made = Scenario(tmp_path)
+    yield made
+    assert wait_until(lambda: not made.processes()), "a process was left behind"
+
+
+def wait_until(condition, seconds=5.0):
+    """Return whether `condition` came true within `seconds`."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)  # noqa: TID251 - a real process is waited for
+    return True
+
+
+def busy_plan(scenario):
+    """Eight actions, three of which change the same line, each busy for a moment."""
+    (scenario.repo / "list.txt").write_text("[]\n")
+    scenario.commit("a list")
+    shared = [action(f"add{n}", effects=[f"added{n}"], check=f"grep -q {n} list.txt") for n in range(3)]
+    chain = [
+        action(f"step{n}", needs=[f"done{n - 1}"] if n else [], effects=[f"done{n}"], check=f"sleep 0.1; test -f f{n}")
+        for n in range(5)
+    ]
+    scenario.plan(plan_of(shared=shared, chain=chain))
+    scenario.cassette(
+        **{f"add{n}": [shell(f"sleep 0.3; sed -i 's/]/ {n}]/' list.txt")] for n in range(3)},
+        **{f"step{n}": [shell("sleep 0.2 & sleep 0.2"), write(f"f{n}", f"{n}\n")] for n in range(5)},
+    )
+
+
+def expect_the_end(scenario):
+    status = scenario.status()
+    assert status["run"]["status"] == "completed"
+    assert {each["status"] for each in status["actions"]} == {"completed"}
+    for each in status["actions"]:
+        assert [a["phase"] for a in each["attempts"]].count("recorded") == 1, "landed once, no more"
+    run = status["run"]
+    log = scenario.git("log", "--format=%(trailers:key=Scaffold-Action,valueonly)", f"{run['base_sha']}..{run['session_branch']}")
+    assert sorted(log.split()) == sorted(each["key"] for each in status["actions"])
+    files = scenario.git("ls-tree", "--name-only", run["session_branch"]).split()
+    assert {f"f{n}" for n in range(5)} <= set(files)
+    landed = scenario.git("show", f"{run['session_branch']}:list.txt")
+    assert sorted(landed.strip("[]\n").split()) == ["0", "1", "2"]
+    assert len(scenario.git("worktree", "list").splitlines()) == 1
+    scenario.git("fsck", "--connectivity-only")
+
+
+def killed_at_random(scenario, seed, times, victims):
+    """Run to the end, killing what `victims` picks `times` times on the way; return how often it was resumed."""
+    dice = random.Random(seed)
+    busy_plan(scenario)
+    before = scenario.checkout()
+    argv = scenario.run_command("--yes")
+    resumed = 0
+    while True:
+        running = scenario.start(argv)
+        if times:
+            times -= 1
+            wait_until(lambda: running.poll() is not None, seconds=dice.uniform(0.1, 1.6))
+            for pid in victims(scenario, running.pid, dice):
+                os.kill(pid, signal.SIGKILL)
+        running.wait(PATIENCE_S)
+        if running.returncode == 0:
+            break
+        assert wait_until(lambda: not scenario.processes()), "what was killed left processes behind"
+        resumed += 1
+        argv = scenario.run_command("--yes") if dice.random() < 0.5 else scenario.command("resume")
+        if not (scenario.repo / ".git" / "scaffold" / "state.db").exists() or scenario.status()["run"] is None:
+            argv = scenario.run_command("--yes")
+    assert scenario.checkout() == before
+    return resumed
+
+
+def the_owner(scenario, pid, dice):
+    return [pid] if pid in scenario.processes() else []
+
+
+def anybody(scenario, pid, dice):
+    alive = scenario.processes()
+    return [dice.choice(alive)] if alive else []
+
+
+def test_an_orchestrator_killed_six_times_comes_to_the_same_end(scenario):
+    """SC-16, AL-27, BX-2, BX-8, BX-15: crash and resume, nothing twice, nothing lost."""
+    killed_at_random(scenario, seed=6, times=6, victims=the_owner)
+    expect_the_end(scenario)
+
+
+def test_any_process_may_be_killed(scenario):
+    """BX-15, BX-17: owner, worker, keeper or command, whoever is hit."""
+    killed_at_random(scenario, seed=7, times=6, victims=anybody)
+    expect_the_end(scenario)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 120))
+def test_random_kills_of_random_processes(scenario, seed):
+    """BX-15: many seeds."""
+    killed_at_random(scenario, seed=seed, times=6, victims=the_owner if seed % 2 else anybody)
+    expect_the_end(scenario)
+
+
+def test_the_first_interrupt_puts_the_run_down_in_good_order(scenario):
+    busy_plan(scenario)
+    running = scenario.start(scenario.run_command("--yes"))
+    assert wait_until(scenario.commands, PATIENCE_S)
+    running.send_signal(signal.SIGINT)
+    assert running.wait(PATIENCE_S) == 130
+    status = scenario.status()
+    assert status["run"]["status"] == "paused"
+    assert {each["status"] for each in status["actions"]} <= {"pending", "completed", "landing"}
+    assert len(scenario.git("worktree", "list").splitlines()) == 1
+    assert scenario.scaffold("resume").returncode == 0
+    expect_the_end(scenario)
+
+
+def test_the_second_interrupt_ends_everything_at_once(scenario):
+    scenario.plan(plan_of(g=[action("long", effects=["x"], check="true")]))
+    scenario.cassette(long=[shell("trap '' TERM INT; sleep 50"), write("a", "a")])
+    running = scenario.start(scenario.run_command("--yes"))
+    assert wait_until(scenario.commands, PATIENCE_S)
+    running.send_signal(signal.SIGINT)
+    running.send_signal(signal.SIGINT)
+    assert running.wait(PATIENCE_S) == 130
+    assert wait_until(lambda: not scenario.processes())
+
+
+def test_another_terminal_can_stop_a_run_and_cancel_it(scenario):
+    """SC-17: stop leaves it resumable; cancel is final, and what landed stays landed."""
+    busy_plan(scenario)
+    running = scenario.start(scenario.run_command("--yes"))
+    assert wait_until(scenario.commands, PATIENCE_S)
+    stopped = scenario.scaffold("stop")
+    assert stopped.returncode == 0, stopped.stderr
+    assert "paused" in stopped.stdout
+    assert running.wait(PATIENCE_S) == 130
+    assert scenario.scaffold("cancel").returncode == 0
+    status = scenario.status()
+    assert status["run"]["status"] == "cancelled"
+    assert {each["status"] for each in status["actions"]} <= {"cancelled", "completed"}
+    again = scenario.scaffold("resume")
+    assert again.returncode == 64
+    assert "cancelled" in again.stderr
+
+
+def test_two_orchestrators_never_carry_out_the_same_run(scenario):
+    busy_plan(scenario)
+    running = scenario.start(scenario.run_command("--yes"))
+    assert wait_until(scenario.commands, PATIENCE_S)
+    second = scenario.scaffold("resume", scenario.status()["run"]["id"])
+    assert second.returncode == 1
+    assert "is being carried out by process" in second.stderr
+    assert running.wait(PATIENCE_S) == 0
+
+
+def test_an_interrupted_run_is_told_as_such(scenario):
+    busy_plan(scenario)
+    running = scenario.start(scenario.run_command("--yes"))
+    assert wait_until(scenario.commands, PATIENCE_S)
+    os.kill(running.pid, signal.SIGKILL)
+    running.wait()
+    assert scenario.status()["run"]["status"] == "interrupted"
+    assert scenario.scaffold("resume").returncode == 0
+    expect_the_end(scenario)
+
+
+def test_landing_waits_while_the_session_branch_is_checked_out(scenario):
+    """AL-12: a branch checked out anywhere is never moved under its user."""
+    scenario.plan(plan_of(g=[action("a", effects=["x"], check="true")]))
+    scenario.cassette(a=[shell("sleep 1"), write("a", "a")])
+    running = scenario.start(scenario.run_command("--yes"))
+    assert wait_until(lambda: "session-" in scenario.git("branch"), PATIENCE_S)
+    branch = scenario.status()["run"]["session_branch"]
+    elsewhere = scenario.home / "mine"
+    scenario.git("worktree", "add", "-q", str(elsewhere), branch)
+    assert running.wait(PATIENCE_S) == 3
+    assert (scenario.status()["run"]["status"], scenario.status()["queue"][0]["action"]) == ("paused", "a")
+    scenario.git("worktree", "remove", str(elsewhere))
+    assert scenario.scaffold("resume").returncode == 0

@@ -1,0 +1,66 @@
+"""Real repositories, with a home of their own, so that the settings of whoever runs the tests do not count."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from scaffold.core.model import Signature
+from scaffold.git.repository import open_repository, survey
+from scaffold.host.process import run
+
+AUTHOR = Signature("Zoë Author", "zoe@example.org")
+COMMITTER = Signature("Carl Committer", "carl@example.org")
+SETTINGS = "[user]\n\tname = Ann Example\n\temail = ann@example.org\n[init]\n\tdefaultBranch = main\n"
+
+
+@pytest.fixture
+def environ(tmp_path):
+    """What a user's shell would hand us."""
+    home = tmp_path / "home"
+    home.mkdir()
+    settings = home / "gitconfig"
+    settings.write_text(SETTINGS)
+    return {"PATH": os.environ["PATH"], "HOME": str(home), "GIT_CONFIG_GLOBAL": str(settings)}
+
+
+@pytest.fixture
+def origin(tmp_path):
+    """A directory whose name has a space and is not ASCII."""
+    path = tmp_path / "my räpo"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def sh(origin, environ):
+    """Run a script as the user would, in the repository unless told otherwise; return its output."""
+
+    async def shell(script: str, *, cwd: Path = origin, ok: bool = True) -> str:
+        finished = await run(["sh", "-ec", script], cwd=cwd, env=environ, timeout_s=30)
+        assert not ok or finished.exit_code == 0, finished
+        return os.fsdecode(finished.stdout)
+
+    return shell
+
+
+@pytest.fixture
+async def repo(origin, sh, environ):
+    """An opened repository with one commit: `a` with three lines, `run` executable, `b/c`, `*.log` ignored."""
+    await sh(
+        "git init -q; seq 3 > a; mkdir b; echo c > b/c; echo '*.log' > .gitignore;"
+        "echo '#!/bin/sh' > run; chmod +x run; git add .; git commit -qm first"
+    )
+    return await open_repository(origin, environ=environ)
+
+
+@pytest.fixture
+async def head(repo):
+    """The first commit."""
+    return (await survey(repo)).head
+
+
+@pytest.fixture
+def people():
+    """Who commits, as keyword arguments."""
+    return {"author": AUTHOR, "committer": COMMITTER}

@@ -1,0 +1,96 @@
+"""The git command."""
+
+import asyncio
+
+import pytest
+
+from scaffold.core.errors import GitFailed
+from scaffold.git.command import Git
+
+FLAKY_GIT = """#!/bin/sh
+echo x >> "$HOME/calls"
+if [ "$(wc -l < "$HOME/calls")" -lt 3 ]; then {first}; fi
+echo done
+"""
+
+
+@pytest.fixture
+def flaky(tmp_path, environ):
+    """A git that does something else the first two times."""
+
+    def make(first):
+        programs = tmp_path / "programs"
+        programs.mkdir()
+        program = programs / "git"
+        program.write_text(FLAKY_GIT.format(first=first))
+        program.chmod(0o755)
+        return Git(tmp_path, environ=environ | {"PATH": f"{programs}:{environ['PATH']}"})
+
+    return make
+
+
+def calls(environ, tmp_path):
+    return len((tmp_path / "home" / "calls").read_text().splitlines())
+
+
+async def test_an_answer_has_exit_code_and_output(repo):
+    answer = await repo.git("rev-parse", "--is-inside-work-tree")
+    assert (answer.exit_code, answer.out, answer.line) == (0, b"true\n", "true")
+
+
+async def test_an_unexpected_end_names_the_command_the_place_and_the_reason(repo):
+    with pytest.raises(GitFailed) as caught:
+        await repo.git("cat-file", "-p", "nonsense")
+    assert "git cat-file -p nonsense" in caught.value.what
+    assert str(repo.root) in caught.value.what
+    assert "Not a valid object name" in caught.value.what
+    assert "\n" not in caught.value.what
+
+
+async def test_git_sees_neither_keys_nor_another_repository_s_variables(repo, environ, tmp_path):
+    strange = environ | {"GIT_DIR": "/nowhere", "GIT_INDEX_FILE": "/nowhere/index", "ANTHROPIC_API_KEY": "secret"}
+    seen = (await Git(repo.root, environ=strange)("-c", "alias.env=!env", "env")).out
+    assert b"/nowhere" not in seen
+    assert b"secret" not in seen
+    assert b"GIT_OPTIONAL_LOCKS=0" in seen
+
+
+@pytest.mark.parametrize(
+    "first", ["kill -KILL $$", "echo \"fatal: Unable to create '/r/.git/index.lock': File exists.\" >&2; exit 128"]
+)
+async def test_a_git_that_was_killed_or_met_a_lock_is_run_again(flaky, environ, tmp_path, first):
+    assert (await flaky(first)("status")).line == "done"
+    assert calls(environ, tmp_path) == 3
+
+
+async def test_a_git_that_fails_for_good_is_not_run_again(flaky, environ, tmp_path):
+    with pytest.raises(GitFailed, match="exit code 128"):
+        await flaky("exit 128")("status")
+    assert calls(environ, tmp_path) == 1
+
+
+async def test_a_git_that_takes_too_long_is_not_run_again(flaky, environ, tmp_path):
+    with pytest.raises(GitFailed, match="took longer than"):
+        await flaky("sleep 60")("status", timeout_s=0.3)
+    assert calls(environ, tmp_path) == 1
+
+
+async def test_a_lock_that_nobody_lifts_is_named(repo, sh):
+    await sh("touch .git/index.lock")
+    with pytest.raises(GitFailed, match=r"index\.lock") as caught:
+        await repo.git("add", "--all")
+    assert "lock" in caught.value.fix
+
+
+async def test_a_lock_that_is_lifted_soon_is_waited_for(repo, sh):
+    await sh("touch .git/index.lock; echo new > new")
+    async with asyncio.TaskGroup() as group:
+        adding = group.create_task(repo.git("add", "--all"))
+        await asyncio.sleep(0.1)
+        await sh("rm .git/index.lock")
+    assert adding.result().exit_code == 0
+
+
+async def test_an_output_too_big_for_its_limit_is_cut_only_if_asked(repo):
+    cut = await repo.git("cat-file", "-p", "HEAD", limit_bytes=20)
+    assert b"bytes left out" in cut.out

@@ -1,0 +1,60 @@
+"""Merges in memory."""
+
+import pytest
+
+from scaffold.core.errors import GitFailed
+from scaffold.git.merge import Conflicted, Merged, merge
+from scaffold.git.refs import resolve
+
+
+@pytest.fixture
+def sides(sh, repo):
+    """Commit two scripts' results on two branches, return both commits."""
+
+    async def make(ours, theirs):
+        for name, script in (("ours", ours), ("theirs", theirs)):
+            await sh(
+                f"git checkout -q -b {name} main; {script}; git add -A; git commit -qm {name}; git checkout -q main"
+            )
+        return await resolve(repo.git, "ours"), await resolve(repo.git, "theirs")
+
+    return make
+
+
+async def test_sides_that_fit_give_a_tree(repo, sides, sh):
+    ours, theirs = await sides("echo o > o", "echo 4 >> a")
+    merged = await merge(repo.git, ours, theirs)
+    assert isinstance(merged, Merged)
+    assert (await sh(f"git ls-tree --name-only {merged.tree}")).split() == [".gitignore", "a", "b", "o", "run"]
+    assert await sh(f"git show {merged.tree}:a") == "1\n2\n3\n4\n"
+
+
+async def test_a_merge_leaves_the_checkout_alone(repo, sides, sh):
+    ours, theirs = await sides("echo o > o", "echo 4 >> a")
+    await merge(repo.git, ours, theirs)
+    assert await sh("git status --porcelain; git rev-parse --abbrev-ref HEAD") == "main\n"
+
+
+async def test_conflicting_paths_are_named_with_what_git_says(repo, sides):
+    script = "for f in a 'sp ace' \"$(printf 'caf\\351')\"; do echo {0} > \"$f\"; done; echo {0} > {0}"
+    ours, theirs = await sides(script.format("ours"), script.format("theirs"))
+    conflict = await merge(repo.git, ours, theirs)
+    assert isinstance(conflict, Conflicted)
+    assert conflict.paths == ("a", "caf\udce9", "sp ace")
+    assert sum("CONFLICT" in message for message in conflict.messages) == 3
+    assert "CONFLICT (content): Merge conflict in a" in conflict.messages
+
+
+async def test_a_file_changed_here_and_deleted_there_is_a_conflict(repo, sides):
+    ours, theirs = await sides("git rm -q a", "echo 4 >> a")
+    conflict = await merge(repo.git, ours, theirs)
+    assert isinstance(conflict, Conflicted)
+    assert conflict.paths == ("a",)
+    assert "modify/delete" in conflict.messages[0]
+
+
+async def test_histories_that_share_nothing_are_an_error(repo, sides, sh):
+    ours, _ = await sides("echo o > o", "echo t > t")
+    await sh("git checkout -q --orphan alone; git commit -qm alone")
+    with pytest.raises(GitFailed, match="unrelated histories"):
+        await merge(repo.git, ours, await resolve(repo.git, "alone"))

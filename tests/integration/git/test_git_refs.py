@@ -1,0 +1,77 @@
+"""Refs."""
+
+import pytest
+
+from scaffold.core.errors import GitFailed
+from scaffold.git import refs
+from scaffold.git.commit import commit_tree, tree_of
+
+REF = "refs/heads/session-1"
+
+
+@pytest.fixture
+async def second(repo, head, people):
+    """A commit beside the first."""
+    return await commit_tree(repo.git, await tree_of(repo.git, head), parents=(head,), message="second", **people)
+
+
+@pytest.mark.parametrize("name", ["nowhere", "a..b", "-x", "", "refs/heads/..", "HEAD~5", "HEAD:a"])
+async def test_a_name_that_stands_for_no_commit_resolves_to_none(repo, name):
+    assert await refs.resolve(repo.git, name) is None
+
+
+async def test_names_resolve_to_commits_through_tags_and_short_ids(repo, sh, head):
+    await sh("git tag -am t annotated")
+    assert [await refs.resolve(repo.git, name) for name in ("main", "annotated", head[:8])] == [head] * 3
+
+
+async def test_a_ref_moves_only_from_where_it_is_believed_to_be(repo, head, second):
+    """BX-8"""
+    assert await refs.move(repo.git, REF, new=head, old=None)
+    assert await refs.move(repo.git, REF, new=second, old=head)
+    assert not await refs.move(repo.git, REF, new=head, old=None)
+    third = await commit_tree_like(repo, second)
+    assert not await refs.move(repo.git, REF, new=third, old=head)
+    assert await refs.resolve(repo.git, REF) == second
+
+
+async def commit_tree_like(repo, commit):
+    answer = await repo.git("commit-tree", "-p", commit, "-m", "third", f"{commit}^{{tree}}")
+    return answer.line
+
+
+async def test_a_move_may_be_repeated(repo, head, second):
+    await refs.move(repo.git, REF, new=head, old=None)
+    assert await refs.move(repo.git, REF, new=second, old=head)
+    assert await refs.move(repo.git, REF, new=second, old=head)
+
+
+async def test_a_ref_that_cannot_be_made_is_an_error_not_a_lost_race(repo, head):
+    await refs.pin(repo.git, "refs/heads/taken", head)
+    with pytest.raises(GitFailed, match="taken"):
+        await refs.move(repo.git, "refs/heads/taken/below", new=head, old=None)
+
+
+async def test_a_ref_is_deleted_only_from_where_it_is_believed_to_be(repo, head, second):
+    await refs.pin(repo.git, REF, second)
+    assert not await refs.delete(repo.git, REF, old=head)
+    assert await refs.delete(repo.git, REF, old=second)
+    assert await refs.delete(repo.git, REF, old=second)
+    assert await refs.resolve(repo.git, REF) is None
+
+
+async def test_pins_are_listed_by_folder(repo, head, second):
+    """BX-3"""
+    await refs.pin(repo.git, refs.work_ref("a1"), head)
+    await refs.pin(repo.git, refs.rescue_ref("a1"), head)
+    await refs.pin(repo.git, refs.rescue_ref("a1"), second)
+    assert await refs.listed(repo.git, "refs/scaffold/rescue/") == {"refs/scaffold/rescue/a1": second}
+    assert len(await refs.listed(repo.git, refs.PREFIX)) == 2
+    assert await refs.listed(repo.git, "refs/nothing/") == {}
+
+
+async def test_what_is_pinned_survives_the_user_s_upkeep(repo, sh, second):
+    """BX-3"""
+    await refs.pin(repo.git, refs.rescue_ref("a1"), second)
+    await sh("git gc -q --prune=now")
+    assert await refs.resolve(repo.git, second) == second

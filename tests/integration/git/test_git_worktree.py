@@ -1,0 +1,238 @@
+"""Worktrees."""
+
+import asyncio
+import sys
+
+import pytest
+
+from scaffold.core.errors import GitFailed, RepositoryUnfit
+from scaffold.git import worktree
+from scaffold.git.commit import commit_all
+from scaffold.git.refs import move, pin, resolve, work_ref
+from scaffold.git.repository import open_repository, survey
+from scaffold.host.child import start
+from scaffold.host.environment import child_environment
+
+ADDER = """
+import asyncio, os, pathlib, sys
+from scaffold.git.repository import open_repository, survey
+from scaffold.git.worktree import add
+async def main(repository, *places):
+    repo = await open_repository(pathlib.Path(repository), environ=os.environ)
+    head = (await survey(repo)).head
+    async with asyncio.TaskGroup() as group:
+        for place in places:
+            group.create_task(add(repo, pathlib.Path(place), head))
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+HOOKS = (
+    *("post-checkout", "pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "post-index-change"),
+    *("reference-transaction", "pre-merge-commit", "post-merge", "post-rewrite", "pre-auto-gc"),
+)
+
+
+@pytest.fixture
+def place(tmp_path):
+    """Where a worktree goes."""
+    return tmp_path / "cache" / "wörk tree"
+
+
+def snapshot(root):
+    """Every file below, the index included, with its bytes and its time."""
+    return {
+        path: (path.read_bytes(), path.stat().st_mtime_ns)
+        for path in root.rglob("*")
+        if path.is_file() and (".git" not in path.parts or path.name in {"index", "HEAD"})
+    }
+
+
+async def test_a_worktree_is_detached_and_clean(repo, head, place):
+    git = await worktree.add(repo, place, head)
+    assert (place / "a").read_text() == "1\n2\n3\n"
+    assert not (await git("status", "--porcelain")).out
+    _, added = await worktree.listed(repo)
+    assert added == worktree.Worktree(path=place, head=head, branch=None, locked=False)
+
+
+async def test_eight_worktrees_are_added_side_by_side(repo, head, tmp_path):
+    """AL-12"""
+    async with asyncio.TaskGroup() as group:
+        for n in range(8):
+            group.create_task(worktree.add(repo, tmp_path / f"w{n}", head))
+    assert all((tmp_path / f"w{n}" / "b" / "c").exists() for n in range(8))
+    assert len(await worktree.listed(repo)) == 9
+
+
+async def test_several_processes_add_worktrees_side_by_side(repo, environ, tmp_path):
+    """AL-12"""
+    env = child_environment(environ, {"GIT_CONFIG_GLOBAL": environ["GIT_CONFIG_GLOBAL"]})
+    adders = [
+        await start(
+            [sys.executable, "-c", ADDER, str(repo.root), *(str(tmp_path / f"w{n}{m}") for m in range(3))],
+            cwd=tmp_path,
+            env=env,
+            log=tmp_path / "log",
+        )
+        for n in range(3)
+    ]
+    assert [await adder.wait() for adder in adders] == [0, 0, 0], (tmp_path / "log").read_text()
+    assert len(await worktree.listed(repo)) == 10
+
+
+async def test_no_hook_of_the_user_ever_runs(repo, head, sh, place, tmp_path, people):
+    """Neither those in the repository nor those that settings point to."""
+    ran = tmp_path / "ran"
+    for hook in HOOKS:
+        for folder in (repo.common_dir / "hooks", tmp_path / "hooks"):
+            folder.mkdir(exist_ok=True)
+            (folder / hook).write_text(f"#!/bin/sh\necho {hook} >> '{ran}'\nexit 1\n")
+            (folder / hook).chmod(0o755)
+    await sh(f"git config core.hooksPath '{tmp_path / 'hooks'}'; git config core.fsmonitor 'touch {ran}'")
+    git = await worktree.add(repo, place, head)
+    (place / "a").write_text("new")
+    commit = await commit_all(git, "message", **people)
+    await pin(git, work_ref("a1"), commit)
+    assert await move(git, "refs/heads/session", new=commit, old=None)
+    await worktree.restore(git, head)
+    await worktree.renew(git, head)
+    await worktree.remove(repo, place)
+    assert not ran.exists()
+
+
+async def test_a_dirty_checkout_stays_as_it_is_to_the_byte(repo, head, sh, place, people):
+    """BX-9"""
+    await sh(
+        "echo staged > b/c; git add b/c; echo unstaged >> a; echo unknown > unknown; rm run;"
+        "touch -d 2001-01-01 .gitignore"
+    )
+    before = snapshot(repo.root)
+    git = await worktree.add(repo, place, head)
+    (place / "a").write_text("new")
+    commit = await commit_all(git, "message", **people)
+    await move(repo.git, "refs/heads/session", new=commit, old=None)
+    await worktree.renew(git, commit)
+    await worktree.listed(repo)
+    await worktree.remove(repo, place)
+    assert snapshot(repo.root) == before
+
+
+async def test_a_worktree_can_be_added_from_a_linked_worktree(repo, head, sh, environ, tmp_path, place):
+    await sh(f"git worktree add -q --detach '{tmp_path / 'linked'}'")
+    linked = await open_repository(tmp_path / "linked", environ=environ)
+    await worktree.add(linked, place, head)
+    await worktree.remove(linked, place)
+    assert [one.path for one in await worktree.listed(repo)] == [repo.root, tmp_path / "linked"]
+
+
+@pytest.mark.parametrize(
+    "leftover",
+    [
+        "mkdir -p '{0}'",
+        "git worktree add -q --no-checkout --detach '{0}'; echo x > '{0}/x'",
+        "git worktree add -q --detach '{0}'; git worktree lock '{0}'",
+        "git worktree add -q --detach '{0}'; rm -rf '{0}'",
+        "git worktree add -q --detach '{0}'; rm '{0}/.git'",
+        "git worktree add -q --detach '{0}'; rm -rf .git/worktrees",
+        "git worktree add -q --detach '{0}'; mkdir '{0}/shut'; touch '{0}/shut/x'; chmod 500 '{0}/shut'",
+    ],
+    ids=["empty", "half made", "locked", "files gone", "pointer gone", "registration gone", "folder shut"],
+)
+async def test_what_an_earlier_try_left_is_replaced(repo, head, sh, place, leftover):
+    """AL-15"""
+    await sh(leftover.format(place))
+    git = await worktree.add(repo, place, head)
+    assert not (await git("status", "--porcelain")).out
+    assert sorted(path.name for path in place.iterdir()) == [".git", ".gitignore", "a", "b", "run"]
+    assert len(await worktree.listed(repo)) == 2
+
+
+@pytest.mark.parametrize("stranger", ["mkdir -p '{0}'; echo mine > '{0}/precious'", "git init -q '{0}'"])
+async def test_what_is_not_ours_is_never_removed(repo, head, sh, place, stranger):
+    """BX-3"""
+    await sh(stranger.format(place))
+    before = sorted(place.rglob("*"))
+    with pytest.raises(GitFailed, match="in the way"):
+        await worktree.add(repo, place, head)
+    with pytest.raises(GitFailed, match="in the way"):
+        await worktree.remove(repo, place)
+    assert sorted(place.rglob("*")) == before
+
+
+async def test_the_user_s_own_checkout_is_never_removed(repo):
+    with pytest.raises(GitFailed, match="in the way"):
+        await worktree.remove(repo, repo.root)
+    assert (repo.root / "a").exists()
+
+
+async def test_a_commit_that_does_not_exist_leaves_nothing_behind(repo, place):
+    with pytest.raises(GitFailed):
+        await worktree.add(repo, place, "0" * 39 + "1")
+    assert not place.exists()
+    assert len(await worktree.listed(repo)) == 1
+
+
+async def test_removing_is_complete_and_may_be_repeated(repo, head, place):
+    await worktree.add(repo, place, head)
+    (place / "unknown").write_text("x")
+    await worktree.remove(repo, place)
+    await worktree.remove(repo, place)
+    assert not place.exists()
+    assert len(await worktree.listed(repo)) == 1
+
+
+async def test_another_s_missing_worktree_keeps_its_registration(repo, head, sh, place, tmp_path):
+    """It may be on a disk that is not plugged in."""
+    await sh(f"git worktree add -q '{tmp_path / 'usb'}'; mv '{tmp_path / 'usb'}' '{tmp_path / 'unplugged'}'")
+    await worktree.add(repo, place, head)
+    await worktree.remove(repo, place)
+    assert tmp_path / "usb" in {one.path for one in await worktree.listed(repo)}
+
+
+async def test_a_branch_is_found_where_it_is_checked_out(repo, sh, tmp_path):
+    await sh(f"git branch free; git worktree add -q -b 'team/fea-ture' '{tmp_path / 'elsewhere'}'")
+    assert await worktree.checked_out_at(repo, "main") == repo.root
+    assert await worktree.checked_out_at(repo, "team/fea-ture") == tmp_path / "elsewhere"
+    assert await worktree.checked_out_at(repo, "free") is None
+
+
+MESS = (
+    "echo x > a; rm b/c; git rm -q --cached run; echo u > unknown; mkdir d; echo u > d/u; echo l > x.log;"
+    "git init -q inner; echo i > inner/i; git checkout -q -b theirs; echo y > y; git add y; git commit -qm theirs;"
+    'touch "$(git rev-parse --git-path index.lock)"'
+)
+
+
+@pytest.mark.parametrize(("way", "left"), [(worktree.restore, ["x.log"]), (worktree.renew, [])])
+async def test_a_used_worktree_looks_like_the_commit_again(repo, head, sh, place, way, left):
+    git = await worktree.add(repo, place, head)
+    await sh(MESS, cwd=place)
+    await way(git, head)
+    assert sorted(path.name for path in place.iterdir()) == sorted([".git", ".gitignore", "a", "b", "run", *left])
+    assert await resolve(git, "HEAD") == head
+    assert not (await git("status", "--porcelain")).out
+    assert await resolve(git, "theirs~1") == head, "a branch made meanwhile stays where it is"
+
+
+@pytest.mark.parametrize("unfinished", ["merge side", "rebase side", "cherry-pick side", "bisect start"])
+async def test_a_used_worktree_forgets_what_was_left_unfinished(repo, head, sh, environ, place, unfinished):
+    git = await worktree.add(repo, place, head)
+    await sh(
+        "echo x > a; git commit -qam x; git branch side; git checkout -q --detach HEAD~1; echo y > a;"
+        f"git commit -qam y; git {unfinished} || true",
+        cwd=place,
+    )
+    at_place = await open_repository(place, environ=environ)
+    with pytest.raises(RepositoryUnfit):
+        await survey(at_place)
+    await worktree.renew(git, head)
+    assert not (await survey(at_place)).dirty
+
+
+async def test_a_worktree_without_its_pointer_is_not_taken_for_a_part_of_what_is_around_it(repo, head, sh, people):
+    inside = repo.root / "inside"
+    git = await worktree.add(repo, inside, head)
+    (inside / ".git").unlink()
+    with pytest.raises(GitFailed, match="not a git repository"):
+        await commit_all(git, "strange", **people)
+    assert await resolve(repo.git, "main") == head

@@ -1,0 +1,118 @@
+"""Children that live as long as we do."""
+
+import os
+import signal
+import sys
+
+import pytest
+
+from scaffold.host.child import end_leftover, start
+from scaffold.host.identity import alive
+
+PARENT = """
+import asyncio, os, pathlib, sys
+from scaffold.host.child import end_leftover, start
+async def main():
+    here = pathlib.Path.cwd()
+    child = await start([sys.executable, "-c", os.environ["CHILD"]], cwd=here, env=os.environ, log=here / "child.log")
+    await child.wait()
+asyncio.run(main())
+"""
+CHILD = """
+import os, pathlib, signal
+from scaffold.host import lifeline
+lifeline.hold()
+helper = os.posix_spawnp("sleep", ["sleep", "60"], os.environ)
+pathlib.Path("helper.pid").write_text(f"{helper}\\n")
+pathlib.Path("child.pid").write_text(f"{os.getpid()}\\n")
+while True: signal.pause()
+"""
+
+
+@pytest.fixture
+def child(tmp_path, env):
+    async def begin(script):
+        return await start(["sh", "-c", script], cwd=tmp_path, env=env, log=tmp_path / "logs" / "child.log")
+
+    return begin
+
+
+async def test_both_outputs_of_a_child_are_appended_to_its_log(child, tmp_path):
+    for _ in range(2):
+        assert await (await child("echo out; echo err >&2; exit 4")).wait() == 4
+    assert (tmp_path / "logs" / "child.log").read_text() == "out\nerr\n" * 2
+
+
+async def test_a_child_leads_a_session_of_its_own_and_has_an_identity(child):
+    one = await child("sleep 60")
+    assert os.getsid(one.identity.pid) == one.identity.pid
+    assert alive(one.identity)
+    one.kill()
+    assert await one.wait() == -signal.SIGKILL
+    assert not alive(one.identity)
+
+
+async def test_a_killed_child_takes_its_group_along(child, tmp_path, process_in, eventually):
+    """BX-17"""
+    one = await child("sleep 60 & echo $! > helper.pid; wait")
+    helper = await process_in(tmp_path / "helper.pid")
+    one.kill()
+    await one.wait()
+    await eventually(lambda: not alive(helper))
+
+
+async def test_a_child_may_end_in_good_order_within_its_grace(child, tmp_path, eventually):
+    one = await child("trap 'exit 7' TERM; touch ready; sleep 60 & wait")
+    await eventually((tmp_path / "ready").exists)
+    assert await one.end(grace_s=10) == 7
+
+
+async def test_a_child_that_will_not_end_is_killed_after_its_grace(child, tmp_path, eventually):
+    one = await child("trap '' TERM; touch ready; while :; do sleep 60; done")
+    await eventually((tmp_path / "ready").exists)
+    assert await one.end(grace_s=0.1) == -signal.SIGKILL
+
+
+async def test_ending_a_child_that_is_gone_is_no_error(child):
+    one = await child("exit 3")
+    assert await one.wait() == 3
+    one.terminate()
+    one.kill()
+    assert await one.end(grace_s=0.1) == 3
+
+
+async def test_a_child_and_its_helpers_end_when_their_parent_is_killed(tmp_path, env, process_in, eventually):
+    """BX-17"""
+    parent = await start(
+        [sys.executable, "-c", PARENT], cwd=tmp_path, env=env | {"CHILD": CHILD}, log=tmp_path / "parent.log"
+    )
+    child, helper = await process_in(tmp_path / "child.pid"), await process_in(tmp_path / "helper.pid")
+    assert alive(child)
+    assert alive(helper)
+    os.kill(parent.identity.pid, signal.SIGKILL)
+    await parent.wait()
+    await eventually(lambda: not alive(child) and not alive(helper), within_s=2)
+
+
+async def test_a_lifeline_that_is_cut_may_be_answered_otherwise(tmp_path, env, eventually):
+    script = (
+        "import os, pathlib, signal\n"
+        "from scaffold.host import lifeline\n"
+        "lifeline.hold(lambda: (pathlib.Path('cut').touch(), os._exit(9)))\n"
+        "while True: signal.pause()\n"
+    )
+    one = await start([sys.executable, "-c", script], cwd=tmp_path, env=env, log=tmp_path / "log")
+    one._lifeline.close()
+    assert await one.wait() == 9
+    assert (tmp_path / "cut").exists()
+
+
+async def test_a_leftover_of_a_dead_parent_is_ended_with_its_group(child, tmp_path, process_in, eventually):
+    """BX-17"""
+    one = await child("sleep 60 & echo $! > helper.pid; wait")
+    helper = await process_in(tmp_path / "helper.pid")
+    await end_leftover(one.identity)
+    assert not alive(one.identity)
+    await eventually(lambda: not alive(helper))
+    await end_leftover(one.identity)
+    await one.wait()

@@ -1,0 +1,311 @@
+"""Actions: stored whole, moved by their table, ready exactly when nothing holds them back."""
+
+import pytest
+from msgspec.structs import replace
+
+from integration.store.nouns import a_goal, a_run, an_action, events_of, lay_out
+from scaffold.core.contract import Check, Contract, OutputContains
+from scaffold.core.errors import IllegalMove, StoreTrouble
+from scaffold.core.events import ActionMoved
+from scaffold.core.states import (
+    COMPOUND_MOVES,
+    PRIMITIVE_MOVES,
+    Blocked,
+    Cancelled,
+    Completed,
+    Failed,
+    Landing,
+    Pending,
+    Running,
+    Skipped,
+    Verifying,
+    action_state,
+    reason_of,
+)
+from scaffold.host.clock import FakeClock
+from scaffold.store import OpenCompound, Store
+from scaffold.store.actions import READY
+
+SHOP = "run-1/shop"
+
+
+def _show(store: Store, *assertions: str) -> None:
+    with store.transaction():
+        for assertion in assertions:
+            store.facts.show(SHOP, assertion, commit="c", weak=False, paths=(), evidence=())
+
+
+def _move(store: Store, key: str, *states: object) -> None:
+    with store.transaction():
+        for state in states:
+            store.actions.move(f"run-1/{key}", state)
+
+
+def _ready(store: Store, limit: int = 10) -> list[str]:
+    return [action.key for action in store.actions.ready(SHOP, limit)]
+
+
+def _family(**fields: object) -> list:
+    """Return a compound `part` and its two children."""
+    part = an_action("part", kind="compound", effects=("whole", "tested"), **fields)
+    children = [an_action(f"part/{n}", parent_id=part.id, position=n) for n in (1, 2)]
+    return [part, *children]
+
+
+def test_an_action_reads_back_with_every_field(store: Store) -> None:
+    """SC-4: key, goal, parent, description, preconditions, effects, kind, status, role, result and times."""
+    part = an_action("part", kind="compound", state=Running())
+    action = an_action(
+        "api",
+        parent_id=part.id,
+        role="testing",
+        method="story",
+        preconditions=("b", "a"),
+        effects=("d", "c"),
+        files=("src/**", "tests/x.py"),
+        contract=Contract(commands=(Check(command="make", expect=OutputContains("ok")),), must_exist=("a",)),
+        state=Failed("three times"),
+        unmet=2,
+        position=4,
+        result="I could not.",
+    )
+    lay_out(store, part, action)
+    assert store.actions.get(action.id) == action
+    assert store.actions.by_key("run-1", "api") == action
+    assert store.actions.get("nobody") is None
+    assert store.actions.by_key("run-2", "api") is None
+
+
+def test_actions_come_in_plan_order(store: Store) -> None:
+    """SC-10: by run, by goal, by parent."""
+    part = an_action("part", kind="compound", position=9)
+    others = [an_action(f"part/{n}", parent_id=part.id, position=n) for n in (3, 1, 2)]
+    lay_out(store, part, *others)
+    with store.transaction():
+        store.goals.add(a_goal("web"))
+        store.actions.add([an_action("web", goal=a_goal("web"), position=0)])
+    assert [a.key for a in store.actions.of_run("run-1")] == ["web", "part/1", "part/2", "part/3", "part"]
+    assert [a.key for a in store.actions.of_goal(SHOP)] == ["part/1", "part/2", "part/3", "part"]
+    assert [a.key for a in store.actions.children(part.id)] == ["part/1", "part/2", "part/3"]
+    assert store.actions.has_children(part.id)
+    assert not store.actions.has_children("run-1/part/1")
+
+
+def test_the_count_of_what_is_unmet_is_taken_when_an_action_is_added(store: Store) -> None:
+    """SC-4: what the caller believes does not count, what holds does, and a name twice counts once."""
+    lay_out(store)
+    _show(store, "a", "gone")
+    with store.transaction():
+        store.facts.withdraw(SHOP, "gone", "refuted")
+        store.actions.add([an_action("x", preconditions=("a", "b", "b", "gone"), unmet=17)])
+    assert store.actions.get("run-1/x").unmet == 2
+
+
+def test_a_parent_may_follow_its_child_in_the_list(store: Store) -> None:
+    part, *children = _family(state=Running())
+    lay_out(store, *children, part)
+    assert [child.unmet for child in store.actions.children(part.id)] == [0, 0]
+
+
+def test_an_action_is_ready_once_its_last_precondition_holds(store: Store) -> None:
+    """SC-4, SC-10: ready if and only if pending and all preconditions hold."""
+    lay_out(store, an_action("x", preconditions=("a", "b")))
+    assert _ready(store) == []
+    _show(store, "a")
+    assert _ready(store) == []
+    _show(store, "b")
+    assert _ready(store) == ["x"]
+    _move(store, "x", Running())
+    assert _ready(store) == []
+
+
+def test_a_fact_of_another_goal_makes_nothing_ready(store: Store) -> None:
+    lay_out(store, an_action("x", preconditions=("a",)))
+    with store.transaction():
+        store.goals.add(a_goal("web"))
+        store.facts.show("run-1/web", "a", commit="c", weak=False, paths=(), evidence=())
+    assert _ready(store) == []
+
+
+def test_ready_actions_come_in_plan_order_and_no_more_than_asked_for(store: Store) -> None:
+    """SC-10: compounds and primitives alike."""
+    lay_out(store, an_action("c", position=2), an_action("a", position=0, kind="compound"), an_action("b", position=1))
+    assert _ready(store) == ["a", "b", "c"]
+    assert _ready(store, 2) == ["a", "b"]
+    assert _ready(store, 0) == []
+
+
+def test_finding_what_is_ready_walks_the_index_of_ready_actions_only(store: Store) -> None:
+    plan = store._connection.rows(f"EXPLAIN QUERY PLAN {READY}", goal_id=SHOP, limit=3)
+    assert [row["detail"] for row in plan] == ["SEARCH action USING INDEX action_ready (goal_id=?)"]
+
+
+def test_children_wait_until_their_parent_runs(store: Store) -> None:
+    """SC-5: a compound's children may run while it is running, and not before or after."""
+    part, first, second = _family()
+    lay_out(store, part, first, second)
+    assert _ready(store) == ["part"]
+    _move(store, "part", Running())
+    assert _ready(store) == ["part/1", "part/2"]
+    _move(store, "part", Failed("enough"))
+    assert _ready(store) == []
+    assert [child.unmet for child in store.actions.children(part.id)] == [1, 1]
+    _move(store, "part", Pending())
+    assert _ready(store) == ["part"]
+    assert [child.unmet for child in store.actions.children(part.id)] == [1, 1]
+
+
+@pytest.mark.parametrize(("kind", "moves"), [("primitive", PRIMITIVE_MOVES), ("compound", COMPOUND_MOVES)])
+@pytest.mark.parametrize("was", PRIMITIVE_MOVES)
+@pytest.mark.parametrize("to", PRIMITIVE_MOVES)
+def test_an_action_moves_as_its_table_says_and_tells_of_it(store, clock: FakeClock, kind, moves, was, to) -> None:
+    """SC-4: the statuses and what leads where, for each kind by its own table."""
+    action = an_action("x", kind=kind, state=action_state(was, "before"), result="old words")
+    target = action_state(to, "a reason")
+    lay_out(store, action)
+    if was in moves.get(to, ()):
+        with store.transaction():
+            store.actions.move(action.id, target)
+        assert store.actions.get(action.id) == replace(action, state=target, updated_at=clock.now())
+        assert events_of(store) == [ActionMoved("x", to, reason_of(target))]
+    else:
+        with pytest.raises(IllegalMove, match=f"action 'x' cannot go from {was} to {to}"), store.transaction():
+            store.actions.move(action.id, target)
+        assert store.actions.get(action.id) == action
+        assert events_of(store) == []
+
+
+def test_a_result_stays_until_another_one_comes(store: Store) -> None:
+    """SC-10, SC-11: the worker's own words, whole."""
+    lay_out(store, an_action("x"))
+    with store.transaction():
+        store.actions.move("run-1/x", Running(), result="first\nand more")
+        store.actions.move("run-1/x", Pending())
+    assert store.actions.get("run-1/x").result == "first\nand more"
+    with store.transaction():
+        store.actions.move("run-1/x", Running(), result="second")
+    assert store.actions.get("run-1/x").result == "second"
+
+
+def test_actions_are_counted_by_status(store: Store) -> None:
+    """SC-10."""
+    lay_out(store, *(an_action(key) for key in "abcd"))
+    _move(store, "a", Running())
+    _move(store, "b", Cancelled())
+    assert store.actions.tally(SHOP) == {"pending": 2, "running": 1, "cancelled": 1}
+    assert store.actions.tally("nobody") == {}
+
+
+def test_running_means_primitives_that_somebody_works_on(store: Store) -> None:
+    states = [Landing(), Running(), Pending(), Verifying(), Completed(), Failed("no")]
+    primitives = [an_action(f"k{n}", position=n, state=state) for n, state in enumerate(states)]
+    lay_out(store, an_action("part", kind="compound", state=Running()), *primitives)
+    assert [action.key for action in store.actions.running(SHOP)] == ["k0", "k1", "k3"]
+
+
+def test_an_open_compound_tells_how_far_its_children_are(store: Store) -> None:
+    """SC-5: what is open, and which effects do not hold yet."""
+    part, first, second = _family()
+    lay_out(store, part, first, second)
+    assert store.actions.open_compounds(SHOP) == ()
+    _move(store, "part", Running())
+    _move(store, "part/1", Running(), Verifying(), Landing())
+    part = store.actions.get(part.id)
+    assert store.actions.open_compounds(SHOP) == (OpenCompound(part, 2, 2, ("whole", "tested")),)
+    _move(store, "part/1", Completed())
+    _move(store, "part/2", Skipped("not needed"))
+    _show(store, "whole")
+    assert store.actions.open_compounds(SHOP) == (OpenCompound(part, 2, 0, ("tested",)),)
+
+
+@pytest.mark.parametrize(
+    ("state", "open_children"),
+    [
+        (Pending(), 1),
+        (Running(), 1),
+        (Verifying(), 1),
+        (Landing(), 1),
+        (Completed(), 0),
+        (Failed("no"), 0),
+        (Blocked("no"), 0),
+        (Skipped("no"), 0),
+        (Cancelled(), 0),
+    ],
+)
+def test_a_child_is_open_as_long_as_it_may_still_do_something(store: Store, state, open_children: int) -> None:
+    part, first, _ = _family(state=Running())
+    lay_out(store, part, replace(first, state=state))
+    (compound,) = store.actions.open_compounds(SHOP)
+    assert (compound.children, compound.open_children) == (1, open_children)
+
+
+def test_a_compound_without_children_is_open_with_none(store: Store) -> None:
+    part = an_action("part", kind="compound", state=Running())
+    lay_out(store, part)
+    assert store.actions.open_compounds(SHOP) == (OpenCompound(part, 0, 0, ()),)
+
+
+def test_the_providers_of_an_assertion_can_be_found(store: Store) -> None:
+    lay_out(
+        store,
+        an_action("b", effects=("x", "y"), position=1),
+        an_action("a", effects=("x",), position=0),
+        an_action("c", preconditions=("x",), position=2),
+    )
+    assert [action.key for action in store.actions.providers(SHOP, "x")] == ["a", "b"]
+    assert store.actions.providers(SHOP, "z") == ()
+
+
+def test_skipping_leaves_out_what_has_begun_or_ended(store: Store) -> None:
+    """SC-10: skip all pending of a goal."""
+    lay_out(store, *(an_action(key, position=n) for n, key in enumerate("abcd")))
+    _move(store, "a", Running())
+    _move(store, "b", Blocked("why"))
+    _move(store, "d", Cancelled())
+    already = len(events_of(store))
+    with store.transaction():
+        store.actions.skip_pending(SHOP, "goal reached")
+    states = [action.state for action in store.actions.of_goal(SHOP)]
+    assert states == [Running(), Skipped("goal reached"), Skipped("goal reached"), Cancelled()]
+    assert events_of(store)[already:] == [ActionMoved(key, "skipped", "goal reached") for key in "bc"]
+
+
+def test_blocked_actions_keep_their_reasons_until_they_are_unblocked(store: Store) -> None:
+    lay_out(store, *(an_action(key, position=n) for n, key in enumerate("abc")))
+    with store.transaction():
+        store.actions.block({"run-1/b": "dependency_failed:x", "run-1/a": "dependency_failed:y"})
+    assert store.actions.get("run-1/b").state == Blocked("dependency_failed:x")
+    assert _ready(store) == ["c"]
+    with store.transaction():
+        assert store.actions.unblock(SHOP) == ("run-1/a", "run-1/b")
+    assert _ready(store) == ["a", "b", "c"]
+    with store.transaction():
+        assert store.actions.unblock(SHOP) == ()
+
+
+def test_what_is_not_pending_cannot_be_blocked(store: Store) -> None:
+    lay_out(store, an_action("a", state=Running()))
+    with pytest.raises(IllegalMove, match="from running to blocked"), store.transaction():
+        store.actions.block({"run-1/a": "why"})
+
+
+def test_a_key_belongs_to_one_action_of_its_run(store: Store) -> None:
+    lay_out(store, an_action("a"))
+    with pytest.raises(StoreTrouble, match=r"action\.key"), store.transaction():
+        store.actions.add([an_action("a", id="another-id")])
+    with store.transaction():
+        store.runs.add(a_run("run-2"))
+        store.goals.add(goal := a_goal(run_id="run-2"))
+        store.actions.add([an_action("a", goal=goal)])
+    assert store.actions.by_key("run-2", "a").run_id == "run-2"
+
+
+def test_an_action_that_is_not_there_is_trouble(store: Store) -> None:
+    changes = [
+        lambda: store.actions.move("nobody", Running()),
+        lambda: store.actions.failures("nobody"),
+        lambda: store.actions.forgive("nobody"),
+    ]
+    for change in changes:
+        with pytest.raises(StoreTrouble, match="no action 'nobody'"), store.transaction():
+            change()

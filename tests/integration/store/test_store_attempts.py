@@ -1,0 +1,314 @@
+"""Attempts: one open per action, one worker each, and nothing from those who were overtaken."""
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from msgspec.structs import replace
+
+from integration.store.nouns import HEAD, OWNER, RIVAL, THEN, an_action, an_attempt, claim, events_of, lay_out
+from scaffold.core.contract import CheckResult, Verification
+from scaffold.core.errors import IllegalMove, StaleFence, StoreTrouble
+from scaffold.core.events import AttemptAdvanced, AttemptEnded, AttemptQueued
+from scaffold.core.model import Usage
+from scaffold.core.states import OWN_FAILURES, PHASES, Outcome
+from scaffold.host.clock import FakeClock
+from scaffold.store import Store
+
+ACTION = an_action("api")
+FIRST = an_attempt(ACTION)
+VERIFICATION = Verification(commit=HEAD, results=(CheckResult(name="pytest", verdict="fail", exit_code=1),))
+USED = Usage(input_tokens=10, cached_input_tokens=4, output_tokens=3, cost_usd=0.5, requests=1)
+
+LATE_WRITES = [
+    lambda store, fence: store.attempts.advance(FIRST.id, fence=fence, phase="executing"),
+    lambda store, fence: store.attempts.account(FIRST.id, fence=fence, usage=USED),
+    lambda store, fence: store.attempts.end(FIRST.id, outcome="landed", fence=fence),
+    lambda store, fence: store.attempts.claim(FIRST.id, fence=fence, worker=RIVAL, worktree="/other", log_file="/l"),
+]
+
+
+@pytest.fixture
+def store(store: Store) -> Store:
+    lay_out(store, ACTION, an_action("web", position=1))
+    return store
+
+
+def _end(store: Store, attempt_id: str = FIRST.id, outcome: Outcome = "lost") -> None:
+    with store.transaction():
+        store.attempts.end(attempt_id, outcome=outcome)
+
+
+def test_an_attempt_reads_back_with_every_field(store: Store) -> None:
+    attempt = replace(
+        FIRST,
+        status="ended",
+        phase="recorded",
+        outcome="landed",
+        executor="claude",
+        model="cassette:x",
+        worker=OWNER,
+        worktree="/tree",
+        head_sha=HEAD,
+        briefing="mind the gap",
+        verification=VERIFICATION,
+        result="done",
+        usage=USED,
+        log_file="/log",
+        error="none to speak of",
+        started_at=THEN,
+        ended_at=THEN,
+    )
+    with store.transaction():
+        store.attempts.open(attempt)
+    assert store.attempts.get(attempt.id) == attempt
+    assert store.attempts.get("nobody") is None
+
+
+def test_opening_an_attempt_tells_of_it(store: Store) -> None:
+    with store.transaction():
+        store.attempts.open(FIRST)
+    assert events_of(store) == [AttemptQueued("api", 1, FIRST.base_sha)]
+
+
+def test_an_action_has_one_open_attempt_at_a_time(store: Store) -> None:
+    """BX-8: exactly-once dispatch."""
+    claim(store, FIRST)
+    told = events_of(store)
+    with store.transaction(), pytest.raises(IllegalMove, match="open attempt already"):
+        store.attempts.open(an_attempt(ACTION, 2))
+    assert store.attempts.of_action(ACTION.id) == (store.attempts.get(FIRST.id),)
+    assert events_of(store) == told
+    _end(store)
+    with store.transaction():
+        store.attempts.open(an_attempt(ACTION, 2))
+    assert [attempt.status for attempt in store.attempts.of_action(ACTION.id)] == ["ended", "queued"]
+
+
+def test_of_many_that_dispatch_an_action_at_once_one_wins(store: Store, path: Path, clock: FakeClock) -> None:
+    """BX-8: also from several connections."""
+
+    def dispatch(number: int) -> bool:
+        with closing(Store.open(path, clock=clock)) as mine:
+            try:
+                with mine.transaction():
+                    mine.attempts.open(an_attempt(ACTION, number))
+            except IllegalMove:
+                return False
+            return True
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sorted(pool.map(dispatch, range(1, 5))) == [False, False, False, True]
+    assert len(store.attempts.open_of_run("run-1")) == 1
+
+
+def test_of_many_that_claim_an_attempt_at_once_one_wins(store: Store, path: Path, clock: FakeClock) -> None:
+    """BX-8: a queued attempt has one worker."""
+    with store.transaction():
+        store.attempts.open(FIRST)
+
+    def work(number: int) -> str | None:
+        with closing(Store.open(path, clock=clock)) as mine:
+            tree = f"/tree-{number}"
+            try:
+                with mine.transaction():
+                    mine.attempts.claim(FIRST.id, fence=1, worker=OWNER, worktree=tree, log_file="/log")
+            except StaleFence:
+                return None
+            return tree
+
+    with ThreadPoolExecutor(4) as pool:
+        (winner,) = filter(None, pool.map(work, range(4)))
+    assert store.attempts.get(FIRST.id).worktree == winner
+
+
+def test_numbers_go_on_from_the_highest(store: Store) -> None:
+    assert store.attempts.next_number(ACTION.id) == 1
+    with store.transaction():
+        store.attempts.open(FIRST)
+        store.attempts.end(FIRST.id, outcome="lost")
+        store.attempts.open(an_attempt(ACTION, 5))
+    assert store.attempts.next_number(ACTION.id) == 6
+
+
+def test_attempts_come_in_the_order_they_were_opened(store: Store) -> None:
+    web = an_attempt(an_action("web"), queued_at=THEN.replace(year=2029))
+    with store.transaction():
+        store.attempts.open(FIRST)
+        store.attempts.open(web)
+        store.attempts.end(FIRST.id, outcome="lost")
+        store.attempts.open(an_attempt(ACTION, 2))
+    assert [attempt.id for attempt in store.attempts.of_run("run-1")] == [FIRST.id, web.id, "run-1/api#2"]
+    assert [attempt.id for attempt in store.attempts.open_of_run("run-1")] == [web.id, "run-1/api#2"]
+
+
+def test_a_claim_names_worker_tree_and_log(store: Store, clock: FakeClock) -> None:
+    with store.transaction():
+        store.attempts.open(FIRST)
+    clock.advance(5)
+    with store.transaction():
+        store.attempts.claim(FIRST.id, fence=1, worker=OWNER, worktree="/tree", log_file="/log")
+    assert store.attempts.get(FIRST.id) == replace(
+        FIRST, status="claimed", worker=OWNER, worktree="/tree", log_file="/log", started_at=clock.now()
+    )
+
+
+def test_advancing_sets_what_is_new_and_keeps_the_rest(store: Store) -> None:
+    claim(store, FIRST)
+    claimed = store.attempts.get(FIRST.id)
+    with store.transaction():
+        store.attempts.advance(FIRST.id, fence=1, phase="verifying", head_sha=HEAD, verification=VERIFICATION)
+        store.attempts.advance(FIRST.id, fence=1, phase="candidate", result="done")
+    assert store.attempts.get(FIRST.id) == replace(
+        claimed, phase="candidate", head_sha=HEAD, verification=VERIFICATION, result="done"
+    )
+    assert events_of(store)[1:] == [AttemptAdvanced("api", 1, "verifying"), AttemptAdvanced("api", 1, "candidate")]
+
+
+def test_staying_in_a_phase_is_no_news(store: Store) -> None:
+    claim(store, FIRST, phase="executing")
+    told = events_of(store)
+    with store.transaction():
+        store.attempts.advance(FIRST.id, fence=1, phase="executing", result="more")
+    assert events_of(store) == told
+    assert store.attempts.get(FIRST.id).result == "more"
+
+
+@pytest.mark.parametrize("was", PHASES)
+@pytest.mark.parametrize("to", PHASES)
+def test_phases_go_on_and_back_only_to_executing(store: Store, was: str, to: str) -> None:
+    claim(store, FIRST, phase=was)
+    back_to_work = to == "executing" and was in {"workspace", "executing", "verifying", "critiquing"}
+    if back_to_work or PHASES.index(to) >= PHASES.index(was):
+        with store.transaction():
+            store.attempts.advance(FIRST.id, fence=1, phase=to)
+        assert store.attempts.get(FIRST.id).phase == to
+    else:
+        with pytest.raises(IllegalMove, match=f"from {was} to {to}"), store.transaction():
+            store.attempts.advance(FIRST.id, fence=1, phase=to)
+        assert store.attempts.get(FIRST.id).phase == was
+
+
+def test_usage_adds_up(store: Store) -> None:
+    claim(store, FIRST)
+    for _ in range(2):
+        with store.transaction():
+            store.attempts.account(FIRST.id, fence=1, usage=USED)
+    assert store.attempts.get(FIRST.id).usage == USED + USED
+
+
+def test_usage_without_a_price_makes_the_cost_unknown_for_good(store: Store) -> None:
+    claim(store, FIRST)
+    for usage in (USED, Usage(cost_usd=None, requests=1), USED):
+        with store.transaction():
+            store.attempts.account(FIRST.id, fence=1, usage=usage)
+    assert store.attempts.get(FIRST.id).usage == USED + Usage(cost_usd=None, requests=1) + USED
+
+
+def test_an_end_says_how_and_when(store: Store, clock: FakeClock) -> None:
+    claim(store, FIRST)
+    claimed = store.attempts.get(FIRST.id)
+    clock.advance(60)
+    with store.transaction():
+        store.attempts.end(FIRST.id, outcome="gate_failed", error="red", head_sha=HEAD, fence=1)
+    assert store.attempts.get(FIRST.id) == replace(
+        claimed, status="ended", outcome="gate_failed", error="red", head_sha=HEAD, ended_at=clock.now()
+    )
+    assert events_of(store)[-1] == AttemptEnded("api", 1, "gate_failed", "red")
+
+
+def test_an_end_keeps_the_candidate_it_does_not_name(store: Store) -> None:
+    claim(store, FIRST)
+    with store.transaction():
+        store.attempts.advance(FIRST.id, fence=1, phase="candidate", head_sha=HEAD)
+        store.attempts.end(FIRST.id, outcome="conflict")
+    assert store.attempts.get(FIRST.id).head_sha == HEAD
+
+
+@pytest.mark.parametrize("outcome", get_args(Outcome))
+def test_only_an_attempts_own_failure_counts_against_its_action(store: Store, outcome: Outcome) -> None:
+    """SC-4, SC-20: crashes, conflicts and cancellations are nobody's failure."""
+    with store.transaction():
+        store.attempts.open(FIRST)
+    _end(store, outcome=outcome)
+    assert store.actions.failures(ACTION.id) == (1 if outcome in OWN_FAILURES else 0)
+    assert store.actions.failures("run-1/web") == 0
+
+
+def test_failures_add_up_until_they_are_forgiven(store: Store) -> None:
+    for number in (1, 2):
+        with store.transaction():
+            store.attempts.open(an_attempt(ACTION, number))
+        _end(store, f"{ACTION.id}#{number}", "timeout")
+    assert store.actions.failures(ACTION.id) == 2
+    with store.transaction():
+        store.actions.forgive(ACTION.id)
+    assert store.actions.failures(ACTION.id) == 0
+
+
+@pytest.mark.parametrize("write", LATE_WRITES)
+def test_an_older_fence_writes_nothing(store: Store, write) -> None:
+    """BX-8: fences on every write."""
+    claim(store, replace(FIRST, fence=2))
+    before, told = store.attempts.get(FIRST.id), events_of(store)
+    with pytest.raises(StaleFence, match="its fence is 2, not 1"), store.transaction():
+        write(store, 1)
+    assert store.attempts.get(FIRST.id) == before
+    assert events_of(store) == told
+
+
+@pytest.mark.parametrize("write", LATE_WRITES)
+def test_after_the_end_nobody_writes_any_more(store: Store, write) -> None:
+    """BX-8: a worker that was given up cannot come back."""
+    claim(store, FIRST)
+    _end(store)
+    before, told = store.attempts.get(FIRST.id), events_of(store)
+    with pytest.raises(StaleFence, match="it is ended"), store.transaction():
+        write(store, 1)
+    assert store.attempts.get(FIRST.id) == before
+    assert events_of(store) == told
+
+
+@pytest.mark.parametrize("write", LATE_WRITES[:2])
+def test_nobody_works_on_what_was_not_claimed(store: Store, write) -> None:
+    with store.transaction():
+        store.attempts.open(FIRST)
+    with pytest.raises(StaleFence, match="it is queued, not claimed"), store.transaction():
+        write(store, 1)
+
+
+def test_an_attempt_cannot_be_claimed_twice(store: Store) -> None:
+    claim(store, FIRST)
+    with pytest.raises(StaleFence, match="it is claimed, not queued"), store.transaction():
+        store.attempts.claim(FIRST.id, fence=1, worker=RIVAL, worktree="/other", log_file="/other")
+    assert store.attempts.get(FIRST.id).worker == OWNER
+
+
+def test_candidates_land_in_the_order_they_were_handed_in(store: Store) -> None:
+    web = an_attempt(an_action("web"))
+    claim(store, FIRST, phase="executing")
+    claim(store, web, phase="candidate")
+    assert [attempt.id for attempt in store.attempts.waiting_to_land("run-1")] == [web.id]
+    with store.transaction():
+        store.attempts.advance(FIRST.id, fence=1, phase="candidate")
+        store.attempts.advance(web.id, fence=1, phase="candidate")
+    assert [attempt.id for attempt in store.attempts.waiting_to_land("run-1")] == [web.id, FIRST.id]
+    with store.transaction():
+        store.attempts.advance(FIRST.id, fence=1, phase="landing")
+        store.attempts.advance(web.id, fence=1, phase="landing")
+    assert [attempt.id for attempt in store.attempts.waiting_to_land("run-1")] == [web.id, FIRST.id]
+    _end(store, web.id, "landed")
+    assert [attempt.id for attempt in store.attempts.waiting_to_land("run-1")] == [FIRST.id]
+
+
+def test_an_attempt_that_is_not_there_is_trouble(store: Store) -> None:
+    with pytest.raises(StoreTrouble, match="no attempt 'nobody'"), store.transaction():
+        store.attempts.end("nobody", outcome="lost")
+
+
+def test_an_attempt_at_nothing_is_trouble(store: Store) -> None:
+    with pytest.raises(StoreTrouble, match="FOREIGN KEY"), store.transaction():
+        store.attempts.open(an_attempt(an_action("nobody")))
+    assert store.attempts.of_run("run-1") == ()

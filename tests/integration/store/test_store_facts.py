@@ -1,0 +1,117 @@
+"""Facts: shown with evidence, withdrawn when it no longer stands, counted only while they hold."""
+
+import pytest
+
+from integration.store.nouns import BASE, HEAD, a_goal, a_run, an_action, events_of, lay_out, some_evidence
+from scaffold.core.errors import StoreTrouble
+from scaffold.core.events import FactShown
+from scaffold.core.model import Fact
+from scaffold.store import Store
+
+SHOP = "run-1/shop"
+
+
+@pytest.fixture
+def store(store: Store) -> Store:
+    lay_out(store, an_action("x", preconditions=("a", "b")), an_action("y", preconditions=("a",), position=1))
+    return store
+
+
+def _show(store: Store, assertion: str = "a", commit: str = HEAD) -> None:
+    with store.transaction():
+        store.facts.show(
+            SHOP, assertion, commit=commit, weak=True, paths=["shop/store.py"], evidence=[some_evidence(commit)]
+        )
+
+
+def _withdraw(store: Store, state: str, assertion: str = "a") -> None:
+    with store.transaction():
+        store.facts.withdraw(SHOP, assertion, state)
+
+
+def _unmet(store: Store) -> list[int]:
+    return [action.unmet for action in store.actions.of_goal(SHOP)]
+
+
+def _fact(commit: str = HEAD, state: str = "holds") -> Fact:
+    return Fact(
+        goal_id=SHOP,
+        assertion="a",
+        state=state,
+        commit=commit,
+        weak=True,
+        paths=("shop/store.py",),
+        evidence=(some_evidence(commit),),
+    )
+
+
+def test_a_fact_reads_back_with_its_evidence_and_is_told(store: Store) -> None:
+    _show(store)
+    assert store.facts.of_goal(SHOP) == (_fact(),)
+    assert events_of(store) == [FactShown("shop", "a", "holds", HEAD)]
+
+
+def test_a_fact_lowers_the_count_of_those_who_need_it(store: Store) -> None:
+    assert _unmet(store) == [2, 1]
+    _show(store)
+    assert _unmet(store) == [1, 0]
+
+
+def test_newer_evidence_replaces_older_and_counts_once(store: Store) -> None:
+    _show(store, commit=BASE)
+    _show(store, commit=HEAD)
+    assert store.facts.of_goal(SHOP) == (_fact(HEAD),)
+    assert _unmet(store) == [1, 0]
+    assert [event.commit for event in events_of(store)] == [BASE, HEAD]
+
+
+@pytest.mark.parametrize("state", ["stale", "refuted"])
+def test_a_withdrawn_fact_counts_as_unmet_again(store: Store, state: str) -> None:
+    _show(store)
+    _withdraw(store, state)
+    assert store.facts.of_goal(SHOP) == (_fact(state=state),)
+    assert store.facts.holding(SHOP) == frozenset()
+    assert _unmet(store) == [2, 1]
+    assert events_of(store)[-1] == FactShown("shop", "a", state, HEAD)
+
+
+def test_a_stale_fact_may_turn_out_refuted_and_be_shown_again(store: Store) -> None:
+    _show(store)
+    _withdraw(store, "stale")
+    _withdraw(store, "refuted")
+    assert _unmet(store) == [2, 1]
+    _show(store)
+    assert _unmet(store) == [1, 0]
+    assert [event.state for event in events_of(store)] == ["holds", "stale", "refuted", "holds"]
+
+
+def test_withdrawing_twice_changes_nothing(store: Store) -> None:
+    _show(store)
+    _withdraw(store, "stale")
+    told = events_of(store)
+    _withdraw(store, "stale")
+    _withdraw(store, "stale", assertion="never shown")
+    assert _unmet(store) == [2, 1]
+    assert events_of(store) == told
+
+
+def test_holding_and_counting_leave_out_what_does_not_hold(store: Store) -> None:
+    with store.transaction():
+        store.goals.add(a_goal("web"))
+        store.runs.add(a_run("run-2"))
+        store.goals.add(other := a_goal(run_id="run-2"))
+        for goal_id in ("run-1/web", other.id):
+            store.facts.show(goal_id, "a", commit=HEAD, weak=False, paths=(), evidence=())
+    _show(store, "b")
+    _show(store, "c")
+    _withdraw(store, "stale", "c")
+    assert store.facts.holding(SHOP) == {"b"}
+    assert store.facts.lacking(SHOP, ("c", "b", "a")) == ("c", "a")
+    assert store.facts.count_holding("run-1") == 2
+    assert store.facts.count_holding("run-2") == 1
+    assert [fact.assertion for fact in store.facts.of_goal(SHOP)] == ["b", "c"]
+
+
+def test_a_fact_of_a_goal_that_is_not_there_is_trouble(store: Store) -> None:
+    with pytest.raises(StoreTrouble, match="FOREIGN KEY"), store.transaction():
+        store.facts.show("nobody", "a", commit=HEAD, weak=False, paths=(), evidence=())

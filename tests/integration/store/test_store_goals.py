@@ -1,0 +1,84 @@
+"""Goals: stored in order, moved by the table, reached by facts alone."""
+
+import pytest
+from msgspec.structs import replace
+
+from integration.store.nouns import OWNER, THEN, a_goal, a_run, events_of, lay_out, some_evidence
+from scaffold.core.errors import IllegalMove, StoreTrouble
+from scaffold.core.events import GoalMoved
+from scaffold.core.states import GOAL_MOVES, Active, Planning, goal_state, reason_of
+from scaffold.host.clock import FakeClock
+from scaffold.store import Store
+
+
+def test_a_goal_reads_back_with_every_field(store: Store) -> None:
+    """SC-9: id, name, description, goal state, summary, status, supervisor and times."""
+    goal = a_goal(
+        desired=("api_works", "store_works"),
+        state=Planning(),
+        summary="half way",
+        persistent=True,
+        worker_cap=7,
+        supervisor=OWNER,
+        supervisor_started_at=THEN,
+    )
+    lay_out(store, goal=goal)
+    assert store.goals.get(goal.id) == goal
+    assert store.goals.get("nobody") is None
+
+
+def test_goals_come_in_the_order_they_were_added(store: Store) -> None:
+    with store.transaction():
+        store.runs.add(a_run("run-1"))
+        store.runs.add(a_run("run-2"))
+        for name in ("web", "api", "shop"):
+            store.goals.add(a_goal(name))
+            store.goals.add(a_goal(name, run_id="run-2"))
+    assert [goal.name for goal in store.goals.of_run("run-1")] == ["web", "api", "shop"]
+    assert store.goals.by_name("run-2", "api") == a_goal("api", run_id="run-2")
+    assert store.goals.by_name("run-2", "nobody") is None
+
+
+@pytest.mark.parametrize("was", GOAL_MOVES)
+@pytest.mark.parametrize("to", GOAL_MOVES)
+def test_a_goal_moves_as_the_table_says_and_tells_of_it(store: Store, clock: FakeClock, was: str, to: str) -> None:
+    goal = a_goal(state=goal_state(was, "before"))
+    target = goal_state(to, "a reason")
+    lay_out(store, goal=goal)
+    if was in GOAL_MOVES[to]:
+        with store.transaction():
+            store.goals.move(goal.id, target)
+        assert store.goals.get(goal.id) == replace(goal, state=target, updated_at=clock.now())
+        assert events_of(store) == [GoalMoved("shop", to, reason_of(target))]
+    else:
+        with pytest.raises(IllegalMove, match=f"goal 'shop' cannot go from {was} to {to}"), store.transaction():
+            store.goals.move(goal.id, target)
+        assert store.goals.get(goal.id) == goal
+        assert events_of(store) == []
+
+
+def test_what_a_goal_lacks_is_told_in_its_own_order(store: Store) -> None:
+    goal = a_goal(desired=("c", "a", "b"))
+    lay_out(store, goal=goal)
+    assert store.goals.unmet(goal.id) == ("c", "a", "b")
+    with store.transaction():
+        for assertion in ("a", "b"):
+            store.facts.show(goal.id, assertion, commit="c", weak=False, paths=(), evidence=[some_evidence()])
+        store.facts.withdraw(goal.id, "b", "stale")
+    assert store.goals.unmet(goal.id) == ("c", "b")
+
+
+def test_facts_of_another_goal_do_not_count(store: Store) -> None:
+    lay_out(store)
+    with store.transaction():
+        store.goals.add(a_goal("web"))
+        store.facts.show("run-1/web", "done", commit="c", weak=False, paths=(), evidence=())
+    assert store.goals.unmet("run-1/web") == ()
+    assert store.goals.unmet("run-1/shop") == ("done",)
+
+
+def test_a_goal_that_is_not_there_is_trouble(store: Store) -> None:
+    with pytest.raises(StoreTrouble, match="no goal 'nobody'"):
+        store.goals.unmet("nobody")
+    with pytest.raises(StoreTrouble, match="no goal 'nobody'"), store.transaction():
+        store.goals.move("nobody", Active())

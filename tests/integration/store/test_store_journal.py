@@ -1,0 +1,86 @@
+"""Events and intents: what happened, and what was about to."""
+
+import pytest
+
+from integration.store.nouns import a_run, an_action, an_attempt, an_intent, lay_out
+from scaffold.core.errors import IllegalMove, StoreTrouble
+from scaffold.core.events import Landed, Noticed, Recorded, RunOpened
+from scaffold.core.states import Active
+from scaffold.host.clock import FakeClock
+from scaffold.store import Store
+
+ACTION = an_action("api")
+ATTEMPT = an_attempt(ACTION)
+
+
+class Interruption(Exception):
+    """Something that goes wrong in the middle of a transaction."""
+
+
+def test_events_are_numbered_by_run_and_read_in_order(store: Store, clock: FakeClock) -> None:
+    opened = RunOpened("add a shop", "b" * 40, "session-run-1", 1, 2)
+    start = clock.now()
+    with store.transaction():
+        store.runs.add(a_run("run-1"))
+        store.runs.add(a_run("run-2"))
+        assert store.events.append("run-1", opened) == 1
+        assert store.events.append("run-2", Noticed("info", "other")) == 1
+    clock.advance(2.5)
+    with store.transaction():
+        assert store.events.append("run-1", Landed("api", "c" * 40)) == 2
+    first, second = Recorded(1, start, opened), Recorded(2, clock.now(), Landed("api", "c" * 40))
+    assert store.events.since("run-1", 0) == (first, second)
+    assert store.events.since("run-1", 1) == (second,)
+    assert store.events.since("run-1", 0, limit=1) == (first,)
+    assert store.events.since("run-1", 2) == ()
+    assert (store.events.last_seq("run-1"), store.events.last_seq("run-2")) == (2, 1)
+    assert store.events.last_seq("nobody") == 0
+
+
+def test_an_undone_transaction_leaves_no_gap_in_the_numbers(store: Store) -> None:
+    lay_out(store)
+
+    def move_and_fail() -> None:
+        with store.transaction():
+            store.runs.move("run-1", Active())
+            raise Interruption
+
+    with pytest.raises(Interruption):
+        move_and_fail()
+    with store.transaction():
+        assert store.events.append("run-1", Noticed("info", "hello")) == 1
+
+
+def test_an_event_of_no_run_is_trouble(store: Store) -> None:
+    with pytest.raises(StoreTrouble, match="no run 'nobody'"), store.transaction():
+        store.events.append("nobody", Noticed("info", "hello"))
+
+
+def test_intents_are_open_until_they_are_settled(store: Store) -> None:
+    lay_out(store, ACTION)
+    intents = [an_intent(ATTEMPT, intent_id) for intent_id in ("z", "y", "x")]
+    with store.transaction(durable=True):
+        store.attempts.open(ATTEMPT)
+        for intent in intents:
+            store.intents.add(intent)
+    assert store.intents.open_of_run("run-1") == tuple(intents)
+    assert store.intents.open_of_run("run-2") == ()
+    with store.transaction(durable=True):
+        store.intents.settle("z", done=True)
+        store.intents.settle("y", done=False)
+    assert store.intents.open_of_run("run-1") == (intents[2],)
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_an_intent_is_settled_once_and_for_all(store: Store, done: bool) -> None:
+    lay_out(store, ACTION)
+    with store.transaction():
+        store.attempts.open(ATTEMPT)
+        store.intents.add(an_intent(ATTEMPT))
+    for _ in range(2):
+        with store.transaction():
+            store.intents.settle("intent-1", done=done)
+    with pytest.raises(IllegalMove, match="intent 'intent-1' cannot go from"), store.transaction():
+        store.intents.settle("intent-1", done=not done)
+    with pytest.raises(StoreTrouble, match="no intent 'nobody'"), store.transaction():
+        store.intents.settle("nobody", done=done)

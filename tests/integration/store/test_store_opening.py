@@ -1,0 +1,192 @@
+"""Opening: new, old, missing, broken, foreign and newer databases, and several processes at once."""
+
+import os
+import sqlite3
+import subprocess  # noqa: TID251 - the test is about other processes
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from integration.store.nouns import a_run
+from scaffold.core.errors import StoreTrouble
+from scaffold.host.clock import FakeClock
+from scaffold.store import Store
+
+OPEN_WHEN_TOLD = """
+import sys
+from pathlib import Path
+from scaffold.host.clock import FakeClock
+from scaffold.store import Store
+
+sys.stdin.readline()
+store = Store.open(Path(sys.argv[1]), clock=FakeClock())
+assert store.runs.all() == ()
+store.close()
+"""
+NOBODY = 65534
+
+
+def _sql(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path)) as raw, raw:
+        for statement in statements:
+            raw.execute(statement)
+
+
+@pytest.fixture
+def public(tmp_path: Path) -> Iterator[Path]:
+    """A directory that any user may look into, outside pytest's private ones."""
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        directory.chmod(0o755)
+        yield directory
+        directory.chmod(0o755)
+
+
+@contextmanager
+def unprivileged() -> Iterator[None]:
+    """Permissions count for the superuser, too, while this lasts."""
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        if user == 0:
+            os.seteuid(user)
+
+
+def test_a_new_database_comes_with_its_directories(path: Path, clock: FakeClock) -> None:
+    Store.open(path, clock=clock).close()
+    assert path.is_file()
+
+
+def test_what_one_opening_wrote_the_next_one_reads(path: Path, clock: FakeClock) -> None:
+    for create in (True, False):
+        with closing(Store.open(path, clock=clock, create=create)) as store:
+            if create:
+                with store.transaction():
+                    store.runs.add(a_run())
+            assert store.runs.get("run-1") == a_run()
+
+
+def test_a_path_with_odd_characters_is_taken_literally(tmp_path: Path, clock: FakeClock) -> None:
+    path = tmp_path / "a b?mode=memory&%20#ü" / "state.db"
+    Store.open(path, clock=clock).close()
+    assert path.is_file()
+
+
+def test_without_create_a_missing_database_is_trouble_and_stays_missing(path: Path, clock: FakeClock) -> None:
+    with pytest.raises(StoreTrouble, match="no database yet") as caught:
+        Store.open(path, clock=clock, create=False)
+    assert str(path) in caught.value.what
+    assert "scaffold run" in caught.value.fix
+    assert not path.parent.exists()
+
+
+def test_without_create_an_empty_file_is_trouble_and_stays_empty(tmp_path: Path, clock: FakeClock) -> None:
+    path = tmp_path / "state.db"
+    path.touch()
+    with pytest.raises(StoreTrouble, match="empty"):
+        Store.open(path, clock=clock, create=False)
+    assert path.read_bytes() == b""
+
+
+@pytest.mark.parametrize("create", [True, False])
+def test_garbage_is_trouble_and_stays_as_it_is(tmp_path: Path, clock: FakeClock, create: bool) -> None:
+    path = tmp_path / "state.db"
+    path.write_bytes(b"not a database at all " * 400)
+    before = path.read_bytes()
+    with pytest.raises(StoreTrouble, match="not a database") as caught:
+        Store.open(path, clock=clock, create=create)
+    assert str(path) in caught.value.what
+    assert "Move the file away" in caught.value.fix
+    assert path.read_bytes() == before
+
+
+def test_another_programs_database_is_left_alone(tmp_path: Path, clock: FakeClock) -> None:
+    path = tmp_path / "state.db"
+    _sql(path, "CREATE TABLE bookmark (url TEXT)")
+    before = path.read_bytes()
+    with pytest.raises(StoreTrouble, match="another program"):
+        Store.open(path, clock=clock)
+    assert path.read_bytes() == before
+
+
+def test_a_newer_database_is_left_alone(path: Path, clock: FakeClock) -> None:
+    Store.open(path, clock=clock).close()
+    _sql(path, "INSERT INTO schema_version (version, applied_at) VALUES (999, '')")
+    before = path.read_bytes()
+    with pytest.raises(StoreTrouble, match="schema 999") as caught:
+        Store.open(path, clock=clock)
+    assert "newer" in caught.value.fix
+    assert path.read_bytes() == before
+
+
+def test_a_directory_is_not_a_database(tmp_path: Path, clock: FakeClock) -> None:
+    with pytest.raises(StoreTrouble, match="cannot be opened") as caught:
+        Store.open(tmp_path, clock=clock)
+    assert str(tmp_path) in caught.value.what
+
+
+@pytest.mark.parametrize("create", [True, False])
+def test_a_parent_that_is_a_file_is_trouble(tmp_path: Path, clock: FakeClock, create: bool) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreTrouble, match=r"file/state\.db"):
+        Store.open(tmp_path / "file" / "state.db", clock=clock, create=create)
+
+
+@pytest.mark.parametrize("create", [True, False])
+def test_a_directory_nobody_may_enter_is_trouble(public: Path, clock: FakeClock, create: bool) -> None:
+    (public / "closed").mkdir(mode=0)
+    with unprivileged(), pytest.raises(StoreTrouble, match="out of reach"):
+        Store.open(public / "closed" / "inner" / "state.db", clock=clock, create=create)
+
+
+def test_a_read_only_directory_is_trouble(public: Path, clock: FakeClock) -> None:
+    public.chmod(0o555)
+    with unprivileged(), pytest.raises(StoreTrouble, match="cannot be opened") as caught:
+        Store.open(public / "state.db", clock=clock)
+    assert "may write" in caught.value.fix
+
+
+def test_a_read_only_database_is_trouble(public: Path, clock: FakeClock) -> None:
+    path = public / "state.db"
+    Store.open(path, clock=clock).close()
+    path.chmod(0o444)
+    public.chmod(0o555)
+    with unprivileged(), pytest.raises(StoreTrouble, match="cannot be written"):
+        Store.open(path, clock=clock)
+
+
+def test_a_failed_opening_leaves_no_connection_behind(path: Path, clock: FakeClock) -> None:
+    Store.open(path, clock=clock).close()
+    _sql(path, "INSERT INTO schema_version (version, applied_at) VALUES (999, '')")
+    with pytest.raises(StoreTrouble) as caught:
+        Store.open(path, clock=clock)
+    open_files = [os.path.realpath(entry) for entry in Path("/dev/fd").iterdir()]
+    assert str(path) not in open_files
+    assert caught.traceback  # keeps every frame, and so the connection object, alive until here
+
+
+def test_several_processes_may_open_a_new_database_at_once(tmp_path: Path) -> None:
+    """OR-8: the store is shared from its first moment on."""
+    for round_ in range(3):
+        path = tmp_path / f"round-{round_}" / "state.db"
+        children = [
+            subprocess.Popen([sys.executable, "-c", OPEN_WHEN_TOLD, str(path)], stdin=subprocess.PIPE, text=True)
+            for _ in range(4)
+        ]
+        for child in children:
+            child.stdin.write("go\n")
+            child.stdin.flush()
+        for child in children:
+            with child:
+                child.communicate(timeout=60)
+        assert [child.returncode for child in children] == [0] * 4
+        with closing(sqlite3.connect(path)) as raw:
+            assert raw.execute("SELECT version FROM schema_version").fetchall() == [(1,)]
+            assert raw.execute("PRAGMA journal_mode").fetchone() == ("wal",)

@@ -1,0 +1,199 @@
+"""Runs: found again, moved by the table, owned by one process at a time."""
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from integration.store.nouns import (
+    BASE,
+    OWNER,
+    RIVAL,
+    SETTINGS,
+    a_run,
+    an_action,
+    an_attempt,
+    claim,
+    events_of,
+    lay_out,
+)
+from scaffold.core.errors import IllegalMove, StaleFence, StoreTrouble
+from scaffold.core.events import RunMoved, RunTaken
+from scaffold.core.model import Usage
+from scaffold.core.states import RUN_MOVES, Active, Cancelled, Paused, Planning, goal_state, status_of
+from scaffold.host.clock import FakeClock
+from scaffold.store import Store
+
+
+def test_a_run_reads_back_as_it_was_stored(store: Store) -> None:
+    run = a_run(base_branch=None, state=Paused("budget"), fence=3, owner=OWNER)
+    with store.transaction():
+        store.runs.add(run)
+    assert store.runs.get(run.id) == run
+    assert store.runs.get("nobody") is None
+
+
+def test_runs_come_newest_first_even_if_the_clock_went_back(store: Store, clock: FakeClock) -> None:
+    assert store.runs.latest() is None
+    with store.transaction():
+        store.runs.add(a_run("b", created_at=clock.now()))
+        store.runs.add(a_run("a", created_at=clock.now().replace(year=2029), input_hash="other"))
+        store.runs.add(a_run("c", created_at=clock.now().replace(year=2028)))
+    assert [run.id for run in store.runs.all()] == ["c", "a", "b"]
+    assert store.runs.latest() == store.runs.get("c")
+    assert [run.id for run in store.runs.by_input("input-1")] == ["c", "b"]
+
+
+def test_a_prefix_is_taken_literally(store: Store) -> None:
+    with store.transaction():
+        for run_id in ("ab-1", "ab-2", "a%-3", "AB-4"):
+            store.runs.add(a_run(run_id))
+    assert [run.id for run in store.runs.by_prefix("ab")] == ["ab-2", "ab-1"]
+    assert [run.id for run in store.runs.by_prefix("a%")] == ["a%-3"]
+    assert store.runs.by_prefix("b") == ()
+    assert len(store.runs.by_prefix("")) == 4
+
+
+@pytest.mark.parametrize("was", RUN_MOVES)
+@pytest.mark.parametrize("to", RUN_MOVES)
+def test_a_run_moves_as_the_table_says_and_tells_of_it(store: Store, clock: FakeClock, was: str, to: str) -> None:
+    run = a_run(state=goal_state(was, "before"))
+    target = goal_state(to, "a reason")
+    with store.transaction():
+        store.runs.add(run)
+    if was in RUN_MOVES[to]:
+        with store.transaction():
+            store.runs.move(run.id, target)
+        assert store.runs.get(run.id) == replace(run, state=target, updated_at=clock.now())
+        assert events_of(store) == [RunMoved(status_of(target), getattr(target, "reason", None))]
+    else:
+        with pytest.raises(IllegalMove, match=f"from {was} to {to}"), store.transaction():
+            store.runs.move(run.id, target)
+        assert store.runs.get(run.id) == run
+        assert events_of(store) == []
+
+
+def test_a_run_that_is_not_there_cannot_be_changed(store: Store) -> None:
+    changes = [
+        lambda: store.runs.move("nobody", Active()),
+        lambda: store.runs.take("nobody", OWNER, expected_fence=0),
+        lambda: store.runs.release("nobody", fence=0),
+        lambda: store.runs.check("nobody", fence=0),
+        lambda: store.runs.configure("nobody", SETTINGS),
+        lambda: store.runs.ask("nobody", "stop"),
+        lambda: store.runs.wish("nobody"),
+    ]
+    for change in changes:
+        with pytest.raises(StoreTrouble, match="no run 'nobody'"), store.transaction():
+            change()
+
+
+def test_each_owner_gets_a_higher_fence(store: Store) -> None:
+    with store.transaction():
+        store.runs.add(a_run())
+    with store.transaction():
+        assert store.runs.take("run-1", OWNER, expected_fence=0) == 1
+    with store.transaction():
+        assert store.runs.take("run-1", RIVAL, expected_fence=1) == 2
+    assert store.runs.get("run-1").owner == RIVAL
+    assert store.runs.get("run-1").fence == 2
+    assert events_of(store) == [RunTaken(OWNER.pid, 1), RunTaken(RIVAL.pid, 2)]
+
+
+def test_whoever_was_overtaken_is_refused_everywhere(store: Store) -> None:
+    """BX-8: an older fence writes nothing."""
+    with store.transaction():
+        store.runs.add(a_run(fence=2, owner=RIVAL))
+    late = [
+        lambda: store.runs.move("run-1", Active(), fence=1),
+        lambda: store.runs.take("run-1", OWNER, expected_fence=1),
+        lambda: store.runs.release("run-1", fence=1),
+        lambda: store.runs.check("run-1", fence=1),
+    ]
+    for change in late:
+        with pytest.raises(StaleFence, match="its fence is 2, not 1") as caught, store.transaction():
+            change()
+        assert "Write nothing more" in caught.value.fix
+    assert store.runs.get("run-1") == a_run(fence=2, owner=RIVAL)
+    assert events_of(store) == []
+
+
+def test_the_owner_may_move_check_and_release(store: Store) -> None:
+    with store.transaction():
+        store.runs.add(a_run(fence=2, owner=OWNER))
+    with store.transaction():
+        store.runs.check("run-1", fence=2)
+        store.runs.move("run-1", Active(), fence=2)
+        store.runs.release("run-1", fence=2)
+    run = store.runs.get("run-1")
+    assert (run.state, run.owner, run.fence) == (Active(), None, 2)
+
+
+def test_of_many_that_take_a_run_at_once_one_wins(store: Store, path: Path, clock: FakeClock) -> None:
+    """BX-8: the fence is raised by compare-and-swap."""
+    with store.transaction():
+        store.runs.add(a_run())
+
+    def take(_: int) -> int | None:
+        with closing(Store.open(path, clock=clock)) as mine:
+            try:
+                with mine.transaction():
+                    return mine.runs.take("run-1", OWNER, expected_fence=0)
+            except StaleFence:
+                return None
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sorted(pool.map(take, range(4)), key=str) == [1, None, None, None]
+    assert store.runs.get("run-1").fence == 1
+
+
+def test_settings_can_be_replaced(store: Store) -> None:
+    with store.transaction():
+        store.runs.add(a_run())
+        store.runs.configure("run-1", replace(SETTINGS, agents=7, budget_usd=1.5))
+    assert store.runs.get("run-1").settings == replace(SETTINGS, agents=7, budget_usd=1.5)
+
+
+def test_a_wish_is_found_by_other_connections_and_can_be_taken_back(store: Store, rival: Store) -> None:
+    with store.transaction():
+        store.runs.add(a_run())
+    assert rival.runs.wish("run-1") is None
+    for wish in ("stop", "pause", "cancel", None):
+        with store.transaction():
+            store.runs.ask("run-1", wish)
+        assert rival.runs.wish("run-1") == wish
+
+
+def test_what_a_run_spent_is_the_sum_of_its_attempts(store: Store) -> None:
+    lay_out(store, an_action("a"), an_action("b"))
+    assert store.runs.spent("run-1") == Usage()
+    used = Usage(input_tokens=10, cached_input_tokens=4, output_tokens=3, cost_usd=0.5, requests=1)
+    for key in ("a", "b"):
+        attempt = an_attempt(an_action(key))
+        claim(store, attempt)
+        with store.transaction():
+            store.attempts.account(attempt.id, fence=1, usage=used)
+    assert store.runs.spent("run-1") == used + used
+
+
+def test_one_unknown_price_makes_the_sum_unknown(store: Store) -> None:
+    lay_out(store, an_action("a"), an_action("b"))
+    for key, cost in (("a", 0.5), ("b", None)):
+        attempt = an_attempt(an_action(key))
+        claim(store, attempt)
+        with store.transaction():
+            store.attempts.account(attempt.id, fence=1, usage=Usage(cost_usd=cost, requests=1))
+    assert store.runs.spent("run-1") == Usage(cost_usd=None, requests=2)
+
+
+def test_runs_do_not_mix(store: Store) -> None:
+    """OR-8: several runs share one store."""
+    with store.transaction():
+        store.runs.add(a_run("run-1", state=Planning()))
+        store.runs.add(a_run("run-2", base_sha=BASE))
+        store.runs.move("run-2", Cancelled())
+    assert store.runs.get("run-1").state == Planning()
+    assert events_of(store, "run-1") == []
+    assert len(events_of(store, "run-2")) == 1

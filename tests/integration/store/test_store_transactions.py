@@ -1,0 +1,225 @@
+"""Transactions: whole or not at all, one at a time, patient, and safe from a kill."""
+
+import signal
+import sqlite3
+import subprocess  # noqa: TID251 - the test is about killing another process
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from integration.store.nouns import OWNER, a_goal, a_run, an_action, events_of, lay_out
+from scaffold.core.errors import StaleFence, StoreTrouble
+from scaffold.core.events import Noticed
+from scaffold.core.states import Active, Running
+from scaffold.host.clock import FakeClock
+from scaffold.store import Store
+from scaffold.store.connection import Connection
+
+WRITE_AND_WAIT = """
+import sys
+from pathlib import Path
+from integration.store.nouns import a_goal, a_run, an_action
+from scaffold.host.clock import FakeClock
+from scaffold.store import Store
+
+store = Store.open(Path(sys.argv[1]), clock=FakeClock())
+with store.transaction():
+    store.runs.add(a_run("kept"))
+with store.transaction():
+    store.runs.add(a_run("lost"))
+    store.goals.add(goal := a_goal(run_id="lost"))
+    store.actions.add([an_action(f"key-{n}", goal=goal, description="x" * 2000) for n in range(3000)])
+    print("in the middle", flush=True)
+    sys.stdin.read()
+"""
+
+
+class Interruption(Exception):
+    """Something that goes wrong in the middle of a transaction."""
+
+
+def test_an_error_undoes_all_of_a_transaction(store: Store) -> None:
+    lay_out(store, an_action("a"))
+    before = events_of(store)
+
+    def change_and_fail() -> None:
+        with store.transaction():
+            store.runs.move("run-1", Active())
+            store.actions.move("run-1/a", Running())
+            raise Interruption
+
+    with pytest.raises(Interruption):
+        change_and_fail()
+    assert store.runs.get("run-1") == a_run()
+    assert store.actions.get("run-1/a") == an_action("a")
+    assert events_of(store) == before == []
+
+
+def test_after_an_error_the_store_is_ready_for_the_next_transaction(store: Store) -> None:
+    with pytest.raises(Interruption), store.transaction():
+        raise Interruption
+    with store.transaction():
+        store.runs.add(a_run())
+    assert store.runs.latest() == a_run()
+
+
+def test_transactions_do_not_nest(store: Store) -> None:
+    with (
+        store.transaction(),
+        pytest.raises(RuntimeError, match="open on this store already"),
+        store.transaction(),
+    ):
+        pytest.fail("the inner block must not be entered")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda store: store.runs.add(a_run("run-2")),
+        lambda store: store.runs.move("run-1", Active()),
+        lambda store: store.runs.take("run-1", OWNER, expected_fence=0),
+        lambda store: store.actions.add([an_action("b")]),
+        lambda store: store.facts.withdraw("run-1/shop", "done", "stale"),
+        lambda store: store.events.append("run-1", Noticed("info", "hello")),
+    ],
+)
+def test_a_change_outside_a_transaction_is_a_bug_of_the_caller(store: Store, change) -> None:
+    lay_out(store)
+    with store.transaction():
+        store.facts.show("run-1/shop", "done", commit="c", weak=False, paths=(), evidence=())
+    with pytest.raises(RuntimeError, match=r"with store\.transaction"):
+        change(store)
+
+
+def test_another_connection_sees_nothing_before_the_commit(store: Store, rival: Store) -> None:
+    with store.transaction():
+        store.runs.add(a_run())
+        assert rival.runs.all() == ()
+    assert rival.runs.all() == (a_run(),)
+
+
+def test_the_data_version_tells_of_others_commits_only(store: Store, rival: Store) -> None:
+    before = store.data_version()
+    assert store.data_version() == before
+    with store.transaction():
+        store.runs.add(a_run("mine"))
+    assert store.data_version() == before
+    with rival.transaction():
+        rival.runs.add(a_run("theirs"))
+    assert store.data_version() != before
+
+
+def test_a_lock_that_is_not_given_back_is_trouble_after_three_waits(store: Store, rival: Store, path: Path) -> None:
+    with store.transaction():
+        start = time.monotonic()
+        with pytest.raises(StoreTrouble, match="locked") as caught, rival.transaction():
+            pytest.fail("two writers at once")
+        assert time.monotonic() - start >= 0.05 + 2 * 0.025
+    assert str(path) in caught.value.what
+    with rival.transaction():
+        rival.runs.add(a_run())
+    assert store.runs.all() == (a_run(),)
+
+
+def test_writers_wait_for_each_other(path: Path, store: Store, clock: FakeClock) -> None:
+    """OR-8: several writers lose nothing, and events are numbered in the order of commits."""
+    lay_out(store)
+
+    def write(writer: int) -> None:
+        with closing(Store.open(path, clock=clock)) as mine:
+            for turn in range(20):
+                with mine.transaction():
+                    mine.events.append("run-1", Noticed("info", f"{writer}:{turn}"))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    recorded = store.events.since("run-1", 0)
+    assert [event.seq for event in recorded] == list(range(1, 81))
+    assert len({event.event.text for event in recorded}) == 80
+
+
+@pytest.mark.parametrize(("durable", "level"), [(False, 1), (True, 2)])
+def test_durable_transactions_are_synced_and_others_are_not(path: Path, durable: bool, level: int) -> None:
+    with closing(Connection(path.parent.parent / "state.db", create=True, patience_s=1)) as connection:
+        for wanted in (not durable, durable):
+            with connection.transaction(durable=wanted):
+                pass
+        assert connection.rows("PRAGMA synchronous")[0][0] == level
+
+
+def test_a_write_that_breaks_a_rule_is_trouble_that_names_it(store: Store, path: Path) -> None:
+    lay_out(store)
+    with pytest.raises(StoreTrouble, match=r"goal\.run_id, goal\.name") as caught, store.transaction():
+        store.goals.add(a_goal(id="another-id"))
+    assert str(path) in caught.value.what
+    assert len(store.goals.of_run("run-1")) == 1
+
+
+def test_references_to_nothing_are_refused_at_the_commit_at_the_latest(store: Store) -> None:
+    lay_out(store)
+    with pytest.raises(StoreTrouble, match="FOREIGN KEY"), store.transaction():
+        store.actions.add([an_action("orphan", parent_id="nobody")])
+    assert store.actions.of_run("run-1") == ()
+
+
+def test_a_full_disk_is_trouble_and_keeps_nothing_half_done(path: Path, clock: FakeClock) -> None:
+    store = Store.open(path, clock=clock)
+    pages = store._connection.rows("PRAGMA page_count")[0][0]
+    store._connection.rows(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(StoreTrouble, match="disk is full") as caught, store.transaction():
+        store.runs.add(a_run(request="x" * 100_000))
+    assert "Free some space" in caught.value.fix
+    assert store.runs.all() == ()
+    store.close()
+
+
+def test_damage_inside_the_file_is_trouble(path: Path, clock: FakeClock) -> None:
+    with closing(Store.open(path, clock=clock)) as store:
+        lay_out(store, *(an_action(f"key-{n}", description="x" * 500) for n in range(200)))
+    content = bytearray(path.read_bytes())
+    content[4096:] = b"\xff" * (len(content) - 4096)
+    path.write_bytes(content)
+    with pytest.raises(StoreTrouble, match="damaged"), closing(Store.open(path, clock=clock)) as store:
+        store.actions.of_run("run-1")
+
+
+def test_wrong_use_of_the_driver_stays_a_bug(store: Store) -> None:
+    with pytest.raises(sqlite3.ProgrammingError):
+        store._connection.rows("SELECT :missing")
+
+
+def test_a_store_belongs_to_its_thread(store: Store) -> None:
+    with ThreadPoolExecutor(1) as pool, pytest.raises(sqlite3.ProgrammingError, match="thread"):
+        pool.submit(store.runs.all).result()
+
+
+def test_a_change_that_finds_its_row_changed_is_refused(store: Store) -> None:
+    """BX-8: every move is a compare-and-swap on what was read."""
+    lay_out(store)
+    statement = "UPDATE run SET status = 'active' WHERE id = :id AND status = :was"
+    with pytest.raises(StaleFence, match="changed in the meantime"), store.transaction():
+        store._connection.swap(statement, "run", "run-1", was="completed")
+
+
+def test_a_killed_process_leaves_the_database_whole(path: Path, clock: FakeClock) -> None:
+    """BX-8: what was committed stays, what was not is gone, and the next one can go on."""
+    environment = {"PYTHONPATH": str(Path(__file__).parents[2])}
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITE_AND_WAIT, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment,
+    ) as child:
+        assert child.stdout.readline() == b"in the middle\n"
+        child.send_signal(signal.SIGKILL)
+        child.wait(timeout=60)
+    with closing(Store.open(path, clock=clock)) as store:
+        assert [run.id for run in store.runs.all()] == ["kept"]
+        assert store.actions.of_run("lost") == ()
+        assert [row[0] for row in store._connection.rows("PRAGMA integrity_check")] == ["ok"]
+        with store.transaction():
+            store.runs.add(a_run("next"))

@@ -1,0 +1,349 @@
+"""Lint against brute force, and linted plans driven to their end by `decide`."""
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from scaffold.core.plan import ActionSpec, GoalSpec, Plan
+from scaffold.plan.decide import (
+    Begin,
+    Complete,
+    CompoundView,
+    Decompose,
+    Dispatch,
+    Fail,
+    Finish,
+    GiveUp,
+    ReadyAction,
+    Replan,
+    View,
+    decide,
+)
+from scaffold.plan.levels import makespan_bound
+from scaffold.plan.lint import lint
+from scaffold.plan.readiness import Node, ready, stranded
+
+ASSERTIONS = "abcde"
+some = st.lists(st.sampled_from(ASSERTIONS), max_size=2, unique=True).map(tuple)
+
+
+@st.composite
+def any_goal(draw, name="g", prefix="k"):
+    """A small goal, sound or not: parents may be missing, primitive or in a ring, keys may be repeated."""
+    keys = [f"{prefix}{i}" for i in range(draw(st.integers(0, 6)))]
+    if len(keys) > 1 and draw(st.integers(0, 19)) == 0:
+        keys[-1] = keys[0]
+    parents = st.none() | st.sampled_from([*keys, "nobody"]) if draw(st.booleans()) else st.none()
+    actions = tuple(
+        ActionSpec(
+            key=key,
+            kind=draw(st.sampled_from(["primitive", "compound"])),
+            parent=draw(parents),
+            preconditions=draw(some),
+            effects=draw(some),
+        )
+        for key in keys
+    )
+    return GoalSpec(name=name, goal_state=draw(some), actions=actions)
+
+
+@st.composite
+def sound_goal(draw):
+    """A goal without errors: actions need only what earlier ones provide, and children provide for their parents."""
+    actions: list[ActionSpec] = []
+    provided: list[str] = []
+    for i in range(draw(st.integers(1, 6))):
+        needs = tuple(draw(st.lists(st.sampled_from(provided), max_size=2, unique=True))) if provided else ()
+        gives = tuple(f"{effect}{i}" for effect in "xy"[: draw(st.integers(1, 2))])
+        shape = draw(st.sampled_from(["primitive", "childless", "parent"]))
+        kind = "primitive" if shape == "primitive" else "compound"
+        actions.append(ActionSpec(key=f"k{i}", kind=kind, preconditions=needs, effects=gives))
+        if shape == "parent":
+            actions += [ActionSpec(key=f"k{i}/{effect}", parent=f"k{i}", effects=(effect,)) for effect in gives]
+        provided += gives
+    wanted = draw(st.lists(st.sampled_from(provided), min_size=1, max_size=3, unique=True))
+    return GoalSpec(name="g", goal_state=tuple(wanted), actions=tuple(draw(st.permutations(actions))))
+
+
+def parent_of(goal: GoalSpec, action: ActionSpec) -> ActionSpec | None:
+    named = next((other for other in goal.actions if other.key == action.parent), None)
+    return named if named is not None and named.kind == "compound" else None
+
+
+def children_of(goal: GoalSpec, action: ActionSpec) -> list[ActionSpec]:
+    return [other for other in goal.actions if other.parent and parent_of(goal, other) is action]
+
+
+def simulate(goal: GoalSpec) -> tuple[list[ActionSpec], set[str]]:
+    """Run any action that can run until nothing changes; a compound that runs lets its children run."""
+    ran: list[ActionSpec] = []
+    facts: set[str] = set()
+    while runnable := [
+        action
+        for action in goal.actions
+        if not any(action is other for other in ran)
+        and facts.issuperset(action.preconditions)
+        and (action.parent is None or any(parent_of(goal, action) is other for other in ran))
+    ]:
+        ran.append(runnable[0])
+        if not children_of(goal, runnable[0]):
+            facts.update(runnable[0].effects)
+    return ran, facts
+
+
+def kept(goal: GoalSpec) -> bool:
+    """Whether each compound with children promises only what one of them does."""
+    return all(
+        not (children := children_of(goal, action))
+        or set(action.effects) <= {effect for child in children for effect in child.effects}
+        for action in goal.actions
+    )
+
+
+@settings(max_examples=400, deadline=None)
+@given(any_goal(), any_goal(name="h", prefix="l"))
+def test_lint_finds_an_error_exactly_if_brute_force_does(first, second):
+    """BX-7, SC-3: valid means unique keys, goals reached, every action run, every promise of a compound kept."""
+    plan = Plan(goals=(first, second))
+    sound = len({action.key for action in plan.actions}) == len(plan.actions)
+    for goal in plan.goals:
+        ran, facts = simulate(goal)
+        sound = sound and kept(goal) and facts.issuperset(goal.goal_state) and len(ran) == len(goal.actions)
+    assert lint(plan).valid is sound
+
+
+@settings(max_examples=200, deadline=None)
+@given(any_goal())
+def test_a_goal_is_called_unreachable_exactly_if_brute_force_never_reaches_it(goal):
+    """SC-3."""
+    _, facts = simulate(goal)
+    missed = [f for f in lint(Plan(goals=(goal,))).findings if f.code == "unreachable-goal" and f.action is None]
+    assert len(missed) == len(set(goal.goal_state) - facts)
+
+
+def mended(goal: GoalSpec) -> GoalSpec:
+    """Take every fault that lint blames out of the goal, so that nothing else should keep an action from running."""
+    for finding in lint(Plan(goals=(goal,))).findings:
+        match finding.code:
+            case "unprovided-precondition" | "self-dependency" if "parent" in finding.message:
+                goal = changed(goal, finding.action, lambda action: replace(action, parent=None))
+            case "unprovided-precondition" | "self-dependency":
+                need = finding.message.split("`")[3]
+                goal = changed(goal, finding.action, lambda action, need=need: freed(action, {need}))
+            case "cycle":
+                for key in finding.message.rpartition(": ")[2].split(" -> "):
+                    goal = changed(goal, key, lambda action: replace(freed(action, set(ASSERTIONS)), parent=None))
+            case "unreachable-goal" if finding.action:
+                promise = finding.message.split("`")[3]
+                child = ActionSpec(key=f"{finding.action}+{promise}", parent=finding.action, effects=(promise,))
+                goal = replace(goal, actions=(*goal.actions, child))
+    return goal
+
+
+def changed(goal: GoalSpec, key: str | None, change: Callable[[ActionSpec], ActionSpec]) -> GoalSpec:
+    return replace(goal, actions=tuple(change(action) if action.key == key else action for action in goal.actions))
+
+
+def freed(action: ActionSpec, needs: set[str]) -> ActionSpec:
+    return replace(action, preconditions=tuple(need for need in action.preconditions if need not in needs))
+
+
+def unique(goal: GoalSpec) -> bool:
+    return len({action.key for action in goal.actions}) == len(goal.actions)
+
+
+@settings(max_examples=400, deadline=None)
+@given(any_goal().filter(unique))
+def test_when_everything_lint_blames_is_mended_every_action_runs(goal):
+    """BX-7: with the causes gone, and the actions of each cycle free, nothing is left to wait for."""
+    better = mended(goal)
+    assert len(simulate(better)[0]) == len(better.actions)
+
+
+@settings(deadline=None)
+@given(any_goal().filter(unique))
+def test_the_critical_path_is_a_chain_and_as_long_as_the_plan_is_deep(goal):
+    linted = lint(Plan(goals=(goal,)))
+    ran = {action.key: action for action in simulate(goal)[0]}
+    assert set(linted.critical_path) <= set(ran)
+    leaves = [action for action in ran.values() if not children_of(goal, action)]
+    plan = Plan(goals=(goal,))
+    assert makespan_bound(plan, len(leaves) or 1, dict.fromkeys(ran, 1.0)) == len(linted.critical_path)
+    assert makespan_bound(plan, 1, dict.fromkeys(ran, 1.0)) == len(leaves)
+    assert linted.width <= len(leaves) <= linted.width * len(linted.critical_path)
+
+
+@given(st.lists(some, min_size=1, max_size=6), st.data())
+def test_nothing_that_is_stranded_ever_becomes_ready(effects, data):
+    """SC-4: blocked for good means that no order of successes helps."""
+    statuses = st.sampled_from(["pending", "running", "completed", "failed", "blocked", "cancelled", "skipped"])
+    nodes = [
+        Node(f"n{i}", data.draw(st.none() | st.just(f"n{i - 1}")) if i else None, data.draw(some), gives,
+             data.draw(statuses), "compound")
+        for i, gives in enumerate(effects)
+    ]  # fmt: skip
+    lost = stranded(nodes, frozenset())
+    facts = {effect for node in nodes if node.status in {"running", "completed"} for effect in node.effects}
+    alive = [replace(node, status="running") if node.status == "completed" else node for node in nodes]
+    while now_ready := ready(alive, frozenset(facts)):
+        assert lost.keys().isdisjoint(now_ready)
+        alive = [replace(node, status="running") if node.id in now_ready else node for node in alive]
+        facts.update(effect for node in alive if node.id in now_ready for effect in node.effects)
+    assert all(reason.startswith("dependency_failed:n") for reason in lost.values())
+
+
+names = st.lists(st.sampled_from(ASSERTIONS), max_size=2, unique=True).map(tuple)
+
+
+@st.composite
+def any_view(draw):
+    fresh = count()
+    ready_actions = tuple(
+        ReadyAction(f"id{next(fresh)}", "key", draw(st.sampled_from(["primitive", "compound"])), draw(st.booleans()))
+        for _ in range(draw(st.integers(0, 5)))
+    )
+    compounds = tuple(
+        CompoundView(f"id{next(fresh)}", "key", draw(st.integers(0, 2)), draw(names))
+        for _ in range(draw(st.integers(0, 3)))
+    )
+    return View(
+        unmet=draw(names),
+        ready=ready_actions,
+        compounds=compounds,
+        running=draw(st.integers(0, 3)),
+        pending=draw(st.integers(0, 5)),
+        exhausted=draw(names),
+        slots=draw(st.integers(0, 4)),
+        replans_left=draw(st.integers(0, 2)),
+        can_decompose=draw(st.booleans()),
+    )
+
+
+@settings(max_examples=400)
+@given(any_view())
+def test_decisions_keep_their_bounds_whatever_the_view(view):
+    """OR-3: never more than fits, nothing twice, no end while something runs, no waiting for nothing."""
+    commands = decide(view)
+    dispatches = [command for command in commands if isinstance(command, Dispatch)]
+    assert len(dispatches) <= view.slots
+    targets = [getattr(command, "compound", getattr(command, "action", None)) for command in commands]
+    assert len(set(targets)) == len(targets)
+    assert commands == decide(view)
+    if any(isinstance(command, Complete | Fail | Replan) for command in commands):
+        assert len(commands) == 1
+    if any(isinstance(command, Complete | Fail) for command in commands):
+        assert view.running == 0
+    if not commands:
+        assert view.running or (view.pending and not view.slots)
+    if not view.unmet:
+        assert all(isinstance(command, Complete | Finish) for command in commands)
+
+
+class Toy:
+    """Carries commands out in memory; `succeeds` decides how each attempt ends, `pick` which one ends next."""
+
+    def __init__(self, goal: GoalSpec, slots: int, pick: Callable[[int], int], succeeds: Callable[[], bool]) -> None:
+        self.goal, self.slots, self.pick, self.succeeds = goal, slots, pick, succeeds
+        self.facts: set[str] = set()
+        self.dispatched: list[str] = []
+        self.nodes = {
+            action.key: Node(action.key, action.parent, action.preconditions, action.effects, "pending", action.kind)
+            for action in goal.actions
+        }
+
+    def run(self) -> Complete | Fail:
+        for _ in range(200):
+            commands = decide(self.view())
+            for command in commands:
+                if isinstance(command, Complete | Fail):
+                    return command
+                self.carry_out(command)
+            if not commands:
+                self.end_one()
+        raise AssertionError("neither complete nor failed after 200 decisions")
+
+    def move(self, key: str, status: str) -> None:
+        self.nodes[key] = replace(self.nodes[key], status=status)
+
+    def children(self, key: str) -> list[Node]:
+        return [node for node in self.nodes.values() if node.parent_id == key]
+
+    def with_status(self, status: str, kind: str) -> list[Node]:
+        return [node for node in self.nodes.values() if (node.status, node.kind) == (status, kind)]
+
+    def view(self) -> View:
+        for key in stranded(list(self.nodes.values()), frozenset(self.facts)):
+            self.move(key, "blocked")
+        running = len(self.with_status("running", "primitive"))
+        able = [self.nodes[key] for key in ready(list(self.nodes.values()), frozenset(self.facts))]
+        return View(
+            unmet=tuple(wish for wish in self.goal.goal_state if wish not in self.facts),
+            ready=tuple(ReadyAction(node.id, node.id, node.kind, bool(self.children(node.id))) for node in able),
+            compounds=tuple(map(self.compound, self.with_status("running", "compound"))),
+            running=running,
+            pending=sum(node.status == "pending" for node in self.nodes.values()),
+            exhausted=tuple(node.id for node in self.with_status("failed", "primitive")),
+            slots=self.slots - running,
+            replans_left=0,
+            can_decompose=True,
+        )
+
+    def compound(self, node: Node) -> CompoundView:
+        is_open = [child.status in {"pending", "running"} for child in self.children(node.id)]
+        unmet = tuple(effect for effect in node.effects if effect not in self.facts)
+        return CompoundView(node.id, node.id, sum(is_open), unmet)
+
+    def carry_out(self, command: Any) -> None:
+        match command:
+            case Dispatch(action=key):
+                self.dispatched.append(key)
+                self.move(key, "running")
+            case Begin(compound=key):
+                self.move(key, "running")
+            case Finish(compound=key):
+                self.move(key, "completed")
+            case GiveUp(compound=key):
+                self.move(key, "failed")
+            case Decompose(compound=key, gap=gap):
+                self.move(key, "running")
+                for effect in gap or self.nodes[key].effects:
+                    child = f"{key}:{len(self.nodes)}"
+                    self.nodes[child] = Node(child, key, (), (effect,), "pending", "primitive")
+
+    def end_one(self) -> None:
+        running = self.with_status("running", "primitive")
+        node = running[self.pick(len(running))]
+        succeeded = self.succeeds()
+        self.move(node.id, "completed" if succeeded else "failed")
+        self.facts.update(node.effects if succeeded else ())
+
+
+@settings(deadline=None)
+@given(sound_goal(), st.integers(1, 3), st.data())
+def test_a_linted_plan_is_always_carried_out_to_its_end(goal, slots, data):
+    """BX-7, OR-3, SC-3, SC-5: if every attempt succeeds, the goal completes and nothing is dispatched twice."""
+    assert lint(Plan(goals=(goal,))).valid
+    toy = Toy(goal, slots, lambda running: data.draw(st.integers(0, running - 1)), lambda: True)
+    assert toy.run() == Complete()
+    assert toy.facts.issuperset(goal.goal_state)
+    assert len(set(toy.dispatched)) == len(toy.dispatched)
+
+
+@settings(deadline=None)
+@given(sound_goal(), st.integers(1, 3), st.data())
+def test_whatever_fails_the_goal_ends_and_says_so(goal, slots, data):
+    """OR-3, SC-3: complete exactly if the goal state holds; otherwise failed with a reason, never stuck."""
+    failures = iter([False] * data.draw(st.integers(0, 4)))
+    toy = Toy(
+        goal,
+        slots,
+        pick=lambda running: data.draw(st.integers(0, running - 1)),
+        succeeds=lambda: data.draw(st.booleans()) or next(failures, True),
+    )
+    end = toy.run()
+    assert isinstance(end, Complete) is toy.facts.issuperset(goal.goal_state)
+    assert len(set(toy.dispatched)) == len(toy.dispatched)

@@ -1,0 +1,178 @@
+"""A repository, a plan and a cassette, and the real command run on them."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+
+def action(key, *, effects, needs=(), check=None, contract=None, files=()):
+    """Return a primitive action whose contract is one command, or `contract`."""
+    contract = contract or {"commands": [{"command": check}]}
+    return {
+        "key": key,
+        "description": f"make {key}",
+        "preconditions": list(needs),
+        "effects": list(effects),
+        "files": list(files),
+        "contract": contract,
+    }
+
+
+def plan_of(**goals):
+    """Return a plan: goals by name, each desiring every effect of its actions."""
+    return {
+        "version": 1,
+        "goals": [
+            {
+                "name": name,
+                "description": f"have {name}",
+                "goal_state": sorted({effect for each in actions for effect in each["effects"]}),
+                "actions": actions,
+            }
+            for name, actions in goals.items()
+        ],
+    }
+
+
+def write(path, content):
+    return {"name": "write_file", "args": {"path": path, "content": content}}
+
+
+def shell(command):
+    return {"name": "shell", "args": {"command": command, "timeout_s": 60}}
+
+
+class Scenario:
+    """A fresh repository in `folder`, with a home of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home = folder / "home"
+        self.repo = folder / "repo"
+        self.cache = self.home / "scaffold" / "cache"
+        self.home.mkdir()
+        self.repo.mkdir()
+        self.environ = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.home),
+            "SCAFFOLD_HOME": str(self.home / "scaffold"),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "LANG": "C.UTF-8",
+        }
+        self.git("init", "-q", "-b", "main")
+        self.git("config", "user.name", "Ada")
+        self.git("config", "user.email", "ada@example.invalid")
+        (self.repo / "README.md").write_text("# Sample\n")
+        self.commit("start")
+
+    def git(self, *args: str) -> str:
+        done = subprocess.run(
+            ["git", *args], cwd=self.repo, env=self.environ, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def commit(self, message: str) -> None:
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", message)
+
+    def plan(self, plan) -> None:
+        (self.home / "plan.yaml").write_text(yaml.safe_dump(plan))
+
+    def cassette(self, *, name="cassette.yaml", cost=0.0, **by_action) -> Path:
+        """Write the replies: for each action its tool calls, each in a reply of its own, then `done with KEY`.
+
+        A text among them ends the agent's turn there.
+        """
+        replies = []
+        for key, steps in by_action.items():
+            closed = [*steps] if isinstance(steps[-1], str) else [*steps, f"done with {key}"]
+            for turn, step in enumerate(closed, start=1):
+                said = {"text": step} if isinstance(step, str) else {"tool_calls": [step]}
+                usage = {"input_tokens": 1_000_000 if cost else 100, "output_tokens": 0 if cost else 10}
+                replies.append({"when": {"action": key, "turn": turn}, "usage": usage, **said})
+            replies.append({"when": {"action": key}, "text": "nothing more to do"})
+        path = self.home / name
+        prices = {"input_per_mtok": cost, "output_per_mtok": cost}
+        path.write_text(yaml.safe_dump({"version": 1, "replies": replies, "prices": prices}))
+        return path
+
+    def command(self, *args: str) -> list[str]:
+        return [sys.executable, "-m", "scaffold", *args]
+
+    def run_command(self, *flags: str) -> list[str]:
+        model = f"cassette:{self.home / 'cassette.yaml'}"
+        return self.command("run", "--plan", str(self.home / "plan.yaml"), "--model", model, *flags)
+
+    def scaffold(self, *args: str) -> subprocess.CompletedProcess:
+        return self._call(self.command(*args))
+
+    def run(self, *flags: str) -> subprocess.CompletedProcess:
+        return self._call(self.run_command(*flags))
+
+    def start(self, argv: list[str]) -> subprocess.Popen:
+        """Start a command in the background, its output thrown away."""
+        return subprocess.Popen(
+            argv,
+            cwd=self.repo,
+            env=self.environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def _call(self, argv: list[str]) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            argv,
+            cwd=self.repo,
+            env=self.environ,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=90,
+            check=False,
+        )
+
+    def status(self, *args: str):
+        done = self.scaffold("status", "--json", *args)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def journal(self, goal: str, key: str) -> str:
+        return (self.repo / ".scaffold" / "logs" / goal / f"{key}.jsonl").read_text()
+
+    def checkout(self):
+        """Return everything about the user's checkout that must not change: files, index, head, branches of theirs."""
+        git = self.repo / ".git"
+        files = {
+            str(path.relative_to(self.repo)): (path.stat().st_mode, hashlib.sha256(path.read_bytes()).hexdigest())
+            for path in sorted(self.repo.rglob("*"))
+            if path.is_file() and git not in path.parents and ".scaffold" not in path.parts
+        }
+        index = (git / "index").read_bytes()
+        return files, index, (git / "HEAD").read_text(), self.git("rev-parse", "main")
+
+    def processes(self) -> list[int]:
+        """Return every living process that was started with this scenario's home."""
+        return self._marked(f"HOME={self.home}")
+
+    def commands(self) -> list[int]:
+        """Return the living commands that agents of this scenario started."""
+        return [pid for pid in self._marked("SCAFFOLD_ATTEMPT=") if pid in self.processes()]
+
+    def _marked(self, mark: str) -> list[int]:
+        return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and _has(entry, mark)]
+
+
+def _has(entry: Path, mark: str) -> bool:
+    """Tell whether a process is alive and has a variable that starts with `mark`."""
+    try:
+        alive = entry.joinpath("stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return alive and any(each.startswith(mark.encode()) for each in entry.joinpath("environ").read_bytes().split(b"\0"))
+    except OSError:
+        return False
