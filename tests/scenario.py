@@ -173,6 +173,8 @@ def _has(entry: Path, mark: str) -> bool:
     """Tell whether a process is alive and has a variable that starts with `mark`."""
     try:
         alive = entry.joinpath("stat").read_text().rpartition(")")[2].split()[0] != "Z"
-        return alive and any(each.startswith(mark.encode()) for each in entry.joinpath("environ").read_bytes().split(b"\0"))
+        return alive and any(
+            each.startswith(mark.encode()) for each in entry.joinpath("environ").read_bytes().split(b"\0")
+        )
     except OSError:
         return False

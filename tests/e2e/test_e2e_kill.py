@@ -1,11 +1,14 @@
 """Killed at any moment, started again: the same end, nothing twice, nothing lost, no process left."""
 
+import contextlib
 import os
 import random
 import signal
+import subprocess
 import time
 
 import pytest
+
 from scenario import Scenario, action, plan_of, shell, write
 
 PATIENCE_S = 60
@@ -24,7 +27,7 @@ def wait_until(condition, seconds=5.0):
     while not condition():
         if time.monotonic() > end:
             return False
-        time.sleep(0.02)  # noqa: TID251 - a real process is waited for
+        time.sleep(0.02)
     return True
 
 
@@ -51,7 +54,9 @@ def expect_the_end(scenario):
     for each in status["actions"]:
         assert [a["phase"] for a in each["attempts"]].count("recorded") == 1, "landed once, no more"
     run = status["run"]
-    log = scenario.git("log", "--format=%(trailers:key=Scaffold-Action,valueonly)", f"{run['base_sha']}..{run['session_branch']}")
+    log = scenario.git(
+        "log", "--format=%(trailers:key=Scaffold-Action,valueonly)", f"{run['base_sha']}..{run['session_branch']}"
+    )
     assert sorted(log.split()) == sorted(each["key"] for each in status["actions"])
     files = scenario.git("ls-tree", "--name-only", run["session_branch"]).split()
     assert {f"f{n}" for n in range(5)} <= set(files)
@@ -72,7 +77,7 @@ def killed_at_random(scenario, seed, times, victims):
         running = scenario.start(argv)
         if times:
             times -= 1
-            wait_until(lambda: running.poll() is not None, seconds=dice.uniform(0.1, 1.6))
+            give_it(dice.uniform(0.1, 1.6), running)
             for pid in victims(scenario, running.pid, dice):
                 os.kill(pid, signal.SIGKILL)
         running.wait(PATIENCE_S)
@@ -85,6 +90,12 @@ def killed_at_random(scenario, seed, times, victims):
             argv = scenario.run_command("--yes")
     assert scenario.checkout() == before
     return resumed
+
+
+def give_it(seconds, process):
+    """Wait for `seconds`, or until the process has ended by itself."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(seconds)
 
 
 def the_owner(scenario, pid, dice):

@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+
 from scenario import Scenario, action, plan_of, shell, write
 
 
@@ -38,12 +39,16 @@ def test_a_plan_becomes_one_commit_per_action_with_its_trailers(scenario):
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "landed 3 actions, 3 facts with evidence"
     run = scenario.status()["run"]
-    log = scenario.git("log", "--format=%an|%(trailers:key=Scaffold-Action,valueonly)", f"{run['base_sha']}..{run['session_branch']}")
+    log = scenario.git(
+        "log", "--format=%an|%(trailers:key=Scaffold-Action,valueonly)", f"{run['base_sha']}..{run['session_branch']}"
+    )
     landed = [line.split("|") for line in log.splitlines() if line]
     assert sorted(key for _, key in landed) == ["api", "guide", "model"]
     assert {author for author, _ in landed} == {"Ada"}
     assert scenario.git("branch", "--format=%(refname:short)").split() == ["main", run["session_branch"]]
-    runs = scenario.git("log", "--format=%(trailers:key=Scaffold-Run,valueonly)", f"{run['base_sha']}..{run['session_branch']}")
+    runs = scenario.git(
+        "log", "--format=%(trailers:key=Scaffold-Run,valueonly)", f"{run['base_sha']}..{run['session_branch']}"
+    )
     assert set(runs.split()) == {run["id"]}
 
 
@@ -68,7 +73,9 @@ def test_status_json_tells_the_run_its_goals_actions_facts_and_evidence(scenario
     assert store["goal_state"] == {"model_works": True, "api_works": True}
     fact = next(fact for fact in store["facts"] if fact["name"] == "api_works")
     assert fact["state"] == "holds"
-    assert [(e["kind"], e["command"], e["exit_code"]) for e in fact["evidence"]] == [("contract", "grep -q model api.py", 0)]
+    assert [(e["kind"], e["command"], e["exit_code"]) for e in fact["evidence"]] == [
+        ("contract", "grep -q model api.py", 0)
+    ]
     api = next(each for each in status["actions"] if each["key"] == "api")
     assert (api["status"], api["result"], len(api["attempts"])) == ("completed", "done with api", 1)
     assert api["attempts"][0]["head_sha"] == fact["commit"]
@@ -132,7 +139,9 @@ def test_what_never_passes_fails_and_blocks_what_needs_it(scenario):
 
 def test_a_failed_action_can_be_retried_and_the_run_resumed(scenario):
     scenario.plan(
-        plan_of(g=[action("b", effects=["a"], check="test -f right"), action("c", needs=["a"], effects=["d"], check="true")])
+        plan_of(
+            g=[action("b", effects=["a"], check="test -f right"), action("c", needs=["a"], effects=["d"], check="true")]
+        )
     )
     scenario.cassette(b=[write("wrong", "x")], c=[write("c", "c")])
     assert scenario.run("--yes").returncode == 1
@@ -146,7 +155,14 @@ def test_a_failed_action_can_be_retried_and_the_run_resumed(scenario):
 
 def test_a_conflict_is_pinned_and_redone_on_the_new_base(scenario):
     """AL-13, BX-3: the next attempt sees both diffs, and no work is lost."""
-    scenario.plan(plan_of(g=[action("left", effects=["l"], check="grep -q left list.txt"), action("right", effects=["r"], check="grep -q right list.txt")]))
+    scenario.plan(
+        plan_of(
+            g=[
+                action("left", effects=["l"], check="grep -q left list.txt"),
+                action("right", effects=["r"], check="grep -q right list.txt"),
+            ]
+        )
+    )
     (scenario.repo / "list.txt").write_text("[]\n")
     scenario.commit("a list")
     scenario.cassette(
@@ -245,7 +261,10 @@ def test_never_more_agents_than_asked_for(scenario):
     )
     mark = scenario.home / "marks"
     mark.mkdir()
-    look = f"echo x > {mark}/$SCAFFOLD_ACTION; ls {mark} | wc -l >> {scenario.home}/seen; sleep 0.3; rm {mark}/$SCAFFOLD_ACTION; date +%N > $SCAFFOLD_ACTION"
+    look = (
+        f"echo x > {mark}/$SCAFFOLD_ACTION; ls {mark} | wc -l >> {scenario.home}/seen; sleep 0.3; "
+        f"rm {mark}/$SCAFFOLD_ACTION; date +%N > $SCAFFOLD_ACTION"
+    )
     scenario.cassette(**{f"a{n}{m}": [shell(look)] for n in range(2) for m in range(3)})
     assert scenario.run("--yes", "--agents", "2").returncode == 0
     seen = [int(line) for line in (scenario.home / "seen").read_text().split()]

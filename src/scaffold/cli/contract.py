@@ -8,11 +8,15 @@ import click
 import msgspec
 
 from scaffold.cli.lookup import find_action, run_option, site_with_run
+from scaffold.cli.safe import printable
 from scaffold.cli.screen import WIDTH, clip, heading, json_option, mark, print_json
 from scaffold.cli.snapshot import fact_shape
 from scaffold.cli.tree import evidence_line
 from scaffold.core.contract import Check, CheckResult, Contract, ExitCode, Expectation, OutputContains
 from scaffold.core.model import Action, Attempt, Fact
+
+WHOLE = 10_000
+"""Columns for what must not be cut."""
 
 
 @click.command()
@@ -85,7 +89,7 @@ def _parts(action: Action, checked: Attempt | None, facts: Sequence[Fact]) -> It
     else:
         yield ["Nothing was checked yet."]
     for fact in facts:
-        shown = [f"  {evidence_line(evidence, WIDTH - 2)}" for evidence in fact.evidence]
+        shown = [f"  {evidence_line(evidence, WHOLE)}" for evidence in fact.evidence]
         yield [f"{mark(fact.state)} {clip(f'{fact.assertion} {fact.state}, shown by', WIDTH - 2)}", *shown]
 
 
@@ -94,17 +98,22 @@ def _promises(held: Contract | None) -> Iterator[str]:
         yield "  No check was given: a change that lands will do, and its facts are marked weak."
         return
     if held.intent:
-        yield f"  {clip(held.intent, WIDTH - 2)}"
+        yield f"  {_indented(held.intent)}"
     for check in held.commands:
         need = "" if check.required else " (optional)"
-        yield f"  $ {clip(check.command, WIDTH - 4)}"
-        yield f"      {clip(expected(check.expect) + need, WIDTH - 6)}"
+        yield f"  $ {_indented(check.command)}"
+        yield f"      {_indented(expected(check.expect))}{need}"
     for name in ("must_exist", "must_not_exist", "must_not_change"):
-        yield from (f"  {name}: {clip(glob, WIDTH - 20)}" for glob in getattr(held, name))
+        yield from (f"  {name}: {printable(glob)}" for glob in getattr(held, name))
+
+
+def _indented(text: str) -> str:
+    """Return `text` whole, to be copied; its further lines below the first."""
+    return printable(text).rstrip("\n").replace("\n", "\n      ")
 
 
 def _result(result: CheckResult) -> Iterator[str]:
-    yield f"  {mark(result.verdict)} {result.verdict} {clip(result.name, WIDTH - len(result.verdict) - 5)}"
+    yield f"  {mark(result.verdict)} {result.verdict} {clip(result.name, WHOLE)}"
     if result.verdict != "pass":
         lines = [line for line in result.detail.splitlines() if line.strip()]
         shown = lines if len(lines) <= 8 else [lines[0], "…", *lines[-6:]]

@@ -9,7 +9,6 @@ from typing import NoReturn
 
 import click
 
-from scaffold.cli.findings import finding_lines
 from scaffold.core import errors
 from scaffold.core.errors import ScaffoldError
 
@@ -145,9 +144,6 @@ def _told_by_us(error: Exception, prog: str) -> int:
     if not isinstance(error, ScaffoldError):
         what = f"unexpected {type(error).__name__}: {error}"
         return tell(what, f"This is a mistake of ours: please report what `{prog} --debug` says.", 1)
-    if isinstance(error, errors.PlanInvalid):
-        for finding in error.findings:
-            click.echo(finding_lines(finding), err=True)
     return tell(error.what, error.fix, next(code for kind, code in EXIT_CODES if isinstance(error, kind)))
 
 

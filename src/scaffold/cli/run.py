@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from random import SystemRandom  # noqa: TID251 - jitter needs no seed
 from typing import Any, Literal
@@ -13,11 +13,12 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.cli.drive import drive
+from scaffold.cli.findings import finding_lines
 from scaffold.cli.settings import Setting, Settings, load_settings
 from scaffold.cli.wiring import find_run, open_site, shown_status
 from scaffold.core.errors import PlanInvalid, TrustProblem, UsageProblem
 from scaffold.core.model import Run, RunSettings
-from scaffold.core.plan import Plan
+from scaffold.core.plan import Finding, Plan
 from scaffold.core.states import INTERRUPTED, Paused, status_of
 from scaffold.git.repository import open_repository, signatures, survey
 from scaffold.llm.catalog import cassette_digest, open_model, pinned_model
@@ -102,14 +103,22 @@ def _read(path: str) -> tuple[str, Plan]:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageProblem(f"the plan {path} cannot be read: {error}", "Pass a YAML or JSON file.") from error
-    plan, findings = read_plan(text, name=path)
-    report = lint(plan).after(findings)
+    try:
+        plan, warnings = read_plan(text, name=path)
+    except PlanInvalid as error:
+        _tell(error.findings, path)
+        raise
+    report = lint(plan).after(warnings)
+    _tell(report.findings, path)
     if not report.valid:
-        raise PlanInvalid(f"{path} cannot work as it is", "Mend the plan, then try again.", report.findings)
-    for finding in report.findings:
-        click.echo(f"{path}: warning[{finding.code}] {finding.message}", err=True)
+        raise PlanInvalid(f"{path} cannot reach its goals", "Mend the plan, then try again.", report.findings)
     refuse_what_cannot_run(plan)
     return text, plan
+
+
+def _tell(findings: Iterable[Finding], path: str) -> None:
+    for finding in findings:
+        click.echo(finding_lines(finding, path), err=True)
 
 
 def _flags(options: Mapping[str, Any]) -> Flags:

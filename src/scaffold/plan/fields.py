@@ -118,7 +118,7 @@ class Fields:
             self._note("bad-value", node, f"{shown(node.value)} {wrong}", "Write another one.", key)
         elif isinstance(node, Scalar):
             message = f"expected text, found {_described(node)}; put it in quotes"
-            self._note("wrong-type", node, message, f'Write "{node.written}" if that is meant.', key)
+            self._note("wrong-type", node, message, f'Write "{shown(node.written)[1:-1]}" if that is meant.', key)
         else:
             self._note("wrong-type", node, f"expected text, found {_described(node)}", "Write one text.", key)
         return None

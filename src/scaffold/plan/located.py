@@ -18,8 +18,15 @@ from scaffold.core.plan import Finding
 _PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class _Loader(Composer, _PARSER):  # type: ignore[misc] # which parser it is depends on the machine
-    """The fast parser where YAML was built with it, but composing in Python: the C composer overflows the stack."""
+class _Loader(_PARSER):  # type: ignore[misc] # which parser it is depends on how the YAML library was built
+    """The fast parser where there is one, but composing in Python: the fast composer overflows the stack."""
+
+    get_single_node = Composer.get_single_node
+    compose_document = Composer.compose_document
+    compose_node = Composer.compose_node
+    compose_scalar_node = Composer.compose_scalar_node
+    compose_sequence_node = Composer.compose_sequence_node
+    compose_mapping_node = Composer.compose_mapping_node
 
     def __init__(self, text: str) -> None:
         _PARSER.__init__(self, text)

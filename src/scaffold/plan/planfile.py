@@ -83,7 +83,7 @@ def _plan(node: Located, notes: Notes) -> Plan:
     fields = Fields(notes, node, "plan")
     fields.check(_PLAN, required=_PLAN)
     if (version := fields.number("version")) is not None and version != VERSION:
-        fields.complain("version", f"version {version} is not known", f"Write `version: {VERSION}`.")
+        fields.complain("version", f"version {shown(str(version))} is not known", f"Write `version: {VERSION}`.")
     goals = fields.tables("goals")
     fields.never_empty("goals")
     specs = tuple(_goal(goal) for goal in goals)

@@ -114,7 +114,8 @@ async def test_a_rename_changes_both_paths(place, sh, head, people):
 
 
 async def test_a_patch_is_plain_whatever_the_user_configured_and_bounded(place, sh, head, people):
-    await sh("git config color.ui always; git config diff.external /bin/false; seq 1000 > a", cwd=place.cwd)
+    await sh("git config color.ui always; git config diff.own.command false; echo 'a diff=own' > .git/info/attributes")
+    await sh("seq 1000 > a", cwd=place.cwd)
     commit = await commit_all(place, "count", **people)
     whole = await diff_text(place, head, commit, limit_bytes=100_000)
     assert whole.startswith("diff --git a/a b/a\n")

@@ -16,7 +16,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "scaffold" / "state.db"
+    return tmp_path / "git" / "scaffold" / "state.db"
 
 
 @pytest.fixture

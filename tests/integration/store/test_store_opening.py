@@ -5,6 +5,7 @@ import sqlite3
 import subprocess  # noqa: TID251 - the test is about other processes
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -170,6 +171,20 @@ def test_a_failed_opening_leaves_no_connection_behind(path: Path, clock: FakeClo
     open_files = [os.path.realpath(entry) for entry in Path("/dev/fd").iterdir()]
     assert str(path) not in open_files
     assert caught.traceback  # keeps every frame, and so the connection object, alive until here
+
+
+def test_opening_a_new_database_waits_for_somebody_who_writes_to_it(tmp_path: Path, clock: FakeClock) -> None:
+    """SQLite refuses at once, without waiting, to turn the write-ahead log on beside a writer."""
+    path = tmp_path / "state.db"
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as raw:
+        raw.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreTrouble, match="locked"):
+            Store.open(path, clock=clock, patience_s=0.01)
+        release = threading.Timer(0.2, raw.execute, ["ROLLBACK"])
+        release.start()
+        with closing(Store.open(path, clock=clock)) as store:
+            assert store.runs.all() == ()
+        release.join()
 
 
 def test_several_processes_may_open_a_new_database_at_once(tmp_path: Path) -> None:

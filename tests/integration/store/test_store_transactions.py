@@ -143,8 +143,8 @@ def test_writers_wait_for_each_other(path: Path, store: Store, clock: FakeClock)
 
 
 @pytest.mark.parametrize(("durable", "level"), [(False, 1), (True, 2)])
-def test_durable_transactions_are_synced_and_others_are_not(path: Path, durable: bool, level: int) -> None:
-    with closing(Connection(path.parent.parent / "state.db", create=True, patience_s=1)) as connection:
+def test_durable_transactions_are_synced_and_others_are_not(tmp_path: Path, durable: bool, level: int) -> None:
+    with closing(Connection(tmp_path / "state.db", create=True, patience_s=1)) as connection:
         for wanted in (not durable, durable):
             with connection.transaction(durable=wanted):
                 pass

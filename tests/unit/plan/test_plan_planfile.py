@@ -323,7 +323,7 @@ def test_keys_that_could_lead_astray_are_refused(key):
         (
             "version: 2\ngoals: [{name: g, goal_state: [x], actions: []}]",
             "bad-value",
-            "plan.version: version 2 is not known",
+            "plan.version: version `2` is not known",
         ),
         (
             "version: '1'\ngoals: [{name: g, goal_state: [x], actions: []}]",
@@ -395,7 +395,7 @@ def test_all_problems_are_found_at_once_in_the_order_of_the_text():
 @pytest.mark.parametrize(
     ("text", "name", "where"),
     [
-        ("a: [b", "p.yaml", (2, 1)),
+        ("a: b: c", "p.yaml", (1, 5)),
         ("a: b\n c: d", "p.yaml", (2, 3)),
         ("a: *nobody", "p.yaml", (1, 4)),
         ("a: b\n---\nc: d", "p.yaml", (2, 1)),

@@ -1,0 +1,53 @@
+"""The examples do what their words say."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scenario import Scenario
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.mark.parametrize("example", sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir()))
+def test_an_example_plan_lands_whole_on_its_replies(example, tmp_path):
+    scenario = Scenario(tmp_path)
+    folder = EXAMPLES / example
+    checked = scenario.scaffold("plan", "check", str(folder / "plan.yaml"), "--json")
+    assert json.loads(checked.stdout)["findings"] == []
+    done = scenario.scaffold(
+        "run", "--plan", str(folder / "plan.yaml"), "--model", f"cassette:{folder / 'replies.yaml'}", "--yes"
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {each["status"] for each in scenario.status()["actions"]} == {"completed"}
+
+
+def test_the_demo_lands_everything_and_says_so_in_its_last_line(tmp_path):
+    """BX-14, AL-28: no key, no server; a conflict and two failures on the way."""
+    scenario = Scenario(tmp_path)
+    sample = tmp_path / "sample"
+    done = subprocess.run(
+        [sys.executable, "-m", "scaffold", "demo", "--dir", str(sample)],
+        cwd=tmp_path,
+        env=scenario.environ,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1] == "landed 7 actions, 7 facts with evidence"
+    assert "conflict" in done.stdout
+    assert "contract_failed" in done.stdout
+    assert scenario.processes() == []
+    refused = subprocess.run(
+        [sys.executable, "-m", "scaffold", "demo", "--dir", str(sample)],
+        env=scenario.environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert refused.returncode == 64

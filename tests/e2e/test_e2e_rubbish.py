@@ -1,0 +1,201 @@
+"""What the real command says to plans, repositories and machines that cannot work."""
+
+import json
+import subprocess
+
+import pytest
+
+from scenario import Scenario, action, plan_of, write
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    made = Scenario(tmp_path)
+    made.plan(plan_of(g=[action("a", effects=["x"], check="true")]))
+    made.cassette(a=[write("a", "a")])
+    yield made
+    assert made.processes() == [], "a process was left behind"
+
+
+def refused(done, code, *words):
+    """Check that a command failed in two lines: what, and what to do next."""
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    lines = done.stderr.strip().splitlines()
+    assert any(line.startswith("error: ") for line in lines)
+    assert lines[-1].startswith("  "), "the last line says what to do"
+    for word in words:
+        assert word in done.stderr
+
+
+GOAL = "version: 1\ngoals:\n  - name: g\n    goal_state: [x]\n    actions:\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("version: 1\ngoals: [", ["plan.yaml:3", "syntax"]),
+        ("\t- not yaml: [", ["syntax"]),
+        ("", []),
+        ("42", []),
+        (GOAL + "      - {key: a, effects: [x]}\n      - {key: a, effects: [x]}\n", ["duplicate-key"]),
+        (GOAL + "      - {key: a, key: b, effects: [x]}\n", ["duplicate-key", "plan.yaml:6"]),
+        (GOAL + "      - {key: a, preconditions: [y], effects: [x]}\n", ["unprovided-precondition"]),
+        (GOAL + "      - {key: a, preconditions: [x], effects: [x]}\n", ["self-dependency"]),
+        (
+            GOAL
+            + "      - {key: a, preconditions: [y], effects: [x]}\n"
+            + "      - {key: b, preconditions: [x], effects: [y]}\n",
+            ["cycle", "a -> b -> a"],
+        ),
+        (GOAL + "      - {key: a, effects: [y]}\n", ["unreachable-goal"]),
+        (GOAL + "      - {key: a, effects: [yes]}\n", ["wrong-type", "plan.yaml:6"]),
+        (GOAL + "      - {key: a, effects: x}\n", ["wrong-type"]),
+        (GOAL + "      - {key: a, effects: [x], role: code_review}\n", ["reviews cannot be proven"]),
+        (GOAL + "      - {key: a, effects: [x], kind: compound}\n", ["no planner"]),
+    ],
+)
+def test_a_plan_that_cannot_work_is_refused_before_anything_happens(scenario, text, words):
+    """BX-7, SC-4: exit 4, with place, reason and mend."""
+    (scenario.home / "plan.yaml").write_text(text)
+    refused(scenario.run("--yes"), 4, *words)
+    assert "session-" not in scenario.git("branch")
+
+
+def test_a_json_plan_is_read_as_json_and_its_mistakes_are_placed(scenario):
+    path = scenario.home / "plan.json"
+    path.write_text('{"version": 1,\n "goals": [,]}')
+    refused(scenario.scaffold("run", "--plan", str(path), "--model", "cassette:x", "--yes"), 4, "plan.json:2")
+    path.write_text(json.dumps(plan_of(g=[action("a", effects=["x"], check="true")])))
+    checked = scenario.scaffold("plan", "check", str(path), "--json")
+    assert json.loads(checked.stdout) == {
+        "valid": True,
+        "findings": [],
+        "width": 1,
+        "critical_path": ["a"],
+        "actions": 1,
+    }
+
+
+def test_an_unknown_key_is_a_warning_and_the_plan_still_runs(scenario):
+    (scenario.home / "plan.yaml").write_text(GOAL + "      - {key: a, effects: [x], preconditons: []}\n")
+    done = scenario.run("--yes")
+    assert done.returncode == 0
+    assert "unknown-key" in done.stderr
+    assert "preconditions" in done.stderr
+
+
+def test_a_request_that_the_cassette_does_not_know_fails_the_action_and_names_the_request(scenario):
+    scenario.cassette(b=[write("b", "b")])
+    assert scenario.run("--yes").returncode == 1
+    error = scenario.status()["actions"][0]["attempts"][0]["error"]
+    for word in ("implementation", "a", "turn", "cassette.yaml"):
+        assert word in error
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("cassette:nowhere.yaml", ["nowhere.yaml"]),
+        ("anthropic:some-model", ["cassette"]),
+        ("nonsense", ["names no model"]),
+    ],
+)
+def test_a_model_that_cannot_answer_is_refused_before_work(scenario, model, words):
+    done = scenario.scaffold("run", "--plan", str(scenario.home / "plan.yaml"), "--model", model, "--yes")
+    refused(done, done.returncode, *words)
+    assert done.returncode in {1, 64}
+    assert scenario.status()["run"] is None
+
+
+def test_without_a_model_the_ways_to_name_one_are_told(scenario):
+    refused(scenario.scaffold("run", "--plan", str(scenario.home / "plan.yaml"), "--yes"), 64, "SCAFFOLD_MODEL")
+
+
+@pytest.mark.parametrize("text", ["replies: 3", "version: 1\nreplies:\n- when: {rol: x}\n", "\0", "- [", '{"a"'])
+def test_a_broken_cassette_is_refused_before_work(scenario, text):
+    (scenario.home / "cassette.yaml").write_text(text)
+    refused(scenario.run("--yes"), 1, "cassette.yaml")
+
+
+def test_a_changed_cassette_is_refused_on_resume(scenario):
+    assert scenario.run().returncode == 3
+    scenario.cassette(a=[write("a", "different")])
+    refused(scenario.scaffold("resume"), 64, "has changed", "--model")
+
+
+def test_a_sandbox_that_is_required_and_not_there_refuses_the_run(scenario):
+    refused(scenario.run("--yes", "--sandbox", "require"), 64, "sandbox")
+
+
+def test_a_task_in_words_needs_a_planner_and_says_so(scenario):
+    refused(scenario.scaffold("run", "add rate limiting"), 64, "no planner", "--plan")
+
+
+def test_outside_a_repository_the_command_says_so(scenario, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    done = subprocess.run(
+        scenario.run_command("--yes"), cwd=elsewhere, env=scenario.environ, capture_output=True, text=True, check=False
+    )
+    refused(done, 64, "repository")
+
+
+def test_a_repository_without_a_commit_is_refused(scenario, tmp_path):
+    fresh = tmp_path / "fresh"
+    fresh.mkdir()
+    subprocess.run(["git", "init", "-q", str(fresh)], env=scenario.environ, check=True)
+    done = subprocess.run(
+        scenario.run_command("--yes"), cwd=fresh, env=scenario.environ, capture_output=True, text=True, check=False
+    )
+    refused(done, 64, "commit")
+
+
+def test_in_the_middle_of_a_rebase_nothing_starts(scenario):
+    (scenario.repo / "README.md").write_text("one\n")
+    scenario.commit("one")
+    scenario.git("checkout", "-q", "-b", "other", "HEAD~1")
+    (scenario.repo / "README.md").write_text("two\n")
+    scenario.commit("two")
+    subprocess.run(
+        ["git", "rebase", "-q", "main"], cwd=scenario.repo, env=scenario.environ, capture_output=True, check=False
+    )
+    refused(scenario.run("--yes"), 64, "rebase", "--abort")
+
+
+def test_without_a_name_to_commit_under_nothing_starts(scenario):
+    scenario.git("config", "--unset", "user.name")
+    scenario.git("config", "--unset", "user.email")
+    scenario.git("config", "user.useConfigOnly", "true")
+    refused(scenario.run("--yes"), 64, "user.name")
+
+
+def test_a_database_that_is_none_is_never_replaced(scenario):
+    database = scenario.repo / ".git" / "scaffold" / "state.db"
+    database.parent.mkdir()
+    database.write_bytes(b"this is no database, but somebody may miss it" * 100)
+    before = database.read_bytes()
+    refused(scenario.run("--yes"), 1, "state.db")
+    refused(scenario.scaffold("status"), 1, "state.db")
+    assert database.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["nonsense"],
+        ["run", "--agents", "0"],
+        ["run", "--agents", "many"],
+        ["run", "--nonsense"],
+        ["status", "no-such-run"],
+        ["retry", "no-such-thing"],
+        ["diff", "no-such-thing"],
+        ["logs", "no-such-thing"],
+        ["contract", "no-such-thing"],
+        ["resume"],
+        ["plan", "check", "no-such-file.yaml"],
+    ],
+)
+def test_a_call_that_makes_no_sense_ends_with_64_and_a_hint(scenario, args):
+    assert scenario.run("--yes").returncode == 0
+    refused(scenario.scaffold(*args), 64)

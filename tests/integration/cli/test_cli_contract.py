@@ -1,0 +1,73 @@
+"""`contract`: what an action must show, what checking showed, and what its facts stand on."""
+
+from builders import begin, fail, land, make_run
+
+
+def test_a_contract_is_shown_with_the_evidence_of_what_landed(site, plan, scaffold):
+    """AL-8: commands, expectations and file constraints."""
+    run = begin(site, make_run(site, plan))
+    landed = land(site, run, "store", {"store.py": "x = 1\n"})
+    (fact,) = scaffold("status", "--json").json["goals"][0]["facts"]
+    assert scaffold("contract", "store", "--json").json == {
+        "action": "store",
+        "given": True,
+        "intent": "Things are kept.",
+        "commands": [
+            {"command": "make test", "expect": "exit 0", "description": "", "required": True, "timeout_s": None}
+        ],
+        "must_exist": ["store.py"],
+        "must_not_exist": [],
+        "must_not_change": [],
+        "last": {
+            "attempt": 1,
+            "commit": landed,
+            "passed": True,
+            "weak": False,
+            "results": [
+                {
+                    "name": "make test",
+                    "verdict": "pass",
+                    "exit_code": 0,
+                    "detail": "exit 0\n3 passed",
+                    "duration_s": 0.0,
+                    "output_hash": None,
+                }
+            ],
+        },
+        "facts": [fact],
+    }
+    assert scaffold("contract", "store").out.splitlines() == [
+        "Contract of store",
+        "  Things are kept.",
+        "  $ make test",
+        "      exit 0",
+        "  must_exist: store.py",
+        "",
+        f"Attempt 1, checked at {landed[:8]}",
+        "  ✓ pass make test",
+        "",
+        "✓ store_works holds, shown by",
+        f"  make test, exit 0 at {landed[:8]}",
+    ]
+
+
+def test_a_failed_check_is_shown_with_its_output(site, plan, scaffold):
+    run = begin(site, make_run(site, plan))
+    fail(site, run, "store", {"store.py": "broken\n"})
+    out = scaffold("contract", "store").out
+    assert "  ✗ fail make test\n      Expected exit 0, got exit 1.\n      1 failed\n" in out
+    assert scaffold("contract", "store", "--json").json["last"]["passed"] is False
+
+
+def test_an_action_without_a_contract_says_what_will_do(site, plan, scaffold):
+    make_run(site, plan)
+    out = scaffold("contract", "api").out
+    assert "No check was given" in out
+    assert "Nothing was checked yet." in out
+    shown = scaffold("contract", "api", "--json").json
+    assert (shown["given"], shown["commands"], shown["last"], shown["facts"]) == (False, [], None, [])
+
+
+def test_an_unknown_action_is_refused(site, plan, scaffold):
+    make_run(site, plan)
+    assert scaffold("contract", "nothing").code == 64

@@ -1,0 +1,87 @@
+"""`diff`: landed commits, candidates, pinned work, and whole runs; byte for byte for programs."""
+
+import pytest
+
+from builders import begin, fail, git, hand_in, land, make_run
+
+
+@pytest.fixture
+def run(site, plan):
+    return begin(site, make_run(site, plan))
+
+
+def test_a_landed_action_is_shown_as_its_one_commit(site, run, scaffold):
+    """AL-12: one commit for each landed action."""
+    landed = land(site, run, "store", {"store.py": "x = 1\n"})
+    land(site, run, "api", {"api.py": "y = 2\n"})
+    answer = scaffold("diff", "store")
+    assert answer.err == ""
+    assert answer.out.startswith("diff --git a/store.py b/store.py\nnew file mode 100644\n")
+    assert answer.out.endswith("@@ -0,0 +1 @@\n+x = 1\n")
+    assert scaffold("diff", "store", "--json").json == {
+        "action": "store",
+        "commit": landed,
+        "base": run.base_sha,
+        "paths": ["store.py"],
+        "patch": answer.out,
+    }
+
+
+def test_a_run_is_shown_from_its_base_to_its_branch(site, run, scaffold):
+    land(site, run, "store", {"store.py": "x = 1\n"})
+    tip = land(site, run, "api", {"api.py": "y = 2\n"})
+    for target in ((), (run.id,), (run.session_branch,)):
+        shown = scaffold("diff", *target, "--json").json
+        assert (shown["action"], shown["base"], shown["commit"]) == (None, run.base_sha, tip)
+        assert shown["paths"] == ["api.py", "store.py"]
+
+
+def test_a_candidate_is_shown_and_named_as_one(site, run, scaffold):
+    waiting = hand_in(site, run, "store", {"store.py": "x = 1\n"})
+    answer = scaffold("diff", "store", "--json")
+    assert answer.err == "note: `store` has not landed; this is a candidate in attempt 1\n"
+    assert answer.json["commit"] == waiting.head_sha
+
+
+def test_pinned_work_is_shown_and_named_as_such(site, run, scaffold):
+    """BX-3: what did not land is still there to be seen."""
+    fail(site, run, "store", {"store.py": "broken\n"})
+    answer = scaffold("diff", "store")
+    assert answer.err == "note: `store` has not landed; this was pinned in attempt 1\n"
+    assert "+broken" in answer.out
+
+
+def test_an_action_that_changed_nothing_says_so(site, run, scaffold):
+    answer = scaffold("diff", "api", "--json")
+    assert answer.code == 0
+    assert answer.err == "note: `api` has changed nothing yet\n"
+    assert answer.json == {"action": "api", "commit": None, "base": None, "paths": [], "patch": ""}
+
+
+def test_a_run_without_its_branch_says_so(site, run, scaffold, repository):
+    git(repository, "branch", "-D", run.session_branch)
+    answer = scaffold("diff")
+    assert (answer.code, answer.out) == (0, "")
+    assert "is not there" in answer.err
+
+
+def test_the_patch_can_be_applied_byte_for_byte(site, run, scaffold, repository):
+    content = "caf\udce9\r\n\x1b[31mred\x00binary\n"
+    land(site, run, "store", {"store.py": content})
+    patch = scaffold("diff", "store").out
+    git(repository, "apply", "-", stdin=patch.encode(errors="surrogateescape"))
+    assert (repository / "store.py").read_bytes() == content.encode(errors="surrogateescape")
+
+
+def test_stat_gives_the_files_and_how_much(site, run, scaffold):
+    land(site, run, "store", {"store.py": "x = 1\n"})
+    assert scaffold("diff", "--stat").out.splitlines()[:2] == [
+        " store.py | 1 +",
+        " 1 file changed, 1 insertion(+)",
+    ]
+
+
+def test_what_is_neither_action_nor_run_is_refused(run, scaffold):
+    answer = scaffold("diff", "nothing-like-it")
+    assert answer.code == 64
+    assert f"neither an action of run {run.id} nor a run" in answer.err

@@ -1,0 +1,145 @@
+"""`logs`: the journals of a run, merged by time; torn lines and other runs' lines are passed over."""
+
+import os
+import subprocess  # noqa: TID251 - a following command must be watched from outside
+import sys
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+
+from builders import begin, make_run, work
+from scaffold.agent.journal import JournalFile
+from scaffold.core.states import Paused
+from scaffold.host.clock import FakeClock
+
+NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def journal(site):
+    """Return a function that opens the journal of an action, on a clock that starts `after_s` seconds past noon."""
+
+    def opened(run, key, *, attempt=1, after_s=0.0):
+        path = site.journal("shop", key)
+        clock = FakeClock(NOON + timedelta(seconds=after_s))
+        return JournalFile(path, clock=clock, fields={"run": run.id, "action": key, "attempt": attempt})
+
+    return opened
+
+
+def local(seconds):
+    return f"{(NOON + timedelta(seconds=seconds)).astimezone():%H:%M:%S}"
+
+
+def test_an_entry_is_one_line_a_person_can_read(site, plan, scaffold, journal):
+    run = make_run(site, plan)
+    book = journal(run, "store")
+    book.note("prompt", text="# Goal\nbuild it")
+    book.note("thinking", text="hm")
+    book.note("text", text="First line.\nSecond line.")
+    book.note("tool_call", id="1", name="shell", args={"command": "python -m unittest", "timeout_s": 60})
+    book.note("tool_result", id="1", name="shell", content="exit code 1\nboom", failed=True)
+    book.note("tool_call", id="2", name="read_file", args={"path": "a.py"})
+    book.note("tool_result", id="2", name="read_file", content="ok", failed=False)
+    book.note("usage", input_tokens=900, output_tokens=100, cost_usd=0.5)
+    head = f"{local(0)} store#1"
+    assert scaffold("logs", "store").out.splitlines() == [
+        f"{head} is told: # Goal (+1 lines)",
+        f"{head} thinking: hm",
+        f"{head} First line.",
+        "    Second line.",
+        f"{head} shell: python -m unittest",
+        f"{head} failed: exit code 1 (+1 lines)",
+        f"{head} read_file: a.py",
+        f"{head}   -> ok",
+        f"{head} used 900 tokens in, 100 out, $0.50",
+    ]
+
+
+def test_the_journals_of_all_actions_are_merged_by_time(site, plan, scaffold, journal):
+    run = make_run(site, plan)
+    journal(run, "store", after_s=0.5).note("text", text="second")
+    journal(run, "api", after_s=0).note("text", text="first")
+    journal(run, "store", after_s=3).note("text", text="third")
+    assert [line.split()[-1] for line in scaffold("logs").out.splitlines()] == ["first", "second", "third"]
+    assert [line.split()[-1] for line in scaffold("logs", "api").out.splitlines()] == ["first"]
+
+
+def test_what_belongs_to_another_run_is_left_out(site, plan, scaffold, journal):
+    older, newer = make_run(site, plan), make_run(site, plan)
+    journal(older, "store").note("text", text="old")
+    journal(newer, "store").note("text", text="new")
+    assert scaffold("logs").out.split()[-1] == "new"
+    assert scaffold("logs", "--run", older.id).out.split()[-1] == "old"
+
+
+def test_torn_and_foreign_lines_are_passed_over(site, plan, scaffold, journal):
+    run = make_run(site, plan)
+    journal(run, "store").note("text", text="whole")
+    with site.journal("shop", "store").open("ab") as file:
+        file.write(
+            b'not json\n[1]\n{"ts": "never"}\n{"type": "text"}\n\xff\n{"ts": "2030-01-01T12:00:00Z", "type": "te'
+        )
+    answer = scaffold("logs")
+    assert answer.code == 0
+    assert len(answer.out.splitlines()) == 1
+
+
+def test_the_log_file_an_attempt_names_is_read_as_well(site, plan, scaffold, tmp_path):
+    run = begin(site, make_run(site, plan))
+    attempt = work(site, run, "store")
+    assert attempt.log_file == str(site.journal("shop", "store"))
+    clock = FakeClock(NOON)
+    JournalFile(site.journal("shop", "store"), clock=clock, fields={"action": "store"}).note("text", text="here")
+    assert len(scaffold("logs").out.splitlines()) == 1, "the same file must not be read twice"
+
+
+def test_json_gives_the_entries_as_they_were_written(site, plan, scaffold, journal):
+    run = make_run(site, plan)
+    journal(run, "store").note("text", text="\x1b[31m")
+    (line,) = scaffold("logs", "--json").out.splitlines()
+    assert msgspec.json.decode(line) == {
+        "ts": "2030-01-01T12:00:00Z",
+        "type": "text",
+        "run": run.id,
+        "action": "store",
+        "attempt": 1,
+        "text": "\x1b[31m",
+    }
+    assert r"\x1b[31m" in scaffold("logs").out
+
+
+def test_an_action_without_a_log_is_told_in_a_sentence(site, plan, scaffold):
+    make_run(site, plan)
+    answer = scaffold("logs", "store")
+    assert (answer.code, answer.out) == (0, "")
+    assert answer.err == "no agent of `store` has said anything yet: nothing is in its log\n"
+
+
+def test_an_unknown_action_is_answered_with_the_closest_one(site, plan, scaffold):
+    make_run(site, plan)
+    answer = scaffold("logs", "stor")
+    assert answer.code == 64
+    assert "Did you mean `store`?" in answer.err
+    assert "scaffold tasks" in answer.err
+
+
+def test_without_a_run_there_is_nothing_to_show(repository, scaffold):
+    answer = scaffold("logs")
+    assert answer.code == 64
+    assert "there is no run" in answer.err
+
+
+def test_following_shows_what_is_added_and_ends_with_the_run(site, plan, journal, repository):
+    run = begin(site, make_run(site, plan))
+    journal(run, "store").note("text", text="early")
+    command = [sys.executable, "-m", "scaffold", "logs", "-f"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=repository, env=os.environ.copy()) as following:
+        assert following.stdout.readline().endswith(b"early\n")
+        journal(run, "api", after_s=1).note("text", text="late")
+        assert following.stdout.readline().endswith(b"late\n")
+        assert following.poll() is None
+        with site.store.transaction():
+            site.store.runs.move(run.id, Paused("enough"))
+        assert following.wait(timeout=20) == 0

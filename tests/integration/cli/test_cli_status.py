@@ -1,0 +1,312 @@
+"""`status`: one JSON shape for scripts, one screen for people, and nothing made on the way."""
+
+import unicodedata
+
+import msgspec
+import pytest
+
+from builders import begin, fail, hand_in, land, make_run, work
+from scaffold.cli.main import call, scaffold_group
+from scaffold.cli.snapshot import EMPTY, snapshot
+from scaffold.core.model import ProcessIdentity
+from scaffold.core.states import Paused
+from scaffold.host.identity import own_identity
+
+DEAD = ProcessIdentity(1, "long ago", "another boot")
+
+
+def test_without_a_run_status_is_empty_and_makes_nothing(repository, scaffold):
+    answer = scaffold("status", "--json")
+    assert (answer.code, answer.json, answer.err) == (0, dict(EMPTY), "")
+    assert scaffold("status").code == 0
+    assert "scaffold run --plan FILE" in scaffold("status").out
+    assert not (repository / ".git" / "scaffold").exists()
+    assert not (repository / ".scaffold").exists()
+
+
+def test_a_store_without_runs_is_shown_as_empty(site, scaffold):
+    assert scaffold("status", "--json").json == dict(EMPTY)
+
+
+def test_outside_a_repository_status_says_so(tmp_path, home, monkeypatch, scaffold):
+    monkeypatch.chdir(tmp_path)
+    answer = scaffold("status")
+    assert answer.code == 64
+    assert "is not in a git repository" in answer.err
+
+
+def test_the_json_of_a_run_under_way_has_exactly_the_promised_shape(site, plan, scaffold):
+    """OR-8, BX-1: status is what the store says, and a fact stands with its evidence."""
+    run = begin(site, make_run(site, plan, budget_usd=5.0))
+    landed = land(site, run, "store", {"store.py": "x = 1\n"})
+    waiting = hand_in(site, run, "api", {"api.py": "y = 2\n"})
+    store, api = site.store.actions.of_run(run.id)
+    (goal,) = site.store.goals.of_run(run.id)
+    (first,) = site.store.attempts.of_action(store.id)
+    (fact,) = site.store.facts.of_goal(goal.id)
+    taken = next(each.at for each in site.store.events.since(run.id, 0) if "RunTaken" in type(each.event).__name__)
+    now = site.store.runs.get(run.id)
+
+    answer = scaffold("status", "--json")
+
+    assert answer.code == 0
+    assert answer.json == {
+        "run": {
+            "id": run.id,
+            "request": "plan.yaml",
+            "status": "active",
+            "tier": "builder",
+            "base_branch": "main",
+            "base_sha": run.base_sha,
+            "session_branch": f"session-{run.id}",
+            "created_at": iso(run.created_at),
+            "updated_at": iso(now.updated_at),
+            "budget": {
+                "limit_usd": 5.0,
+                "spent_usd": 0.5,
+                "reserved_usd": 0.0,
+                "tokens": 2000,
+                "confidence": 1.0,
+            },
+        },
+        "goals": [
+            {
+                "id": goal.id,
+                "name": "shop",
+                "status": "active",
+                "goal_state": {"store_works": True, "api_works": False},
+                "world_state": {"api_works": False, "store_works": True},
+                "facts": [
+                    {
+                        "name": "store_works",
+                        "state": "holds",
+                        "commit": landed,
+                        "evidence": [
+                            {
+                                "kind": "contract",
+                                "command": "make test",
+                                "exit_code": 0,
+                                "commit": landed,
+                                "at": iso(fact.evidence[0].at),
+                                "detail": "exit 0\n3 passed",
+                            }
+                        ],
+                    }
+                ],
+                "supervisor": {"pid": own_identity().pid, "started_at": iso(taken), "alive": True},
+            }
+        ],
+        "actions": [
+            {
+                "id": store.id,
+                "key": "store",
+                "goal_id": goal.id,
+                "parent_id": None,
+                "kind": "primitive",
+                "method": "single",
+                "role": "implementation",
+                "description": "Build the store",
+                "preconditions": [],
+                "effects": ["store_works"],
+                "status": "completed",
+                "reason": None,
+                "attempts": [attempt_shape(first, ended=True)],
+                "result": "Did store.\nAll of it.",
+            },
+            {
+                "id": api.id,
+                "key": "api",
+                "goal_id": goal.id,
+                "parent_id": None,
+                "kind": "primitive",
+                "method": "single",
+                "role": "implementation",
+                "description": "api",
+                "preconditions": ["store_works"],
+                "effects": ["api_works"],
+                "status": "landing",
+                "reason": None,
+                "attempts": [attempt_shape(waiting, ended=False)],
+                "result": None,
+            },
+        ],
+        "queue": [
+            {
+                "action": "api",
+                "attempt": 1,
+                "phase": "candidate",
+                "head_sha": waiting.head_sha,
+                "since": iso(api.updated_at),
+            }
+        ],
+        "inbox": [],
+    }
+
+
+def attempt_shape(attempt, *, ended):
+    return {
+        "number": 1,
+        "status": "ended" if ended else "claimed",
+        "phase": "recorded" if ended else "candidate",
+        "executor": "native",
+        "model": "cassette:/nowhere.yaml",
+        "base_sha": attempt.base_sha,
+        "head_sha": attempt.head_sha,
+        "started_at": iso(attempt.started_at),
+        "ended_at": iso(attempt.ended_at) if ended else None,
+        "tokens": 1000,
+        "cost_usd": 0.25,
+        "log_file": attempt.log_file,
+        "error": None,
+    }
+
+
+def iso(at):
+    text = msgspec.to_builtins(at)
+    assert text.endswith("Z")
+    return text
+
+
+def test_the_snapshot_is_what_status_prints(site, plan, scaffold):
+    run = make_run(site, plan)
+    assert snapshot(site, run) == scaffold("status", run.id, "--json").json
+
+
+def test_attempts_are_listed_oldest_first_with_their_errors(site, plan, scaffold):
+    """SC-20: the count of attempts is visible."""
+    run = begin(site, make_run(site, plan, attempts=3))
+    fail(site, run, "store", {}, error="first")
+    fail(site, run, "store", {}, error="second")
+    store = scaffold("status", "--json").json["actions"][0]
+    assert [(each["number"], each["error"]) for each in store["attempts"]] == [(1, "first"), (2, "second")]
+    assert store["status"] == "pending"
+
+
+def test_an_unknown_cost_is_null(site, plan, scaffold):
+    run = begin(site, make_run(site, plan))
+    attempt = work(site, run, "store")
+    with site.store.transaction():
+        usage = msgspec.structs.replace(attempt.usage, cost_usd=None)
+        site.store.attempts.account(attempt.id, fence=run.fence, usage=usage)
+    assert scaffold("status", "--json").json["run"]["budget"]["spent_usd"] is None
+    assert "cost unknown" in scaffold("status").out
+
+
+def test_a_run_whose_owner_died_is_interrupted(site, plan, scaffold):
+    """SC-16, OR-10: after a crash the status is derived from the owner's liveness."""
+    run = begin(site, make_run(site, plan))
+    with site.store.transaction():
+        site.store.runs.take(run.id, DEAD, expected_fence=run.fence)
+    shown = scaffold("status", "--json").json
+    assert shown["run"]["status"] == "interrupted"
+    assert shown["goals"][0]["supervisor"] == {"pid": None, "started_at": None, "alive": False}
+    assert f"scaffold resume {run.id}" in scaffold("status").out
+
+
+def test_a_paused_run_says_why_and_how_it_goes_on(site, plan, scaffold):
+    run = begin(site, make_run(site, plan))
+    with site.store.transaction():
+        site.store.runs.move(run.id, Paused("the budget is used up"))
+    out = scaffold("status").out
+    assert "the budget is used up" in out
+    assert f"scaffold resume {run.id}" in out
+
+
+def test_the_screen_of_a_run_with_trouble_names_it_first(site, plan, scaffold):
+    run = begin(site, make_run(site, plan))
+    fail(site, run, "store", {}, error="make test: 1 failed\nassert 1 == 2")
+    lines = scaffold("status").out.splitlines()
+    assert lines[0].startswith(f"▶ run {run.id} active")
+    assert lines.index("Needs attention") < lines.index("shop: active, 0 of 2 hold")
+    assert "  ✗ store failed" in lines
+    assert "      contract_failed after 1 attempts: make test: 1 failed" in lines
+    assert "  · missing   store_works, api_works" in lines
+    assert "  ■ blocked   api                         needs store, which failed" in lines
+    assert any(line.startswith("  scaffold logs store ") for line in lines)
+
+
+def test_the_screen_of_a_run_under_way_says_what_waits_for_what(site, plan, scaffold):
+    run = begin(site, make_run(site, plan))
+    work(site, run, "store")
+    lines = scaffold("status").out.splitlines()
+    (running,) = (line for line in lines if line.startswith("  ▶ running   store"))
+    assert "attempt 1, executing, 0 s" in running
+    assert "  · pending   api                         waits for store_works" in lines
+
+
+def test_the_screen_shows_the_landing_queue(site, plan, scaffold):
+    run = begin(site, make_run(site, plan))
+    hand_in(site, run, "store", {"store.py": "x = 1\n"})
+    out = scaffold("status").out
+    assert "Waits to land\n  ↓ store  attempt 1, candidate since " in out
+
+
+LONG = "a_very_long_name_" * 12
+WIDE = f"""\
+version: 1
+goals:
+  - name: {LONG}
+    goal_state: [{", ".join(f"{LONG}{n}" for n in range(30))}]
+    actions:
+      - {{key: {LONG[:120]}, effects: [{", ".join(f"{LONG}{n}" for n in range(30))}]}}
+      - {{key: {"漢字" * 20}, preconditions: ["{LONG}1"], effects: [{"漢字" * 60}]}}
+"""
+
+
+def test_no_line_of_the_screen_is_wider_than_80_columns(site, scaffold):
+    run = begin(site, make_run(site, WIDE))
+    fail(site, run, LONG[:120], {}, error="long " * 100)
+    for line in scaffold("status").out.splitlines():
+        if "scaffold logs" not in line and "scaffold contract" not in line:  # commands are there to be copied whole
+            assert cells(line) <= 80, line
+
+
+def cells(text):
+    return sum(2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in text)
+
+
+def test_control_characters_of_a_model_never_reach_the_screen(site, plan, scaffold):
+    run = begin(site, make_run(site, plan))
+    fail(site, run, "store", {}, error="\x1b]0;owned\x07 \x1b[31mred\u202e")
+    for command in (("status",), ("tasks",), ("contract", "store")):
+        out = scaffold(*command).out
+        assert "\x1b" not in out
+        assert "\x07" not in out
+        assert "\u202e" not in out
+    assert r"\x1b]0;owned\x07" in scaffold("status").out
+
+
+def test_a_plan_of_many_actions_is_cut_to_the_telling_ones(site, scaffold):
+    actions = "".join(f"      - {{key: a{n}, effects: [e{n}]}}\n" for n in range(100))
+    run = begin(site, make_run(site, f"version: 1\ngoals:\n  - name: g\n    goal_state: [e0]\n    actions:\n{actions}"))
+    work(site, run, "a99")
+    out = scaffold("status").out
+    assert "▶ running   a99" in out
+    assert "and 60 more: `scaffold tasks`" in out
+    assert len(out.splitlines()) < 60
+
+
+def test_an_older_run_is_found_by_the_start_of_its_name(site, plan, scaffold):
+    older, newer = make_run(site, plan), make_run(site, plan)
+    assert scaffold("status", "--json").json["run"]["id"] == newer.id
+    assert scaffold("status", f"session-{older.id}", "--json").json["run"]["id"] == older.id
+    assert scaffold("status", "nosuchrun").code == 64
+
+
+def test_watching_a_run_that_is_over_returns(site, plan, scaffold):
+    make_run(site, plan)  # without an owner: interrupted
+    assert len(scaffold("status", "--watch", "--json").out.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", [("status",), ("tasks",), ("goals",)])
+def test_reading_changes_neither_the_checkout_nor_the_store(site, plan, scaffold, repository, command):
+    run = begin(site, make_run(site, plan))
+    before = site.store.events.last_seq(run.id), site.store.data_version()
+    scaffold(*command)
+    assert (site.store.events.last_seq(run.id), site.store.data_version()) == before
+    assert sorted(path.name for path in repository.iterdir()) == [".git", "app.py"]
+
+
+def test_help_of_every_reading_command_is_there():
+    for name in ("status", "goals", "tasks", "logs", "diff", "contract", "plan", "config", "init", "doctor"):
+        assert call(scaffold_group, [name, "--help"], prog="scaffold") == 0
