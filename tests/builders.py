@@ -78,7 +78,7 @@ def begin(site: Site, run: Run) -> Run:
     return store.runs.get(run.id) or run
 
 
-def work(site: Site, run: Run, key: str) -> Attempt:
+def work(site: Site, run: Run, key: str, *, log_file: str | None = None) -> Attempt:
     """Start an attempt of an action; its worker is this process, and executing."""
     store = site.store
     action = store.actions.by_key(run.id, Key(key))
@@ -98,7 +98,7 @@ def work(site: Site, run: Run, key: str) -> Attempt:
         usage=Usage(),
         queued_at=site.clock.now(),
     )
-    log_file = str(site.journal(goal.name, key))
+    log_file = log_file or str(site.journal(goal.name, key))
     with store.transaction():
         store.attempts.open(attempt)
         store.actions.move(action.id, Running())

@@ -15,7 +15,7 @@ from scaffold.core.errors import IllegalMove
 from scaffold.core.model import Action, Goal
 from scaffold.core.states import PRIMITIVE_MOVES, Pending, action_state
 from scaffold.host.clock import FakeClock
-from scaffold.store import Store
+from scaffold.store.database import Store
 
 ASSERTIONS = ("a", "b", "c")
 NUMBERS = itertools.count()

@@ -2,15 +2,13 @@
 
 import asyncio
 import os
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from scaffold.cli.checkup import Check, check_machine, check_repository, prune_stale
-from scaffold.cli.safe import printable
-from scaffold.cli.screen import WIDTH, clip, json_option, mark, print_json
+from scaffold.cli.screen import WIDTH, clip, json_option, mark, print_json, wrapped
 from scaffold.core.errors import RepositoryUnfit
 from scaffold.git.repository import Repository, open_repository
 
@@ -32,7 +30,7 @@ def doctor(*, fix: bool, as_json: bool) -> int:
     else:
         for check in checks:
             click.echo(f"{mark(check.status)} {check.status:<4} {check.name:<13} {clip(check.message, WIDTH - 21)}")
-            for line in textwrap.wrap(printable(check.fix), WIDTH - len(INDENT)):
+            for line in wrapped(check.fix, WIDTH - len(INDENT)):
                 click.echo(f"{INDENT}{line}")
     return 0 if healthy else 1
 

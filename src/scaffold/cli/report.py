@@ -1,97 +1,90 @@
 """The report at the end of a run: what landed, what shows it, what it took, what to do next."""
 
-from collections.abc import Mapping
-from datetime import timedelta
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
-from scaffold.cli.safe import printable
+from scaffold.cli.screen import WIDTH, clip, heading, mark, money, span
 from scaffold.core.ids import Assertion
-from scaffold.core.model import Action, Attempt, Evidence, Fact, Run
+from scaffold.core.model import Action, Attempt, Evidence, Fact, Goal, Run
 from scaffold.core.states import Completed, Failed, Paused, reason_of, status_of
 from scaffold.worker.site import Site
 
 
 def report(site: Site, run: Run) -> str:
     """Return the report as text; its last line is `landed N actions, M facts with evidence`."""
-    actions = site.store.actions.of_run(run.id)
     attempts = site.store.attempts.of_run(run.id)
-    parts = [_head(run, attempts, site)]
-    for goal in site.store.goals.of_run(run.id):
-        lines = [f"{goal.name}: {status_of(goal.state)}{_because(reason_of(goal.state))}"]
-        facts = {fact.assertion: fact for fact in site.store.facts.of_goal(goal.id)}
-        for action in actions:
-            if action.goal_id == goal.id and action.kind == "primitive":
-                lines += _action(action, [a for a in attempts if a.action_id == action.id], facts)
-        parts.append("\n".join(lines))
-    parts.append("\n".join(_next(run)))
+    goals = [_goal(site, goal, attempts) for goal in site.store.goals.of_run(run.id)]
     landed = sum(1 for attempt in attempts if attempt.outcome == "landed")
-    facts_held = site.store.facts.count_holding(run.id)
-    parts.append(f"landed {landed} actions, {facts_held} facts with evidence")
-    return "\n" + printable("\n\n".join(parts))
+    last = f"landed {landed} actions, {site.store.facts.count_holding(run.id)} facts with evidence"
+    return "\n\n".join(["", _head(site, run, attempts), *goals, "\n".join(_next(site, run)), last])
 
 
-def _head(run: Run, attempts: tuple[Attempt, ...], site: Site) -> str:
+def _head(site: Site, run: Run, attempts: Sequence[Attempt]) -> str:
     usage = site.store.runs.spent(run.id)
-    cost = "cost unknown" if usage.cost_usd is None else f"${usage.cost_usd:.2f}"
-    took = _clock(site.clock.now() - run.created_at)
-    state = f"{status_of(run.state)}{_because(reason_of(run.state))}"
-    return (
-        f"Run {run.id} {state}\n"
-        f"{took}, {len(attempts)} attempts, {usage.requests} requests, {usage.tokens:,} tokens, {cost}"
-    )
+    took = span(site.clock.now() - run.created_at)
+    spent = f"{usage.requests} requests, {usage.tokens:,} tokens, {money(usage.cost_usd)}"
+    status = status_of(run.state)
+    title = heading(clip(f"run {run.id} {status}{_because(reason_of(run.state))}", WIDTH - 2))
+    return f"{mark(status)} {title}\n  {took}, {len(attempts)} attempts, {spent}"
 
 
-def _action(action: Action, attempts: list[Attempt], facts: Mapping[Assertion, Fact]) -> list[str]:
-    landed = next((a for a in attempts if a.outcome == "landed"), None)
-    mark = {"completed": "✓", "failed": "✗", "blocked": "✗"}.get(status_of(action.state), "·")
-    where = f" {(landed.head_sha or '')[:8]}" if landed else ""
-    tries = f", {len(attempts)} attempts" if len(attempts) > 1 else ""
-    lines = [
-        f"  {mark} {action.key}{where} {status_of(action.state)}{tries}{_because(_short(reason_of(action.state)))}"
-    ]
-    lines += [f"      {why}" for why in _earlier(attempts)]
-    for effect in action.effects:
-        fact = facts.get(effect)
-        if fact is not None and landed is not None:
-            lines.append(f"      {fact.assertion} {fact.state}{' (weak)' if fact.weak else ''}")
-            lines += [f"        {_shown(evidence)}" for evidence in fact.evidence]
-    return lines
+def _goal(site: Site, goal: Goal, attempts: Sequence[Attempt]) -> str:
+    facts = {fact.assertion: fact for fact in site.store.facts.of_goal(goal.id)}
+    lines = [heading(clip(f"{goal.name}: {status_of(goal.state)}{_because(reason_of(goal.state))}", WIDTH))]
+    for action in site.store.actions.of_goal(goal.id):
+        if action.kind == "primitive":
+            lines += _action(action, [attempt for attempt in attempts if attempt.action_id == action.id], facts)
+    return "\n".join(lines)
 
 
-def _earlier(attempts: list[Attempt]) -> list[str]:
-    return [f"attempt {a.number}: {a.outcome}{_because(_short(a.error))}" for a in attempts if a.outcome != "landed"]
+def _action(action: Action, attempts: Sequence[Attempt], facts: Mapping[Assertion, Fact]) -> Iterator[str]:
+    status = status_of(action.state)
+    landed = next((attempt for attempt in attempts if attempt.outcome == "landed"), None)
+    where = f"landed as {(landed.head_sha or '')[:8]}" if landed else f"{status}{_because(reason_of(action.state))}"
+    yield f"  {mark(status)} {clip(f'{action.key}  {where}', WIDTH - 4)}"
+    for attempt in attempts:
+        if attempt.outcome != "landed":
+            yield _line(6, f"attempt {attempt.number}: {attempt.outcome}{_because(attempt.error)}")
+    for effect in action.effects if landed else ():
+        if effect in facts:
+            yield from _fact(facts[effect])
+
+
+def _fact(fact: Fact) -> Iterator[str]:
+    weak = " (weak: no contract)" if fact.weak else ""
+    yield _line(6, f"{fact.assertion} {fact.state}{weak}, shown by")
+    rules = [each for each in fact.evidence if each.exit_code is None]
+    yield from (_shown(each) for each in fact.evidence if each.exit_code is not None)
+    if rules:
+        more = f" and {len(rules) - 1} more" if len(rules) > 1 else ""
+        yield _line(8, f"{rules[0].command}{more}")
 
 
 def _shown(evidence: Evidence) -> str:
-    if evidence.exit_code is None:
-        return f"{evidence.command or evidence.kind} - {_short(evidence.detail)}"
-    return f"{evidence.command} - exit {evidence.exit_code}"
+    return _line(8, f"exit {evidence.exit_code}  {evidence.command}")
 
 
-def _next(run: Run) -> list[str]:
+def _next(site: Site, run: Run) -> Iterator[str]:
+    yield heading("Next")
+    if not Path.cwd().is_relative_to(site.repository.root):
+        yield f"  cd {site.repository.root}"
     match run.state:
         case Completed():
-            return [
-                "Next",
-                f"  git log --oneline {run.base_sha[:8]}..{run.session_branch}   what landed, a commit an action",
-                f"  git merge --ff-only {run.session_branch}             take it",
-                "  scaffold tasks                                every action with its evidence",
-            ]
+            yield "  scaffold tasks                         every action with its evidence"
+            yield f"  git log -p {run.base_sha[:8]}..{run.session_branch}  a commit for each action"
+            yield f"  git merge --ff-only {run.session_branch}   take them"
         case Failed():
-            return ["Next", "  scaffold logs ACTION    why it failed", "  scaffold retry && scaffold resume"]
+            yield "  scaffold logs ACTION                   why it failed"
+            yield "  scaffold retry && scaffold resume      another chance for what failed"
         case Paused():
-            return ["Next", f"  scaffold resume {run.id}"]
+            yield f"  scaffold resume {run.id}"
         case _:
-            return ["Next", "  scaffold status"]
+            yield "  scaffold status"
+
+
+def _line(indent: int, text: str) -> str:
+    return " " * indent + clip(text, WIDTH - indent)
 
 
 def _because(reason: str | None) -> str:
     return f": {reason}" if reason else ""
-
-
-def _short(text: str | None) -> str:
-    return (text or "").strip().partition("\n")[0][:140]
-
-
-def _clock(span: timedelta) -> str:
-    seconds = span.total_seconds()
-    return f"{seconds:.1f} s" if seconds < 60 else f"{int(seconds // 60)} min {int(seconds % 60)} s"

@@ -1,6 +1,8 @@
 """Words for a terminal: marks, colours that may be left out, lines that fit, values a person can read."""
 
 import os
+import re
+import textwrap
 import unicodedata
 from datetime import datetime, timedelta
 
@@ -36,6 +38,9 @@ MARKS = {
     "paused": ("■", "yellow"),
 }
 """A mark and a colour for each status; the word always stands beside them."""
+
+NO_BREAK = "\u00a0"
+_COMMAND = re.compile("`[^`]*`")
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
@@ -79,6 +84,13 @@ def pad(text: str, width: int) -> str:
     """Return `text` clipped or filled up to exactly `width` columns."""
     clipped = clip(text, width)
     return clipped + " " * (width - _cells(clipped))
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Return `text`, safe to print, as lines of at most `width` characters; `commands in backticks` stay whole."""
+    glued = _COMMAND.sub(lambda command: command[0].replace(" ", NO_BREAK), printable(text))
+    lines = textwrap.wrap(glued, width, break_long_words=False, break_on_hyphens=False)
+    return [line.replace(NO_BREAK, " ") for line in lines]
 
 
 def span(length: timedelta) -> str:

@@ -86,13 +86,13 @@ def test_torn_and_foreign_lines_are_passed_over(site, plan, scaffold, journal):
     assert len(answer.out.splitlines()) == 1
 
 
-def test_the_log_file_an_attempt_names_is_read_as_well(site, plan, scaffold, tmp_path):
+def test_the_files_that_attempts_name_are_read_too_each_once(site, plan, scaffold, journal, tmp_path):
     run = begin(site, make_run(site, plan))
-    attempt = work(site, run, "store")
-    assert attempt.log_file == str(site.journal("shop", "store"))
-    clock = FakeClock(NOON)
-    JournalFile(site.journal("shop", "store"), clock=clock, fields={"action": "store"}).note("text", text="here")
-    assert len(scaffold("logs").out.splitlines()) == 1, "the same file must not be read twice"
+    elsewhere = tmp_path / "elsewhere.jsonl"
+    work(site, run, "store", log_file=str(elsewhere))
+    JournalFile(elsewhere, clock=FakeClock(NOON), fields={"action": "store"}).note("text", text="elsewhere")
+    journal(run, "store", after_s=1).note("text", text="here")
+    assert [line.split()[-1] for line in scaffold("logs").out.splitlines()] == ["elsewhere", "here"]
 
 
 def test_json_gives_the_entries_as_they_were_written(site, plan, scaffold, journal):

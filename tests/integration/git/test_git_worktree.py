@@ -12,6 +12,7 @@ from scaffold.git.refs import move, pin, resolve, work_ref
 from scaffold.git.repository import open_repository, survey
 from scaffold.host.child import start
 from scaffold.host.environment import child_environment
+from scaffold.host.files import FileLock
 
 ADDER = """
 import asyncio, os, pathlib, sys
@@ -78,6 +79,16 @@ async def test_several_processes_add_worktrees_side_by_side(repo, environ, tmp_p
     ]
     assert [await adder.wait() for adder in adders] == [0, 0, 0], (tmp_path / "log").read_text()
     assert len(await worktree.listed(repo)) == 10
+
+
+async def test_adding_waits_for_whoever_adds_now(repo, head, place):
+    """AL-12"""
+    async with FileLock(repo.common_dir / "scaffold" / "worktree.lock", timeout_s=1):
+        adding = asyncio.create_task(worktree.add(repo, place, head))
+        await asyncio.sleep(0.2)
+        assert not place.exists()
+    await adding
+    assert place.exists()
 
 
 async def test_no_hook_of_the_user_ever_runs(repo, head, sh, place, tmp_path, people):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from scaffold.host.clock import FakeClock
-from scaffold.store import Store
+from scaffold.store.database import Store
 
 
 @pytest.fixture

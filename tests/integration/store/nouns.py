@@ -16,7 +16,7 @@ from scaffold.core.model import (
     Usage,
 )
 from scaffold.core.states import Active, Pending, Planning
-from scaffold.store import Store
+from scaffold.store.database import Store
 
 THEN = datetime(2030, 1, 1, 12, 30, tzinfo=UTC)
 BASE = "b" * 40

@@ -23,8 +23,8 @@ from scaffold.core.states import (
     reason_of,
 )
 from scaffold.host.clock import FakeClock
-from scaffold.store import OpenCompound, Store
-from scaffold.store.actions import READY
+from scaffold.store.actions import READY, OpenCompound
+from scaffold.store.database import Store
 
 SHOP = "run-1/shop"
 

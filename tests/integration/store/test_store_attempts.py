@@ -15,7 +15,7 @@ from scaffold.core.events import AttemptAdvanced, AttemptEnded, AttemptQueued
 from scaffold.core.model import Usage
 from scaffold.core.states import OWN_FAILURES, PHASES, Outcome
 from scaffold.host.clock import FakeClock
-from scaffold.store import Store
+from scaffold.store.database import Store
 
 ACTION = an_action("api")
 FIRST = an_attempt(ACTION)

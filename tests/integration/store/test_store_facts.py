@@ -6,7 +6,7 @@ from integration.store.nouns import BASE, HEAD, a_goal, a_run, an_action, events
 from scaffold.core.errors import StoreTrouble
 from scaffold.core.events import FactShown
 from scaffold.core.model import Fact
-from scaffold.store import Store
+from scaffold.store.database import Store
 
 SHOP = "run-1/shop"
 

@@ -8,7 +8,7 @@ from scaffold.core.errors import IllegalMove, StoreTrouble
 from scaffold.core.events import GoalMoved
 from scaffold.core.states import GOAL_MOVES, Active, Planning, goal_state, reason_of
 from scaffold.host.clock import FakeClock
-from scaffold.store import Store
+from scaffold.store.database import Store
 
 
 def test_a_goal_reads_back_with_every_field(store: Store) -> None:

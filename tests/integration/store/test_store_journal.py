@@ -7,7 +7,7 @@ from scaffold.core.errors import IllegalMove, StoreTrouble
 from scaffold.core.events import Landed, Noticed, Recorded, RunOpened
 from scaffold.core.states import Active
 from scaffold.host.clock import FakeClock
-from scaffold.store import Store
+from scaffold.store.database import Store
 
 ACTION = an_action("api")
 ATTEMPT = an_attempt(ACTION)

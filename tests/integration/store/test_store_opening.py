@@ -15,13 +15,13 @@ import pytest
 from integration.store.nouns import a_run
 from scaffold.core.errors import StoreTrouble
 from scaffold.host.clock import FakeClock
-from scaffold.store import Store
+from scaffold.store.database import Store
 
 OPEN_WHEN_TOLD = """
 import sys
 from pathlib import Path
 from scaffold.host.clock import FakeClock
-from scaffold.store import Store
+from scaffold.store.database import Store
 
 sys.stdin.readline()
 store = Store.open(Path(sys.argv[1]), clock=FakeClock())

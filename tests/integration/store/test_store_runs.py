@@ -24,7 +24,7 @@ from scaffold.core.events import RunMoved, RunTaken
 from scaffold.core.model import Usage
 from scaffold.core.states import RUN_MOVES, Active, Cancelled, Paused, Planning, goal_state, status_of
 from scaffold.host.clock import FakeClock
-from scaffold.store import Store
+from scaffold.store.database import Store
 
 
 def test_a_run_reads_back_as_it_was_stored(store: Store) -> None:

@@ -16,15 +16,15 @@ from scaffold.core.errors import StaleFence, StoreTrouble
 from scaffold.core.events import Noticed
 from scaffold.core.states import Active, Running
 from scaffold.host.clock import FakeClock
-from scaffold.store import Store
 from scaffold.store.connection import Connection
+from scaffold.store.database import Store
 
 WRITE_AND_WAIT = """
 import sys
 from pathlib import Path
 from integration.store.nouns import a_goal, a_run, an_action
 from scaffold.host.clock import FakeClock
-from scaffold.store import Store
+from scaffold.store.database import Store
 
 store = Store.open(Path(sys.argv[1]), clock=FakeClock())
 with store.transaction():

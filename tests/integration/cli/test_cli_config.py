@@ -1,0 +1,187 @@
+"""`config`: settings in layers, each value with its origin; the user's file is changed without losing a word."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from scaffold.cli.config import change, read_value
+from scaffold.cli.settings import Tier, Value, load_settings, user_file
+from scaffold.core.errors import UsageProblem
+
+FILE = """\
+# mine
+model: anthropic:big  # the good one
+tiers:
+  # how hard to try
+  builder:
+    agents: 4
+budget_usd: 2.5
+"""
+
+
+@pytest.fixture
+def file(home) -> Path:
+    path = user_file(os.environ)
+    path.parent.mkdir(parents=True)
+    return path
+
+
+def test_built_in_numbers_are_those_of_the_tiers(home):
+    """AL-1: the tiers' agents, iterations and minutes."""
+    found = {
+        name: load_settings(None, os.environ, {"tier": name}).tier()
+        for name in ("quick", "scout", "builder", "architect")
+    }
+    assert found == {
+        "quick": Tier("quick", 1, 3, 300),
+        "scout": Tier("scout", 2, 3, 300),
+        "builder": Tier("builder", 3, 5, 900),
+        "architect": Tier("architect", 5, 7, 1800),
+    }
+    assert load_settings(None, os.environ, {}).values["tier"] == Value("builder", "built-in")
+
+
+def test_later_layers_win_and_every_value_names_its_origin(file, monkeypatch):
+    """AL-28: built-in, the user's file, the environment, flags."""
+    file.write_text(FILE)
+    settings = load_settings(None, os.environ, {})
+    assert settings.values["model"] == Value("anthropic:big", f"{file}:2")
+    assert settings.values["tiers.builder.agents"] == Value(4, f"{file}:6")
+    assert settings.values["tiers.scout.agents"] == Value(2, "built-in")
+    assert settings.money("budget_usd") == 2.5
+
+    monkeypatch.setenv("SCAFFOLD_MODEL", "openai:other")
+    assert load_settings(None, os.environ, {}).values["model"] == Value("openai:other", "SCAFFOLD_MODEL")
+
+    flags = {"model": "codex:third", "budget_usd": 1.0, "agents": None}
+    settings = load_settings(None, os.environ, flags)
+    assert settings.values["model"] == Value("codex:third", "--model")
+    assert settings.values["budget_usd"] == Value(1.0, "--budget-usd")
+    assert settings.tier().agents == 4
+
+
+def test_agents_on_its_own_outdoes_the_tier(home):
+    assert load_settings(None, os.environ, {"agents": 7}).tier().agents == 7
+
+
+def test_the_projects_own_files_are_ignored_and_that_is_said(repository, scaffold):
+    (repository / ".scaffold.yaml").write_text("model: anthropic:theirs\n")
+    (repository / ".scaffold").mkdir()
+    (repository / ".scaffold" / "config.local.yaml").write_text("not: [even: yaml\n")
+    answer = scaffold("config", "--json")
+    assert answer.json["values"]["model"] == {"value": None, "origin": "built-in"}
+    assert answer.json["ignored"] == [
+        {"path": ".scaffold.yaml", "origin": "ignored: folder not trusted"},
+        {"path": ".scaffold/config.local.yaml", "origin": "ignored: folder not trusted"},
+    ]
+    assert "note: .scaffold.yaml is ignored: folder not trusted" in scaffold("config").err
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "named", "fix"),
+    [
+        ("modle: x", 1, "there is no setting `modle`", "Did you mean `model`?"),
+        ("model: anthropic:x\ntiers:\n  bilder: {agents: 2}", 3, "no setting `tiers.bilder`", "`tiers.builder`"),
+        ("tiers:\n  scout:\n    agent: 2", 3, "no setting `tiers.scout.agent`", "`tiers.scout.agents`"),
+        ("agents: many", 1, "`agents` must be a whole number from 1 to 20", "'many'"),
+        ("agents: true", 1, "`agents` must be a whole number from 1 to 20", "True"),
+        ("agents: 21", 1, "`agents` must be a whole number from 1 to 20", "21"),
+        ("budget_usd: -1", 1, "`budget_usd` must be an amount in dollars", "-1"),
+        ("budget_usd: .nan", 1, "`budget_usd` must be an amount in dollars", "nan"),
+        ("tier: huge", 1, "`tier` must be one of quick, scout, builder, architect", "'huge'"),
+        ("model: 5", 1, "`model` must be a model string", "5"),
+        ("model: nonsense", 1, "`nonsense` names no model", "anthropic:NAME"),
+        ("tiers:\n  scout: {timeout_min: 0}", 2, "`tiers.scout.timeout_min` must be a number of minutes", "0"),
+        ("tiers: 3", 1, "there is no setting `tiers`", "`scaffold config`"),
+        ("- model", 1, "the configuration is a list", "key: value"),
+        ("? [a]\n: b", 1, "a key must be one word", "key: value"),
+        ("model: codex:a\nmodel: codex:b", 2, "`model` is set twice", "one of the two"),
+        ("model: }", 1, "this is no YAML", "near line"),
+    ],
+)
+def test_a_mistake_is_named_with_file_and_line(file, scaffold, text, line, named, fix):
+    file.write_text(text)
+    answer = scaffold("config")
+    assert answer.code == 64
+    what, how = answer.err.splitlines()
+    assert what.startswith(f"error: {file}:{line}:")
+    assert named in what
+    assert fix in how
+
+
+def test_an_empty_file_sets_nothing(file):
+    file.write_text("# nothing yet\n")
+    assert load_settings(None, os.environ, {}).values["tier"].origin == "built-in"
+
+
+def test_a_value_of_nothing_leaves_a_setting_open(file):
+    file.write_text("model:\nbudget_usd: null\n")
+    assert load_settings(None, os.environ, {}).text("model") is None
+
+
+def test_setting_a_value_keeps_everything_else_as_it_is(file, scaffold):
+    file.write_text(FILE)
+    answer = scaffold("config", "model", "openai:next")
+    assert answer.code == 0
+    assert answer.out == f"model                        openai:next  ({file}:2)\n"
+    assert file.read_text() == FILE.replace("anthropic:big ", '"openai:next" ')
+
+
+@pytest.mark.parametrize(
+    ("before", "key", "setting", "after"),
+    [
+        ("", "model", "codex:a", 'model: "codex:a"\n'),
+        ("tier: scout", "model", "codex:a", 'tier: scout\nmodel: "codex:a"\n'),
+        ("tier: 'scout' # why\n", "tier", "quick", 'tier: "quick" # why\n'),
+        ("", "tiers.scout.agents", 4, "tiers:\n  scout:\n    agents: 4\n"),
+        ("tiers:\n  scout:\n    agents: 2 # two\n", "tiers.scout.agents", 4, "tiers:\n  scout:\n    agents: 4 # two\n"),
+        (
+            "tiers:\n    # four blanks\n    scout:\n        agents: 2\n",
+            "tiers.quick.agents",
+            4,
+            "tiers:\n    quick:\n      agents: 4\n    # four blanks\n    scout:\n        agents: 2\n",
+        ),
+        (
+            "tiers:\n  scout:\n    agents: 2\n",
+            "tiers.scout.iterations",
+            4,
+            "tiers:\n  scout:\n    iterations: 4\n    agents: 2\n",
+        ),
+    ],
+)
+def test_a_value_goes_where_it_belongs(tmp_path, before, key, setting, after):
+    path = tmp_path / "config.yaml"
+    path.write_text(before)
+    change(path, key, setting)
+    assert path.read_text() == after
+
+
+def test_a_layout_that_would_have_to_be_rewritten_is_left_alone(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text("{tier: scout, agents: 3}\n")
+    with pytest.raises(UsageProblem) as caught:
+        change(path, "agents", 4)
+    assert caught.value.fix == "Set `agents` to 4 there with an editor."
+    assert path.read_text() == "{tier: scout, agents: 3}\n"
+
+
+def test_what_is_typed_is_read_as_the_setting_wants_it(home):
+    assert read_value("agents", "4") == 4
+    assert read_value("budget_usd", "4.5") == 4.5
+    assert read_value("model", "codex:4") == "codex:4"
+    with pytest.raises(UsageProblem, match=r"must be a whole number from 1 to 20, not '4\.5'"):
+        read_value("agents", "4.5")
+
+
+def test_an_unknown_key_is_refused_before_anything_is_written(file, scaffold):
+    answer = scaffold("config", "modell", "codex:a")
+    assert answer.code == 64
+    assert "Did you mean `model`?" in answer.err
+    assert not file.exists()
+
+
+def test_config_works_outside_a_repository(home, tmp_path, monkeypatch, scaffold):
+    monkeypatch.chdir(tmp_path)
+    answer = scaffold("config", "tier")
+    assert (answer.code, answer.out.split()) == (0, ["tier", "builder", "(built-in)"])

@@ -1,0 +1,126 @@
+"""`doctor`: each check says what is and, if need be, what mends it."""
+
+import shutil
+
+import pytest
+
+from builders import begin, git, make_run, make_site
+from scaffold.cli.checkup import prune_stale
+
+
+def checks(answer):
+    return {each["name"]: each for each in answer.json["checks"]}
+
+
+def test_a_sound_place_has_no_failures(repository, scaffold, monkeypatch):
+    monkeypatch.setenv("SCAFFOLD_MODEL", "codex:some")
+    answer = scaffold("doctor", "--json")
+    assert answer.code == 0
+    assert answer.json["healthy"] is True
+    assert {name: each["status"] for name, each in checks(answer).items()} == {
+        "python": "ok",
+        "git": "ok",
+        "data folder": "ok",
+        "cache folder": "ok",
+        "sandbox": "warn",
+        "repository": "ok",
+        "identity": "ok",
+        "model": "ok",
+        "database": "ok",
+        "worktrees": "ok",
+    }
+    assert checks(answer)["identity"]["message"] == "Ada Example <ada@example.org>"
+    assert not (repository / ".git" / "scaffold").exists(), "looking must make nothing"
+
+
+def test_outside_a_repository_the_machine_is_checked_all_the_same(tmp_path, home, monkeypatch, scaffold):
+    monkeypatch.chdir(tmp_path)
+    answer = scaffold("doctor", "--json")
+    assert answer.code == 0
+    assert checks(answer)["repository"]["message"] == "not in a repository"
+    assert "git" in checks(answer)
+
+
+def test_what_is_wrong_stands_on_a_line_with_its_remedy_below(repository, scaffold):
+    (repository / ".git" / "MERGE_HEAD").write_text(git(repository, "rev-parse", "HEAD"))
+    answer = scaffold("doctor")
+    assert answer.code == 1
+    lines = answer.out.splitlines()
+    (place,) = (number for number, line in enumerate(lines) if line.startswith("✗ fail repository"))
+    assert any("`git merge --abort`" in line for line in lines[place + 1 : place + 3]), "commands are not torn"
+    assert all(len(line) <= 80 for line in lines)
+
+
+def test_an_unknown_committer_fails(repository, scaffold):
+    git(repository, "config", "--unset", "user.email")
+    assert checks(scaffold("doctor", "--json"))["identity"]["status"] == "fail"
+
+
+def test_changes_that_are_not_committed_are_a_warning(repository, scaffold):
+    (repository / "app.py").write_text("print('changed')\n")
+    assert checks(scaffold("doctor", "--json"))["repository"]["status"] == "warn"
+
+
+def test_a_missing_git_is_named(repository, scaffold, monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    answer = scaffold("doctor", "--json")
+    assert answer.code == 1
+    assert checks(answer)["git"]["message"] == "not on PATH"
+
+
+def test_a_folder_that_cannot_be_made_fails(repository, home, scaffold):
+    (home / "scaffold").write_text("in the way")
+    answer = scaffold("doctor", "--json")
+    assert answer.code == 1
+    assert checks(answer)["cache folder"]["status"] == "fail"
+    assert "SCAFFOLD_HOME" in checks(answer)["cache folder"]["fix"]
+
+
+def test_a_broken_configuration_fails(repository, home, scaffold):
+    file = home / "scaffold" / "config" / "config.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text("modle: x\n")
+    assert f"{file}:1" in checks(scaffold("doctor", "--json"))["model"]["message"]
+
+
+@pytest.mark.parametrize("content", [b"", b"this is no database, whatever its name says" * 100])
+def test_a_broken_database_fails_and_is_left_as_it_is(repository, scaffold, content):
+    path = repository / ".git" / "scaffold" / "state.db"
+    path.parent.mkdir()
+    path.write_bytes(content)
+    answer = scaffold("doctor", "--json")
+    assert answer.code == 1
+    assert checks(answer)["database"]["status"] == "fail"
+    assert path.read_bytes() == content
+
+
+def test_worktrees_of_ended_runs_are_listed(repository, plan, scaffold):
+    site = make_site(repository)
+    run = make_run(site, plan)
+    git(repository, "worktree", "add", "--detach", str(site.run_folder(run.id) / "attempts" / "abc"))
+    shown = checks(scaffold("doctor", "--json"))["worktrees"]
+    assert shown["status"] == "warn"
+    assert shown["message"] == f"1 left, e.g. by run {run.id}, which is interrupted"
+    assert f"scaffold resume {run.id}" in shown["fix"]
+    begin(site, run)
+    assert checks(scaffold("doctor", "--json"))["worktrees"]["message"] == "1 in use"
+    site.store.close()
+
+
+def test_fix_forgets_worktrees_whose_folders_are_gone_and_nothing_else(repository, plan, scaffold, tmp_path):
+    site = make_site(repository)
+    gone = site.run_folder(make_run(site, plan).id) / "landing"
+    theirs = tmp_path / "their worktree"
+    for folder in (gone, theirs):
+        git(repository, "worktree", "add", "--detach", str(folder))
+        shutil.rmtree(folder)
+    assert "whose folders are gone" in checks(scaffold("doctor", "--json"))["worktrees"]["message"]
+    answer = scaffold("doctor", "--fix", "--json")
+    assert answer.err == f"forgot the worktree {gone}, whose folder is gone\n"
+    assert checks(answer)["worktrees"]["message"] == "none left behind"
+    assert str(theirs) in git(repository, "worktree", "list"), "the user's own worktrees are none of our business"
+    site.store.close()
+
+
+async def test_there_may_be_nothing_to_forget(repository, site):
+    assert await prune_stale(site.repository, site.environ) == []

@@ -1,0 +1,139 @@
+"""`init`: findings from files alone, a configuration of comments, a first plan that works."""
+
+import os
+
+import pytest
+import yaml
+
+from scaffold.cli.detection import detect
+from scaffold.cli.init import first_plan
+from scaffold.plan.lint import lint
+from scaffold.plan.planfile import read_plan
+
+PACKAGE = '{"scripts": {"test": "jest", "build": "tsc", "lint": "eslint .", "type-check": "tsc --noEmit"}}'
+PYPROJECT = '[project]\nname = "x"\n[tool.pytest.ini_options]\n[tool.ruff]\n[tool.mypy]\n'
+
+
+def lay_out(folder, files):
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("files", "kind", "gates"),
+    [
+        ({}, "unknown", {}),
+        (
+            {"go.mod": "module x", "package.json": "{}"},
+            "go",
+            {"setup": "go mod download", "test": "go test ./...", "build": "go build ./...", "lint": "go vet ./..."},
+        ),
+        (
+            {"package.json": PACKAGE, "package-lock.json": "{}", "Cargo.toml": ""},
+            "node",
+            {
+                "setup": "npm ci",
+                "test": "npm run test",
+                "build": "npm run build",
+                "lint": "npm run lint",
+                "typecheck": "npm run type-check",
+            },
+        ),
+        (
+            {"package.json": '{"scripts": {"test": "echo \\"Error: no test specified\\" && exit 1"}}', "yarn.lock": ""},
+            "node",
+            {"setup": "yarn install"},
+        ),
+        ({"package.json": "{broken", "tsconfig.json": ""}, "node", {"typecheck": "npx --no-install tsc --noEmit"}),
+        ({"package.json": '{"scripts": [1]}'}, "node", {"setup": "npm install"}),
+        (
+            {"Cargo.toml": "", "Cargo.lock": "", "pyproject.toml": ""},
+            "rust",
+            {"setup": "cargo fetch --locked", "test": "cargo test", "build": "cargo build"},
+        ),
+        (
+            {"pyproject.toml": PYPROJECT},
+            "python",
+            {
+                "setup": "python -m pip install -e .",
+                "test": "python -m pytest -q",
+                "lint": "ruff check .",
+                "typecheck": "mypy .",
+            },
+        ),
+        ({"pyproject.toml": "[dependency-groups]\ndev = ['pytest>=8']"}, "python", {"test": "python -m pytest -q"}),
+        ({"pyproject.toml": "[project]\nbroken", "uv.lock": ""}, "python", {"setup": "uv sync --locked"}),
+        ({"tests/test_a.py": ""}, "python", {"test": "python -m unittest"}),
+    ],
+)
+def test_a_project_is_known_by_its_files(tmp_path, files, kind, gates):
+    """AL-8: project type by go.mod, package.json, Cargo.toml, pyproject.toml in that order, else unknown."""
+    found = detect(lay_out(tmp_path, files), {"PATH": ""})
+    assert found.type == kind
+    assert found.gates.items() >= gates.items()
+    assert ("test" in found.gates) == ("test" in gates)
+
+
+def test_agents_and_keys_are_found_by_name_and_keys_never_told(tmp_path, repository, monkeypatch, scaffold):
+    (tmp_path / "bin").mkdir()
+    claude = tmp_path / "bin" / "claude"
+    claude.write_text("#!/bin/sh\ntouch was-run\n")
+    claude.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
+    answer = scaffold("init")
+    assert "  agents     claude\n" in answer.out
+    assert "  keys       OPENAI_API_KEY\n" in answer.out
+    assert "secret" not in answer.out + answer.err + (repository / ".scaffold.yaml").read_text()
+    assert not (repository / "was-run").exists()
+
+
+def test_the_configuration_is_all_comments_and_names_the_checks(repository, scaffold):
+    lay_out(repository, {"pyproject.toml": PYPROJECT})
+    answer = scaffold("init")
+    assert answer.code == 0
+    text = (repository / ".scaffold.yaml").read_text()
+    assert all(not line or line.startswith("#") for line in text.splitlines())
+    assert "#   test: python -m pytest -q\n" in text
+    uncommented = "\n".join(line.removeprefix("# ") for line in text.split("\n\n")[1].splitlines())
+    assert set(yaml.safe_load(uncommented)) == {"model", "tier", "agents", "budget_usd", "tiers"}
+
+
+def test_what_is_there_is_kept_unless_forced(repository, scaffold):
+    file = lay_out(repository, {".scaffold.yaml": "tier: scout\n"}) / ".scaffold.yaml"
+    assert "was left alone" in scaffold("init").err
+    assert file.read_text() == "tier: scout\n"
+    assert scaffold("init", "--force", "--dry-run").code == 0
+    assert file.read_text() == "tier: scout\n"
+    assert scaffold("init", "--force").err == f"wrote {file}\n"
+    assert file.read_text() != "tier: scout\n"
+
+
+def test_a_dry_run_writes_nothing(repository, scaffold):
+    assert scaffold("init", "--dry-run").code == 0
+    assert not (repository / ".scaffold.yaml").exists()
+
+
+def test_the_json_holds_what_was_found(repository, scaffold):
+    shown = scaffold("init", "--json", "--dry-run").json
+    assert shown["findings"] == {"type": "python", "gates": {}, "agents": [], "keys": []}
+    assert (shown["configuration"], shown["written"]) == (str(repository / ".scaffold.yaml"), False)
+    assert read_plan(shown["plan"], name="plan.yaml")
+
+
+@pytest.mark.parametrize("files", [{}, {"pyproject.toml": PYPROJECT}])
+def test_the_suggested_plan_is_sound(tmp_path, files):
+    plan, warnings = read_plan(first_plan(detect(lay_out(tmp_path, files), {})), name="plan.yaml")
+    assert (warnings, lint(plan).findings) == ((), ())
+    commands = [check.command for check in plan.actions[0].contract.commands]
+    assert commands == (["python -m pytest -q"] if files else [])
+
+
+def test_outside_a_repository_init_says_so(tmp_path, home, monkeypatch, scaffold):
+    monkeypatch.chdir(tmp_path)
+    answer = scaffold("init")
+    assert answer.code == 64
+    assert "git init" in answer.err

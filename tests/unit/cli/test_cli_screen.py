@@ -1,0 +1,72 @@
+"""Words for a terminal."""
+
+from datetime import timedelta
+
+import click
+import pytest
+
+from scaffold.cli.screen import MARKS, clip, heading, mark, money, pad, paint, span, wrapped
+from scaffold.core.states import COMPOUND_MOVES, PRIMITIVE_MOVES
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "shown"),
+    [
+        ("abc", 3, "abc"),
+        ("abcd", 3, "ab…"),
+        ("漢字漢字", 8, "漢字漢字"),
+        ("漢字漢字", 7, "漢字漢…"),
+        ("漢字漢字", 6, "漢字…"),
+        ("e\u0301e\u0301", 2, "e\u0301e\u0301"),
+        ("\n  first\nsecond", 20, "first"),
+        ("a\tb", 20, "a b"),
+        ("\x1b[31mred", 20, r"\x1b[31mred"),
+        ("", 5, ""),
+    ],
+)
+def test_text_is_clipped_to_columns_and_safe(text, width, shown):
+    assert clip(text, width) == shown
+
+
+def test_lines_break_between_words_but_never_inside_a_command():
+    assert wrapped("finish it with `git merge --continue` now", 30) == ["finish it with", "`git merge --continue` now"]
+    assert wrapped("\x07", 30) == [r"\x07"]
+    assert wrapped("", 30) == []
+
+
+def test_text_is_filled_up_to_columns():
+    assert pad("漢", 4) == "漢  "
+    assert pad("abcdef", 4) == "abc…"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (-3, "0 s"),
+        (0, "0 s"),
+        (59.9, "59 s"),
+        (60, "1 m 00 s"),
+        (3599, "59 m 59 s"),
+        (3600, "1 h 00 m"),
+        (90_000, "25 h 00 m"),
+    ],
+)
+def test_lengths_of_time_are_told_as_people_say_them(seconds, shown):
+    assert span(timedelta(seconds=seconds)) == shown
+
+
+def test_money_says_if_it_is_unknown():
+    assert (money(0.256), money(None)) == ("$0.26", "cost unknown")
+
+
+def test_colours_go_where_no_color_is_set(monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert paint("x", "red") == click.style("x", fg="red")
+    assert heading("x") != "x"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert (paint("x", "red"), heading("x"), mark("failed")) == ("x", "x", "✗")
+
+
+def test_every_status_but_pending_has_a_mark():
+    assert ({*PRIMITIVE_MOVES} | {*COMPOUND_MOVES}) - MARKS.keys() == {"pending"}
+    assert mark("whatever") == mark("pending")
