@@ -103,13 +103,14 @@ def _news(site: Site, run: Run, only: Action | None, tails: dict[Path, Tail]) ->
 
 
 def _journals(site: Site, run: Run, only: Action | None) -> Iterable[Path]:
-    """Return the files to read, each once: where the attempts say they write, and where they would."""
-    actions = (only,) if only else site.store.actions.of_run(run.id)
+    """Return the files to read, each once: those of the run's goals, and where attempts say they write."""
     attempts = site.store.attempts.of_action(only.id) if only else site.store.attempts.of_run(run.id)
+    named = [Path(attempt.log_file) for attempt in attempts if attempt.log_file]
     goals = {goal.id: goal.name for goal in site.store.goals.of_run(run.id)}
-    paths = [site.journal(goals[action.goal_id], action.key) for action in actions]
-    paths += [Path(attempt.log_file) for attempt in attempts if attempt.log_file]
-    return dict.fromkeys(paths)
+    if only is not None:
+        return dict.fromkeys([site.journal(goals[only.goal_id], only.key), *named])
+    folders = [site.journal(name, run.id).parent for name in goals.values()]
+    return dict.fromkeys([*(path for folder in folders for path in sorted(folder.glob("*.jsonl"))), *named])
 
 
 def _entries(lines: Iterable[bytes], run: Run, only: Action | None) -> Iterator[Entry]:
