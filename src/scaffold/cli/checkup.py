@@ -10,6 +10,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from scaffold.cli.picture import GOING_ON
 from scaffold.cli.settings import load_settings
 from scaffold.cli.wiring import database_path, shown_status
 from scaffold.core.errors import GitFailed, RepositoryUnfit, ScaffoldError
@@ -24,7 +25,6 @@ from scaffold.store.database import Store
 LEAST_PYTHON = (3, 11)
 LEAST_FREE_BYTES = 1_000_000_000
 LEAST_FREE_TO_WORK_BYTES = 100_000_000
-GOING_ON = {"planning", "active"}
 
 
 class Check(Struct, frozen=True):

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.cli.lookup import find_action, run_option, site_with_run
+from scaffold.cli.picture import GOING_ON
 from scaffold.cli.safe import printable
 from scaffold.cli.screen import clip, clock_time, json_option, money, paint
 from scaffold.cli.wiring import shown_status
@@ -19,7 +20,6 @@ from scaffold.worker.site import Site
 
 POLL_S = 0.3
 LINE_CELLS = 200
-GOING_ON = {"planning", "active"}
 
 Fields = Mapping[str, Any]
 

@@ -2,14 +2,14 @@
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from shlex import quote
 
-from scaffold.cli.picture import Picture
+from scaffold.cli.picture import GOING_ON, Picture
 from scaffold.cli.safe import printable
 from scaffold.cli.screen import WIDTH, clip, clock_time, heading, mark, money, pad, span
 from scaffold.core.ids import ActionId, Assertion
 from scaffold.core.model import Action, Attempt, Goal
 from scaffold.core.states import PRIMITIVE_MOVES, reason_of, status_of
-from scaffold.plan.wording import listed
 
 MOST_ACTIONS = 40
 """Actions of a goal that are drawn; of more, those that are under way or in trouble come first."""
@@ -20,7 +20,8 @@ STATUS_CELLS = max(map(len, PRIMITIVE_MOVES))
 KEY_CELLS = 26
 NOTE_CELLS = WIDTH - STATUS_CELLS - KEY_CELLS - 8
 DEPENDENCY_FAILED = "dependency_failed:"
-GOING_ON = {"planning", "active"}
+
+ActionsById = Mapping[ActionId, Action]
 
 
 def nothing_yet() -> str:
@@ -84,8 +85,8 @@ def _goal(picture: Picture, goal: Goal) -> str:
     lines += [*_names("holds", held), *_names("missing", missing)]
     actions = picture.actions_of(goal)
     shown = _most_telling(actions)
-    keys = {action.id: action.key for action in picture.actions}
-    lines += [_action(picture, action, holding, keys) for action in shown]
+    by_id = {action.id: action for action in actions}
+    lines += [_action(picture, action, holding, by_id) for action in shown]
     if len(shown) < len(actions):
         lines.append(f"    and {len(actions) - len(shown)} more: `scaffold tasks`")
     return "\n".join(lines)
@@ -108,34 +109,35 @@ def _most_telling(actions: Sequence[Action]) -> Sequence[Action]:
     return sorted(first, key=lambda action: action.position)
 
 
-def _action(picture: Picture, action: Action, holding: frozenset[Assertion], keys: Mapping[ActionId, str]) -> str:
+def _action(picture: Picture, action: Action, holding: frozenset[Assertion], actions: ActionsById) -> str:
     status = status_of(action.state)
-    note = clip(action_note(picture, action, holding, keys), NOTE_CELLS)
+    note = clip(action_note(picture, action, holding, actions), NOTE_CELLS)
     return f"  {mark(status)} {pad(status, STATUS_CELLS)} {pad(action.key, KEY_CELLS)}  {note}".rstrip()
 
 
-def action_note(picture: Picture, action: Action, holding: frozenset[Assertion], keys: Mapping[ActionId, str]) -> str:
-    """Return in a few words why an action is where it is; `holding` is what holds in its goal."""
+def action_note(picture: Picture, action: Action, holding: frozenset[Assertion], actions: ActionsById) -> str:
+    """Return in a few words why an action is where it is; `holding` and `actions` are those of its goal."""
     attempts = picture.attempts_of(action)
     match status_of(action.state):
         case "pending":
-            return _waits_for(picture, action, holding)
+            return _waits_for(picture, action, holding, actions)
         case "running" | "verifying" | "landing" if attempts:
             return _under_way(picture, attempts[-1])
         case "completed" if attempts:
             tries = f" in attempt {attempts[-1].number}" if len(attempts) > 1 else ""
             return f"{attempts[-1].outcome or 'done'} as {(attempts[-1].head_sha or '')[:8]}{tries}"
         case "failed":
-            return f"after {len(attempts)} attempt{'s' * (len(attempts) != 1)}" if attempts else _reason(action, keys)
+            tries = f"after {len(attempts)} attempt{'s' * (len(attempts) != 1)}"
+            return tries if attempts else _reason(action, actions)
         case _:
-            return _reason(action, keys)
+            return _reason(action, actions)
 
 
-def _waits_for(picture: Picture, action: Action, holding: frozenset[Assertion]) -> str:
+def _waits_for(picture: Picture, action: Action, holding: frozenset[Assertion], actions: ActionsById) -> str:
     lacking = [name for name in action.preconditions if name not in holding]
     if lacking:
-        return f"waits for {listed(lacking)}".replace("`", "")
-    parent = next((each for each in picture.actions if each.id == action.parent_id), None)
+        return f"waits for {', '.join(lacking)}"
+    parent = actions[action.parent_id] if action.parent_id else None
     if parent is not None and status_of(parent.state) != "running":
         return f"waits for {parent.key} to begin"
     return f"ready, {len(earlier)} attempts before" if (earlier := picture.attempts_of(action)) else "ready"
@@ -146,11 +148,11 @@ def _under_way(picture: Picture, attempt: Attempt) -> str:
     return f"attempt {attempt.number}, {attempt.phase}, {span(picture.at - since)}"
 
 
-def _reason(action: Action, keys: Mapping[ActionId, str]) -> str:
+def _reason(action: Action, actions: ActionsById) -> str:
     reason = reason_of(action.state) or ""
     if reason.startswith(DEPENDENCY_FAILED):
         root = ActionId(reason.removeprefix(DEPENDENCY_FAILED))
-        return f"needs {keys.get(root, root)}, which failed"
+        return f"needs {actions[root].key if root in actions else root}, which failed"
     return reason
 
 
@@ -167,8 +169,8 @@ def _queue(picture: Picture) -> str:
 def _next(picture: Picture, failed: Sequence[Action]) -> Mapping[str, str]:
     """Return commands that fit where the run stands, each with what it is for."""
     run = picture.run
-    look = {f"scaffold logs {action.key}": "what its agents said and did" for action in failed[:2]}
-    look |= {f"scaffold contract {action.key}": "what it must show, and what it showed" for action in failed[:1]}
+    look = {f"scaffold logs {quote(action.key)}": "what its agents said and did" for action in failed[:2]}
+    look |= {f"scaffold contract {quote(action.key)}": "what it must show, and what it showed" for action in failed[:1]}
     match picture.status:
         case "planning" | "active":
             return look | {
@@ -194,4 +196,5 @@ def _commands(commands: Mapping[str, str]) -> Iterator[str]:
     wide = min(44, max(map(len, commands)))
     for command, purpose in commands.items():
         shown = printable(command)
-        yield f"  {shown:<{wide}}  {purpose}" if len(shown) + len(purpose) < WIDTH - 3 else f"  {shown}"
+        line = f"  {shown:<{wide}}  {purpose}"
+        yield line if len(line) <= WIDTH else f"  {shown}"

@@ -15,6 +15,8 @@ from scaffold.worker.site import Site
 
 STEADY_TRIES = 5
 EVENTS_AT_ONCE = 500
+GOING_ON = frozenset({"planning", "active"})
+"""What a run is shown as while a living process carries it out."""
 
 
 class Supervision(Struct, frozen=True):
@@ -91,7 +93,7 @@ def _take(site: Site, run: Run) -> Picture:
 
 
 def _supervision(store: Store, run: Run, status: str) -> Supervision | None:
-    if run.owner is None or status not in {"planning", "active"}:
+    if run.owner is None or status not in GOING_ON:
         return None
     return Supervision(run.owner.pid, _taken_at(store, run))
 

@@ -6,7 +6,7 @@ import click
 
 from scaffold.cli.lookup import site_if_any
 from scaffold.cli.overview import nothing_yet, overview
-from scaffold.cli.picture import Picture, take
+from scaffold.cli.picture import GOING_ON, Picture, take
 from scaffold.cli.screen import json_option, print_json
 from scaffold.cli.snapshot import EMPTY, shape
 from scaffold.cli.wiring import find_run
@@ -15,7 +15,6 @@ from scaffold.core.model import Run
 from scaffold.worker.site import Site
 
 REDRAW_S = 1.0
-GOING_ON = {"planning", "active"}
 
 
 @click.command()

@@ -93,12 +93,12 @@ def _tree(picture: Picture, goal: Goal) -> Iterator[str]:
     for action in actions:
         children.setdefault(action.parent_id, []).append(action)
     facts = {fact.assertion: fact for fact in picture.facts[goal.id]}
-    keys = {action.id: action.key for action in actions}
+    by_id = {action.id: action for action in actions}
     holding = picture.holding(goal)
     stack = [(action, 1) for action in reversed(children.get(None, []))]
     while stack:
         action, depth = stack.pop()
-        note = action_note(picture, action, holding, keys)
+        note = action_note(picture, action, holding, by_id)
         yield from _action(action, facts, note, INDENT * depth)
         stack += [(child, depth + 1) for child in reversed(children.get(action.id, []))]
 

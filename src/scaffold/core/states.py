@@ -94,7 +94,7 @@ PRIMITIVE_MOVES = _moves(
 )
 COMPOUND_MOVES = _moves(
     pending="running failed blocked",
-    running="pending",
+    running="pending completed",
     completed="running",
     failed="pending running",
     blocked="pending",

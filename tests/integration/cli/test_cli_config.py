@@ -181,6 +181,24 @@ def test_an_unknown_key_is_refused_before_anything_is_written(file, scaffold):
     assert not file.exists()
 
 
+@pytest.mark.parametrize("content", [b"model: caf\xe9", None])
+def test_a_file_that_cannot_be_read_is_named(file, scaffold, content):
+    if content is None:
+        file.mkdir()
+    else:
+        file.write_bytes(content)
+    answer = scaffold("config")
+    assert answer.code == 64
+    assert f"{file} cannot be read" in answer.err
+
+
+def test_a_place_that_cannot_be_written_is_named(home, scaffold):
+    (home / "scaffold").write_text("in the way")
+    answer = scaffold("config", "tier", "scout")
+    assert answer.code == 64
+    assert "cannot be" in answer.err
+
+
 def test_config_works_outside_a_repository(home, tmp_path, monkeypatch, scaffold):
     monkeypatch.chdir(tmp_path)
     answer = scaffold("config", "tier")

@@ -2,7 +2,20 @@
 
 import pytest
 
-from builders import begin, fail, git, hand_in, land, make_run
+from builders import begin, fail, git, hand_in, land, make_run, work
+from scaffold.core.ids import Commit
+from scaffold.worker.ending import conclude
+
+NESTED = """\
+version: 1
+goals:
+  - name: g
+    goal_state: [done]
+    actions:
+      - {key: all, kind: compound, effects: [done]}
+      - {key: one, parent: all, effects: [half]}
+      - {key: two, parent: all, preconditions: [half], effects: [done]}
+"""
 
 
 @pytest.fixture
@@ -56,6 +69,20 @@ def test_an_action_that_changed_nothing_says_so(site, run, scaffold):
     assert answer.code == 0
     assert answer.err == "note: `api` has changed nothing yet\n"
     assert answer.json == {"action": "api", "commit": None, "base": None, "paths": [], "patch": ""}
+
+
+def test_a_compound_points_to_its_children(site, scaffold):
+    make_run(site, NESTED)
+    assert scaffold("diff", "all").err == "note: `all` is compound: see its children one, two\n"
+
+
+def test_a_commit_that_is_gone_is_named(site, run, scaffold):
+    gone = Commit("1" * 40)
+    attempt = work(site, run, "store")
+    conclude(site.store, run, attempt.id, "contract_failed", error="no", head=gone)
+    answer = scaffold("diff", "store")
+    assert (answer.code, answer.out) == (1, "")
+    assert f"commit {gone[:12]} is not in this repository any more" in answer.err
 
 
 def test_a_run_without_its_branch_says_so(site, run, scaffold, repository):

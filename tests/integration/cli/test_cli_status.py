@@ -1,5 +1,9 @@
 """`status`: one JSON shape for scripts, one screen for people, and nothing made on the way."""
 
+import os
+import signal
+import subprocess  # noqa: TID251 - a watching command must be watched from outside
+import sys
 import unicodedata
 
 import msgspec
@@ -9,7 +13,7 @@ from builders import begin, fail, hand_in, land, make_run, work
 from scaffold.cli.main import call, scaffold_group
 from scaffold.cli.snapshot import EMPTY, snapshot
 from scaffold.core.model import ProcessIdentity
-from scaffold.core.states import Paused
+from scaffold.core.states import Cancelled, Completed, Failed, Paused
 from scaffold.host.identity import own_identity
 
 DEAD = ProcessIdentity(1, "long ago", "another boot")
@@ -225,6 +229,12 @@ def test_the_screen_of_a_run_with_trouble_names_it_first(site, plan, scaffold):
     assert any(line.startswith("  scaffold logs store ") for line in lines)
 
 
+def test_a_suggested_command_can_be_pasted_whatever_the_action_is_called(site, plan, scaffold):
+    run = begin(site, make_run(site, plan.replace("key: store", 'key: "a;reboot"')))
+    fail(site, run, "a;reboot", {})
+    assert "  scaffold logs 'a;reboot' " in scaffold("status").out
+
+
 def test_the_screen_of_a_run_under_way_says_what_waits_for_what(site, plan, scaffold):
     run = begin(site, make_run(site, plan))
     work(site, run, "store")
@@ -296,6 +306,54 @@ def test_an_older_run_is_found_by_the_start_of_its_name(site, plan, scaffold):
 def test_watching_a_run_that_is_over_returns(site, plan, scaffold):
     make_run(site, plan)  # without an owner: interrupted
     assert len(scaffold("status", "--watch", "--json").out.splitlines()) == 1
+
+
+def test_watching_draws_until_the_run_ends(site, plan, repository):
+    run = begin(site, make_run(site, plan))
+    command = [sys.executable, "-m", "scaffold", "status", "--watch", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=repository, env=os.environ.copy()) as watching:
+        assert b'"status":"active"' in watching.stdout.readline()
+        with site.store.transaction():
+            site.store.runs.move(run.id, Paused("enough"))
+        *_, last = watching.stdout.read().splitlines()
+        assert b'"status":"paused"' in last
+        assert watching.wait(timeout=20) == 0
+
+
+def test_leaving_the_watch_is_no_error_and_leaves_the_run_alone(site, plan, repository):
+    begin(site, make_run(site, plan))
+    command = [sys.executable, "-m", "scaffold", "status", "--watch"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=repository, env=os.environ.copy(), **pipes) as watching:
+        watching.stdout.readline()
+        watching.send_signal(signal.SIGINT)
+        _, complaints = watching.communicate(timeout=20)
+    assert (watching.returncode, complaints) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    ("state", "command"),
+    [
+        (Completed(), "git merge --ff-only session-{run}"),
+        (Failed("shop: no way on"), "scaffold retry"),
+        (Cancelled(), "scaffold run --plan FILE"),
+    ],
+)
+def test_the_last_lines_are_commands_that_fit(site, plan, scaffold, state, command):
+    run = begin(site, make_run(site, plan))
+    with site.store.transaction():
+        site.store.runs.move(run.id, state)
+    after = scaffold("status").out.split("Next\n")[1]
+    assert f"  {command.format(run=run.id)} " in after
+    assert f"scaffold diff {run.id}" in after
+
+
+def test_status_for_scripts_loads_nothing_that_draws(repository):
+    command = [sys.executable, "-X", "importtime", "-m", "scaffold", "status", "--json"]
+    done = subprocess.run(command, cwd=repository, env=os.environ.copy(), capture_output=True, text=True, check=True)
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "scaffold.cli.picture" in imported
+    assert "rich" not in imported
 
 
 @pytest.mark.parametrize("command", [("status",), ("tasks",), ("goals",)])
