@@ -105,9 +105,11 @@ def _run(picture: Picture) -> Json:
 
 def _attempt(attempt: Attempt) -> Json:
     return {
+        "id": attempt.id,
         "number": attempt.number,
         "status": attempt.status,
         "phase": attempt.phase,
+        "outcome": attempt.outcome,
         "executor": attempt.executor,
         "model": attempt.model,
         "base_sha": attempt.base_sha,

@@ -149,9 +149,11 @@ def test_the_json_of_a_run_under_way_has_exactly_the_promised_shape(site, plan, 
 
 def attempt_shape(attempt, *, ended):
     return {
+        "id": attempt.id,
         "number": 1,
         "status": "ended" if ended else "claimed",
         "phase": "recorded" if ended else "candidate",
+        "outcome": "landed" if ended else None,
         "executor": "native",
         "model": "cassette:/nowhere.yaml",
         "base_sha": attempt.base_sha,
