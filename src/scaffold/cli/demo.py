@@ -11,12 +11,11 @@ from pathlib import Path
 import click
 
 from scaffold.cli.drive import drive
-from scaffold.cli.wiring import open_site
+from scaffold.cli.wiring import open_site, usable_model
 from scaffold.core.errors import UsageProblem
 from scaffold.core.model import RunSettings, Signature
 from scaffold.git.command import Git
 from scaffold.git.repository import survey
-from scaffold.llm.catalog import cassette_digest, pinned_model
 from scaffold.orchestrator.opening import open_run
 from scaffold.plan.planfile import read_plan
 from scaffold.worker.site import Site
@@ -74,11 +73,11 @@ def _files(folder: Path) -> Iterator[Path]:
 async def _run(site: Site, material: Path, place: Path, *, as_json: bool) -> int:
     text = (material / "plan.yaml").read_text()
     plan, _ = read_plan(text, name="plan.yaml")
-    model = pinned_model(f"cassette:{_kept(material / 'cassette.yaml', place)}")
+    model, digest = usable_model(f"cassette:{_kept(material / 'cassette.yaml', place)}")
     settings = RunSettings(
         repository=str(place),
         model=model,
-        model_hash=cassette_digest(model),
+        model_hash=digest,
         author=SOMEBODY,
         committer=SOMEBODY,
     )

@@ -17,7 +17,7 @@ SCAFFOLD: Mapping[str, str] = {
     "run": "scaffold.cli.run:run",
     "status": "scaffold.cli.status:status",
     "stop": "scaffold.cli.control:stop",
-    "resume": "scaffold.cli.run:resume",
+    "resume": "scaffold.cli.resume:resume",
     "doctor": "scaffold.cli.doctor:doctor",
     "plan": "scaffold.cli.plan:plan",
     "goals": "scaffold.cli.tree:goals",

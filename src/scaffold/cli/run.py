@@ -1,27 +1,25 @@
-"""`run` and `resume`: carry a plan out, from the command line."""
+"""`run`: carry a plan out, from the command line."""
 
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from random import SystemRandom  # noqa: TID251 - jitter needs no seed
-from typing import Any, Literal
+from typing import Any
 
 import click
 import msgspec
-from msgspec import Struct
 
 from scaffold.cli.drive import drive
 from scaffold.cli.findings import finding_lines
-from scaffold.cli.settings import Setting, Settings, load_settings
-from scaffold.cli.wiring import find_run, open_site, shown_status
-from scaffold.core.errors import PlanInvalid, TrustProblem, UsageProblem
+from scaffold.cli.flags import Flags, flags_of, overrides, refuse_sandbox, shared_options
+from scaffold.cli.settings import Settings, load_settings
+from scaffold.cli.wiring import open_site, shown_status, usable_model
+from scaffold.core.errors import PlanInvalid, UsageProblem
 from scaffold.core.model import Run, RunSettings
 from scaffold.core.plan import Finding, Plan
-from scaffold.core.states import INTERRUPTED, Paused, status_of
+from scaffold.core.states import INTERRUPTED
 from scaffold.git.repository import open_repository, signatures, survey
-from scaffold.llm.catalog import cassette_digest, open_model, pinned_model
 from scaffold.orchestrator.ending import save
 from scaffold.orchestrator.opening import input_hash, open_run, refuse_what_cannot_run
 from scaffold.plan.lint import lint
@@ -31,38 +29,6 @@ from scaffold.worker.site import Site
 WAITS_FOR_A_HUMAN = 3
 NO_SANDBOX = "warning: this version has no sandbox: what agents run can reach everything you can, and nobody is asked"
 GO_AHEAD = "Start?"
-
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-
-
-class Flags(Struct, frozen=True, kw_only=True):
-    """What `run` and `resume` were called with; None where a flag was not given."""
-
-    model: str | None = None
-    agents: int | None = None
-    budget_usd: float | None = None
-    sandbox: Literal["require", "auto", "off"] = "auto"
-    yolo: bool = False
-    as_json: bool = False
-    tier: str | None = None
-    plan_path: str | None = None
-    yes: bool = False
-    dry_run: bool = False
-
-
-def shared_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that `run` and `resume` share."""
-    options: list[Decorator] = [
-        click.option("--model", metavar="MODEL", help="A model string, e.g. `cassette:replies.yaml`."),
-        click.option("--agents", type=click.IntRange(1, 20), metavar="N", help="How many agents work at once."),
-        click.option("--budget-usd", type=click.FloatRange(min=0.0), metavar="X", help="Start no request beyond this."),
-        click.option("--sandbox", type=click.Choice(["require", "auto", "off"]), default="auto", show_default=True),
-        click.option("--yolo", is_flag=True, help="Workers are never asked."),
-        click.option("--json", "as_json", is_flag=True, help="One event a line; the last is the result."),
-    ]
-    for option in reversed(options):
-        function = option(function)
-    return function
 
 
 @click.command()
@@ -77,7 +43,7 @@ def run(task: str | None, **options: Any) -> int:
 
     Your checkout is not touched, and nothing is pushed.
     """
-    flags = _flags(options)
+    flags = flags_of(options)
     if flags.plan_path is None:
         asked = f"`{task}`" if task else "a task"
         raise UsageProblem(
@@ -87,14 +53,6 @@ def run(task: str | None, **options: Any) -> int:
     if task is not None:
         raise UsageProblem("a task and a plan exclude each other", "Leave one of them out.")
     return asyncio.run(_run(flags, *_read(flags.plan_path)))
-
-
-@click.command()
-@click.argument("run_name", metavar="[RUN]", required=False)
-@shared_options
-def resume(run_name: str | None, **options: Any) -> int:
-    """Go on with RUN, or with the latest that was interrupted or paused; flags override what it began with."""
-    return asyncio.run(_resume(run_name, _flags(options)))
 
 
 def _read(path: str) -> tuple[str, Plan]:
@@ -121,20 +79,14 @@ def _tell(findings: Iterable[Finding], path: str) -> None:
         click.echo(finding_lines(finding, path), err=True)
 
 
-def _flags(options: Mapping[str, Any]) -> Flags:
-    """Return the flags; the plan's path is made absolute, since it is stored with the run."""
-    plan_path = options.get("plan_path")
-    return msgspec.convert({**options, "plan_path": plan_path and str(Path(plan_path).absolute())}, Flags)
-
-
 async def _run(flags: Flags, text: str, plan: Plan) -> int:
-    _refuse_sandbox(flags)
+    refuse_sandbox(flags)
     if flags.dry_run:
         return await _dry_run(flags)
     site = await open_site(create=True)
     try:
         where = await survey(site.repository)
-        settings = load_settings(site.repository.root, os.environ, _overrides(flags))
+        settings = load_settings(site.repository.root, os.environ, overrides(flags))
         chosen = await _settings(site, settings, flags)
         again = _interrupted(site, input_hash(text, chosen)) if flags.yes else None
         if again is not None:
@@ -187,13 +139,12 @@ async def _settings(site: Site, settings: Settings, flags: Flags) -> RunSettings
             "Pass `--model cassette:FILE`, or set SCAFFOLD_MODEL; `scaffold demo` needs neither.",
         )
     author, committer = await signatures(site.repository)
-    pinned = pinned_model(model)
-    open_model(pinned, clock=site.clock, rng=SystemRandom())  # what cannot answer is told now, not by every worker
+    pinned, digest = usable_model(model)
     tier = settings.tier()
     return RunSettings(
         repository=str(site.repository.root),
         model=pinned,
-        model_hash=cassette_digest(pinned),
+        model_hash=digest,
         author=author,
         committer=committer,
         plan_path=flags.plan_path or "",
@@ -209,7 +160,7 @@ async def _settings(site: Site, settings: Settings, flags: Flags) -> RunSettings
 async def _dry_run(flags: Flags) -> int:
     repository = await open_repository(Path.cwd(), environ=os.environ)
     where = await survey(repository)
-    settings = load_settings(repository.root, os.environ, _overrides(flags))
+    settings = load_settings(repository.root, os.environ, overrides(flags))
     tier = settings.tier()
     told = {
         "tier": tier.name,
@@ -223,61 +174,5 @@ async def _dry_run(flags: Flags) -> int:
     return 0
 
 
-def _overrides(flags: Flags) -> dict[str, Setting]:
-    return {"model": flags.model, "tier": flags.tier, "agents": flags.agents, "budget_usd": flags.budget_usd}
-
-
 def _interrupted(site: Site, digest: str) -> Run | None:
     return next((run for run in site.store.runs.by_input(digest) if shown_status(run) == INTERRUPTED), None)
-
-
-async def _resume(name: str | None, flags: Flags) -> int:
-    _refuse_sandbox(flags)
-    site = await open_site()
-    try:
-        run = find_run(site, name) if name else _latest_to_resume(site)
-        status = shown_status(run)
-        if status not in {INTERRUPTED, "paused", "active"}:
-            fix = "Give it another chance with `scaffold retry`." if status == "failed" else "Start a new run."
-            raise UsageProblem(f"run {run.id} is {status}: there is nothing to go on with", fix)
-        _reconfigure(site, run, flags)
-        return await drive(site, run.id, as_json=flags.as_json)
-    finally:
-        site.store.close()
-
-
-def _latest_to_resume(site: Site) -> Run:
-    for run in site.store.runs.all():
-        if shown_status(run) == INTERRUPTED or isinstance(run.state, Paused):
-            return run
-    latest = site.store.runs.latest()
-    about = f"the latest, {latest.id}, is {status_of(latest.state)}" if latest else "there is none"
-    raise UsageProblem(f"no run was interrupted or paused: {about}", "Start one with `scaffold run --plan FILE`.")
-
-
-def _reconfigure(site: Site, run: Run, flags: Flags) -> None:
-    """Store the flags that override the run's settings; a cassette that changed since is refused."""
-    changes: dict[str, object] = {}
-    if flags.model is not None:
-        pinned = pinned_model(flags.model)
-        changes = {"model": pinned, "model_hash": cassette_digest(pinned)}
-    elif cassette_digest(run.settings.model) != run.settings.model_hash:
-        raise UsageProblem(
-            f"the cassette of run {run.id} has changed since it began",
-            f"Bring the old file back, or choose anew with `scaffold resume {run.id} --model cassette:FILE`.",
-        )
-    if flags.agents is not None:
-        changes["agents"] = flags.agents
-    if flags.budget_usd is not None:
-        changes["budget_usd"] = flags.budget_usd
-    if changes:
-        with site.store.transaction():
-            site.store.runs.configure(run.id, msgspec.structs.replace(run.settings, **changes))
-
-
-def _refuse_sandbox(flags: Flags) -> None:
-    if flags.sandbox == "require":
-        raise TrustProblem(
-            "a sandbox is required, and this version has none",
-            "Run without `--sandbox require` in a container or a machine of its own.",
-        )

@@ -14,7 +14,7 @@ from scaffold.git.repository import Repository, open_repository
 from scaffold.host.clock import SystemClock
 from scaffold.host.dirs import Dirs, user_dirs
 from scaffold.host.identity import alive
-from scaffold.llm.catalog import open_model
+from scaffold.llm.catalog import cassette_digest, open_model, pinned_model
 from scaffold.orchestrator.local import LocalEngine, WorkerMain
 from scaffold.store.database import Store
 from scaffold.worker.site import Site
@@ -57,6 +57,16 @@ def local_engine(site: Site, run: Run) -> LocalEngine:
 def model_of(run: Run) -> Model:
     """Return the model that the run was started with."""
     return open_model(run.settings.model, clock=SystemClock(), rng=SystemRandom())
+
+
+def usable_model(text: str) -> tuple[str, str]:
+    """Return a model string that means the same from everywhere, and the digest of its cassette ("" for others).
+
+    What cannot answer is refused here, before work, and not by every worker: UsageProblem, ModelTrouble.
+    """
+    pinned = pinned_model(text)
+    open_model(pinned, clock=SystemClock(), rng=SystemRandom())
+    return pinned, cassette_digest(pinned)
 
 
 def find_run(site: Site, name: str | None) -> Run:

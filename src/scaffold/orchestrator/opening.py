@@ -15,7 +15,6 @@ from scaffold.host.ids import new_id
 from scaffold.store.database import Store
 
 PER_GOAL_CAP = 3
-HARD_CAP = 20
 
 
 def refuse_what_cannot_run(plan: Plan) -> None:
@@ -85,7 +84,7 @@ def _goal(spec: GoalSpec, run: Run) -> Goal:
         desired=spec.goal_state,
         state=Planning(),
         persistent=spec.persistent,
-        worker_cap=min(PER_GOAL_CAP, run.settings.agents, HARD_CAP),
+        worker_cap=PER_GOAL_CAP,
         created_at=run.created_at,
         updated_at=run.created_at,
     )

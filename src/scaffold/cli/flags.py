@@ -1,0 +1,64 @@
+"""The flags that `run` and `resume` share, and what they change."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+import msgspec
+from msgspec import Struct
+
+from scaffold.cli.settings import Setting
+from scaffold.core.errors import TrustProblem
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+class Flags(Struct, frozen=True, kw_only=True):
+    """What `run` and `resume` were called with; None where a flag was not given."""
+
+    model: str | None = None
+    agents: int | None = None
+    budget_usd: float | None = None
+    sandbox: Literal["require", "auto", "off"] = "auto"
+    yolo: bool = False
+    as_json: bool = False
+    tier: str | None = None
+    plan_path: str | None = None
+    yes: bool = False
+    dry_run: bool = False
+
+
+def shared_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that `run` and `resume` share."""
+    options: list[Decorator] = [
+        click.option("--model", metavar="MODEL", help="A model string, e.g. `cassette:replies.yaml`."),
+        click.option("--agents", type=click.IntRange(1, 20), metavar="N", help="How many agents work at once."),
+        click.option("--budget-usd", type=click.FloatRange(min=0.0), metavar="X", help="Start no request beyond this."),
+        click.option("--sandbox", type=click.Choice(["require", "auto", "off"]), default="auto", show_default=True),
+        click.option("--yolo", is_flag=True, help="Workers are never asked."),
+        click.option("--json", "as_json", is_flag=True, help="One event a line; the last is the result."),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def flags_of(options: Mapping[str, Any]) -> Flags:
+    """Return the flags that were given; the plan's path is made absolute, since it is stored with the run."""
+    plan_path = options.get("plan_path")
+    return msgspec.convert({**options, "plan_path": plan_path and str(Path(plan_path).absolute())}, Flags)
+
+
+def overrides(flags: Flags) -> dict[str, Setting]:
+    """Return the settings that the flags outdo, by dotted name."""
+    return {"model": flags.model, "tier": flags.tier, "agents": flags.agents, "budget_usd": flags.budget_usd}
+
+
+def refuse_sandbox(flags: Flags) -> None:
+    """Raise TrustProblem if a sandbox is asked for that is not there."""
+    if flags.sandbox == "require":
+        raise TrustProblem(
+            "a sandbox is required, and this version has none",
+            "Run without `--sandbox require` in a container or a machine of its own.",
+        )

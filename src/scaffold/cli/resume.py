@@ -1,0 +1,70 @@
+"""`resume`: go on with a run that was interrupted or put down."""
+
+import asyncio
+from typing import Any
+
+import click
+import msgspec
+
+from scaffold.cli.drive import drive
+from scaffold.cli.flags import Flags, flags_of, refuse_sandbox, shared_options
+from scaffold.cli.wiring import find_run, open_site, shown_status, usable_model
+from scaffold.core.errors import UsageProblem
+from scaffold.core.model import Run
+from scaffold.core.states import INTERRUPTED, Paused, status_of
+from scaffold.llm.catalog import cassette_digest
+from scaffold.worker.site import Site
+
+
+@click.command()
+@click.argument("run_name", metavar="[RUN]", required=False)
+@shared_options
+def resume(run_name: str | None, **options: Any) -> int:
+    """Go on with RUN, or with the latest that was interrupted or paused; flags override what it began with."""
+    return asyncio.run(_resume(run_name, flags_of(options)))
+
+
+async def _resume(name: str | None, flags: Flags) -> int:
+    refuse_sandbox(flags)
+    site = await open_site()
+    try:
+        run = find_run(site, name) if name else _latest_to_resume(site)
+        status = shown_status(run)
+        if status not in {INTERRUPTED, "paused", "active"}:
+            fix = "Give it another chance with `scaffold retry`." if status == "failed" else "Start a new run."
+            raise UsageProblem(f"run {run.id} is {status}: there is nothing to go on with", fix)
+        _reconfigure(site, run, flags)
+        return await drive(site, run.id, as_json=flags.as_json)
+    finally:
+        site.store.close()
+
+
+def _latest_to_resume(site: Site) -> Run:
+    for run in site.store.runs.all():
+        if shown_status(run) == INTERRUPTED or isinstance(run.state, Paused):
+            return run
+    latest = site.store.runs.latest()
+    about = f"the latest, {latest.id}, is {status_of(latest.state)}" if latest else "there is none"
+    raise UsageProblem(f"no run was interrupted or paused: {about}", "Start one with `scaffold run --plan FILE`.")
+
+
+def _reconfigure(site: Site, run: Run, flags: Flags) -> None:
+    """Store the flags that override the run's settings; a cassette that changed since is refused."""
+    changes: dict[str, object] = {}
+    if flags.model is not None:
+        model, digest = usable_model(flags.model)
+        changes = {"model": model, "model_hash": digest}
+    elif cassette_digest(run.settings.model) != run.settings.model_hash:
+        raise UsageProblem(
+            f"the cassette of run {run.id} has changed since it began",
+            f"Bring the old file back, or choose anew with `scaffold resume {run.id} --model cassette:FILE`.",
+        )
+    if flags.agents is not None:
+        changes["agents"] = flags.agents
+    if flags.budget_usd is not None:
+        changes["budget_usd"] = flags.budget_usd
+    if flags.yolo:
+        changes["yolo"] = True
+    if changes:
+        with site.store.transaction():
+            site.store.runs.configure(run.id, msgspec.structs.replace(run.settings, **changes))
