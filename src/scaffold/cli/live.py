@@ -11,7 +11,6 @@ from scaffold.cli.progress import sentence
 from scaffold.cli.safe import printable
 from scaffold.core.events import Recorded
 from scaffold.core.model import Run
-from scaffold.core.states import status_of
 from scaffold.worker.site import Site
 
 STYLES = {"landed": "green", "fact": "green", "failed": "red", "blocked": "red", "ended": "yellow", "warning": "yellow"}
@@ -50,11 +49,10 @@ class LiveScreen:
             action = store.actions.get(attempt.action_id)
             key = action.key if action else attempt.action_id
             table.add_row("●", printable(key), attempt.phase, _age(now, attempt.started_at or attempt.queued_at))
-        actions = store.actions.of_run(self._run.id)
-        landed = sum(1 for action in actions if status_of(action.state) == "completed")
-        table.add_row(
-            "", f"{landed} of {len(actions)} actions done", "", f"{store.facts.count_holding(self._run.id)} facts"
-        )
+        tallies = [store.actions.tally(goal.id) for goal in store.goals.of_run(self._run.id)]
+        done = sum(tally.get("completed", 0) for tally in tallies)
+        total = sum(sum(tally.values()) for tally in tallies)
+        table.add_row("", f"{done} of {total} actions done", "", f"{store.facts.count_holding(self._run.id)} facts")
         return table
 
 
