@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
+from scaffold.plan.agenda import Agenda
 from scaffold.plan.decide import (
     Begin,
     Complete,
@@ -78,10 +79,10 @@ def children_of(goal: GoalSpec, action: ActionSpec) -> list[ActionSpec]:
     return [other for other in goal.actions if other.parent and parent_of(goal, other) is action]
 
 
-def simulate(goal: GoalSpec) -> tuple[list[ActionSpec], set[str]]:
+def simulate(goal: GoalSpec, held: tuple[str, ...] = ()) -> tuple[list[ActionSpec], set[str]]:
     """Run any action that can run until nothing changes; a compound that runs lets its children run."""
     ran: list[ActionSpec] = []
-    facts: set[str] = set()
+    facts = set(held)
     while runnable := [
         action
         for action in goal.actions
@@ -95,25 +96,29 @@ def simulate(goal: GoalSpec) -> tuple[list[ActionSpec], set[str]]:
     return ran, facts
 
 
-def kept(goal: GoalSpec) -> bool:
-    """Whether each compound with children promises only what one of them does."""
+def kept(goal: GoalSpec, held: tuple[str, ...] = ()) -> bool:
+    """Whether each compound with children promises only what one of them does, or what holds."""
     return all(
         not (children := children_of(goal, action))
-        or set(action.effects) <= {effect for child in children for effect in child.effects}
+        or set(action.effects) <= {effect for child in children for effect in child.effects}.union(held)
         for action in goal.actions
     )
 
 
 @settings(max_examples=400, deadline=None)
-@given(any_goal(), any_goal(name="h", prefix="l"))
-def test_lint_finds_an_error_exactly_if_brute_force_does(first, second):
-    """BX-7, SC-3: valid means unique keys, goals reached, every action run, every promise of a compound kept."""
+@given(any_goal(), any_goal(name="h", prefix="l"), some)
+def test_lint_finds_an_error_exactly_if_brute_force_does(first, second, held):
+    """BX-7, SC-3: valid means unique keys, goals reached, every action run, every promise of a compound kept.
+
+    Facts that hold already count, in their own goal alone.
+    """
     plan = Plan(goals=(first, second))
     sound = len({action.key for action in plan.actions}) == len(plan.actions)
     for goal in plan.goals:
-        ran, facts = simulate(goal)
-        sound = sound and kept(goal) and facts.issuperset(goal.goal_state) and len(ran) == len(goal.actions)
-    assert lint(plan).valid is sound
+        mine = held if goal is first else ()
+        ran, facts = simulate(goal, mine)
+        sound = sound and kept(goal, mine) and facts.issuperset(goal.goal_state) and len(ran) == len(goal.actions)
+    assert lint(plan, {"g": held}).valid is sound
 
 
 @settings(max_examples=200, deadline=None)
@@ -194,6 +199,49 @@ def test_nothing_that_is_stranded_ever_becomes_ready(effects, data):
         alive = [replace(node, status="running") if node.id in now_ready else node for node in alive]
         facts.update(effect for node in alive if node.id in now_ready for effect in node.effects)
     assert all(reason.startswith("dependency_failed:n") for reason in lost.values())
+
+
+STATUSES = ["pending", "running", "verifying", "landing", "completed", "failed", "blocked", "cancelled", "skipped"]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(some, min_size=1, max_size=6), st.data())
+def test_counted_readiness_is_the_defined_one_after_any_changes(needs, data):
+    """SC-4, SC-2: facts are shown, go stale and come back, actions and parents move, in any order."""
+    parents = st.none() | st.sampled_from([*range(len(needs)), 99])
+    nodes = [
+        Node(
+            f"n{i}",
+            None if (up := data.draw(parents)) is None else f"n{up}",
+            mine,
+            (),
+            data.draw(st.sampled_from(STATUSES)),
+            "compound",
+        )
+        for i, mine in enumerate(needs)
+    ]
+    facts = set(data.draw(some))
+    agenda = Agenda(nodes, facts)
+    changes = st.one_of(
+        st.tuples(st.just("shown"), st.sampled_from(ASSERTIONS)),
+        st.tuples(st.just("withdrawn"), st.sampled_from(ASSERTIONS)),
+        st.tuples(st.integers(0, len(nodes) - 1), st.sampled_from(STATUSES)),
+    )
+    for what, which in data.draw(st.lists(changes, max_size=12)):
+        if isinstance(what, int):
+            nodes[what] = replace(nodes[what], status=which)
+            agenda.moved(nodes[what].id, which)
+        elif what == "shown":
+            facts.add(which)
+            agenda.shown(which)
+        else:
+            facts.discard(which)
+            agenda.withdrawn(which)
+        assert agenda.ready() == ready(nodes, frozenset(facts))
+        is_open = [sum(c.parent_id == n.id and c.status in STATUSES[:4] for c in nodes) for n in nodes]
+        assert [agenda.open_children(node.id) for node in nodes] == is_open
+        assert (agenda.facts, agenda.actions) == (facts, tuple(nodes))
+        assert agenda.tally("pending") == sum(node.status == "pending" for node in nodes)
 
 
 names = st.lists(st.sampled_from(ASSERTIONS), max_size=2, unique=True).map(tuple)

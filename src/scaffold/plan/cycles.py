@@ -27,7 +27,7 @@ def cycles(wiring: Wiring) -> Iterator[Cycle]:
     too are not blamed.
     """
     needs = [tuple(need for need in wiring.needs(i) if _others(wiring, i, need)) for i in range(len(wiring.actions))]
-    chaining = Chaining([_step(wiring, index, mine) for index, mine in enumerate(needs)])
+    chaining = Chaining([_step(wiring, index, mine) for index, mine in enumerate(needs)], wiring.held)
     unmet = [tuple(need for need in mine if need not in chaining.held) for mine in needs]
 
     def edges(node: Token) -> Sequence[Token]:

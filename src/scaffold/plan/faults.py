@@ -40,7 +40,7 @@ class Faults:
     def _unprovided(self) -> Iterator[Finding]:
         for action in self._goal.actions:
             for need in dict.fromkeys(action.preconditions):
-                if need not in self._wiring.providers:
+                if need not in self._wiring.providers and need not in self._wiring.held:
                     message = (
                         f"action `{action.key}` needs `{need}`, which no action of goal `{self._goal.name}` makes true"
                     )
@@ -68,7 +68,7 @@ class Faults:
         for index, action in enumerate(self._goal.actions):
             for need in dict.fromkeys(self._wiring.needs(index)):
                 givers = self._wiring.givers(need)
-                if len(givers) == 1 and givers[0] == index:
+                if len(givers) == 1 and givers[0] == index and need not in self._wiring.held:
                     what = f"`{need}`" if isinstance(need, str) else "its parent"
                     message = f"action `{action.key}` waits for {what}, which only it could provide itself"
                     fix = f"Take {what} out of its preconditions, or add another action that provides it."

@@ -64,8 +64,11 @@ class Fields:
             if isinstance(key, Scalar) and not (isinstance(value, Scalar) and value.kind == "nothing"):
                 self._values.setdefault(key.written, value)
 
-    def check(self, known: tuple[str, ...], required: tuple[str, ...] = ()) -> None:
-        """Note what is no mapping, what is no key or written twice, keys not `known`, and `required` ones not given."""
+    def check(self, known: tuple[str, ...], required: tuple[str, ...] = (), *, closed: bool = True) -> None:
+        """Note what is no mapping, what is no key or written twice, and `required` keys that are not given.
+
+        Keys that are not `known` are noted, too, unless the mapping is not `closed`.
+        """
         if not isinstance(self._node, Table):
             message = f"expected a mapping, found {_described(self._node)}"
             self._note("wrong-type", self._node, message, f"Write a mapping with keys {', '.join(known)}.")
@@ -73,7 +76,7 @@ class Fields:
         seen: set[str] = set()
         for node, _ in self._node.entries:
             if isinstance(node, Scalar) and node.kind != "merge key":
-                self._check_key(node, known, seen)
+                self._check_key(node, known if closed else None, seen)
             elif isinstance(node, Scalar):
                 self._note("bad-value", node, "merge keys (`<<`) are not supported", "Write the entries out.")
             else:
@@ -83,11 +86,11 @@ class Fields:
             if key not in self._values:
                 self._note("missing-key", self._node, f"the key `{key}` is missing", f"Add `{key}: ...`.")
 
-    def _check_key(self, node: Scalar, known: tuple[str, ...], seen: set[str]) -> None:
+    def _check_key(self, node: Scalar, known: tuple[str, ...] | None, seen: set[str]) -> None:
         key = node.written
         if key in seen:
             self._note("duplicate-key", node, f"the key {shown(key)} is written twice", "Keep one of the two.")
-        elif key not in known:
+        elif known is not None and key not in known:
             fix = f"{Spelling(known).hint(key)}Known here: {', '.join(known)}."
             message = f"{self.path}: the key {shown(key)} is not known and was ignored"
             self.notes.add("unknown-key", node.mark, message, fix, severity="warning")
@@ -95,6 +98,10 @@ class Fields:
 
     def _note(self, code: Code, node: Located, message: str, fix: str, key: str | None = None) -> None:
         self.notes.add(code, node.mark, f"{self.path}{'.' if key else ''}{key or ''}: {message}", fix)
+
+    def has(self, key: str) -> bool:
+        """Tell whether `key` is given."""
+        return key in self._values
 
     def complain(self, key: str, message: str, fix: str, code: Code = "bad-value") -> None:
         """Note that the value of `key`, which is given, will not do."""

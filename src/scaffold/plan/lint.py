@@ -1,7 +1,8 @@
 """Proves that a plan can reach its goals, or says why not. Actions only add facts, so the proof is exact."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Literal
 
 from msgspec import Struct
@@ -42,13 +43,16 @@ class LintReport(Struct, frozen=True, kw_only=True):
         )
 
 
-def lint(plan: Plan) -> LintReport:
-    """Return everything worth saying about `plan`; facts start empty in each goal.
+NOTHING: Mapping[str, Collection[Assertion]] = MappingProxyType({})
+
+
+def lint(plan: Plan, facts: Mapping[str, Collection[Assertion]] = NOTHING) -> LintReport:
+    """Return everything worth saying about `plan`; `facts` are what holds already, by the name of the goal.
 
     There is no error exactly if keys and names of goals are unique, every goal state can be reached, every action
     runs sooner or later, and every effect of a compound with children is an effect of one of them.
     """
-    wirings = [Wiring(goal) for goal in plan.goals]
+    wirings = [Wiring(goal, facts.get(goal.name, ())) for goal in plan.goals]
     providers: dict[Assertion, list[str]] = {}
     for goal, wiring in zip(plan.goals, wirings, strict=True):
         for effect in wiring.providers:

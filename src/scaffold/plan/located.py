@@ -18,21 +18,6 @@ from scaffold.core.plan import Finding
 _PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class _Loader(_PARSER):  # type: ignore[misc] # which parser it is depends on how the YAML library was built
-    """The fast parser where there is one, but composing in Python: the fast composer overflows the stack."""
-
-    get_single_node = Composer.get_single_node
-    compose_document = Composer.compose_document
-    compose_node = Composer.compose_node
-    compose_scalar_node = Composer.compose_scalar_node
-    compose_sequence_node = Composer.compose_sequence_node
-    compose_mapping_node = Composer.compose_mapping_node
-
-    def __init__(self, text: str) -> None:
-        _PARSER.__init__(self, text)
-        Composer.__init__(self)
-
-
 UNFOLDED = 1_000_000
 """How many values the aliases of a text may add to those it spells out."""
 
@@ -50,7 +35,7 @@ _KINDS: dict[str, Kind] = {
 }
 
 
-class Mark(Struct, frozen=True):
+class Mark(Struct, frozen=True, gc=False):
     """A place in a text; both count from 1, columns in characters."""
 
     line: int
@@ -60,7 +45,7 @@ class Mark(Struct, frozen=True):
 START = Mark(1, 1)
 
 
-class Scalar(Struct, frozen=True):
+class Scalar(Struct, frozen=True, gc=False):
     """A single value: numbers are int or float (nan where they cannot be read), other kinds but text as written."""
 
     mark: Mark
@@ -178,6 +163,39 @@ class _JsonText:
         return Mark(line, index - self._lines[line - 1] + 1)
 
 
+class _Loader(_PARSER):  # type: ignore[misc] # which parser it is depends on how the YAML library was built
+    """The fast parser where there is one, but composing in Python: the fast composer overflows the stack.
+
+    Scalars become located values at once, so that there are few objects for the garbage collector to walk over;
+    just those that the composer may look at again, the root and what has an anchor, stay nodes.
+    """
+
+    get_single_node = Composer.get_single_node
+    compose_document = Composer.compose_document
+    compose_sequence_node = Composer.compose_sequence_node
+    compose_mapping_node = Composer.compose_mapping_node
+
+    def __init__(self, text: str) -> None:
+        _PARSER.__init__(self, text)
+        Composer.__init__(self)
+        self.scalars = 0
+        self._at_root = True
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        self._at_root = parent is None
+        return Composer.compose_node(self, parent, index)
+
+    def compose_scalar_node(self, anchor: Any) -> Any:
+        if self._at_root or anchor is not None:
+            return Composer.compose_scalar_node(self, anchor)
+        event = self.get_event()
+        tag = event.tag
+        if tag is None or tag == "!":
+            tag = self.resolve(yaml.ScalarNode, event.value, event.implicit)
+        self.scalars += 1
+        return _scalar(tag, event.value, _mark(event.start_mark))
+
+
 class _YamlText:
     """Turns YAML nodes into located values, each node once: aliases share."""
 
@@ -192,18 +210,24 @@ class _YamlText:
             mark = Mark(line, odd.start() - text.rfind("\n", 0, odd.start()))
             raise _Unreadable(f"the character {odd.group()!a} is not allowed in YAML", mark)
         try:
-            root = yaml.compose(text, Loader=_Loader)
+            loader = _Loader(text)
+            root = loader.get_single_node()
         except yaml.MarkedYAMLError as error:
             problem = " ".join(filter(None, (error.context, error.problem)))
             raise _Unreadable(f"this is no YAML: {problem}", _mark(error.problem_mark)) from error
         if root is None:
             return Scalar(START, "nothing", None, "")
-        value = self._value(root)
-        if self._sizes[root] > len(self._sizes) + UNFOLDED:
+        value, size = self._value(root), self._size(root)
+        if size > len(self._sizes) + loader.scalars + UNFOLDED:
             raise _Unreadable(f"aliases unfold to more than {UNFOLDED} values", _mark(root.start_mark))
         return value
 
-    def _value(self, node: yaml.Node) -> Located:
+    def _size(self, node: yaml.Node | Scalar) -> int:
+        return 1 if isinstance(node, Scalar) else self._sizes[node]
+
+    def _value(self, node: yaml.Node | Scalar) -> Located:
+        if isinstance(node, Scalar):
+            return node
         if node in self._open:
             raise _Unreadable("an alias stands for a value that contains it", _mark(node.start_mark))
         if node not in self._done:
@@ -216,22 +240,21 @@ class _YamlText:
         mark = _mark(node.start_mark)
         if isinstance(node, yaml.MappingNode):
             entries = tuple((self._value(key), self._value(value)) for key, value in node.value)
-            return Table(mark, entries), 1 + sum(self._sizes[part] for entry in node.value for part in entry)
+            return Table(mark, entries), 1 + sum(self._size(part) for entry in node.value for part in entry)
         if isinstance(node, yaml.SequenceNode):
-            return Listing(mark, tuple(map(self._value, node.value))), 1 + sum(map(self._sizes.__getitem__, node.value))
-        return _scalar(node, mark), 1
+            return Listing(mark, tuple(map(self._value, node.value))), 1 + sum(map(self._size, node.value))
+        return _scalar(node.tag, node.value, mark), 1
 
 
 def _mark(mark: Any) -> Mark:
     return Mark(mark.line + 1, mark.column + 1) if mark else START
 
 
-def _scalar(node: yaml.Node, mark: Mark) -> Scalar:
-    kind = _KINDS.get(node.tag.removeprefix("tag:yaml.org,2002:"), "tagged value")
-    written: str = node.value
+def _scalar(tag: str, written: str, mark: Mark) -> Scalar:
+    kind = _KINDS.get(tag.removeprefix("tag:yaml.org,2002:"), "tagged value")
     match kind:
         case "number":
-            return Scalar(mark, kind, _number(node), written)
+            return Scalar(mark, kind, _number(yaml.ScalarNode(tag, written)), written)
         case "boolean":
             return Scalar(mark, kind, written.lower() in {"yes", "true", "on"}, written)
         case "nothing":
@@ -240,7 +263,7 @@ def _scalar(node: yaml.Node, mark: Mark) -> Scalar:
             return Scalar(mark, kind, written, written)
 
 
-def _number(node: yaml.Node) -> int | float:
+def _number(node: yaml.ScalarNode) -> int | float:
     constructor: Any = SafeConstructor()
     read = constructor.construct_yaml_int if node.tag.endswith(":int") else constructor.construct_yaml_float
     try:

@@ -14,6 +14,9 @@ from scaffold.core.ids import Assertion
 Token = Assertion | int
 """Something that may hold: an assertion, or that the step at this index has begun to let others run."""
 
+ORPHANED = -1
+"""The token that an action waits for whose parent is no compound of its goal; nothing gives it."""
+
 
 class Step(Struct, frozen=True):
     """Something that happens as soon as all it needs holds, takes its time, and makes what it gives hold."""

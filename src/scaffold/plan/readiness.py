@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from scaffold.core.ids import ActionId, Assertion
 from scaffold.core.plan import Kind
-from scaffold.plan.reach import Step, Token, forward_chain
+from scaffold.plan.reach import ORPHANED, Step, Token, forward_chain
 
 DEAD = frozenset({"failed", "blocked", "cancelled", "skipped"})
 """Statuses of actions that make nothing true any more."""
@@ -68,7 +68,7 @@ def _step(index: int, action: Node, indexes: Mapping[ActionId, int]) -> Step:
 def _needs(action: Node, indexes: Mapping[ActionId, int]) -> Iterator[Token]:
     yield from action.preconditions
     if action.parent_id is not None:
-        yield indexes[action.parent_id]
+        yield indexes.get(action.parent_id, ORPHANED)
 
 
 def _waiters(

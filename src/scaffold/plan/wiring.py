@@ -1,14 +1,11 @@
 """How the actions of one goal hang together: who gives what, who is whose child, and the steps that chaining runs."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from scaffold.core.ids import Assertion, Key
 from scaffold.core.plan import ActionSpec, GoalSpec
-from scaffold.plan.reach import Reach, Step, Token, forward_chain
-
-ORPHANED = -1
-"""The token that an action waits for whose parent is no compound of its goal."""
+from scaffold.plan.reach import ORPHANED, Reach, Step, Token, forward_chain
 
 
 class Wiring:
@@ -18,9 +15,13 @@ class Wiring:
     children wait for. Its effects are theirs to give; a compound without children gives its effects itself.
     """
 
-    def __init__(self, goal: GoalSpec) -> None:
-        """Wire up `goal`; of several actions with one key, the first is the one parents are looked up by."""
+    def __init__(self, goal: GoalSpec, held: Iterable[Assertion] = ()) -> None:
+        """Wire up `goal`, in which `held` is true already.
+
+        Of several actions with one key, the first is the one parents are looked up by.
+        """
         self.actions: Sequence[ActionSpec] = goal.actions
+        self.held = frozenset(held)
         self.indexes: Mapping[Key, int] = {
             action.key: index for index, action in reversed(tuple(enumerate(goal.actions)))
         }
@@ -54,10 +55,10 @@ class Wiring:
 
     @cached_property
     def gaps(self) -> Mapping[int, tuple[Assertion, ...]]:
-        """The effects of compounds that none of their children has."""
+        """The effects of compounds that none of their children has and that do not hold already."""
         gaps = {}
         for compound, children in self.children.items():
-            made = {effect for child in children for effect in self.actions[child].effects}
+            made = self.held.union(*(self.actions[child].effects for child in children))
             if gap := tuple(effect for effect in self.actions[compound].effects if effect not in made):
                 gaps[compound] = gap
         return gaps
@@ -96,5 +97,5 @@ class Wiring:
 
     @cached_property
     def reach(self) -> Reach:
-        """What comes of the plan when nothing holds at first and each leaf takes one level."""
-        return forward_chain(self.steps(lambda _: 1))
+        """What comes of the plan when each leaf takes one level."""
+        return forward_chain(self.steps(lambda _: 1), self.held)

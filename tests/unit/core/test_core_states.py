@@ -83,6 +83,12 @@ def test_work_can_only_be_completed_by_landing():
     assert PRIMITIVE_MOVES["landing"] == {"verifying"}
 
 
+def test_a_compound_runs_again_when_what_its_children_showed_is_refuted():
+    """SC-5: completed is no end for a compound as long as its goal is open."""
+    assert COMPOUND_MOVES["running"] == {"pending", "completed"}
+    assert COMPOUND_MOVES["completed"] == {"running"}
+
+
 def test_phases_are_listed_whole_and_in_order_with_the_workers_first():
     assert get_args(Phase) == PHASES
     assert set(PHASES[: len(WORKER_PHASES)]) == WORKER_PHASES

@@ -252,3 +252,27 @@ def test_findings_of_reading_come_before_those_of_lint():
 def test_a_plan_without_goals_has_no_findings_and_no_width():
     linted = lint(Plan(goals=()))
     assert (linted.findings, linted.width, linted.critical_path, linted.actions) == ((), 0, (), 0)
+
+
+def given(facts, wanted, *actions):
+    return lint(Plan(goals=(goal(wanted, *actions),)), {"g": tuple(facts.split())})
+
+
+def test_what_holds_already_needs_no_provider():
+    """BX-7: neither for an action, nor for the goal, nor for what a compound promises."""
+    assert given("a", "b", action("two", "a", "b")).valid
+    assert given("b", "b").valid
+    assert given("b", "a b", compound("c", gives="a b"), action("child", gives="a", parent="c")).valid
+
+
+def test_what_holds_already_breaks_cycles():
+    """BX-7."""
+    ring = (action("one", "b", "a"), action("two", "a", "b"))
+    assert not given("", "a", *ring).valid
+    assert given("a", "a", *ring).findings == ()
+    assert given("a", "a", action("self", "a", "a")).findings == ()
+
+
+def test_what_holds_in_one_goal_is_nothing_to_another():
+    """SC-2."""
+    assert not lint(Plan(goals=(goal("b", action("two", "a", "b")),)), {"h": ("a",)}).valid

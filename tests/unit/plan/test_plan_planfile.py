@@ -424,3 +424,18 @@ def test_aliases_cannot_unfold_without_end():
 def test_a_long_value_is_cut_off_in_messages():
     message = problem(ACTION + f"kind: {'x' * 1000}").message
     assert len(message) < 150
+
+
+def test_a_second_document_is_refused_whatever_the_first_is():
+    for first in ("a", "[a]", "{a: b}", "&x a"):
+        assert "another document" in problem(f"{first}\n---\nb").message
+
+
+def test_a_scalar_with_an_anchor_stands_for_itself():
+    read, _ = read_plan(ACTION + "role: &said audit\n    description: *said\n", name="plan.yaml")
+    assert (read.actions[0].role, read.actions[0].description) == ("audit", "audit")
+
+
+def test_an_anchor_given_twice_is_refused_at_the_second():
+    finding = problem("version: &a 1\ngoals: &a 2")
+    assert ("found duplicate anchor" in finding.message, finding.line) == (True, 2)

@@ -118,3 +118,7 @@ def test_what_no_failure_is_to_blame_for_is_not_stranded():
         node("c", needs="r", gives="q"),
     ]
     assert stranded(actions, NOTHING) == {}
+
+
+def test_an_action_whose_parent_is_nowhere_waits_for_ever_but_no_failure_is_to_blame():
+    assert stranded([node("c", parent="nobody"), node("a", "failed")], NOTHING) == {}

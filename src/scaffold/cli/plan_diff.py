@@ -1,0 +1,66 @@
+"""`plan diff`: what sets two plan files apart, and what that does to their shape."""
+
+from collections.abc import Iterator, Sequence
+
+import click
+
+from scaffold.cli.findings import finding_lines
+from scaffold.cli.plan_source import INVALID, examine, refuse
+from scaffold.cli.safe import printable
+from scaffold.cli.screen import json_option, print_json
+from scaffold.core.plan import Finding
+from scaffold.plan.difference import Change, Difference, difference
+
+
+@click.command()
+@click.argument("before")
+@click.argument("after")
+@json_option
+def diff(before: str, after: str, *, as_json: bool) -> int:
+    """Say what changes from the plan in BEFORE to the one in AFTER, and what that does to width and chain.
+
+    Exit code 0; 4 if one of them cannot be read, or AFTER is invalid.
+    """
+    examined = (examine(before), examine(after))
+    for each in examined:
+        if each.plan is None:
+            return refuse(each, as_json=as_json)
+    old, new = (each.plan for each in examined if each.plan is not None)
+    found = difference(old, new)
+    if as_json:
+        print_json(found)
+    else:
+        click.echo(printable("\n".join(_told(found, before, after))))
+    return 0 if examined[1].report.valid else INVALID
+
+
+def _told(found: Difference, before: str, after: str) -> Iterator[str]:
+    if found.none:
+        yield f"{before} and {after} say the same"
+        return
+    yield from _listed("goal", found.goals_added, found.goals_removed, found.goals_changed)
+    if found.goals_reordered:
+        yield "~ the goals are in another order"
+    yield from _listed("action", found.actions_added, found.actions_removed, found.actions_changed)
+    yield from _shape(found)
+    yield from _findings("new", found.findings_new, after)
+    yield from _findings("gone", found.findings_gone, before)
+
+
+def _listed(noun: str, added: Sequence[str], removed: Sequence[str], changed: Sequence[Change]) -> Iterator[str]:
+    yield from (f"+ {noun} {name}" for name in added)
+    yield from (f"- {noun} {name}" for name in removed)
+    yield from (f"~ {noun} {change.name}: {', '.join(change.fields)}" for change in changed)
+
+
+def _shape(found: Difference) -> Iterator[str]:
+    before, after = found.before, found.after
+    yield f"actions: {before.actions} -> {after.actions}, side by side: {before.width} -> {after.width}"
+    yield f"longest chain: {len(before.critical_path)} -> {len(after.critical_path)} actions"
+    if before.valid != after.valid:
+        yield "valid: the plan can reach its goals now" if after.valid else "invalid: the plan cannot run as it is now"
+
+
+def _findings(word: str, findings: Sequence[Finding], name: str) -> Iterator[str]:
+    for finding in findings:
+        yield f"{word}: {finding_lines(finding, name)}"

@@ -1,0 +1,226 @@
+"""`plan explain`, `plan diff` and `plan simulate`: what a plan means, before it costs anything."""
+
+import os
+import subprocess  # noqa: TID251 - the same answer is wanted from another process
+import sys
+
+import pytest
+
+PLAN = """\
+version: 1
+goals:
+  - name: shop
+    goal_state: [store_works, api_works]
+    actions:
+      - {key: store, effects: [store_works], contract: {commands: [make test]}}
+      - {key: api, preconditions: [store_works], effects: [api_works, spare]}
+"""
+UNREADABLE = "version: 1\ngoals: }"
+UNSOUND = PLAN.replace("effects: [store_works]", "effects: [stor_works]")
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def written(content=PLAN, name="plan.yaml"):
+        (tmp_path / name).write_text(content)
+        return name
+
+    return written
+
+
+def test_a_plan_is_explained(file, scaffold):
+    """BX-7, BX-18: levels, who provides what for whom, the longest chain, weak spots, and how many agents."""
+    answer = scaffold("plan", "explain", file())
+    assert answer.code == 0
+    assert answer.out.splitlines() == [
+        "plan.yaml: 2 actions, at most 1 side by side",
+        "",
+        "Goal shop",
+        "  1. store",
+        "  2. api",
+        "  longest chain: store -> api (no faster than 10 m 00 s)",
+        "  store_works: from store for api, the goal",
+        "  api_works: from api for the goal",
+        "  spare: from api for nobody",
+        "",
+        "Agents",
+        "  1 agent, because no two actions can run side by side. Predicted times by",
+        "    number of agents: 1: 12 m 03 s.",
+        "",
+        "Weak spots",
+        "  unused-effect: nobody needs the effect `spare` of action `api`",
+        "    Add it to the goal state or to the preconditions of an action that should",
+        "      wait for it.",
+        "  no-contract: action `api` has no contract: all that will be known is that it",
+        "    changed something",
+        "    Add a command that shows its effects.",
+    ]
+
+
+def test_an_explanation_has_a_shape_for_programs(file, scaffold):
+    """BX-18."""
+    explained = scaffold(
+        "plan", "explain", file(PLAN.replace("api_works, spare]", "api_works], odd: 1")), "--json"
+    ).json
+    assert set(explained) == {"valid", "actions", "width", "critical_path", "goals", "weaknesses", "advice"}
+    (goal,) = explained["goals"]
+    assert goal == {
+        "name": "shop",
+        "levels": [["store"], ["api"]],
+        "supplies": [
+            {"assertion": "store_works", "providers": ["store"], "needed_by": ["api"], "wanted": True},
+            {"assertion": "api_works", "providers": ["api"], "needed_by": [], "wanted": True},
+        ],
+        "critical_path": ["store", "api"],
+        "width": 1,
+        "bound_s": 600.0,
+    }
+    assert [weakness["code"] for weakness in explained["weaknesses"]] == ["unknown-key", "no-contract"]
+    assert explained["advice"]["agents"] == 1
+    assert [set(prediction) for prediction in explained["advice"]["predictions"]] == [{"agents", "makespan_s"}]
+
+
+def test_a_long_explanation_is_cut_short_and_fits_the_screen(file, scaffold):
+    actions = "".join(
+        f"      - {{key: a{i}, effects: [f{i}], preconditions: [g{i % 35}, {'x' * 50}]}}\n" for i in range(40)
+    )
+    links = "".join(
+        f"      - {{key: b{i}, effects: [g{i}], preconditions: {[f'g{i - 1}'] if i else []}}}\n" for i in range(35)
+    )
+    spare = f"      - {{key: spare, effects: [{'x' * 50}]}}\n"
+    text = f"version: 1\ngoals:\n  - name: g\n    goal_state: {[f'f{i}' for i in range(40)]}\n    actions:\n"
+    out = scaffold("plan", "explain", file(text + spare + links + actions)).out
+    assert max(map(len, out.splitlines())) <= 80
+    assert "  ... and 6 more" in out
+    assert " and 10 more for" not in out
+    assert "a29 and " not in out
+
+
+def test_two_plans_are_compared(file, scaffold):
+    """BX-7: what was added, removed and changed, and what that does to the plan."""
+    other = file(
+        PLAN.replace("key: api", "key: http").replace("commands: [make test]", "commands: [make check]"), "b.yaml"
+    )
+    answer = scaffold("plan", "diff", file(), other)
+    assert answer.code == 0
+    assert answer.out.splitlines() == [
+        "+ action http",
+        "- action api",
+        "~ action store: contract",
+        "actions: 2 -> 2, side by side: 1 -> 1",
+        "longest chain: 2 -> 2 actions",
+        "new: b.yaml: warning[unused-effect] nobody needs the effect `spare` of action `http`",
+        "  Add it to the goal state or to the preconditions of an action that should wait for it.",
+        "gone: plan.yaml: warning[unused-effect] nobody needs the effect `spare` of action `api`",
+        "  Add it to the goal state or to the preconditions of an action that should wait for it.",
+    ]
+    assert scaffold("plan", "diff", "plan.yaml", "plan.yaml").out == "plan.yaml and plan.yaml say the same\n"
+
+
+def test_a_difference_has_a_shape_for_programs(file, scaffold):
+    found = scaffold("plan", "diff", file(), file(PLAN.replace("[make test]", "[make check]"), "b.yaml"), "--json").json
+    assert found["actions_changed"] == [{"name": "store", "fields": ["contract"]}]
+    assert found["before"] == {"valid": True, "actions": 2, "width": 1, "critical_path": ["store", "api"]}
+    assert (found["findings_new"], found["goals_reordered"]) == ([], False)
+
+
+GOAL = "  - {name: NAME, goal_state: [done], actions: [{key: NAME/do, effects: [done]}]}\n"
+
+
+def test_goals_in_another_order_and_a_plan_that_is_mended_are_told(file, scaffold):
+    first, second = GOAL.replace("NAME", "g"), GOAL.replace("NAME", "h")
+    file("version: 1\ngoals:\n" + first + second)
+    out = scaffold("plan", "diff", "plan.yaml", file("version: 1\ngoals:\n" + second + first, "b.yaml")).out
+    assert out.startswith("~ the goals are in another order\n")
+    mended = scaffold("plan", "diff", file(UNSOUND, "c.yaml"), file())
+    assert (mended.code, "valid: the plan can reach its goals now" in mended.out) == (0, True)
+
+
+def test_a_plan_that_gets_unsound_is_invalid(file, scaffold):
+    answer = scaffold("plan", "diff", file(), file(UNSOUND, "b.yaml"))
+    assert answer.code == 4
+    assert "invalid: the plan cannot run as it is now" in answer.out
+    assert "new: b.yaml: error[unprovided-precondition]" in answer.out
+
+
+@pytest.mark.parametrize("names", [("plan.yaml", "bad.yaml"), ("bad.yaml", "plan.yaml")])
+def test_a_plan_that_cannot_be_read_cannot_be_compared(file, scaffold, names):
+    file()
+    file(UNREADABLE, "bad.yaml")
+    answer = scaffold("plan", "diff", *names, "--json")
+    assert (answer.code, answer.json["valid"], answer.json["findings"][0]["code"]) == (4, False, "syntax")
+
+
+@pytest.mark.parametrize("command", ["explain", "simulate"])
+@pytest.mark.parametrize("text", [UNREADABLE, UNSOUND])
+def test_an_invalid_plan_is_told_as_by_check(file, scaffold, command, text):
+    checked = scaffold("plan", "check", file(text), "--json")
+    assert scaffold("plan", command, "plan.yaml", "--json") == checked
+    plain = scaffold("plan", command, "plan.yaml")
+    assert (plain.code, plain.out) == (4, scaffold("plan", "check", "plan.yaml").out)
+
+
+@pytest.mark.parametrize("command", [("explain", "no.yaml"), ("simulate", "no.yaml"), ("diff", "no.yaml", "no.yaml")])
+def test_a_file_that_is_not_there_is_a_usage_error(file, scaffold, command):
+    answer = scaffold("plan", *command)
+    assert (answer.code, answer.out) == (64, "")
+
+
+def test_a_run_is_drawn_over_time(file, scaffold):
+    answer = scaffold("plan", "simulate", file(), "--agents", "1")
+    assert answer.code == 0
+    assert answer.out.splitlines() == [
+        "store                █████████████████·                 0 s - 6 m 53 s",
+        "api                                   █████████████████ 6 m 53 s - 13 m 28 s",
+        "█ works  x fails  · waits to land",
+        "",
+        "1 agent, seed 0, failure rate 0",
+        "13 m 28 s in all, at best 13 m 08 s; agents busy 98%; 2 attempts, 2 landings",
+        "goal shop: completed after 13 m 28 s",
+    ]
+
+
+def test_failures_are_drawn_and_counted(file, scaffold):
+    """OR-3: after three failures the goal cannot be reached; the command did what it was asked for."""
+    answer = scaffold("plan", "simulate", file(), "--failure-rate", "1")
+    assert answer.code == 0
+    assert answer.out.startswith(f"{'store':20} {'x' * 34} 0 s - ")
+    assert "3 attempts, 0 landings\ngoal shop: failed after " in answer.out
+    assert "  `store_works` cannot be reached: `store` failed for good\n" in answer.out
+
+
+def test_many_long_and_short_actions_fit_the_screen(file, scaffold):
+    actions = "".join(f"      - {{key: {'k' * 30}{i}, effects: [f{i}]}}\n" for i in range(60))
+    head = f"version: 1\ngoals:\n  - name: {'g' * 90}\n    goal_state: {[f'f{i}' for i in range(60)]}\n"
+    text = f"{head}    actions:\n{actions}"
+    out = scaffold("plan", "simulate", file(text)).out
+    assert max(map(len, out.splitlines())) <= 80
+    assert "... and 20 more" in out
+    assert "█·" in out
+
+
+def test_a_simulation_depends_on_file_and_flags_alone(file, scaffold):
+    """BX-7: the same bytes, from any process, on any day."""
+    flags = ("plan", "simulate", file(), "--agents", "2", "--seed", "11", "--failure-rate", "0.4", "--json")
+    first = scaffold(*flags)
+    env = os.environ | {"PYTHONHASHSEED": "77", "TZ": "Asia/Tokyo"}
+    other = subprocess.run([sys.executable, "-m", "scaffold", *flags], capture_output=True, env=env, check=True)
+    assert other.stdout.decode() == first.out
+    assert scaffold(*(*flags[:-2], "0.5", "--json")).json["failure_rate"] == 0.5
+    assert set(first.json) == {
+        *("agents", "seed", "failure_rate", "makespan_s", "bound_s", "utilisation", "goals", "actions", "landings")
+    }
+
+
+@pytest.mark.parametrize(
+    "flag", [("--agents", "0"), ("--failure-rate", "1.1"), ("--failure-rate", "nan"), ("--seed", "x")]
+)
+def test_flags_out_of_range_are_usage_errors(file, scaffold, flag):
+    assert scaffold("plan", "simulate", file(), *flag).code == 64
+
+
+def test_a_plan_without_weak_spots_is_not_told_any(file, scaffold):
+    sound = PLAN.replace("api_works, spare]", "api_works], contract: {commands: [make test]}")
+    assert "Weak spots" not in scaffold("plan", "explain", file(sound)).out

@@ -1,0 +1,37 @@
+"""docs/plan-files.md: its examples show what they say."""
+
+import re
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from scaffold.plan.explain import explain
+from scaffold.plan.faults import ErrorCode
+from scaffold.plan.lint import WarningCode, lint
+from scaffold.plan.planfile import read_plan
+
+TEXT = (Path(__file__).parents[3] / "docs" / "plan-files.md").read_text()
+EXAMPLES = re.findall(r"```yaml\n# ([a-z-]+): [^\n]+\n(.*?)```", TEXT, re.DOTALL)
+WHOLE = re.findall(r"```yaml\n(version.*?)```", TEXT, re.DOTALL)
+
+
+@pytest.mark.parametrize(("code", "middle"), EXAMPLES)
+def test_an_example_shows_its_code_and_no_other_error(code, middle):
+    text = "version: 1\ngoals:\n  - name: g\n" + textwrap.indent(middle, "    ")
+    plan, warnings = read_plan(text, name="plan.yaml")
+    report = lint(plan).after(warnings)
+    weaknesses = explain(plan).weaknesses if report.valid else ()
+    assert code in {finding.code for finding in (*report.findings, *weaknesses)}
+    causes = {finding.code for finding in report.findings if finding.severity == "error"}
+    assert causes <= {code, "unreachable-goal"}
+
+
+def test_every_code_of_lint_has_an_example():
+    assert {code for code, _ in EXAMPLES} >= {*ErrorCode.__args__, *WarningCode.__args__}
+
+
+def test_the_plan_at_the_top_is_sound():
+    (text,) = WHOLE
+    plan, warnings = read_plan(text, name="plan.yaml")
+    assert (warnings, lint(plan).findings, explain(plan).weaknesses) == ((), (), ())

@@ -1,0 +1,175 @@
+"""Plans carried out in simulation, broken off, repaired and carried on."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from scaffold.core.plan import ActionSpec, GoalSpec, Plan
+from scaffold.plan.difference import difference
+from scaffold.plan.lint import lint
+from scaffold.plan.luck import Pace
+from scaffold.plan.repair import repair
+from scaffold.plan.simulate import Simulation, simulate
+from scaffold.plan.standing import BEGUN, Standing
+
+
+@st.composite
+def sound_goal(draw, name="g"):
+    """A goal without errors: actions need only what earlier ones provide, and children provide for their parents."""
+    actions: list[ActionSpec] = []
+    provided: list[str] = []
+    for i in range(draw(st.integers(1, 6))):
+        needs = tuple(draw(st.lists(st.sampled_from(provided), max_size=2, unique=True))) if provided else ()
+        gives = tuple(f"{effect}{i}" for effect in "xy"[: draw(st.integers(1, 2))])
+        shape = draw(st.sampled_from(["primitive", "childless", "parent"]))
+        kind = "primitive" if shape == "primitive" else "compound"
+        key = f"{name}{i}"
+        actions.append(ActionSpec(key=key, kind=kind, preconditions=needs, effects=gives))
+        if shape == "parent":
+            actions += [ActionSpec(key=f"{key}/{effect}", parent=key, effects=(effect,)) for effect in gives]
+        provided += gives
+    wanted = draw(st.lists(st.sampled_from(provided), min_size=1, max_size=3, unique=True))
+    return GoalSpec(name=name, goal_state=tuple(wanted), actions=tuple(draw(st.permutations(actions))))
+
+
+plans = st.tuples(sound_goal(), sound_goal("h")).map(lambda goals: Plan(goals=goals))
+crews = st.integers(1, 5)
+seeds = st.integers(0, 2**32)
+PACE = Pace(mean_s=20, spread=0.9, landing_s=7)
+
+
+def check_order(plan: Plan, simulation: Simulation, agents: int, cap: int = 3) -> None:
+    """Hold a simulation to what no run may do: too many at work, work before its time, anything twice."""
+    spans = [(each.start_s, each.end_s, action) for action in simulation.actions for each in action.attempts]
+    for moment in {start for start, _, _ in spans}:
+        at_work = [action for start, end, action in spans if start <= moment < end]
+        assert len(at_work) <= agents
+        assert all(sum(action.goal == goal.name for action in at_work) <= cap for goal in plan.goals)
+        assert len({action.key for action in at_work}) == len(at_work)
+    landed = {action.key: action.landed_s for action in simulation.actions if action.landed_s is not None}
+    assert sorted(landed, key=landed.__getitem__) == list(simulation.landings)
+    assert len(set(landed.values())) == len(landed)
+    specs = {action.key: action for action in plan.actions}
+    for action in simulation.actions:
+        for attempt in action.attempts:
+            spec = specs[action.key]
+            shown = {e for key, at in landed.items() if at <= attempt.start_s for e in specs[key].effects}
+            assert shown.issuperset(spec.preconditions)
+            assert spec.parent is None or shown.issuperset(specs[spec.parent].preconditions)
+
+
+@settings(max_examples=200, deadline=None)
+@given(plans, crews, seeds)
+def test_a_linted_plan_always_completes_in_a_simulation_without_failures(plan, agents, seed):
+    """BX-7, OR-3, SC-3, SC-5: and nothing is dispatched twice, early, or beyond the caps."""
+    assert lint(plan).valid
+    simulation = simulate(plan, agents=agents, seed=seed, pace=PACE)
+    assert simulation.completed
+    check_order(plan, simulation, agents)
+    assert all(len(action.attempts) <= 1 for action in simulation.actions)
+    assert simulation.makespan_s >= simulation.bound_s
+    assert 0 < simulation.utilisation <= 1
+    assert {action.status for action in simulation.actions} <= {"completed", "skipped"}
+    assert simulation == simulate(plan, agents=agents, seed=seed, pace=PACE)
+
+
+@settings(max_examples=200, deadline=None)
+@given(plans, crews, seeds, st.sampled_from([0.1, 0.5, 0.9, 1.0]))
+def test_whatever_fails_a_simulation_ends_and_an_action_fails_thrice_at_most(plan, agents, seed, rate):
+    """OR-3: a goal completes exactly if its state holds; after the third failure nothing is tried again."""
+    simulation = simulate(plan, agents=agents, seed=seed, failure_rate=rate, pace=PACE)
+    check_order(plan, simulation, agents)
+    specs = {action.key: action for action in plan.actions}
+    for goal, end in zip(plan.goals, simulation.goals, strict=True):
+        mine = [key for key in simulation.landings if specs[key] in goal.actions]
+        reached = {effect for key in mine for effect in specs[key].effects}.issuperset(goal.goal_state)
+        assert (end.status, end.reason is None) == (("completed", True) if reached else ("failed", False))
+    for action in simulation.actions:
+        outcomes = [attempt.succeeded for attempt in action.attempts]
+        assert True not in outcomes[:-1]
+        assert (action.status == "failed" and action.attempts != ()) <= (outcomes == [False] * 3)
+        assert (action.landed_s is None) == (True not in outcomes)
+    assert simulation.makespan_s >= simulation.bound_s
+
+
+def broken_off(draw, plan: Plan) -> Standing:
+    """Where the plan stands after some of its landings, with all compounds running that have begun."""
+    simulation = simulate(plan, seed=draw(seeds), agents=draw(crews), pace=PACE)
+    done = simulation.landings[: draw(st.integers(0, len(simulation.landings)))]
+    statuses = dict.fromkeys(done, "completed")
+    facts = {
+        goal.name: tuple(e for action in goal.actions if action.key in done for e in action.effects)
+        for goal in plan.goals
+    }
+    for action in plan.actions:
+        if action.key in done and action.parent is not None:
+            statuses[action.parent] = "running"
+    at_work = [action.key for action in plan.actions if action.key not in statuses and action.kind == "primitive"]
+    for goal in plan.goals:
+        for action in goal.actions:
+            able = action.key in at_work and set(facts[goal.name]).issuperset(action.preconditions)
+            if able and action.parent is None and draw(st.booleans()):
+                statuses[action.key] = draw(st.sampled_from(["running", "verifying", "landing", "failed"]))
+    return Standing(statuses=statuses, facts=facts)
+
+
+def thought_again(draw, plan: Plan, standing: Standing) -> Plan:
+    """Another plan for the same goals: some left out, some described anew, some more."""
+    goals = []
+    for goal in plan.goals:
+        actions = [action for action in goal.actions if draw(st.integers(0, 5))]
+        actions = [replace(each, description="anew") if not draw(st.integers(0, 3)) else each for each in actions]
+        wish = draw(st.sampled_from(goal.goal_state))
+        if draw(st.booleans()):
+            actions.append(ActionSpec(key=f"{goal.name}+", effects=(wish,)))
+        goals.append(replace(goal, actions=tuple(draw(st.permutations(actions)))))
+    return Plan(goals=tuple(goals))
+
+
+@settings(max_examples=150, deadline=None)
+@given(plans, st.data())
+def test_a_plan_repaired_with_itself_stays_as_it_is(plan, data):
+    """BX-7."""
+    standing = broken_off(data.draw, plan)
+    repaired = repair(plan, plan, standing=standing)
+    assert repaired.plan == plan
+    assert repaired.standing == standing
+    assert set(repaired.kept) == {action.key for action in plan.actions}
+    assert repaired.changed == repaired.added == repaired.dropped == ()
+    failed = "failed" in standing.statuses.values()
+    assert repaired.valid or failed
+
+
+@settings(max_examples=300, deadline=None)
+@given(plans, st.data())
+def test_what_holds_is_never_lost_and_a_valid_repair_completes(plan, data):
+    """BX-7: whatever the new plan says, begun actions stay; if it is found valid, the rest is carried out."""
+    standing = broken_off(data.draw, plan)
+    new = thought_again(data.draw, plan, standing)
+    repaired = repair(plan, new, standing=standing)
+    before = {action.key: action for action in plan.actions}
+    after = {action.key: action for action in repaired.plan.actions}
+    for key, status in standing.statuses.items():
+        if status in BEGUN:
+            assert after[key] == before[key]
+            assert repaired.standing.status(key) == status
+    assert repaired.standing.facts == standing.facts
+    assert {*repaired.kept, *repaired.changed, *repaired.added} == set(after)
+    assert {*repaired.kept, *repaired.changed, *repaired.dropped} == set(before)
+    if repaired.valid:
+        simulation = simulate(repaired.plan, agents=data.draw(crews), pace=PACE, standing=repaired.standing)
+        assert simulation.completed
+        again = {action.key for action in simulation.actions if action.attempts}
+        assert not again & {key for key, status in standing.statuses.items() if status == "completed"}
+
+
+@settings(deadline=None)
+@given(plans, st.data())
+def test_two_plans_differ_in_nothing_exactly_if_they_are_the_same(plan, data):
+    """BX-7."""
+    other = thought_again(data.draw, plan, Standing())
+    assert difference(plan, plan).none
+    assert difference(plan, other).none is (plan == other)
+    there, back = difference(plan, other), difference(other, plan)
+    assert (there.actions_added, there.before) == (back.actions_removed, back.after)
+    assert (set(there.findings_new), there.after.valid) == (set(back.findings_gone), lint(other).valid)

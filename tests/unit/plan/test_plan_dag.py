@@ -1,0 +1,102 @@
+"""Task lists become actions over `done:` assertions, or say what is wrong with them."""
+
+import msgspec
+import pytest
+
+from scaffold.core.contract import Check, Contract
+from scaffold.core.errors import PlanInvalid
+from scaffold.core.plan import ActionSpec, Plan
+from scaffold.plan.dag import Task, dag_findings, dag_goal, done
+from scaffold.plan.lint import lint
+
+
+def task(key, *depends_on):
+    return Task(key=key, description=f"do {key}", depends_on=depends_on)
+
+
+def said(*tasks):
+    return [(finding.code, finding.action) for finding in dag_findings(tasks)]
+
+
+def only(*tasks):
+    (finding,) = dag_findings(tasks)
+    return finding
+
+
+def test_tasks_become_actions_that_need_what_the_tasks_before_them_give():
+    """OR-2, OR-6: dependencies by place in the list, from 0, or by key."""
+    goal = dag_goal("project", [task("a"), task("b", 0), task("c", "a", 1)], description="All of it")
+    assert (goal.name, goal.description) == ("project", "All of it")
+    assert goal.goal_state == ("done:a", "done:b", "done:c")
+    assert goal.actions == (
+        ActionSpec(key="a", description="do a", effects=("done:a",)),
+        ActionSpec(key="b", description="do b", preconditions=("done:a",), effects=("done:b",)),
+        ActionSpec(key="c", description="do c", preconditions=("done:a", "done:b"), effects=("done:c",)),
+    )
+    assert lint(Plan(goals=(goal,))).findings == ()
+
+
+def test_a_models_reply_of_descriptions_and_places_is_enough():
+    """OR-6: tasks without keys are named by their place."""
+    reply = '[{"description": "first"}, {"description": "then", "depends_on": [0]}]'
+    first, then = dag_goal("g", msgspec.json.decode(reply, type=list[Task])).actions
+    assert (first.key, then.key) == ("task-1", "task-2")
+    assert then.preconditions == (done("task-1"),)
+
+
+def test_what_a_task_says_of_its_role_files_and_contract_is_kept():
+    contract = Contract(commands=(Check(command="true"),))
+    (action,) = dag_goal(
+        "g", [Task(key="a", description="d", role="audit", files=("a.py",), contract=contract)]
+    ).actions
+    assert (action.role, action.files, action.contract) == ("audit", ("a.py",), contract)
+
+
+def test_a_dependency_named_twice_counts_once():
+    assert dag_goal("g", [task("a"), task("b", 0, "a", 0)]).actions[1].preconditions == ("done:a",)
+
+
+def test_a_cycle_is_named_from_its_first_task():
+    """OR-6."""
+    finding = only(task("a", "c"), task("b", 0), task("c", "b"), task("late", "c"))
+    assert (finding.code, finding.action, finding.severity) == ("cycle", "a", "error")
+    assert finding.message == "tasks wait for each other: a -> c -> b -> a"
+    assert finding.fix == "Take one dependency out, e.g. `c` of `a`."
+
+
+@pytest.mark.parametrize("place", [-1, 2])
+def test_a_place_outside_the_list_is_no_dependency(place):
+    """OR-6."""
+    finding = only(task("a", place), task("b"))
+    assert (finding.code, finding.action) == ("unknown-dependency", "a")
+    assert finding.message == f"task `a` depends on task {place}, but the list has 2 tasks"
+    assert finding.fix == "Name a task from 0 to 1, or its key."
+
+
+def test_an_unknown_key_is_named_with_what_may_have_been_meant():
+    """OR-6."""
+    finding = only(task("store"), task("api", "stor"))
+    assert finding.message == "task `api` depends on `stor`, which is no task of the list"
+    assert finding.fix.startswith("Did you mean `store`? ")
+
+
+def test_a_task_must_not_wait_for_itself():
+    assert said(task("a", 0), task("b", "b")) == [("self-dependency", "a"), ("self-dependency", "b")]
+
+
+def test_keys_must_be_sound_and_unique():
+    assert said(task("a"), task("a"), task("a"), task("b c")) == [("duplicate-key", "a"), ("bad-value", "b c")]
+
+
+def test_an_empty_list_is_no_plan():
+    assert said() == [("bad-value", None)]
+
+
+def test_everything_is_told_at_once_when_a_list_is_refused():
+    with pytest.raises(PlanInvalid) as caught:
+        dag_goal("g", [task("a", 7), task("b", "b")])
+    assert [finding.code for finding in caught.value.findings] == ["unknown-dependency", "self-dependency"]
+    assert caught.value.what == "task `a` depends on task 7, but the list has 2 tasks (and 1 more)"
+    with pytest.raises(PlanInvalid, match=r"depends on itself$") as caught:
+        dag_goal("g", [task("b", "b")])
+    assert caught.value.fix == "Take `b` out of its own dependencies."

@@ -1,0 +1,135 @@
+"""What a plan means, and how many agents it deserves."""
+
+from scaffold.core.contract import Check, Contract
+from scaffold.core.plan import ActionSpec, GoalSpec, Plan
+from scaffold.plan.advice import MOST, advise
+from scaffold.plan.explain import explain
+
+CHECKED = Contract(commands=(Check(command="true"),))
+
+
+def action(key, needs="", gives="", **fields):
+    fields = {"contract": CHECKED} | fields
+    return ActionSpec(key=key, preconditions=tuple(needs.split()), effects=tuple(gives.split()), **fields)
+
+
+def goal(wanted, *actions, name="g"):
+    return GoalSpec(name=name, goal_state=tuple(wanted.split()), actions=actions)
+
+
+def plan(wanted, *actions):
+    return Plan(goals=(goal(wanted, *actions),))
+
+
+DIAMOND = plan(
+    "d", action("end", "b c", "d"), action("left", "a", "b"), action("right", "a", "c"), action("top", "", "a")
+)
+
+
+def test_levels_say_what_could_run_side_by_side():
+    (explained,) = explain(DIAMOND).goals
+    assert explained.levels == (("top",), ("left", "right"), ("end",))
+    assert (explained.width, explained.critical_path, explained.bound_s) == (2, ("top", "left", "end"), 900.0)
+
+
+def test_each_assertion_has_those_who_give_it_and_those_who_wait():
+    supplies = {each.assertion: each for each in explain(DIAMOND).goals[0].supplies}
+    assert list(supplies) == ["d", "b", "c", "a"]
+    assert (supplies["a"].providers, supplies["a"].needed_by, supplies["a"].wanted) == (
+        ("top",),
+        ("left", "right"),
+        False,
+    )
+    assert (supplies["d"].providers, supplies["d"].needed_by, supplies["d"].wanted) == (("end",), (), True)
+
+
+def test_a_compound_with_children_is_on_no_level():
+    """SC-5."""
+    family = plan("a", action("p", gives="a", kind="compound"), action("p/1", gives="a", parent="p"))
+    assert explain(family).goals[0].levels == (("p/1",),)
+
+
+def weaknesses(a_plan):
+    return [(each.code, each.action) for each in explain(a_plan).weaknesses]
+
+
+def test_a_sound_plan_has_no_weakness():
+    assert weaknesses(DIAMOND) == []
+
+
+def test_weak_spots_are_warnings_missing_contracts_and_compounds_left_to_a_planner():
+    weak = plan(
+        "a",
+        action("one", gives="a x"),
+        action("two", gives="b", contract=None),
+        action("three", "b", "c", contract=Contract(intent="good")),
+        action("four", "c", "d", kind="compound", contract=None),
+    )
+    assert weaknesses(weak) == [
+        ("unused-effect", "one"),
+        ("unused-effect", "four"),
+        ("no-contract", "two"),
+        ("no-contract", "three"),
+        ("needs-planner", "four"),
+    ]
+
+
+def test_a_file_that_two_touch_side_by_side_is_a_weak_spot_on_every_level_it_happens():
+    """BX-18: overlapping paths cost a second attempt."""
+    shared = plan(
+        "c d",
+        action("one", gives="a", files=("x", "y", "x")),
+        action("two", gives="b", files=("x",)),
+        action("three", "a b", "c", files=("x", "z")),
+        action("four", "a b", "d", files=("x",)),
+    )
+    found = explain(shared).weaknesses
+    assert [(each.code, each.action) for each in found] == [("shared-file", "two"), ("shared-file", "four")]
+    assert found[0].message.startswith("`one`, `two` may run side by side and both touch `x`")
+    assert found[0].fix == "Let `two` wait for an effect of `one`, or give the file to one of them."
+
+
+def independent(count, name="g"):
+    effects = [f"{name}{i}" for i in range(count)]
+    return goal(" ".join(effects), *(action(effect, gives=effect) for effect in effects), name=name)
+
+
+def test_a_chain_deserves_one_agent():
+    """BX-18."""
+    advice = advise(plan("b", action("one", gives="a"), action("two", "a", "b")))
+    assert (advice.agents, advice.why) == (1, "no two actions can run side by side")
+    assert len(advice.predictions) == 1
+
+
+def test_a_wide_plan_deserves_as_many_as_it_is_wide():
+    """BX-18."""
+    advice = advise(Plan(goals=(independent(2),)))
+    assert advice.agents == 2
+    assert advice.why.endswith("% longer; never more than 2 actions can run side by side")
+
+
+def test_more_agents_than_a_goal_may_have_are_never_advised():
+    """BX-18."""
+    advice = advise(Plan(goals=(independent(30),)))
+    assert (advice.agents, len(advice.predictions)) == (3, 3)
+    assert "no more than 3 may work on one goal" in advice.why
+
+
+def test_the_smallest_number_that_costs_at_most_a_tenth_is_advised():
+    """BX-18: a long chain with a little beside it is no reason for a crowd."""
+    chain = [action(f"c{i}", f"c{i - 1}" if i else "", f"c{i}") for i in range(10)]
+    advice = advise(plan("c9 x y", *chain, action("x", gives="x"), action("y", gives="y")))
+    times = {each.agents: each.makespan_s for each in advice.predictions}
+    assert advice.agents == 2
+    assert times[1] > 1.1 * times[2]
+    assert times[2] <= 1.1 * times[3]
+    assert "; more would save " in advice.why
+
+
+def test_no_more_agents_are_tried_than_is_sensible():
+    wide = Plan(goals=tuple(independent(3, f"g{i}") for i in range(8)))
+    assert len(advise(wide).predictions) == MOST
+
+
+def test_a_plan_without_goals_deserves_one():
+    assert advise(Plan(goals=())).agents == 1

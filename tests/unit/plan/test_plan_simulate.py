@@ -1,0 +1,221 @@
+"""Simulated runs of plans small enough to follow by hand."""
+
+import pytest
+from msgspec.structs import fields
+
+from scaffold.core.model import Goal, RunSettings
+from scaffold.core.plan import ActionSpec, GoalSpec, Plan
+from scaffold.plan.decide import Replan
+from scaffold.plan.luck import ATTEMPTS, Pace, Trial, trials
+from scaffold.plan.pursuit import WORKER_CAP, Pursuit
+from scaffold.plan.simulate import SimulatedAttempt, simulate
+from scaffold.plan.standing import Standing
+
+EVEN = Pace(mean_s=100, spread=0, landing_s=10)
+
+
+def action(key, needs="", gives="", *, kind="primitive", parent=None):
+    return ActionSpec(
+        key=key, preconditions=tuple(needs.split()), effects=tuple(gives.split()), kind=kind, parent=parent
+    )
+
+
+def goal(wanted, *actions, name="g"):
+    return GoalSpec(name=name, goal_state=tuple(wanted.split()), actions=actions)
+
+
+def plan(wanted, *actions):
+    return Plan(goals=(goal(wanted, *actions),))
+
+
+def independent(count, name="g"):
+    effects = [f"{name}{i}" for i in range(count)]
+    return goal(" ".join(effects), *(action(effect, gives=effect) for effect in effects), name=name)
+
+
+def times(simulation):
+    return {action.key: [(a.start_s, a.end_s) for a in action.attempts] for action in simulation.actions}
+
+
+def statuses(simulation):
+    return {action.key: action.status for action in simulation.actions}
+
+
+CHAIN = plan("b", action("two", "a", "b"), action("one", gives="a"))
+
+
+def test_an_action_begins_when_what_it_needs_has_landed():
+    simulation = simulate(CHAIN, pace=EVEN)
+    assert times(simulation) == {"one": [(0, 100)], "two": [(110, 210)]}
+    assert simulation.landings == ("one", "two")
+    assert (simulation.makespan_s, simulation.bound_s, simulation.completed) == (220, 200.0, True)
+    assert [action.landed_s for action in simulation.actions] == [220, 110]
+
+
+def test_agents_work_side_by_side_and_candidates_land_one_after_the_other():
+    simulation = simulate(Plan(goals=(independent(2),)), agents=2, pace=EVEN)
+    assert times(simulation) == {"g0": [(0, 100)], "g1": [(0, 100)]}
+    assert [action.landed_s for action in simulation.actions] == [110, 120]
+    assert simulation.utilisation == round(200 / 240, 4)
+
+
+def test_an_agent_is_free_again_as_soon_as_it_has_handed_in():
+    simulation = simulate(Plan(goals=(independent(2),)), agents=1, pace=EVEN)
+    assert times(simulation)["g1"] == [(100, 200)]
+
+
+def test_no_more_than_three_agents_work_on_a_goal_and_goals_share_them_all():
+    """OR-3: the caps are those of a run."""
+    simulation = simulate(Plan(goals=(independent(4), independent(4, "h"))), agents=5, pace=EVEN)
+    starts = {key: spans[0][0] for key, spans in times(simulation).items()}
+    assert [key for key, start in starts.items() if start == 0] == ["g0", "g1", "g2", "h0", "h1"]
+    assert simulation.bound_s == 160.0
+
+
+def test_the_caps_and_attempts_are_those_of_a_real_run():
+    assert {field.name: field.default for field in fields(RunSettings)}["attempts"] == ATTEMPTS
+    assert {field.name: field.default for field in fields(Goal)}["worker_cap"] == WORKER_CAP
+
+
+def test_a_compound_takes_no_time_and_its_children_wait_for_it():
+    """SC-5."""
+    family = plan(
+        "c",
+        action("pre", gives="a"),
+        action("p", "a", "b", kind="compound", parent=None),
+        action("p/1", gives="b", parent="p"),
+        action("post", "b", "c"),
+    )
+    simulation = simulate(family, pace=EVEN)
+    assert times(simulation) == {"pre": [(0, 100)], "p": [], "p/1": [(110, 210)], "post": [(220, 320)]}
+    assert set(statuses(simulation).values()) == {"completed"}
+
+
+def test_a_compound_without_children_is_one_piece_of_work():
+    assert times(simulate(plan("a", action("c", gives="a", kind="compound")), pace=EVEN)) == {"c": [(0, 100)]}
+
+
+def test_what_nobody_needs_is_skipped_when_the_goal_is_reached():
+    """SC-3."""
+    extra = (
+        action("late", "a", "z"),
+        action("open", "z", "y", kind="compound"),
+        action("kid", gives="y", parent="open"),
+    )
+    simulation = simulate(plan("a", action("one", gives="a"), *extra), pace=EVEN)
+    assert statuses(simulation) == {"one": "completed", "late": "skipped", "open": "skipped", "kid": "skipped"}
+    assert simulation.makespan_s == 110
+
+
+def test_compounds_that_were_begun_end_with_their_goal():
+    begun = (
+        action("p", "", "x", kind="compound"),
+        action("p/1", "a", "x", parent="p"),
+        action("q", "", "a", kind="compound"),
+        action("q/1", "", "a", parent="q"),
+        action("q/2", "a", "w", parent="q"),
+    )
+    simulation = simulate(plan("a", *begun), agents=1, pace=EVEN)
+    assert statuses(simulation) == {
+        "p": "skipped",
+        "p/1": "skipped",
+        "q": "completed",
+        "q/1": "completed",
+        "q/2": "skipped",
+    }
+
+
+def test_after_three_failures_an_action_fails_and_blocks_who_needs_it():
+    """SC-4: and whoever needs those, too."""
+    chain = plan("c", action("one", gives="a"), action("two", "a", "b"), action("three", "b", "c"))
+    simulation = simulate(chain, failure_rate=1.0, pace=EVEN)
+    assert times(simulation) == {"one": [(0, 100), (100, 200), (200, 300)], "two": [], "three": []}
+    assert statuses(simulation) == {"one": "failed", "two": "blocked", "three": "blocked"}
+    (end,) = simulation.goals
+    assert (end.status, end.ended_s) == ("failed", 300)
+    assert end.reason == "`c` cannot be reached: `one` failed for good"
+    assert (simulation.completed, simulation.landings, simulation.makespan_s) == (False, (), 300)
+
+
+def test_a_compound_whose_child_failed_fails_with_it():
+    """SC-5."""
+    family = plan(
+        "a b", action("p", gives="a", kind="compound"), action("p/1", gives="a", parent="p"), action("q", "a", "b")
+    )
+    simulation = simulate(family, failure_rate=1.0, pace=EVEN)
+    assert statuses(simulation) == {"p": "failed", "p/1": "failed", "q": "blocked"}
+
+
+def test_a_failed_attempt_is_followed_by_another():
+    seed = next(seed for seed in range(100) if [t.succeeds for t in luck(seed)["one"]][:2] == [False, True])
+    simulation = simulate(plan("a", action("one", gives="a")), seed=seed, failure_rate=0.5, pace=EVEN)
+    assert simulation.actions[0].attempts == (
+        SimulatedAttempt(start_s=0, end_s=100, succeeded=False),
+        SimulatedAttempt(start_s=100, end_s=200, succeeded=True),
+    )
+
+
+def luck(seed, *, rate=0.5, pace=EVEN):
+    return trials(plan("a", action("one", gives="a"), action("two")), seed=seed, failure_rate=rate, pace=pace)
+
+
+def test_luck_depends_on_the_seed_alone_and_is_the_same_everywhere():
+    pace = Pace(mean_s=100, spread=0.5)
+    assert luck(7, pace=pace) == {
+        "one": (Trial(82, succeeds=False), Trial(115, succeeds=False), Trial(104, succeeds=False)),
+        "two": (Trial(56, succeeds=True), Trial(54, succeeds=False), Trial(57, succeeds=False)),
+    }
+    assert luck(8, pace=pace) != luck(7, pace=pace)
+
+
+def test_attempts_take_as_long_as_the_pace_says_and_at_least_a_second():
+    spans = {
+        trial.duration_s
+        for seed in range(200)
+        for each in luck(seed, pace=Pace(mean_s=4, spread=0.5)).values()
+        for trial in each
+    }
+    assert spans == {2, 3, 4, 5, 6}
+    assert luck(0, pace=Pace(mean_s=0))["one"][0].duration_s == 1
+
+
+@pytest.mark.parametrize(("rate", "outcome"), [(0.0, True), (1.0, False)])
+def test_the_failure_rate_reaches_from_never_to_always(rate, outcome):
+    assert {trial.succeeds for seed in range(50) for trial in luck(seed, rate=rate)["one"]} == {outcome}
+
+
+def test_a_plan_is_taken_up_where_it_stands():
+    """BX-7: what is completed stays, what was begun and not completed begins anew."""
+    standing = Standing(statuses={"one": "completed", "two": "running"}, facts={"g": ("a",)})
+    simulation = simulate(CHAIN, pace=EVEN, standing=standing)
+    assert times(simulation) == {"one": [], "two": [(0, 100)]}
+    assert simulation.actions[1].status == "completed"
+    assert simulation.actions[1].landed_s is None
+
+
+def test_a_goal_that_is_reached_already_takes_no_time():
+    simulation = simulate(CHAIN, standing=Standing(facts={"g": ("a", "b")}))
+    assert (simulation.makespan_s, simulation.utilisation, simulation.completed) == (0, 0.0, True)
+    assert statuses(simulation) == {"one": "skipped", "two": "skipped"}
+
+
+def test_what_failed_before_is_named_when_the_goal_fails():
+    simulation = simulate(CHAIN, standing=Standing(statuses={"one": "failed", "two": "blocked"}))
+    assert simulation.goals[0].reason == "`b` cannot be reached: `one` failed for good"
+
+
+def test_a_plan_without_goals_is_done():
+    simulation = simulate(Plan(goals=()))
+    assert (simulation.goals, simulation.makespan_s, simulation.bound_s, simulation.completed) == ((), 0, 0.0, True)
+
+
+def test_a_goal_that_waits_for_an_agent_is_asked_again_only_when_something_changed():
+    pursuit = Pursuit(independent(1), Standing())
+    assert pursuit.decide(0) == ()
+    assert pursuit.decide(0) == ()
+    assert len(pursuit.decide(1)) == 1
+
+
+def test_nobody_in_a_simulation_thinks_again():
+    with pytest.raises(AssertionError, match="nobody here"):
+        Pursuit(independent(1), Standing()).carry_out(Replan(("x",), "stuck"), now=0)
