@@ -1,6 +1,7 @@
 """The stored count of unmet preconditions, held against its plain definition after random histories."""
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -11,9 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from integration.store.nouns import a_goal, a_run, an_action
+from postgres import new_place
 from scaffold.core.errors import IllegalMove
 from scaffold.core.model import Action, Goal
-from scaffold.core.states import PRIMITIVE_MOVES, Pending, action_state
+from scaffold.core.states import PRIMITIVE_MOVES, Pending, action_state, status_of
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 
@@ -95,7 +97,7 @@ class History:
             assert [action.id for action in self.store.actions.ready(self.goal.id, limit)] == ready[:limit]
         assert self.store.facts.holding(self.goal.id) == self.facts
         assert self.store.facts.count_holding(self.goal.run_id) == len(self.facts)
-        assert sum(self.store.actions.tally(self.goal.id).values()) == len(self.actions)
+        assert self.store.actions.tally(self.goal.id) == Counter(status_of(each.state) for each in stored.values())
 
 
 @pytest.fixture(scope="module")
@@ -105,10 +107,29 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         yield store
 
 
+@pytest.fixture(scope="module")
+def served(postgres_url: str) -> Iterator[Store]:
+    with closing(Store.open(new_place(postgres_url), clock=FakeClock())) as store:
+        yield store
+
+
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(history=st.lists(steps, min_size=1, max_size=25))
 def test_the_stored_count_always_equals_its_definition(store: Store, history: list[tuple]) -> None:
     """SC-4, SC-10: an action is ready exactly if it is pending and nothing that it waits for is missing."""
+    live_through(store, history)
+
+
+@pytest.mark.postgres
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(history=st.lists(steps, min_size=1, max_size=25))
+def test_the_stored_count_equals_its_definition_on_a_server_too(served: Store, history: list[tuple]) -> None:
+    """SC-4, SC-10: the same on PostgreSQL."""
+    live_through(served, history)
+
+
+def live_through(store: Store, history: list[tuple]) -> None:
+    """Do each step of the history in a transaction of its own, and hold the store against the sets after each."""
     goal = a_goal(run_id=f"run-{next(NUMBERS)}")
     with store.transaction():
         store.runs.add(a_run(goal.run_id))

@@ -10,9 +10,10 @@ from typing import Literal
 
 from msgspec import Struct
 
+from scaffold.cli.desk import shown_status
 from scaffold.cli.picture import GOING_ON
+from scaffold.cli.place import place_if_any
 from scaffold.cli.settings import load_settings
-from scaffold.cli.wiring import database_path, shown_status
 from scaffold.core.errors import GitFailed, RepositoryUnfit, ScaffoldError
 from scaffold.core.ids import RunId
 from scaffold.git.command import Git
@@ -137,11 +138,12 @@ def _model(repository: Repository, environ: Mapping[str, str]) -> Check:
 
 async def _kept(repository: Repository, environ: Mapping[str, str]) -> Sequence[Check]:
     """Check the database, and what ended runs left behind."""
-    path = database_path(repository)
-    if not path.exists():
-        return [Check("database", "ok", "none yet; the first run makes it"), await _worktrees(repository, environ, {})]
     try:
-        store = Store.open(path, clock=SystemClock(), create=False)
+        place = place_if_any(repository.common_dir, environ)
+        if place is None:
+            none_yet = Check("database", "ok", "none yet; the first run makes it")
+            return [none_yet, await _worktrees(repository, environ, {})]
+        store = Store.open(place, clock=SystemClock(), create=False)
     except ScaffoldError as trouble:
         return [Check("database", "fail", trouble.what, trouble.fix)]
     try:
@@ -150,7 +152,7 @@ async def _kept(repository: Repository, environ: Mapping[str, str]) -> Sequence[
         return [Check("database", "fail", trouble.what, trouble.fix)]
     finally:
         store.close()
-    healthy = Check("database", "ok", f"{path}, {len(runs)} run{'s' * (len(runs) != 1)}")
+    healthy = Check("database", "ok", f"{store.name}, {len(runs)} run{'s' * (len(runs) != 1)}")
     return [healthy, await _worktrees(repository, environ, runs)]
 
 

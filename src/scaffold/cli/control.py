@@ -4,7 +4,8 @@ import asyncio
 
 import click
 
-from scaffold.cli.wiring import find_run, open_site
+from scaffold.cli.desk import find_run
+from scaffold.cli.wiring import open_site
 from scaffold.core.ids import ActionId, GoalId, Key
 from scaffold.core.states import reason_of, status_of
 from scaffold.orchestrator.control import put_down, retry_action, retry_goal, retry_run

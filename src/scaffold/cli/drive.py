@@ -35,12 +35,11 @@ async def drive(site: Site, run_id: RunId, *, as_json: bool = False) -> int:
     finished = False
     with_signals(conductor)
     sink = _sink(site, run, as_json=as_json)
-    async with asyncio.TaskGroup() as group:
-        follower = group.create_task(follow(site, run, sink, since=since, done=lambda: finished))
-        try:
-            ending = await conductor.carry_out()
-        finally:
-            finished = True
+    follower = asyncio.create_task(follow(site, run, sink, since=since, done=lambda: finished))
+    try:
+        ending = await conductor.carry_out()
+    finally:
+        finished = True
         await follower
     return _told(site, run, ending, as_json=as_json)
 
@@ -56,8 +55,8 @@ def with_signals(conductor: Conductor) -> None:
         if seen > 1:
             # Workers and checks hang on pipes that break with this process: they are gone a moment later.
             os._exit(INTERRUPTED)
-        click.echo("\nstopping: nothing new starts, unfinished work is pinned (once more: stop at once)", err=True)
         conductor.leave("stopped")
+        click.echo("\nstopping: nothing new starts, unfinished work is pinned (once more: stop at once)", err=True)
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, on_signal)

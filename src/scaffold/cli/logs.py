@@ -10,11 +10,11 @@ import click
 import msgspec
 from msgspec import Struct
 
+from scaffold.cli.desk import shown_status
 from scaffold.cli.lookup import find_action, run_option, site_with_run
 from scaffold.cli.picture import GOING_ON
 from scaffold.cli.safe import printable
 from scaffold.cli.screen import clip, clock_time, json_option, money, paint
-from scaffold.cli.wiring import shown_status
 from scaffold.core.model import Action, Run
 from scaffold.worker.site import Site
 

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import click
 
-from scaffold.cli.wiring import database_path, find_run, open_site
+from scaffold.cli.desk import find_run
+from scaffold.cli.place import place_if_any
+from scaffold.cli.wiring import site_of
 from scaffold.core.errors import UsageProblem
 from scaffold.core.ids import ActionId, GoalId, Key
 from scaffold.core.model import Action, Goal, Run
@@ -22,10 +24,11 @@ run_option = click.option("--run", "run_name", metavar="RUN", help="The run to l
 async def site_if_any() -> AsyncIterator[Site | None]:
     """Hold the repository's site open; None where nothing was ever run, and then nothing is created either."""
     repository = await open_repository(Path.cwd(), environ=os.environ)
-    if not database_path(repository).exists():
+    place = place_if_any(repository.common_dir, os.environ)
+    if place is None:
         yield None
         return
-    site = await open_site()
+    site = site_of(repository, place)
     try:
         yield site
     finally:

@@ -3,7 +3,6 @@
 import importlib
 import os
 import sys
-import traceback
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
@@ -28,6 +27,9 @@ SCAFFOLD: Mapping[str, str] = {
     "retry": "scaffold.cli.control:retry",
     "pause": "scaffold.cli.control:pause",
     "cancel": "scaffold.cli.control:cancel",
+    "cleanup": "scaffold.cli.cleanup:cleanup",
+    "salvage": "scaffold.cli.salvage:salvage",
+    "purge": "scaffold.cli.purge:purge",
     "config": "scaffold.cli.config:config",
     "demo": "scaffold.cli.demo:demo",
     "worker": "scaffold.cli.worker:worker",
@@ -82,7 +84,7 @@ SUMMARIES: Mapping[str, str] = {
     "stop": "Stop a run in good order; nothing is lost, `resume` goes on.",
     "resume": "Go on with an interrupted or paused run.",
     "doctor": "Check this machine and repository, and say how to mend what is missing.",
-    "plan": "Check plan files before they cost anything.",
+    "plan": "Check, explain, compare and simulate plans before they cost anything.",
     "goals": "List the goals of a run with what holds and what is missing.",
     "tasks": "Show the actions of a run as a tree.",
     "logs": "Show what the agents of an action said and did.",
@@ -91,6 +93,9 @@ SUMMARIES: Mapping[str, str] = {
     "retry": "Give a failed action, goal or run another chance.",
     "pause": "Start nothing new; what runs finishes.",
     "cancel": "End a run for good; what landed stays, what did not stays pinned.",
+    "cleanup": "Remove what ended and interrupted runs left; unlanded work is pinned first.",
+    "salvage": "List work that did not land, or make a branch of it.",
+    "purge": "Remove Scaffold's state of this repository, or all of yours.",
     "config": "Print every setting with its value and where it comes from.",
     "demo": "Watch a whole run on a sample project, without a key.",
     "ralph": "Talk to one agent (the same as the command `ralph`).",
@@ -129,7 +134,7 @@ def call(command: click.Command, args: Sequence[str], *, prog: str) -> int:
         return 0
     except Exception as error:  # noqa: BLE001 - the commands' boundary: nobody is shown a traceback unasked
         if "--debug" in args:
-            traceback.print_exc()
+            sys.excepthook(type(error), error, error.__traceback__)
         return _told_by_us(error, prog)
     return result if isinstance(result, int) else 0
 

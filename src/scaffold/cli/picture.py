@@ -6,12 +6,11 @@ from itertools import groupby
 
 from msgspec import Struct
 
-from scaffold.cli.wiring import shown_status
+from scaffold.cli.desk import Readable, shown_status
 from scaffold.core.events import RunTaken
 from scaffold.core.ids import ActionId, Assertion, GoalId
-from scaffold.core.model import Action, Attempt, Fact, Goal, Run, Usage
+from scaffold.core.model import Action, Attempt, Fact, Goal, InboxItem, Run, Usage
 from scaffold.store.database import Store
-from scaffold.worker.site import Site
 
 STEADY_TRIES = 5
 EVENTS_AT_ONCE = 500
@@ -44,6 +43,8 @@ class Picture(Struct, frozen=True, kw_only=True):
     facts: Mapping[GoalId, tuple[Fact, ...]]
     queue: tuple[Attempt, ...]
     """Candidates that wait to land, first come first."""
+    inbox: tuple[InboxItem, ...]
+    """What waits for a human, oldest first."""
 
     def actions_of(self, goal: Goal) -> tuple[Action, ...]:
         """Return the goal's actions in plan order."""
@@ -58,28 +59,28 @@ class Picture(Struct, frozen=True, kw_only=True):
         return frozenset(fact.assertion for fact in self.facts[goal.id] if fact.state == "holds")
 
 
-def take(site: Site, run: Run) -> Picture:
+def take(desk: Readable, run: Run) -> Picture:
     """Return a picture of the run.
 
     Should another process write meanwhile, it is taken anew, so that its parts fit together.
     """
-    version = site.store.data_version()
-    picture = _take(site, run)
+    version = desk.store.data_version()
+    picture = _take(desk, run)
     for _ in range(STEADY_TRIES):
-        if (now := site.store.data_version()) == version:
+        if (now := desk.store.data_version()) == version:
             break
-        version, picture = now, _take(site, run)
+        version, picture = now, _take(desk, run)
     return picture
 
 
-def _take(site: Site, run: Run) -> Picture:
-    store = site.store
+def _take(desk: Readable, run: Run) -> Picture:
+    store = desk.store
     run = store.runs.get(run.id) or run
     goals = store.goals.of_run(run.id)
     attempts = sorted(store.attempts.of_run(run.id), key=lambda attempt: (attempt.action_id, attempt.number))
     status = shown_status(run)
     return Picture(
-        at=site.clock.now(),
+        at=desk.clock.now(),
         run=run,
         status=status,
         spent=store.runs.spent(run.id),
@@ -89,6 +90,7 @@ def _take(site: Site, run: Run) -> Picture:
         attempts={action_id: tuple(group) for action_id, group in groupby(attempts, lambda attempt: attempt.action_id)},
         facts={goal.id: store.facts.of_goal(goal.id) for goal in goals},
         queue=store.attempts.waiting_to_land(run.id),
+        inbox=store.inbox.open_of_run(run.id),
     )
 
 

@@ -10,11 +10,12 @@ from typing import Any
 import click
 import msgspec
 
+from scaffold.cli.desk import shown_status
 from scaffold.cli.drive import drive
 from scaffold.cli.findings import finding_lines
 from scaffold.cli.flags import Flags, flags_of, overrides, refuse_sandbox, shared_options
 from scaffold.cli.settings import Settings, load_settings
-from scaffold.cli.wiring import open_site, shown_status, usable_model
+from scaffold.cli.wiring import open_site, usable_model
 from scaffold.core.errors import PlanInvalid, UsageProblem
 from scaffold.core.model import Run, RunSettings
 from scaffold.core.plan import Finding, Plan

@@ -5,11 +5,11 @@ from typing import Any
 
 import msgspec
 
+from scaffold.cli.desk import Readable
 from scaffold.cli.picture import Picture, take
 from scaffold.core.ids import Assertion
-from scaffold.core.model import Action, Attempt, Fact, Goal, Run
+from scaffold.core.model import Action, Attempt, Fact, Goal, InboxItem, Run
 from scaffold.core.states import reason_of, status_of
-from scaffold.worker.site import Site
 
 Json = dict[str, Any]
 
@@ -17,9 +17,9 @@ EMPTY: Mapping[str, Any] = {"run": None, "goals": [], "actions": [], "queue": []
 """What is shown where nothing was ever run."""
 
 
-def snapshot(site: Site, run: Run) -> Json:
+def snapshot(desk: Readable, run: Run) -> Json:
     """Return what `status --json` prints of a run; times are ISO-8601 in UTC."""
-    return shape(take(site, run))
+    return shape(take(desk, run))
 
 
 def shape(picture: Picture) -> Json:
@@ -29,7 +29,7 @@ def shape(picture: Picture) -> Json:
         "goals": [goal_shape(picture, goal) for goal in picture.goals],
         "actions": [action_shape(picture, action) for action in picture.actions],
         "queue": [_waiting(picture, attempt) for attempt in picture.queue],
-        "inbox": [],
+        "inbox": [_asked(picture, item) for item in picture.inbox],
     }
     return msgspec.to_builtins(value)  # type: ignore[no-any-return]
 
@@ -131,6 +131,20 @@ def _waiting(picture: Picture, attempt: Attempt) -> Json:
         "phase": attempt.phase,
         "head_sha": attempt.head_sha,
         "since": action.updated_at,  # the action became `landing` in the transaction that handed the candidate in
+    }
+
+
+def _asked(picture: Picture, item: InboxItem) -> Json:
+    keys = {action.id: action.key for action in picture.actions}
+    return {
+        "id": item.id,
+        "kind": item.kind,
+        "text": item.text,
+        "detail": item.detail,
+        "goal_id": item.goal_id,
+        "action": keys.get(item.action_id) if item.action_id else None,
+        "created_at": item.created_at,
+        "expires_at": item.expires_at,
     }
 
 

@@ -1,18 +1,18 @@
 """`status`: where a run stands, for people and for scripts."""
 
-import asyncio
+import os
+from pathlib import Path
+from threading import Event
 
 import click
 
-from scaffold.cli.lookup import site_if_any
+from scaffold.cli.desk import Desk, desk_if_any, find_run
 from scaffold.cli.overview import nothing_yet, overview
 from scaffold.cli.picture import GOING_ON, Picture, take
 from scaffold.cli.screen import json_option, print_json
 from scaffold.cli.snapshot import EMPTY, shape
-from scaffold.cli.wiring import find_run
 from scaffold.core.errors import UsageProblem
 from scaffold.core.model import Run
-from scaffold.worker.site import Site
 
 REDRAW_S = 1.0
 
@@ -24,32 +24,32 @@ REDRAW_S = 1.0
 def status(run_name: str | None, *, watch: bool, as_json: bool) -> None:
     """Show where RUN stands, the latest without it: what needs you, what holds, what is missing, what to do next."""
     try:
-        asyncio.run(_status(run_name, watch=watch, as_json=as_json))
+        _status(run_name, watch=watch, as_json=as_json)
     except KeyboardInterrupt:
         if not watch:
             raise
 
 
-async def _status(run_name: str | None, *, watch: bool, as_json: bool) -> None:
-    async with site_if_any() as site:
-        run = _run(site, run_name)
-        if site is None or run is None:
+def _status(run_name: str | None, *, watch: bool, as_json: bool) -> None:
+    with desk_if_any(Path.cwd(), os.environ) as desk:
+        run = _run(desk, run_name)
+        if desk is None or run is None:
             _show_nothing(as_json=as_json)
             return
-        picture = take(site, run)
+        picture = take(desk, run)
         _show(picture, as_json=as_json, clear=watch)
         while watch and picture.status in GOING_ON:
-            await site.clock.sleep(REDRAW_S)
-            picture = take(site, run)
+            Event().wait(REDRAW_S)
+            picture = take(desk, run)
             _show(picture, as_json=as_json, clear=True)
 
 
-def _run(site: Site | None, name: str | None) -> Run | None:
+def _run(desk: Desk | None, name: str | None) -> Run | None:
     if name is None:
-        return site.store.runs.latest() if site else None
-    if site is None:
+        return desk.store.runs.latest() if desk else None
+    if desk is None:
         raise UsageProblem(f"`{name}` is not a run of this repository", "There is none yet.")
-    return find_run(site, name)
+    return find_run(desk, name)
 
 
 def _show_nothing(*, as_json: bool) -> None:

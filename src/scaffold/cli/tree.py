@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping
 
 import click
 
+from scaffold.cli.desk import find_run
 from scaffold.cli.lookup import find_goal, run_option, site_if_any
 from scaffold.cli.overview import action_note, nothing_yet
 from scaffold.cli.picture import Picture, take
 from scaffold.cli.screen import WIDTH, clip, heading, json_option, mark, print_json
 from scaffold.cli.snapshot import action_shape, goal_shape
-from scaffold.cli.wiring import find_run
 from scaffold.core.errors import UsageProblem
 from scaffold.core.ids import ActionId, Assertion
 from scaffold.core.model import Action, Evidence, Fact, Goal

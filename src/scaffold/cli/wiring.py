@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import SystemRandom  # noqa: TID251 - jitter needs no seed
 
-from scaffold.core.errors import UsageProblem
+from scaffold.cli.place import place_for, place_if_any
+from scaffold.core.errors import StoreTrouble
 from scaffold.core.model import Attempt, Run
 from scaffold.core.ports import Model
-from scaffold.core.states import INTERRUPTED, Active, Planning, status_of
 from scaffold.git.repository import Repository, open_repository
 from scaffold.host.clock import SystemClock
 from scaffold.host.dirs import Dirs, user_dirs
-from scaffold.host.identity import alive
 from scaffold.llm.catalog import cassette_digest, open_model, pinned_model
 from scaffold.orchestrator.local import LocalEngine, WorkerMain
 from scaffold.store.database import Store
+from scaffold.store.place import Place
 from scaffold.worker.site import Site
 
 
@@ -25,16 +25,21 @@ def dirs() -> Dirs:
     return user_dirs(os.environ)
 
 
-def database_path(repository: Repository) -> Path:
-    """Return where the repository's state lives: shared by its worktrees, out of reach of `git clean`."""
-    return repository.common_dir / "scaffold" / "state.db"
-
-
 async def open_site(cwd: Path | None = None, *, create: bool = False) -> Site:
     """Open the repository around `cwd` and its store; without `create` a store that is not there is an error."""
     repository = await open_repository(cwd or Path.cwd(), environ=os.environ)
+    find = place_for if create else place_if_any
+    place = find(repository.common_dir, os.environ)
+    if place is None:
+        what = f"{repository.root}: there is no database yet"
+        raise StoreTrouble(what, "Start a run with `scaffold run`; it makes one.")
+    return site_of(repository, place, create=create)
+
+
+def site_of(repository: Repository, place: Place, *, create: bool = False) -> Site:
+    """Open the store at `place` for the repository; without `create` a store that is not there is an error."""
     clock = SystemClock()
-    store = Store.open(database_path(repository), clock=clock, create=create)
+    store = Store.open(place, clock=clock, create=create)
     return Site(repository=repository, store=store, clock=clock, cache=dirs().cache, environ=os.environ)
 
 
@@ -67,25 +72,3 @@ def usable_model(text: str) -> tuple[str, str]:
     pinned = pinned_model(text)
     open_model(pinned, clock=SystemClock(), rng=SystemRandom())
     return pinned, cassette_digest(pinned)
-
-
-def find_run(site: Site, name: str | None) -> Run:
-    """Return the run whose id starts with `name`, or the latest; UsageProblem if there is none or several."""
-    if name is None:
-        latest = site.store.runs.latest()
-        if latest is None:
-            raise UsageProblem("there is no run in this repository yet", "Start one with `scaffold run --plan FILE`.")
-        return latest
-    found = site.store.runs.by_prefix(name.removeprefix("session-"))
-    if len(found) == 1:
-        return found[0]
-    known = ", ".join(run.id for run in (found or site.store.runs.all())[:5]) or "none"
-    problem = "is not a run of this repository" if not found else "fits several runs"
-    raise UsageProblem(f"`{name}` {problem}", f"Known runs: {known}.")
-
-
-def shown_status(run: Run) -> str:
-    """Return a run's status as people see it: active without a living owner is `interrupted`."""
-    if isinstance(run.state, Planning | Active) and (run.owner is None or not alive(run.owner)):
-        return INTERRUPTED
-    return status_of(run.state)

@@ -1,6 +1,8 @@
 """The nouns as they are stored: runs, goals, actions, attempts, facts and their evidence."""
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -224,3 +226,47 @@ class Intent(Struct, frozen=True, kw_only=True):
     ref: str
     old: Commit
     new: Commit
+
+
+InboxKind = Literal["approval", "question", "notice"]
+Decision = Literal["approved", "rejected", "answered"]
+InboxState = Literal["open", "approved", "rejected", "answered", "expired"]
+
+
+class InboxItem(Struct, frozen=True, kw_only=True):
+    """Something that waits for a human; other work goes on meanwhile."""
+
+    id: str
+    run_id: RunId
+    goal_id: GoalId | None = None
+    action_id: ActionId | None = None
+    attempt_id: AttemptId | None = None
+    kind: InboxKind
+    text: str
+    """What is asked or told, in words for a person."""
+    detail: Mapping[str, Any]
+    """What the words are about, as JSON; a decision holds for exactly this."""
+    state: InboxState = "open"
+    answer: str | None = None
+    """The human's own words: an answer, or why something was approved or rejected."""
+    created_at: datetime
+    decided_at: datetime | None = None
+    expires_at: datetime | None = None
+    """From when on nobody may decide any more; None means never."""
+
+
+class Envelope(Struct, frozen=True, kw_only=True):
+    """A message between the agents of a run, with who it is for."""
+
+    seq: int
+    """From 1 in each run, in the order of sending."""
+    run_id: RunId
+    sender: str
+    recipient: str
+    channel: str | None
+    """Where it was published; None for a message to the recipient alone."""
+    body: Mapping[str, Any]
+    """Whatever the agents agree on, as JSON."""
+    created_at: datetime
+    expires_at: datetime | None
+    """From when on nobody reads it any more; None means never."""

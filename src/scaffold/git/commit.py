@@ -6,6 +6,8 @@ from scaffold.core.errors import GitFailed
 from scaffold.core.ids import Commit
 from scaffold.core.model import Signature
 from scaffold.git.command import Git
+from scaffold.git.refs import resolve
+from scaffold.git.submodule import keep, populated
 from scaffold.git.worktree import unlock
 
 
@@ -14,9 +16,11 @@ async def commit_all(git: Git, message: str, *, author: Signature, committer: Si
 
     For a worktree of ours, between the turns of whoever works in it. HEAD ends up detached at the commit: a branch
     that an agent may have checked out stays where it is. Raises GitFailed for a repository made inside this one:
-    a commit would hold a mere pointer to it, and its files would be lost.
+    a commit would hold a mere pointer to it, and its files would be lost. Changes inside a submodule are committed
+    there first, and kept in its repository.
     """
     await unlock(git)
+    await commit_submodules(git, message, author=author, committer=committer)
     await _refuse_nested(git)
     await git("add", "--all", "--", ":/")
     tree = (await git("write-tree")).line
@@ -26,6 +30,15 @@ async def commit_all(git: Git, message: str, *, author: Signature, committer: Si
     commit = await commit_tree(git, tree, parents=(Commit(head),), message=message, author=author, committer=committer)
     await git("update-ref", "--no-deref", "HEAD", commit)
     return commit
+
+
+async def commit_submodules(git: Git, message: str, *, author: Signature, committer: Signature) -> None:
+    """Commit everything in the submodules of a worktree of ours, as `commit_all` does; what is new in them is kept."""
+    for inner, link in await populated(git):
+        await commit_all(inner, message, author=author, committer=committer)
+        head = await resolve(inner, "HEAD")
+        if head is not None and head != link.commit:
+            await keep(inner, head)
 
 
 async def commit_tree(

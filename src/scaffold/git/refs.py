@@ -40,6 +40,22 @@ async def move(git: Git, ref: str, *, new: Commit, old: Commit | None) -> bool:
     return now == new
 
 
+async def land(git: Git, ref: str, *, new: Commit, old: Commit, drop: str) -> bool:
+    """Move `ref` from `old` to `new` and delete the ref `drop`, be it there or not, both or neither; return as `move`.
+
+    If it was at `new` already, `drop` may still be there.
+    """
+    both = f"update {ref} {new} {old}\ndelete {drop}\n".encode()
+    answer = await git("update-ref", "--stdin", stdin=both, ok=frozenset({0, 1, 128}))
+    if answer.exit_code == 0:
+        return True
+    now = await resolve(git, ref)
+    if now == old:
+        await git("update-ref", "--stdin", stdin=both)
+        return True
+    return now == new
+
+
 async def delete(git: Git, ref: str, *, old: Commit) -> bool:
     """Delete `ref` if it is at `old`; return whether it is gone, so True too if it never was."""
     answer = await git("update-ref", "-d", ref, old, ok=frozenset({0, 1, 128}))

@@ -8,9 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+from scaffold.core.errors import ScaffoldError
 from scaffold.core.model import ProcessIdentity
 from scaffold.host.identity import alive, identify
 from scaffold.host.process import ends_within, signal_group
+
+LEFTOVER_PATIENCE_S = 10.0
 
 
 class Child:
@@ -66,8 +69,20 @@ async def start(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: 
     return Child(process, lifeline)
 
 
-async def end_leftover(identity: ProcessIdentity) -> None:
-    """Kill a child of a parent that is dead, with its group, and wait until it is gone; no error if it is."""
+async def end_leftover(identity: ProcessIdentity, *, patience_s: float = LEFTOVER_PATIENCE_S) -> None:
+    """Kill a child of a parent that is dead, with its group if it leads one, and wait until it is gone.
+
+    No error if it is gone already; ScaffoldError if it still lives after `patience_s` seconds.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + patience_s
     while alive(identity):
+        if loop.time() >= deadline:
+            raise ScaffoldError(
+                f"process {identity.pid} still lives {patience_s:g} s after it was killed",
+                f"look what holds it (`ps -o pid,user,stat,wchan {identity.pid}`), end it, then try again",
+            )
         signal_group(identity.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(identity.pid, signal.SIGKILL)
         await asyncio.sleep(0.01)

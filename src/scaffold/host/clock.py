@@ -6,13 +6,17 @@ import itertools
 import time
 from datetime import UTC, datetime, timedelta
 
+from scaffold.host.wall import WallClock
+
+WALL = WallClock()
+
 
 class SystemClock:
     """The machine's own time."""
 
     def now(self) -> datetime:
         """Return the time of day, aware, UTC."""
-        return datetime.now(UTC)  # noqa: TID251 - the one place that asks the machine
+        return WALL.now()
 
     def monotonic(self) -> float:
         """Return seconds that never go back, from an arbitrary start."""

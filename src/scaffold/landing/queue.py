@@ -1,21 +1,25 @@
 """The merge queue of a run: one candidate after another, each checked on the very tree that lands."""
 
+import contextlib
 from pathlib import Path
 
 from msgspec import Struct
 
 from scaffold.core.contract import Verification
+from scaffold.core.errors import GitFailed
 from scaffold.core.ids import Commit
 from scaffold.core.model import Action, Attempt, Intent, Run
 from scaffold.core.states import Outcome
 from scaffold.git import commit, refs, worktree
+from scaffold.git.command import Git
 from scaffold.git.merge import Conflicted, merge
 from scaffold.host.environment import child_environment
 from scaffold.host.ids import new_id
-from scaffold.landing.record import record_landing, session_ref, session_tip
+from scaffold.landing.record import record_landing, require_on_branch, session_ref, session_tip
 from scaffold.verify.contract import Tree, verify
-from scaffold.worker.attempt import summary
+from scaffold.worker.context import summary
 from scaffold.worker.ending import conclude
+from scaffold.worker.lease import owned
 from scaffold.worker.site import Site
 
 TRIES_AGAINST_A_MOVING_BRANCH = 5
@@ -53,51 +57,65 @@ class MergeQueue:
     def __init__(self, site: Site, run: Run) -> None:
         self._site = site
         self._run = run
+        self._landed: Commit | None = None
 
     async def step(self) -> Step:
         """Take the candidate that has waited longest as far as it goes."""
         waiting = self._site.store.attempts.waiting_to_land(self._run.id)
         if not waiting:
             return Idle()
-        holder = await worktree.checked_out_at(self._site.repository, self._run.session_branch)
-        if holder is not None:
-            return Held(holder)
-        return await self._land(waiting[0])
+        return await self._hold() or await self._land(waiting[0])
 
     async def close(self) -> None:
         """Remove the queue's own worktree."""
-        await worktree.remove(self._site.repository, self._site.landing_folder(self._run.id))
+        await worktree.remove(self._site.repository, self._folder)
+
+    @property
+    def _folder(self) -> Path:
+        return self._site.landing_folder(self._run.id)
+
+    async def _hold(self) -> Held | None:
+        """Return who has the session branch checked out; a worktree whose folder was deleted holds nothing."""
+        for each in await worktree.on_branch(self._site.repository, self._run.session_branch):
+            if each.locked or each.path.exists():
+                return Held(each.path)
+        return None
 
     async def _land(self, attempt: Attempt) -> Step:
         action = self._site.store.actions.get(attempt.action_id)
         if action is None or attempt.head_sha is None:
             raise LookupError(attempt.id)
+        tip = self._landed
         for _ in range(TRIES_AGAINST_A_MOVING_BRANCH):
-            tip = await session_tip(self._site, self._run)
+            tip = tip or await self._tip()
             merged = await self._integrate(action, attempt, attempt.head_sha, tip)
             if isinstance(merged, Refused):
                 return merged
             verification = await self._verified(action, merged, tip)
             if not verification.passed:
                 return self._refuse(attempt, _outcome(verification), summary(verification))
-            if await self._publish(attempt, merged, tip, verification):
-                await record_landing(self._site, self._run, attempt.id, merged)
-                return Landed(merged)
+            step = await self._publish(action, attempt, verification, tip)
+            if step is not None:
+                return step
+            tip = None
         return self._refuse(attempt, "conflict", f"{self._run.session_branch} kept moving while this was landing")
+
+    async def _tip(self) -> Commit:
+        """Return where the session branch is; raises RepositoryUnfit if it lost what this queue landed."""
+        tip = await session_tip(self._site, self._run)
+        if self._landed is not None and self._landed != tip:
+            await require_on_branch(self._site, self._run, self._landed, tip)
+        return tip
 
     async def _integrate(self, action: Action, attempt: Attempt, head: Commit, tip: Commit) -> Commit | Refused:
         """Return the commit that would land: the candidate squashed onto the tip, made in memory."""
-        if attempt.base_sha == tip:
-            tree = await commit.tree_of(self._site.git, head)
-        else:
-            merged = await merge(self._site.git, tip, head)
-            if isinstance(merged, Conflicted):
-                where = ", ".join(merged.paths)
-                return self._refuse(attempt, "conflict", f"conflicts with what landed before in {where}")
-            tree = merged.tree
+        merged = await merge(self._site.git, tip, head)
+        if isinstance(merged, Conflicted):
+            where = ", ".join(merged.paths)
+            return self._refuse(attempt, "conflict", f"conflicts with what landed before in {where}")
         return await commit.commit_tree(
             self._site.git,
-            tree,
+            merged.tree,
             parents=[tip],
             message=landing_message(self._run, action),
             author=self._run.settings.author,
@@ -105,27 +123,46 @@ class MergeQueue:
         )
 
     async def _verified(self, action: Action, merged: Commit, tip: Commit) -> Verification:
-        folder = self._site.landing_folder(self._run.id)
-        git = self._site.git.at(folder)
-        if (folder / ".git").exists():
-            await worktree.renew(git, merged)
-        else:
-            await worktree.add(self._site.repository, folder, merged)
+        marks = {"SCAFFOLD_RUN": self._run.id, "SCAFFOLD_ACTION": action.key}
+        runs = action.contract is not None and bool(action.contract.commands)
         tree = Tree(
-            root=folder,
+            git=await self._checkout(merged) if runs else self._site.git,
+            base=tip,
             commit=merged,
-            paths=await commit.listed_paths(git, merged),
-            changed=await commit.changed_paths(git, tip, merged),
-            environ=child_environment(
-                self._site.environ, extra={"SCAFFOLD_RUN": self._run.id, "SCAFFOLD_ACTION": action.key}
-            ),
+            environ=child_environment(self._site.environ, extra=marks),
         )
         return await verify(action.contract, tree)
 
-    async def _publish(self, attempt: Attempt, merged: Commit, tip: Commit, verification: Verification) -> bool:
-        """Move the session branch from `tip` to `merged`; False if somebody else moved it meanwhile.
+    async def _checkout(self, merged: Commit) -> Git:
+        """Check `merged` out in the queue's worktree, as if nothing had ever been there."""
+        git = self._site.git.at(self._folder)
+        if (self._folder / ".git").is_file():
+            with contextlib.suppress(GitFailed):  # a check broke it: a fresh one will do
+                await worktree.renew(git, merged)
+                return git
+        return await worktree.add(self._site.repository, self._folder, merged)
 
-        The intent comes first, with the evidence: a crash after it can tell from the branch what happened.
+    async def _publish(self, action: Action, attempt: Attempt, verification: Verification, tip: Commit) -> Step | None:
+        """Move the session branch to what was verified and record it; None if somebody else moved it meanwhile."""
+        hold = await self._hold()
+        if hold is not None:
+            return hold
+        intent = self._intend(action, attempt, verification, tip)
+        if isinstance(intent, Refused):
+            return intent
+        work = refs.work_ref(attempt.id)
+        if not await refs.land(self._site.git, intent.ref, new=intent.new, old=intent.old, drop=work):
+            with owned(self._site.store, self._run):
+                self._site.store.intents.settle(intent.id, done=False)
+            return None
+        await record_landing(self._site, self._run, attempt.id, intent.new)
+        self._landed = intent.new
+        return Landed(intent.new)
+
+    def _intend(self, action: Action, attempt: Attempt, verification: Verification, tip: Commit) -> Intent | Refused:
+        """Write down what is about to happen, with the evidence: after a crash the branch tells whether it did.
+
+        The preconditions are looked at once more: nothing lands on facts that fell since it was begun.
         """
         store = self._site.store
         intent = Intent(
@@ -135,17 +172,18 @@ class MergeQueue:
             fence=self._run.fence,
             ref=session_ref(self._run),
             old=tip,
-            new=merged,
+            new=verification.commit,
         )
-        with store.transaction(durable=True):
-            store.runs.check(self._run.id, fence=self._run.fence)
-            store.attempts.advance(attempt.id, fence=attempt.fence, phase="landing", verification=verification)
-            store.intents.add(intent)
-        if await refs.move(self._site.git, intent.ref, new=merged, old=tip):
-            return True
-        with store.transaction():
-            store.intents.settle(intent.id, done=False)
-        return False
+        with owned(store, self._run, durable=True):
+            lacking = store.facts.lacking(action.goal_id, action.preconditions)
+            if not lacking:
+                store.attempts.advance(attempt.id, fence=attempt.fence, phase="landing", verification=verification)
+                store.intents.add(intent)
+        if lacking:
+            return self._refuse(
+                attempt, "conflict", f"what it was built on does not hold any more: {', '.join(lacking)}"
+            )
+        return intent
 
     def _refuse(self, attempt: Attempt, outcome: Outcome, why: str) -> Refused:
         conclude(self._site.store, self._run, attempt.id, outcome, error=why, head=attempt.head_sha)

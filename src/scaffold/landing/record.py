@@ -8,10 +8,13 @@ from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.errors import RepositoryUnfit
 from scaffold.core.events import Landed, Noticed
 from scaffold.core.ids import AttemptId, Commit
-from scaffold.core.model import Evidence, Intent, Run
+from scaffold.core.model import Attempt, Evidence, Intent, Run
 from scaffold.core.states import Completed
 from scaffold.git import commit, refs
+from scaffold.store.database import Store
+from scaffold.verify.names import readable
 from scaffold.worker.ending import conclude
+from scaffold.worker.lease import owned
 from scaffold.worker.site import Site
 
 Reading = Literal["recorded", "redone", "lost"]
@@ -26,27 +29,47 @@ async def session_tip(site: Site, run: Run) -> Commit:
     """Return the commit the session branch is at; raises RepositoryUnfit if it was deleted."""
     tip = await refs.resolve(site.git, session_ref(run))
     if tip is None:
+        last = last_landed(site.store, run) or run.base_sha
         raise RepositoryUnfit(
             f"the branch {run.session_branch} is gone",
-            f"Bring it back with `git branch {run.session_branch} COMMIT`, then `scaffold resume`.",
+            f"Bring it back with `git branch {run.session_branch} {last}`, then `scaffold resume`.",
         )
     return tip
+
+
+def last_landed(store: Store, run: Run) -> Commit | None:
+    """Return the commit that landed last, which contains all earlier ones; None if nothing has landed."""
+    landed = [attempt for attempt in store.attempts.of_run(run.id) if attempt.outcome == "landed"]
+    return max(landed, key=_ended_at).head_sha if landed else None
+
+
+def _ended_at(attempt: Attempt) -> datetime:
+    return attempt.ended_at or attempt.queued_at
+
+
+async def require_on_branch(site: Site, run: Run, landed: Commit, tip: Commit) -> None:
+    """Return if `tip` contains what `landed`; else the branch was rewritten: RepositoryUnfit, facts would be lies."""
+    if not await commit.is_ancestor(site.git, landed, tip):
+        raise RepositoryUnfit(
+            f"the branch {run.session_branch} does not contain {landed[:8]} any more, which has landed there",
+            f"Put it back with `git branch --force {run.session_branch} {landed}`, then `scaffold resume`.",
+        )
 
 
 async def record_landing(site: Site, run: Run, attempt_id: AttemptId, landed: Commit) -> None:
     """Record that the branch carries `landed`: the attempt ends, the action is done, its effects are facts.
 
-    The branch has moved already. Safe to repeat until it has been recorded.
+    The branch has moved already, and its work ref is gone or nobody's any more. Safe to repeat until it is recorded.
     """
     store = site.store
     attempt = store.attempts.get(attempt_id)
     action = store.actions.get(attempt.action_id) if attempt else None
     if attempt is None or action is None or attempt.verification is None:
         raise LookupError(attempt_id)
-    paths = await commit.changed_paths(site.git, Commit(f"{landed}^"), landed)
+    changed = await commit.changed_paths(site.git, Commit(f"{landed}^"), landed)
+    paths = [readable(path) for path in changed]
     evidence = evidence_of(attempt.verification, attempt_id, landed, site.clock.now())
-    with store.transaction(durable=True):
-        store.runs.check(run.id, fence=run.fence)
+    with owned(store, run, durable=True):
         for intent in store.intents.open_of_run(run.id):
             if intent.attempt_id == attempt_id:
                 store.intents.settle(intent.id, done=intent.new == landed)
@@ -63,8 +86,6 @@ async def record_landing(site: Site, run: Run, attempt_id: AttemptId, landed: Co
                 paths=paths,
                 evidence=evidence,
             )
-    if attempt.head_sha is not None:
-        await refs.delete(site.git, refs.work_ref(attempt_id), old=attempt.head_sha)
 
 
 def evidence_of(verification: Verification, attempt_id: AttemptId, landed: Commit, at: datetime) -> Sequence[Evidence]:
@@ -90,20 +111,28 @@ def _evidence(result: CheckResult, attempt_id: AttemptId, landed: Commit, at: da
 async def read_back(site: Site, run: Run, intent: Intent) -> Reading:
     """Find out what became of a landing whose process died, and bring the store in step with the branch.
 
-    The branch at or past the new commit: it landed, so it is recorded. The branch at the old one: it is as if
-    nothing happened, and the candidate waits again. Anywhere else somebody moved the branch by hand: the
-    candidate is given back, with its work pinned.
+    The branch at or past the new commit: it landed, so it is recorded. At or past the old one: it is as if nothing
+    happened, and the candidate waits again, pinned as before. Anywhere else somebody rewrote the branch: the candidate
+    is given back, pinned too.
     """
     tip = await session_tip(site, run)
     if await commit.is_ancestor(site.git, intent.new, tip):
         await record_landing(site, run, intent.attempt_id, intent.new)
         return "recorded"
-    with site.store.transaction(durable=True):
+    with owned(site.store, run, durable=True):
         site.store.intents.settle(intent.id, done=False)
-    if tip == intent.old:
+    await _pin_again(site, intent.attempt_id)
+    if await commit.is_ancestor(site.git, intent.old, tip):
         return "redone"
-    conclude(site.store, run, intent.attempt_id, "lost", error="the session branch was moved by somebody else")
-    with site.store.transaction():
-        text = f"{run.session_branch} was moved by somebody else while a candidate was landing; its work is pinned."
+    conclude(site.store, run, intent.attempt_id, "lost", error="the session branch was rewritten by somebody else")
+    with owned(site.store, run):
+        text = f"{run.session_branch} was rewritten by somebody else while a candidate was landing; its work is pinned."
         site.store.events.append(run.id, Noticed("warning", text))
     return "lost"
+
+
+async def _pin_again(site: Site, attempt_id: AttemptId) -> None:
+    """Keep a candidate whose ref went when the branch moved, before somebody moved the branch back."""
+    attempt = site.store.attempts.get(attempt_id)
+    if attempt is not None and attempt.head_sha is not None:
+        await refs.pin(site.git, refs.work_ref(attempt_id), attempt.head_sha)

@@ -2,32 +2,27 @@
 
 import asyncio
 import contextlib
+from itertools import takewhile
 from typing import Literal
 
 from msgspec import Struct
 
-from scaffold.core.errors import RunBusy, StaleFence
+from scaffold.core.errors import RunBusy, ScaffoldError, StaleFence
 from scaffold.core.events import Noticed
 from scaffold.core.ids import RunId
 from scaffold.core.model import Attempt, Run
-from scaffold.core.states import (
-    WORKER_PHASES,
-    Active,
-    Cancelled,
-    Completed,
-    Failed,
-    Paused,
-    Planning,
-    RunState,
-)
+from scaffold.core.states import WORKER_PHASES, Active, Outcome, Paused, Planning, RunState
 from scaffold.host.identity import alive, own_identity
 from scaffold.landing.queue import Held, Idle, MergeQueue
 from scaffold.orchestrator.bell import Bell
-from scaffold.orchestrator.ending import finish_cancelled, finish_paused, goals_verdict
+from scaffold.orchestrator.ending import finish, finish_cancelled, goals_verdict
 from scaffold.orchestrator.engine import AttemptExit, Engine
 from scaffold.orchestrator.recovery import ensure_session_branch, put_back, recover
 from scaffold.orchestrator.supervisor import Supervisor
+from scaffold.store.database import Store
+from scaffold.worker.lease import owned
 from scaffold.worker.site import Site
+from scaffold.worker.workspace import rescue
 
 Cause = Literal["done", "stopped", "paused", "cancelled", "limit", "held"]
 """Why a run came to its end here: `limit` is the budget, `held` a branch that is checked out somewhere."""
@@ -36,6 +31,9 @@ WISH_POLL_S = 0.2
 HELD_POLL_S = 1.0
 STOP_GRACE_S = 0.1
 LOST_IN_A_ROW = 20
+OVERTIME_S = 120.0
+"""Beyond its deadline, for a worker to put its work away before it is ended."""
+OVERDUE_POLL_S = 1.0
 
 
 class Ending(Struct, frozen=True, kw_only=True):
@@ -67,15 +65,25 @@ class Conductor:
         self._bell.ring()
 
     async def carry_out(self) -> Ending:
-        """Carry the run on until it ends or is asked to leave; whatever happens, no child outlives this call."""
+        """Carry the run on until it ends or is asked to leave; whatever happens, no child outlives this call.
+
+        Raises ScaffoldError where the machine refuses a process or a file; the run can be resumed then.
+        """
+        try:
+            await self._work()
+            return await self._end()
+        except OSError as error:
+            raise ScaffoldError(
+                f"run {self._run.id} cannot go on: {error}", "Mend that, then go on with `scaffold resume`."
+            ) from error
+
+    async def _work(self) -> None:
         self._activate()
         supervisor = Supervisor(self._site, self._run, self._engine, self._bell, dispatching=self._dispatching)
         for goal in self._site.store.goals.of_run(self._run.id):
             await self._engine.start_supervisor(goal.id, supervisor.main(goal.id))
-        chores = [
-            asyncio.create_task(chore)
-            for chore in (self._reap(), self._land(), self._heed_wishes(), self._quiet(), self._leaving.wait())
-        ]
+        endless = (self._reap(), self._land(), self._heed_wishes(), self._end_overdue())
+        chores = [asyncio.create_task(chore) for chore in (*endless, self._quiet(), self._leaving.wait())]
         try:
             done, _ = await asyncio.wait(chores, return_when=asyncio.FIRST_COMPLETED)
             for chore in done:
@@ -85,17 +93,15 @@ class Conductor:
                 chore.cancel()
             await asyncio.wait(chores)
             await self._engine.close(grace_s=STOP_GRACE_S)
-        return await self._end()
 
     def _activate(self) -> None:
         store = self._site.store
-        with store.transaction(durable=True):
+        with owned(store, self._run, durable=True):
             if not isinstance(self._run.state, Active):
                 store.runs.move(self._run.id, Active(), fence=self._run.fence)
             for goal in store.goals.of_run(self._run.id):
                 if isinstance(goal.state, Planning | Paused):
                     store.goals.move(goal.id, Active())
-            store.runs.ask(self._run.id, None)
 
     def _dispatching(self) -> bool:
         return self._cause == "done"
@@ -114,23 +120,32 @@ class Conductor:
         if attempt.outcome == "budget":
             self.leave("limit")
         if attempt.status == "ended" or attempt.phase not in WORKER_PHASES:
+            await rescue(self._site, self._run, attempt.id)
             return
-        died_by_itself = exited.code > 0 or self._lost_in_a_row(attempt) >= LOST_IN_A_ROW
-        await put_back(
-            self._site,
-            self._run,
-            attempt,
-            outcome="executor_failed" if died_by_itself else "lost",
-            error=self._last_words(attempt, exited.code),
-        )
+        outcome = self._outcome(attempt, exited.code)
+        error = self._last_words(attempt, exited.code)
+        await put_back(self._site, self._run, attempt, outcome=outcome, error=error)
 
-    def _lost_in_a_row(self, attempt: Attempt) -> int:
-        count = 0
-        for earlier in reversed(self._site.store.attempts.of_action(attempt.action_id)):
-            if earlier.status == "ended" and earlier.outcome != "lost":
-                break
-            count += 1
-        return count
+    def _outcome(self, attempt: Attempt, code: int) -> Outcome:
+        """Return whose fault the end of a worker is: a signal is nobody's, unless it was ours, or comes every time."""
+        if self._overdue(attempt):
+            return "timeout"
+        earlier = reversed(self._site.store.attempts.of_action(attempt.action_id)[:-1])
+        lost = sum(1 for _ in takewhile(lambda each: each.outcome == "lost", earlier))
+        return "lost" if code < 0 and lost + 1 < LOST_IN_A_ROW else "executor_failed"
+
+    def _overdue(self, attempt: Attempt) -> bool:
+        """Tell whether a worker has missed its own deadline, and the time to put its work away, too."""
+        since = self._site.clock.now() - (attempt.started_at or attempt.queued_at)
+        return since.total_seconds() > self._run.settings.attempt_timeout_s + OVERTIME_S
+
+    async def _end_overdue(self) -> None:
+        """End workers that do not notice their deadline themselves: stopped, or stuck in a computation."""
+        while True:
+            for attempt in self._site.store.attempts.open_of_run(self._run.id):
+                if attempt.phase in WORKER_PHASES and self._overdue(attempt):
+                    await self._engine.stop_attempt(attempt.id, grace_s=STOP_GRACE_S)
+            await self._site.clock.sleep(OVERDUE_POLL_S)
 
     def _last_words(self, attempt: Attempt, code: int) -> str:
         log = self._site.process_log(attempt.run_id, attempt.id)
@@ -155,7 +170,7 @@ class Conductor:
     def _note_hold(self, hold: Held | None) -> None:
         if hold is not None and not self._held:
             text = f"{self._run.session_branch} is checked out at {hold.path}: landing waits until it is not."
-            with self._site.store.transaction():
+            with owned(self._site.store, self._run):
                 self._site.store.events.append(self._run.id, Noticed("warning", text))
             self._bell.ring()
         self._held = hold is not None
@@ -194,34 +209,26 @@ class Conductor:
             await rung.wait()
 
     def _can_start(self) -> bool:
-        goals = self._site.store.goals.of_run(self._run.id)
-        return any(self._site.store.actions.ready(goal.id, 1) for goal in goals if isinstance(goal.state, Active))
+        """Tell whether some goal would start something: what is ready in a goal that is reached is not needed."""
+        store = self._site.store
+        active = [goal.id for goal in store.goals.of_run(self._run.id) if isinstance(goal.state, Active)]
+        return any(store.goals.unmet(goal) and store.actions.ready(goal, 1) for goal in active)
 
     async def _end(self) -> Ending:
         await recover(self._site, self._run, outcome="cancelled", error=f"the run was {self._cause}")
         await self._queue.close()
-        verdict = goals_verdict(self._site.store, self._run.id)
-        if verdict is not None:
-            state: RunState = verdict
-            self._finish(verdict)
-            return Ending(state=state, cause="done")
-        if self._cause == "cancelled":
-            return Ending(state=finish_cancelled(self._site.store, self._run), cause="cancelled")
-        return Ending(state=finish_paused(self._site.store, self._run, self._cause), cause=self._cause)
-
-    def _finish(self, verdict: Completed | Failed | Cancelled) -> None:
         store = self._site.store
-        with store.transaction(durable=True):
-            store.runs.move(self._run.id, verdict, fence=self._run.fence)
-            store.runs.release(self._run.id, fence=self._run.fence)
+        if self._cause == "cancelled" and goals_verdict(store, self._run.id) is None:
+            return Ending(state=finish_cancelled(store, self._run), cause="cancelled")
+        pause: Cause = "paused" if self._cause == "done" else self._cause  # a goal was retried as the last one ended
+        state = finish(store, self._run, pause)
+        return Ending(state=state, cause=pause if isinstance(state, Paused) else "done")
 
 
 def take_over(site: Site, run_id: RunId) -> Run:
     """Become the owner of a run; raises RunBusy while another living process is."""
     store = site.store
-    run = store.runs.get(run_id)
-    if run is None:
-        raise LookupError(run_id)
+    run = _known(store, run_id)
     me = own_identity()
     if run.owner is not None and run.owner != me and alive(run.owner):
         raise RunBusy(
@@ -231,12 +238,17 @@ def take_over(site: Site, run_id: RunId) -> Run:
     with store.transaction(durable=True):
         try:
             store.runs.take(run_id, me, expected_fence=run.fence)
+            store.runs.ask(run_id, None)  # what was asked of the owner before
         except StaleFence as stale:
             raise RunBusy(f"run {run_id} was taken by another process just now", "Try again.") from stale
-    taken = store.runs.get(run_id)
-    if taken is None:
+    return _known(store, run_id)
+
+
+def _known(store: Store, run_id: RunId) -> Run:
+    run = store.runs.get(run_id)
+    if run is None:
         raise LookupError(run_id)
-    return taken
+    return run
 
 
 async def conduct(site: Site, run: Run, engine: Engine) -> Conductor:

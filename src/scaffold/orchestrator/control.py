@@ -3,13 +3,17 @@
 import asyncio
 
 from scaffold.core.errors import RunBusy, UsageProblem
+from scaffold.core.ids import ActionId, GoalId, RunId
 from scaffold.core.model import Action, Goal, Run
 from scaffold.core.states import (
+    ActionState,
     Active,
     Blocked,
     Cancelled,
     Completed,
     Failed,
+    GoalState,
+    Outcome,
     Paused,
     Pending,
     Planning,
@@ -18,36 +22,45 @@ from scaffold.core.states import (
 )
 from scaffold.host.identity import alive
 from scaffold.orchestrator.conduct import take_over
-from scaffold.orchestrator.ending import finish_cancelled, finish_paused
+from scaffold.orchestrator.ending import finish, finish_cancelled
 from scaffold.orchestrator.recovery import recover
 from scaffold.store.database import Store
 from scaffold.store.runs import Wish
 from scaffold.worker.ending import block_stranded
+from scaffold.worker.lease import owned
 from scaffold.worker.site import Site
 
 POLL_S = 0.1
+RETRIED = "retried"
 
 
 async def put_down(site: Site, run: Run, wish: Wish, *, patience_s: float) -> RunState:
     """Have a run stopped, paused or cancelled and return its state then.
 
-    A living owner is asked and waited for, at most `patience_s` seconds; a run without one is settled here.
-    Raises UsageProblem if the run has ended already, RunBusy if its owner does not answer in time.
+    A living owner is asked and waited for, at most `patience_s` seconds; a run without one, or whose owner died over
+    it, is settled here. Raises UsageProblem if the run has ended already, RunBusy if its owner does not answer in time.
     """
-    if isinstance(run.state, Completed | Cancelled) or (isinstance(run.state, Failed) and wish != "cancel"):
+    if _ended(run.state, wish):
         raise UsageProblem(f"run {run.id} is {status_of(run.state)} already", "See it with `scaffold status`.")
     if run.owner is not None and alive(run.owner):
-        return await _ask(site, run, wish, patience_s)
+        state = await _ask(site, run, wish, patience_s)
+        if _ended(state, wish) or (isinstance(state, Paused) and wish != "cancel"):
+            return state
     mine = take_over(site, run.id)
-    stop = wish == "cancel"
-    await recover(site, mine, outcome="cancelled" if stop else "lost", error=f"the run was put down: {wish}")
-    if stop:
+    outcome: Outcome = "cancelled" if wish == "cancel" else "lost"
+    await recover(site, mine, outcome=outcome, error=f"the run was put down: {wish}")
+    if wish == "cancel":
         return finish_cancelled(site.store, mine)
     if isinstance(mine.state, Planning | Active):
-        return finish_paused(site.store, mine, "stopped" if wish == "stop" else "paused")
-    with site.store.transaction():
+        return finish(site.store, mine, "stopped" if wish == "stop" else "paused")
+    with owned(site.store, mine):
         site.store.runs.release(mine.id, fence=mine.fence)
     return mine.state
+
+
+def _ended(state: RunState, wish: Wish) -> bool:
+    """Tell whether a run is past being put down; a failed one can still be cancelled."""
+    return isinstance(state, Completed | Cancelled) or (isinstance(state, Failed) and wish != "cancel")
 
 
 async def _ask(site: Site, run: Run, wish: Wish, patience_s: float) -> RunState:
@@ -71,53 +84,63 @@ def retry_action(store: Store, run: Run, action: Action) -> None:
     """Give a failed action a fresh set of attempts, and what it blocked another chance."""
     if isinstance(action.state, Blocked):
         raise UsageProblem(f"`{action.key}` is blocked: {action.state.reason}", "Retry the action that failed instead.")
-    if not isinstance(action.state, Failed):
-        raise UsageProblem(
-            f"`{action.key}` is {status_of(action.state)}, not failed", "Only what failed can be retried."
-        )
+    _require_failed(action.state, f"`{action.key}`")
     with store.transaction(durable=True):
-        _reopen(store, action)
-        goal = store.goals.get(action.goal_id)
-        if goal is not None:
-            _reopen_goal(store, run, goal)
+        _reopen(store, action.id)
+        _reopen_goal(store, run.id, action.goal_id)
 
 
 def retry_goal(store: Store, run: Run, goal: Goal) -> None:
     """Give every failed action of a failed goal another chance."""
-    if not isinstance(goal.state, Failed):
-        raise UsageProblem(
-            f"the goal `{goal.name}` is {status_of(goal.state)}, not failed", "Only what failed can be retried."
-        )
+    _require_failed(goal.state, f"the goal `{goal.name}`")
     with store.transaction(durable=True):
-        for action in store.actions.of_goal(goal.id):
-            if isinstance(action.state, Failed):
-                _reopen(store, action)
-        _reopen_goal(store, run, goal)
+        _retry_goal(store, run.id, goal)
 
 
 def retry_run(store: Store, run: Run) -> None:
     """Give every failed goal of a failed run another chance; the run is paused then, `resume` goes on."""
-    if not isinstance(run.state, Failed):
-        raise UsageProblem(f"run {run.id} is {status_of(run.state)}, not failed", "Only what failed can be retried.")
-    for goal in store.goals.of_run(run.id):
-        if isinstance(goal.state, Failed):
-            retry_goal(store, run, goal)
+    _require_failed(run.state, f"run {run.id}")
+    with store.transaction(durable=True):
+        for goal in store.goals.of_run(run.id):
+            if isinstance(goal.state, Failed):
+                _retry_goal(store, run.id, goal)
 
 
-def _reopen(store: Store, action: Action) -> None:
-    store.actions.forgive(action.id)
-    store.actions.move(action.id, Pending())
+def _require_failed(state: ActionState | GoalState, name: str) -> None:
+    if not isinstance(state, Failed):
+        raise UsageProblem(f"{name} is {status_of(state)}, not failed", "Only what failed can be retried.")
 
 
-def _reopen_goal(store: Store, run: Run, goal: Goal) -> None:
-    """Unblock what can go on again; the caller owns the transaction."""
-    store.actions.unblock(goal.id)
+def _retry_goal(store: Store, run_id: RunId, goal: Goal) -> None:
     for action in store.actions.of_goal(goal.id):
-        if isinstance(action.state, Failed):
-            block_stranded(store, action.id)
-            break
+        _reopen(store, action.id)
+    _reopen_goal(store, run_id, goal.id)
+
+
+def _reopen(store: Store, action_id: ActionId) -> None:
+    """Put a failed action back to pending, with the failed compound above it and the failed actions in it."""
+    action = store.actions.get(action_id)
+    if action is None or not isinstance(action.state, Failed):
+        return
+    store.actions.forgive(action_id)
+    store.actions.move(action_id, Pending())
+    for child in store.actions.children(action_id):
+        _reopen(store, child.id)
+    if action.parent_id is not None:
+        _reopen(store, action.parent_id)
+
+
+def _reopen_goal(store: Store, run_id: RunId, goal_id: GoalId) -> None:
+    """Let a goal and its run go on, and unblock what can; raises UsageProblem if one of them has ended for good."""
+    goal, run = store.goals.get(goal_id), store.runs.get(run_id)
+    if goal is None or run is None:
+        raise LookupError(goal_id)
+    for state, name in ((run.state, f"run {run_id}"), (goal.state, f"the goal `{goal.name}`")):
+        if isinstance(state, Completed | Cancelled):
+            raise UsageProblem(f"{name} is {status_of(state)}: nothing can be retried in it", "Start a new run.")
+    store.actions.unblock(goal_id)
+    block_stranded(store, goal_id)
     if isinstance(goal.state, Failed):
-        store.goals.move(goal.id, Paused("retried"))
-    now = store.runs.get(run.id)
-    if now is not None and isinstance(now.state, Failed):
-        store.runs.move(run.id, Paused("retried"))
+        store.goals.move(goal_id, Paused(RETRIED))
+    if isinstance(run.state, Failed):
+        store.runs.move(run_id, Paused(RETRIED))

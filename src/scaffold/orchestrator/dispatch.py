@@ -1,16 +1,17 @@
 """Starting an attempt: what it is told of earlier ones, and its row in the store."""
 
-from scaffold.core.ids import ActionId, AttemptId, Commit
+from scaffold.core.ids import ActionId, AttemptId, Commit, GoalId
 from scaffold.core.model import Attempt, Goal, Run, Usage
-from scaffold.core.states import WORKER_PHASES, Running
-from scaffold.git import commit
+from scaffold.core.states import WORKER_PHASES, Active, Running
+from scaffold.git import commit, refs
 from scaffold.host.ids import new_id
 from scaffold.landing.record import session_tip
 from scaffold.store.database import Store
-from scaffold.worker.context import clip
+from scaffold.worker.lease import owned
 from scaffold.worker.site import Site
 
-DIFF_BYTES = 20_000
+DIFF_BYTES = 10_000
+"""Of each diff in a briefing; two of them fit into what a worker is told."""
 
 
 def free_slots(store: Store, run: Run, goal: Goal) -> int:
@@ -23,10 +24,11 @@ def free_slots(store: Store, run: Run, goal: Goal) -> int:
     return max(0, min(run.settings.agents - len(working), goal.worker_cap - len(of_goal)))
 
 
-async def queue_attempt(site: Site, run: Run, goal: Goal, action_id: ActionId) -> Attempt | None:
+async def queue_attempt(site: Site, run: Run, goal_id: GoalId, action_id: ActionId) -> Attempt | None:
     """Open the next attempt of a ready action on the session branch's tip, fenced by the run's owner.
 
-    None if the last free slot was taken meanwhile: the caps are checked in the transaction that fills them.
+    None if it may not start any more: the goal was paused, or the last free slot taken, since it was decided. Both
+    are looked at in the transaction that opens the attempt.
     """
     store = site.store
     tip = await session_tip(site, run)
@@ -46,9 +48,9 @@ async def queue_attempt(site: Site, run: Run, goal: Goal, action_id: ActionId) -
         usage=Usage(),
         queued_at=site.clock.now(),
     )
-    with store.transaction():
-        store.runs.check(run.id, fence=run.fence)
-        if not free_slots(store, run, goal):
+    with owned(store, run):
+        goal = store.goals.get(goal_id)
+        if goal is None or not isinstance(goal.state, Active) or not free_slots(store, run, goal):
             return None
         store.attempts.open(attempt)
         store.actions.move(action_id, Running())
@@ -61,10 +63,11 @@ async def brief(site: Site, earlier: tuple[Attempt, ...], tip: Commit) -> str:
         return ""
     last = earlier[-1]
     parts = [f"Attempt {last.number} ended: {last.outcome}. {last.error or ''}".rstrip()]
-    if last.head_sha is not None:
-        work = await commit.diff_text(site.git, last.base_sha, last.head_sha, limit_bytes=DIFF_BYTES)
+    head = last.head_sha or await refs.resolve(site.git, refs.rescue_ref(last.id))
+    if head is not None:
+        work = await commit.diff_text(site.git, last.base_sha, head, limit_bytes=DIFF_BYTES)
         parts.append(f"Its work, which did not land:\n{work}")
-    if last.outcome == "conflict":
+    if last.phase not in WORKER_PHASES and last.base_sha != tip:
         theirs = await commit.diff_text(site.git, last.base_sha, tip, limit_bytes=DIFF_BYTES)
         parts.append(f"What landed meanwhile, and is your base now:\n{theirs}")
-    return clip("\n\n".join(parts), 2 * DIFF_BYTES)
+    return "\n\n".join(parts)

@@ -31,23 +31,20 @@ def goals_verdict(store: Store, run_id: RunId) -> Completed | Failed | Cancelled
     goals = store.goals.of_run(run_id)
     if any(isinstance(goal.state, Planning | Active | Paused) for goal in goals):
         return None
-    failed = [goal for goal in goals if isinstance(goal.state, Failed)]
-    if failed:
-        return Failed(
-            "; ".join(f"{goal.name}: {goal.state.reason}" for goal in failed if isinstance(goal.state, Failed))
-        )
+    reasons = [f"{goal.name}: {goal.state.reason}" for goal in goals if isinstance(goal.state, Failed)]
+    if reasons:
+        return Failed("; ".join(reasons))
     if all(isinstance(goal.state, Cancelled) for goal in goals):
         return Cancelled()
     return Completed()
 
 
-def finish_paused(store: Store, run: Run, cause: str) -> RunState:
-    """Put an active run down so that it can be resumed, and let go of it."""
-    state = Paused(PAUSE_REASONS[cause])
+def finish(store: Store, run: Run, cause: str) -> RunState:
+    """Give an active run the state its goals have earned, else pause it for `cause`, and let go of it."""
     with store.transaction(durable=True):
-        for goal in store.goals.of_run(run.id):
-            if isinstance(goal.state, Active):
-                store.goals.move(goal.id, state)
+        state: RunState = goals_verdict(store, run.id) or Paused(PAUSE_REASONS[cause])
+        if isinstance(state, Paused):
+            _pause_goals(store, run, state)
         store.runs.move(run.id, state, fence=run.fence)
         store.runs.release(run.id, fence=run.fence)
     return state
@@ -55,10 +52,16 @@ def finish_paused(store: Store, run: Run, cause: str) -> RunState:
 
 def save(store: Store, run: Run) -> None:
     """Put a run down before it has begun: `resume` starts it."""
+    state = Paused(PAUSE_REASONS["saved"])
     with store.transaction(durable=True):
-        for goal in store.goals.of_run(run.id):
-            store.goals.move(goal.id, Paused(PAUSE_REASONS["saved"]))
-        store.runs.move(run.id, Paused(PAUSE_REASONS["saved"]))
+        _pause_goals(store, run, state)
+        store.runs.move(run.id, state)
+
+
+def _pause_goals(store: Store, run: Run, state: Paused) -> None:
+    for goal in store.goals.of_run(run.id):
+        if isinstance(goal.state, Planning | Active):
+            store.goals.move(goal.id, state)
 
 
 def finish_cancelled(store: Store, run: Run) -> RunState:

@@ -10,6 +10,7 @@ from scaffold.core.ids import AttemptId, GoalId
 from scaffold.core.model import Attempt
 from scaffold.host.child import Child, start
 from scaffold.orchestrator.engine import AttemptExit
+from scaffold.orchestrator.exits import Exits
 
 
 class WorkerMain(Struct, frozen=True, kw_only=True):
@@ -28,8 +29,7 @@ class LocalEngine:
         self._worker = worker
         self._children: dict[AttemptId, Child] = {}
         self._watchers: set[asyncio.Task[None]] = set()
-        self._supervisors: dict[GoalId, asyncio.Task[None]] = {}
-        self._exits: asyncio.Queue[AttemptExit] = asyncio.Queue()
+        self._exits = Exits()
 
     async def start_attempt(self, attempt: Attempt) -> None:
         """Start a worker process for a queued attempt."""
@@ -46,22 +46,11 @@ class LocalEngine:
 
     async def start_supervisor(self, goal: GoalId, main: Callable[[], Awaitable[None]]) -> None:
         """Run a goal's supervisor beside the others; an error in it surfaces in `next_exit`."""
-        self._supervisors[goal] = asyncio.create_task(_call(main))
+        self._exits.supervise(goal, main)
 
     async def next_exit(self) -> AttemptExit:
         """Wait for a worker to end; raises what a supervisor raised, if one failed."""
-        exits = asyncio.create_task(self._exits.get())
-        try:
-            while True:
-                running = [task for task in self._supervisors.values() if not task.done()]
-                await asyncio.wait([exits, *running], return_when=asyncio.FIRST_COMPLETED)
-                for task in self._supervisors.values():
-                    if task.done():
-                        task.result()
-                if exits.done():
-                    return exits.result()
-        finally:
-            exits.cancel()
+        return await self._exits.next()
 
     async def stop_attempt(self, attempt: AttemptId, *, grace_s: float) -> None:
         """End a worker and all it started."""
@@ -71,10 +60,7 @@ class LocalEngine:
 
     async def close(self, *, grace_s: float) -> None:
         """End everything this engine started."""
-        for task in self._supervisors.values():
-            task.cancel()
-        if self._supervisors:
-            await asyncio.wait(self._supervisors.values())
+        await self._exits.close()
         async with asyncio.TaskGroup() as group:
             for child in list(self._children.values()):
                 group.create_task(child.end(grace_s))
@@ -84,8 +70,4 @@ class LocalEngine:
     async def _watch(self, attempt: AttemptId, child: Child) -> None:
         code = await child.wait()
         self._children.pop(attempt, None)
-        self._exits.put_nowait(AttemptExit(attempt, code))
-
-
-async def _call(main: Callable[[], Awaitable[None]]) -> None:
-    await main()
+        self._exits.tell(attempt, code)

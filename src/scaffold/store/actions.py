@@ -5,14 +5,15 @@ parent is not running. `COUNT_UNMET` is that definition; whatever changes a fact
 shifts the count of those concerned in the same transaction, so readiness costs one index look-up.
 """
 
+import functools
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct
 
 from scaffold.core.events import ActionMoved
 from scaffold.core.ids import ActionId, Assertion, GoalId, Key, RunId
 from scaffold.core.model import Action
-from scaffold.core.ports import Clock
 from scaffold.core.states import (
     COMPOUND_MOVES,
     PRIMITIVE_MOVES,
@@ -24,11 +25,12 @@ from scaffold.core.states import (
     reason_of,
     status_of,
 )
-from scaffold.store.columns import ASSERTIONS, CONTRACT, NAMES, moment, stamp
+from scaffold.store.columns import ASSERTIONS, CONTRACT, NAMES, Calendar, moment, stamp
 from scaffold.store.connection import Connection, Row, Value
 from scaffold.store.events import Events
 from scaffold.store.facts import Facts
 from scaffold.store.refusals import illegal_move
+from scaffold.store.tally import Tally
 
 ADD = """
 INSERT INTO action (id, run_id, goal_id, parent_id, position, key, description, kind, method, role, preconditions,
@@ -54,6 +56,7 @@ UPDATE action SET unmet = (
 )
 WHERE id = :id
 """
+STANDING = "SELECT id, run_id, goal_id, key, kind, status FROM action WHERE id = :id"
 SHIFT_CHILDREN = "UPDATE action SET unmet = unmet + :step WHERE parent_id = :id"
 GET = "SELECT * FROM action WHERE id = :id"
 BY_KEY = "SELECT * FROM action WHERE run_id = :run_id AND key = :key"
@@ -72,7 +75,6 @@ WHERE id = :id AND status = :was
 READY = """
 SELECT * FROM action WHERE goal_id = :goal_id AND status = 'pending' AND unmet = 0 ORDER BY position, id LIMIT :limit
 """
-TALLY = "SELECT status, COUNT(*) AS actions FROM action WHERE goal_id = :goal_id GROUP BY status"
 RUNNING = """
 SELECT * FROM action WHERE goal_id = :goal_id AND status IN ('running', 'verifying', 'landing') AND kind = 'primitive'
 ORDER BY position, id
@@ -93,6 +95,10 @@ BLOCKED = "SELECT * FROM action WHERE goal_id = :goal_id AND status = 'blocked' 
 FORGIVE = "UPDATE action SET failures = 0 WHERE id = :id"
 
 
+Standing = Row | Mapping[str, Any]
+"""Who an action is and where it stands: id, run_id, goal_id, key, kind, status."""
+
+
 class OpenCompound(Struct, frozen=True):
     """A running compound, how far its children are, and which of its effects do not hold yet."""
 
@@ -106,11 +112,12 @@ class OpenCompound(Struct, frozen=True):
 class Actions:
     """The actions of each goal, always given in plan order."""
 
-    def __init__(self, connection: Connection, clock: Clock, events: Events, facts: Facts) -> None:
+    def __init__(self, connection: Connection, clock: Calendar, events: Events, facts: Facts) -> None:
         self._connection = connection
         self._clock = clock
         self._events = events
         self._facts = facts
+        self._tally = Tally(connection)
 
     def add(self, actions: Sequence[Action]) -> None:
         """Store new actions, parents and children in any order; their own `unmet` is ignored and counted afresh."""
@@ -118,6 +125,8 @@ class Actions:
         self._connection.write_each(ADD_PRECONDITION, (_side(a, name) for a in actions for name in a.preconditions))
         self._connection.write_each(ADD_EFFECT, (_side(a, name) for a in actions for name in a.effects))
         self._connection.write_each(COUNT_UNMET, ({"id": action.id} for action in actions))
+        for action in actions:
+            self._tally.count(action.goal_id, status_of(action.state), 1)
 
     def get(self, action_id: ActionId) -> Action | None:
         """Return the action, None if there is none."""
@@ -159,7 +168,7 @@ class Actions:
 
     def tally(self, goal_id: GoalId) -> dict[str, int]:
         """Return how many actions have each status; statuses without any are left out."""
-        return {row["status"]: row["actions"] for row in self._connection.rows(TALLY, goal_id=goal_id)}
+        return self._tally.of_goal(goal_id)
 
     def open_compounds(self, goal_id: GoalId) -> tuple[OpenCompound, ...]:
         """Return the running compounds."""
@@ -167,7 +176,14 @@ class Actions:
 
     def move(self, action_id: ActionId, to: ActionState, *, result: str | None = None) -> None:
         """Change the state; IllegalMove if there is no way from here. A `result` of None keeps the old one."""
-        self._move(self._connection.held(GET, "action", action_id), to, result)
+        self._move([self._connection.held(STANDING, "action", action_id)], (to,), result)
+
+    def move_each(self, actions: Sequence[Action], *path: ActionState) -> None:
+        """Take actions along the same path of states, each a legal move: IllegalMove otherwise.
+
+        They must be as they were read: StaleFence if one changed since.
+        """
+        self._move([_standing(action) for action in actions], path)
 
     def block(self, reasons: Mapping[ActionId, str]) -> None:
         """Mark pending actions as blocked, each for its reason; IllegalMove if one is not pending."""
@@ -177,14 +193,12 @@ class Actions:
     def unblock(self, goal_id: GoalId) -> tuple[ActionId, ...]:
         """Put every blocked action of the goal back to pending and return which they were."""
         rows = self._connection.rows(BLOCKED, goal_id=goal_id)
-        for row in rows:
-            self._move(row, Pending())
+        self._move(rows, (Pending(),))
         return tuple(row["id"] for row in rows)
 
     def skip_pending(self, goal_id: GoalId, reason: str) -> None:
         """Skip every pending or blocked action of the goal."""
-        for row in self._connection.rows(WAITING, goal_id=goal_id):
-            self._move(row, Skipped(reason))
+        self._move(self._connection.rows(WAITING, goal_id=goal_id), (Skipped(reason),))
 
     def failures(self, action_id: ActionId) -> int:
         """Return how many attempts failed by themselves since the action was last forgiven."""
@@ -195,17 +209,23 @@ class Actions:
         self._connection.held(GET, "action", action_id)
         self._connection.write(FORGIVE, id=action_id)
 
-    def _move(self, row: Row, to: ActionState, result: str | None = None) -> None:
-        was, status, reason = row["status"], status_of(to), reason_of(to)
-        moves = COMPOUND_MOVES if row["kind"] == "compound" else PRIMITIVE_MOVES
-        if was not in moves.get(status, frozenset()):
-            raise illegal_move("action", row["key"], was, status)
-        at = stamp(self._clock.now())
-        self._connection.swap(MOVE, "action", row["id"], status=status, reason=reason, result=result, was=was, at=at)
-        step = (was == "running") - (status == "running")
-        if step:
-            self._connection.write(SHIFT_CHILDREN, id=row["id"], step=step)
-        self._events.append(row["run_id"], ActionMoved(row["key"], status, reason))
+    def _move(self, rows: Sequence[Standing], path: Sequence[ActionState], result: str | None = None) -> None:
+        """Move what stands as `rows` say; the last state of the path is written, all of them are told of."""
+        steps = [(status_of(state), reason_of(state)) for state in path]
+        for row in rows:
+            _check(row, steps)
+        if not rows:
+            return
+        to, reason = steps[-1]
+        new: dict[str, Value] = {"status": to, "reason": reason, "result": result, "at": stamp(self._clock.now())}
+        self._connection.swap_each(MOVE, "action", [{"id": row["id"], "was": row["status"], **new} for row in rows])
+        for row in rows:
+            shift = (row["status"] == "running") - (to == "running")
+            if shift and row["kind"] == "compound":
+                self._connection.write(SHIFT_CHILDREN, id=row["id"], step=shift)
+            self._tally.count(row["goal_id"], row["status"], -1)
+            self._tally.count(row["goal_id"], to, 1)
+            self._events.append_all(row["run_id"], [ActionMoved(row["key"], *step) for step in steps])
 
     def _open_compound(self, compound: Action) -> OpenCompound:
         (counts,) = self._connection.rows(COUNT_CHILDREN, parent_id=compound.id)
@@ -214,6 +234,27 @@ class Actions:
 
     def _list(self, statement: str, **values: Value) -> tuple[Action, ...]:
         return tuple(map(_action, self._connection.rows(statement, **values)))
+
+
+def _standing(action: Action) -> Standing:
+    return {
+        "id": action.id,
+        "run_id": action.run_id,
+        "goal_id": action.goal_id,
+        "key": action.key,
+        "kind": action.kind,
+        "status": status_of(action.state),
+    }
+
+
+def _check(row: Standing, steps: Sequence[tuple[str, str | None]]) -> None:
+    """Return if each step is legal after the one before it; raises IllegalMove otherwise."""
+    moves = COMPOUND_MOVES if row["kind"] == "compound" else PRIMITIVE_MOVES
+    was = row["status"]
+    for status, _ in steps:
+        if was not in moves.get(status, frozenset()):
+            raise illegal_move("action", row["key"], was, status)
+        was = status
 
 
 def _side(action: Action, assertion: Assertion) -> dict[str, Value]:
@@ -244,6 +285,10 @@ def _columns(action: Action) -> dict[str, Value]:
     }
 
 
+_state = functools.lru_cache(maxsize=1024)(action_state)
+"""Most actions share a state with others; reading it back word by word is the dearest part of reading an action."""
+
+
 def _action(row: Row) -> Action:
     return Action(
         id=row["id"],
@@ -259,7 +304,7 @@ def _action(row: Row) -> Action:
         effects=ASSERTIONS.read(row["effects"]),
         files=NAMES.read(row["files"]),
         contract=CONTRACT.read(row["contract"]),
-        state=action_state(row["status"], row["reason"]),
+        state=_state(row["status"], row["reason"]),
         unmet=row["unmet"],
         position=row["position"],
         result=row["result"],

@@ -5,9 +5,8 @@ from scaffold.core.errors import IllegalMove
 from scaffold.core.events import AttemptAdvanced, AttemptEnded, AttemptQueued
 from scaffold.core.ids import ActionId, AttemptId, Commit, RunId
 from scaffold.core.model import Attempt, ProcessIdentity, Usage
-from scaffold.core.ports import Clock
 from scaffold.core.states import OWN_FAILURES, PHASES, WORKER_PHASES, AttemptStatus, Outcome, Phase
-from scaffold.store.columns import PROCESS, VERIFICATION, moment, moment_if_any, stamp
+from scaffold.store.columns import PROCESS, VERIFICATION, Calendar, moment, moment_if_any, stamp
 from scaffold.store.connection import Connection, Row, Value
 from scaffold.store.events import Events
 from scaffold.store.refusals import illegal_move, stale_fence
@@ -18,8 +17,7 @@ INSERT INTO attempt (id, run_id, action_id, number, fence, status, phase, outcom
                      output_tokens, cost_usd, requests, log_file, error, queued_at, queued_seq, started_at, ended_at)
 VALUES (:id, :run_id, :action_id, :number, :fence, :status, :phase, :outcome, :executor, :model, :worker, :worktree,
         :base_sha, :head_sha, :briefing, :verification, :result, :input_tokens, :cached_input_tokens,
-        :output_tokens, :cost_usd, :requests, :log_file, :error, :queued_at,
-        (SELECT last_seq + 1 FROM run WHERE id = :run_id), :started_at, :ended_at)
+        :output_tokens, :cost_usd, :requests, :log_file, :error, :queued_at, :queued_seq, :started_at, :ended_at)
 ON CONFLICT (action_id) WHERE status <> 'ended' DO NOTHING
 RETURNING id
 """
@@ -38,7 +36,7 @@ ADVANCE = """
 UPDATE attempt SET phase = :phase, head_sha = COALESCE(:head_sha, head_sha),
        verification = COALESCE(:verification, verification), result = COALESCE(:result, result),
        candidate_seq = CASE WHEN :phase = 'candidate' AND phase <> 'candidate'
-                            THEN (SELECT last_seq + 1 FROM run WHERE run.id = attempt.run_id) ELSE candidate_seq END
+                            THEN :seq ELSE candidate_seq END
 WHERE id = :id AND status = 'claimed' AND fence = :fence AND phase = :was
 """
 ACCOUNT = """
@@ -62,14 +60,15 @@ ORDER BY candidate_seq
 class Attempts:
     """The attempts at each action. Whoever gets StaleFence was overtaken and must stop writing."""
 
-    def __init__(self, connection: Connection, clock: Clock, events: Events) -> None:
+    def __init__(self, connection: Connection, clock: Calendar, events: Events) -> None:
         self._connection = connection
         self._clock = clock
         self._events = events
 
     def open(self, attempt: Attempt) -> None:
         """Store a new attempt; IllegalMove if the action has one that is not ended."""
-        if not self._connection.write(OPEN, **_columns(attempt)):
+        queued_seq = self._events.next_seq(attempt.run_id)
+        if not self._connection.write_returning(OPEN, queued_seq=queued_seq, **_columns(attempt)):
             what = f"action {attempt.action_id!r} has an open attempt already"
             raise IllegalMove(what, "Wait for that attempt to end; `scaffold status` shows it.")
         key = self._held(attempt.id)["key"]
@@ -135,6 +134,7 @@ class Attempts:
             fence=fence,
             was=row["phase"],
             phase=phase,
+            seq=self._events.next_seq(row["run_id"]),
             head_sha=head_sha,
             verification=VERIFICATION.write(verification),
             result=result,

@@ -1,7 +1,8 @@
 """How values become columns and come back: times as text, everything with parts as JSON."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -12,6 +13,14 @@ from scaffold.core.ids import Assertion
 from scaffold.core.model import Evidence, ProcessIdentity, RunSettings
 
 T = TypeVar("T")
+
+
+class Calendar(Protocol):
+    """The time of day; every `core.ports.Clock` is one."""
+
+    def now(self) -> datetime:
+        """Return the time of day, aware, UTC."""
+        ...
 
 
 def stamp(at: datetime | None) -> str | None:
@@ -58,3 +67,4 @@ CONTRACT = Json[Contract | None](Contract | None)
 VERIFICATION = Json[Verification | None](Verification | None)
 EVIDENCE = Json[tuple[Evidence, ...]](tuple[Evidence, ...])
 EVENT = Json[Event](Event)
+OBJECT = Json[Mapping[str, Any]](dict[str, Any])

@@ -3,16 +3,18 @@
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
-from scaffold.core.errors import StoreTrouble
-from scaffold.core.ports import Clock
-from scaffold.store import dialect, schema
+from scaffold.store import schema
 from scaffold.store.actions import Actions
 from scaffold.store.attempts import Attempts
+from scaffold.store.columns import Calendar
 from scaffold.store.connection import Connection
 from scaffold.store.events import Events
 from scaffold.store.facts import Facts
 from scaffold.store.goals import Goals
+from scaffold.store.inbox import Inbox
 from scaffold.store.intents import Intents
+from scaffold.store.messages import Messages
+from scaffold.store.place import Place, connect
 from scaffold.store.runs import Runs
 
 
@@ -22,8 +24,10 @@ class Store:
     A store belongs to the thread that opened it and does not survive a fork: each process opens its own.
     """
 
-    def __init__(self, connection: Connection, clock: Clock) -> None:
+    def __init__(self, connection: Connection, clock: Calendar) -> None:
         self._connection = connection
+        self.name = connection.driver.name
+        """The file, or the server's address without its secrets, for people."""
         self.events = Events(connection, clock)
         self.runs = Runs(connection, clock, self.events)
         self.facts = Facts(connection, clock, self.events)
@@ -31,19 +35,31 @@ class Store:
         self.actions = Actions(connection, clock, self.events, self.facts)
         self.attempts = Attempts(connection, clock, self.events)
         self.intents = Intents(connection, clock)
+        self.inbox = Inbox(connection, clock, self.events)
+        self.messages = Messages(connection, clock)
 
     @classmethod
-    def open(cls, path: Path, *, clock: Clock, create: bool = True, patience_s: float = 10.0) -> "Store":
-        """Open the database at `path`, with its parents where `create` allows it, and bring its schema up to date.
+    def open(
+        cls,
+        place: Place,
+        *,
+        clock: Calendar,
+        create: bool = True,
+        patience_s: float = 10.0,
+        migrations: Path = schema.MIGRATIONS,
+    ) -> "Store":
+        """Open the database at `place`, with its parents where `create` allows it, and bring its schema up to date.
 
-        `patience_s` is how long a change waits for another process's transaction. StoreTrouble if the file is
-        missing (without `create`), out of reach, broken, foreign, or of a newer scaffold; none of these is touched.
+        `patience_s` is how long a change waits for another process's transaction. StoreTrouble if the database is
+        missing (without `create`), out of reach, broken, foreign, newer than can be read, or older while a run is
+        carried out on it; none of these is touched. With `create` it must be writable, too; without, one that can
+        only be read is opened so, and its transactions are StoreTrouble.
         """
-        _find_place(path, create=create)
-        connection = Connection(path, create=create, patience_s=patience_s)
+        driver = connect(place, create=create, patience_s=patience_s)
+        connection = Connection(driver)
         with ExitStack() as on_failure:
-            on_failure.callback(connection.close)
-            schema.prepare(connection, clock, create=create)
+            on_failure.callback(driver.close)
+            schema.prepare(connection, clock, create=create, migrations=migrations)
             on_failure.pop_all()
         return cls(connection, clock)
 
@@ -57,20 +73,8 @@ class Store:
 
     def data_version(self) -> int:
         """Return a number that differs from the last one given exactly if another connection committed since."""
-        return int(self._connection.rows(dialect.DATA_VERSION)[0][0])
+        return self._connection.driver.data_version()
 
     def close(self) -> None:
         """Give the database back; a store is of no use afterwards."""
-        self._connection.close()
-
-
-def _find_place(path: Path, *, create: bool) -> None:
-    try:
-        if create:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        missing = not create and not path.exists()
-    except OSError as error:
-        what = f"{path}: the database is out of reach ({error.strerror})"
-        raise StoreTrouble(what, "Check its directory and who may write there, then repeat the command.") from error
-    if missing:
-        raise StoreTrouble(f"{path}: there is no database yet", "Start a run with `scaffold run`; it makes one.")
+        self._connection.driver.close()

@@ -1,26 +1,25 @@
-"""The dialect seam: what SQLite and PostgreSQL want said differently.
+"""The dialect seam: what PostgreSQL wants said differently.
 
-Every statement of this package names its placeholders `:name` and keeps to SQL that both
-databases understand; what cannot be shared stands here and nowhere else.
+Every statement of this package names its placeholders `:name` and keeps to SQL that both databases
+understand, so that a rewriting of single words is enough.
 """
 
+import functools
 import re
 
-BEGIN_WRITE = "BEGIN IMMEDIATE"
-"""SQLite takes its one write lock at once, so that no transaction fails halfway for want of it."""
-
-TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
-
-DATA_VERSION = "PRAGMA data_version"
-
-_PIECES = re.compile(r"'(?:[^']|'')*'|::|:(?P<name>[a-z_]+)|%")
+_PIECES = re.compile(r"'(?:[^']|'')*'|::|:(?P<name>[a-z_]+)|%|\bTEXT\b")
 
 
+@functools.cache
 def psycopg_style(statement: str) -> str:
-    """Return `statement` with `:name` as `%(name)s` and `%` doubled; quoted text and `::` casts stay as they are."""
+    """Return `statement` with `:name` as `%(name)s` and `%` doubled; quoted text and `::` casts stay as they are.
+
+    A column that is declared TEXT is told to sort by bytes, as SQLite does, whatever the server's language.
+    """
 
     def piece(match: re.Match[str]) -> str:
-        name = match["name"]
-        return f"%({name})s" if name else match[0].replace("%", "%%")
+        if match["name"]:
+            return f"%({match['name']})s"
+        return 'TEXT COLLATE "C"' if match[0] == "TEXT" else match[0].replace("%", "%%")
 
     return _PIECES.sub(piece, statement)

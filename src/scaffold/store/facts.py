@@ -6,10 +6,9 @@ from typing import Literal
 from scaffold.core.events import FactShown
 from scaffold.core.ids import Assertion, Commit, GoalId, RunId
 from scaffold.core.model import Evidence, Fact
-from scaffold.core.ports import Clock
 from scaffold.core.states import FactState
-from scaffold.store.columns import EVIDENCE, NAMES, stamp
-from scaffold.store.connection import Connection, Row
+from scaffold.store.columns import EVIDENCE, NAMES, Calendar, stamp
+from scaffold.store.connection import Connection, Row, Value
 from scaffold.store.events import Events
 
 SHOW = """
@@ -28,8 +27,13 @@ SELECT COUNT(*) AS facts FROM fact JOIN goal ON goal.id = fact.goal_id
 WHERE goal.run_id = :run_id AND fact.state = 'holds'
 """
 GOAL = "SELECT run_id, name FROM goal WHERE id = :id"
-SHIFT_NEEDERS = """
-UPDATE action SET unmet = unmet + :step
+SERVE_NEEDERS = """
+UPDATE action SET unmet = unmet - 1
+WHERE id IN (SELECT action_id FROM precondition WHERE goal_id = :goal_id AND assertion = :assertion)
+  AND NOT EXISTS (SELECT 1 FROM fact WHERE goal_id = :goal_id AND assertion = :assertion AND state = 'holds')
+"""
+LEAVE_NEEDERS = """
+UPDATE action SET unmet = unmet + 1
 WHERE id IN (SELECT action_id FROM precondition WHERE goal_id = :goal_id AND assertion = :assertion)
 """
 
@@ -37,7 +41,7 @@ WHERE id IN (SELECT action_id FROM precondition WHERE goal_id = :goal_id AND ass
 class Facts:
     """The facts of each goal; what has no fact that holds counts as false."""
 
-    def __init__(self, connection: Connection, clock: Clock, events: Events) -> None:
+    def __init__(self, connection: Connection, clock: Calendar, events: Events) -> None:
         self._connection = connection
         self._clock = clock
         self._events = events
@@ -53,20 +57,30 @@ class Facts:
         evidence: Sequence[Evidence],
     ) -> None:
         """Make the assertion hold at `commit`; newer evidence replaces older."""
-        held = self._holds(goal_id, assertion)
-        self._connection.write(
-            SHOW,
-            goal_id=goal_id,
-            assertion=assertion,
-            commit_sha=commit,
-            weak=int(weak),
-            paths=NAMES.write(tuple(paths)),
-            evidence=EVIDENCE.write(tuple(evidence)),
-            at=stamp(self._clock.now()),
-        )
-        if not held:
-            self._connection.write(SHIFT_NEEDERS, goal_id=goal_id, assertion=assertion, step=-1)
-        self._tell(goal_id, assertion, "holds", commit)
+        self.show_all(goal_id, (assertion,), commit=commit, weak=weak, paths=paths, evidence=evidence)
+
+    def show_all(
+        self,
+        goal_id: GoalId,
+        assertions: Sequence[Assertion],
+        *,
+        commit: Commit,
+        weak: bool,
+        paths: Sequence[str],
+        evidence: Sequence[Evidence],
+    ) -> None:
+        """Make all the assertions hold at `commit`, each with this evidence; newer evidence replaces older."""
+        shown: dict[str, Value] = {
+            "commit_sha": commit,
+            "weak": int(weak),
+            "paths": NAMES.write(tuple(paths)),
+            "evidence": EVIDENCE.write(tuple(evidence)),
+            "at": stamp(self._clock.now()),
+        }
+        facts = [{"goal_id": goal_id, "assertion": assertion} for assertion in dict.fromkeys(assertions)]
+        self._connection.write_each(SERVE_NEEDERS, facts)
+        self._connection.write_each(SHOW, [fact | shown for fact in facts])
+        self._tell(goal_id, assertions, "holds", commit)
 
     def withdraw(self, goal_id: GoalId, assertion: Assertion, state: Literal["stale", "refuted"]) -> None:
         """Make a fact stop holding; nothing happens if it is in that state already or was never shown."""
@@ -76,8 +90,8 @@ class Facts:
         at = stamp(self._clock.now())
         self._connection.write(WITHDRAW, goal_id=goal_id, assertion=assertion, state=state, at=at)
         if row["state"] == "holds":
-            self._connection.write(SHIFT_NEEDERS, goal_id=goal_id, assertion=assertion, step=1)
-        self._tell(goal_id, assertion, state, row["commit_sha"])
+            self._connection.write(LEAVE_NEEDERS, goal_id=goal_id, assertion=assertion)
+        self._tell(goal_id, (assertion,), state, row["commit_sha"])
 
     def of_goal(self, goal_id: GoalId) -> tuple[Fact, ...]:
         """Return the goal's facts in whatever state, by name."""
@@ -99,9 +113,10 @@ class Facts:
         row = self._connection.row(GET, goal_id=goal_id, assertion=assertion)
         return row is not None and row["state"] == "holds"
 
-    def _tell(self, goal_id: GoalId, assertion: Assertion, state: FactState, commit: Commit) -> None:
+    def _tell(self, goal_id: GoalId, assertions: Sequence[Assertion], state: FactState, commit: Commit) -> None:
         goal = self._connection.held(GOAL, "goal", goal_id)
-        self._events.append(goal["run_id"], FactShown(goal["name"], assertion, state, commit))
+        told = (FactShown(goal["name"], assertion, state, commit) for assertion in assertions)
+        self._events.append_all(goal["run_id"], told)
 
 
 def _fact(row: Row) -> Fact:

@@ -2,10 +2,9 @@
 
 from scaffold.core.events import GoalMoved
 from scaffold.core.ids import Assertion, GoalId, RunId
-from scaffold.core.model import Goal
-from scaffold.core.ports import Clock
+from scaffold.core.model import Goal, ProcessIdentity
 from scaffold.core.states import GOAL_MOVES, GoalState, goal_state, reason_of, status_of
-from scaffold.store.columns import ASSERTIONS, PROCESS, moment, moment_if_any, stamp
+from scaffold.store.columns import ASSERTIONS, PROCESS, Calendar, moment, moment_if_any, stamp
 from scaffold.store.connection import Connection, Row
 from scaffold.store.events import Events
 from scaffold.store.facts import Facts
@@ -23,11 +22,17 @@ OF_RUN = "SELECT * FROM goal WHERE run_id = :run_id ORDER BY position"
 BY_NAME = "SELECT * FROM goal WHERE run_id = :run_id AND name = :name"
 MOVE = "UPDATE goal SET status = :status, reason = :reason, updated_at = :at WHERE id = :id AND status = :was"
 
+SUMMARISE = "UPDATE goal SET summary = :summary, updated_at = :at WHERE id = :id AND summary = :was"
+SUPERVISE = """
+UPDATE goal SET supervisor = :supervisor, supervisor_started_at = :since, updated_at = :at
+WHERE id = :id AND supervisor IS NOT DISTINCT FROM :was
+"""
+
 
 class Goals:
     """The goals of each run; whether one is reached is read from its facts, never set."""
 
-    def __init__(self, connection: Connection, clock: Clock, events: Events, facts: Facts) -> None:
+    def __init__(self, connection: Connection, clock: Calendar, events: Events, facts: Facts) -> None:
         self._connection = connection
         self._clock = clock
         self._events = events
@@ -76,6 +81,19 @@ class Goals:
         at = stamp(self._clock.now())
         self._connection.swap(MOVE, "goal", goal_id, status=status, reason=reason_of(to), was=row["status"], at=at)
         self._events.append(row["run_id"], GoalMoved(row["name"], status, reason_of(to)))
+
+    def summarise(self, goal_id: GoalId, summary: str, *, was: str) -> None:
+        """Replace the rolling summary; StaleFence if it is not `was` any more."""
+        self._connection.held(GET, "goal", goal_id)
+        self._connection.swap(SUMMARISE, "goal", goal_id, summary=summary, was=was, at=stamp(self._clock.now()))
+
+    def supervise(self, goal_id: GoalId, by: ProcessIdentity | None, *, was: ProcessIdentity | None) -> None:
+        """Make `by` the supervisor from now on, or nobody; StaleFence if it is not `was` any more."""
+        self._connection.held(GET, "goal", goal_id)
+        now = stamp(self._clock.now())
+        since = None if by is None else now
+        written = {"supervisor": PROCESS.write(by), "was": PROCESS.write(was)}
+        self._connection.swap(SUPERVISE, "goal", goal_id, since=since, at=now, **written)
 
     def unmet(self, goal_id: GoalId) -> tuple[Assertion, ...]:
         """Return the desired assertions that do not hold, in the goal's order; empty means the goal is reached."""

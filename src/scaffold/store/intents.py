@@ -2,8 +2,7 @@
 
 from scaffold.core.ids import RunId
 from scaffold.core.model import Intent
-from scaffold.core.ports import Clock
-from scaffold.store.columns import stamp
+from scaffold.store.columns import Calendar, stamp
 from scaffold.store.connection import Connection, Row
 from scaffold.store.refusals import illegal_move
 
@@ -20,7 +19,7 @@ OPEN_OF_RUN = "SELECT * FROM intent WHERE run_id = :run_id AND status = 'open' O
 class Intents:
     """Each is open until the ref was seen at its new place (done) or is known never to go there (dropped)."""
 
-    def __init__(self, connection: Connection, clock: Clock) -> None:
+    def __init__(self, connection: Connection, clock: Calendar) -> None:
         self._connection = connection
         self._clock = clock
 

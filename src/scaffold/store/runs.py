@@ -5,9 +5,8 @@ from typing import Literal
 from scaffold.core.events import RunMoved, RunTaken
 from scaffold.core.ids import RunId
 from scaffold.core.model import ProcessIdentity, Run, RunSettings, Usage
-from scaffold.core.ports import Clock
 from scaffold.core.states import RUN_MOVES, RunState, goal_state, reason_of, status_of
-from scaffold.store.columns import PROCESS, SETTINGS, moment, stamp
+from scaffold.store.columns import PROCESS, SETTINGS, Calendar, moment, stamp
 from scaffold.store.connection import Connection, Row
 from scaffold.store.events import Events
 from scaffold.store.refusals import illegal_move, stale_fence
@@ -46,7 +45,7 @@ FROM attempt WHERE run_id = :run_id
 class Runs:
     """The runs of a repository; a run's fence rises with each owner, and whoever names an older one is refused."""
 
-    def __init__(self, connection: Connection, clock: Clock, events: Events) -> None:
+    def __init__(self, connection: Connection, clock: Calendar, events: Events) -> None:
         self._connection = connection
         self._clock = clock
         self._events = events

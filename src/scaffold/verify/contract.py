@@ -1,7 +1,8 @@
 """Run a contract on the very tree it judges: every declared check is executed, none is believed."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+import re
+import signal
+from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
 from msgspec import Struct
@@ -16,24 +17,31 @@ from scaffold.core.contract import (
     Verification,
 )
 from scaffold.core.ids import Commit
+from scaffold.git import commit
+from scaffold.git.command import Git
+from scaffold.git.worktree import unlock
 from scaffold.host.process import Finished, run
 from scaffold.policy.globs import matches
+from scaffold.verify.names import readable
 
 DEFAULT_TIMEOUT_S = 60.0
 DETAIL_CHARS = 2_000
 COMMAND_NOT_FOUND = 127
 COMMAND_NOT_EXECUTABLE = 126
+KILLED_IN_A_SHELL = 128 + signal.SIGKILL
+PYTEST_COLLECTED_NOTHING = 5
+
+_PYTEST_ONLY_SKIPPED = re.compile(rb"^(=+ )?(\d+ (skipped|deselected|warnings?)(, )?)+ in \d", re.MULTILINE)
+_UNITTEST_RAN_NOTHING = re.compile(rb"^Ran 0 tests in ", re.MULTILINE)
 
 
 class Tree(Struct, frozen=True, kw_only=True):
-    """A clean checkout of one commit, and how it differs from the commit it is compared to."""
+    """A clean checkout of one commit, to be judged by how it differs from `base`."""
 
-    root: Path
+    git: Git
+    """At the top of the checkout."""
+    base: Commit
     commit: Commit
-    paths: Sequence[str]
-    """Every path in the commit."""
-    changed: Sequence[str]
-    """Paths that differ from the base."""
     environ: Mapping[str, str]
     """The whole environment of the checks."""
 
@@ -41,41 +49,46 @@ class Tree(Struct, frozen=True, kw_only=True):
 async def verify(contract: Contract | None, tree: Tree) -> Verification:
     """Check `tree` against `contract`; without one a non-empty change has to do, and the result is weak.
 
-    Commands run one after another, so that they cannot disturb each other; all of them run, so that one
-    round of feedback names every failure.
+    Commands run one after another, so that they cannot disturb each other; all of them run, so that one round of
+    feedback names every failure. Each finds the tracked files as they were committed. What they leave behind stays.
     """
-    if not tree.changed:
-        nothing = CheckResult(
-            name="change", verdict="vacuous", detail="The tree is the same as before: nothing changed."
-        )
-        return Verification(commit=tree.commit, results=(nothing,))
+    changed = await commit.changed_paths(tree.git, tree.base, tree.commit)
+    if not changed:
+        return unchanged(tree.commit)
     if contract is None or contract.empty:
-        detail = f"{len(tree.changed)} paths changed; no contract was given."
+        detail = f"{len(changed)} paths changed; no contract was given."
         change = CheckResult(name="change", verdict="pass", detail=detail)
         return Verification(commit=tree.commit, results=(change,), weak=True)
-    results = [*_constraints(contract, tree), *[await _command(check, tree) for check in contract.commands]]
-    weak = not any(check.required for check in contract.commands) and not _constrained(contract)
+    results = list(constraints(contract, await commit.listed_paths(tree.git, tree.commit), changed))
+    weak = not results and not any(check.required for check in contract.commands)
+    for number, check in enumerate(contract.commands):
+        if number:
+            await _undo_changes(tree)
+        results.append(await _command(check, tree))
     return Verification(commit=tree.commit, results=tuple(results), weak=weak)
 
 
-def _constrained(contract: Contract) -> bool:
-    return bool(contract.must_exist or contract.must_not_exist or contract.must_not_change)
+def unchanged(head: Commit) -> Verification:
+    """Return the verdict on a tree that is the same as before."""
+    nothing = CheckResult(name="change", verdict="vacuous", detail="The tree is the same as before: nothing changed.")
+    return Verification(commit=head, results=(nothing,))
 
 
-def _constraints(contract: Contract, tree: Tree) -> Iterable[CheckResult]:
+def constraints(contract: Contract, paths: Sequence[str], changed: Sequence[str]) -> Iterator[CheckResult]:
+    """Judge the file constraints by all `paths` of a commit and those `changed` since its base."""
     for glob in contract.must_exist:
-        found = [path for path in tree.paths if matches(glob, path)]
+        found = [path for path in paths if matches(glob, path)]
         yield _constraint(f"must_exist: {glob}", ok=bool(found), detail=_named(found) or "no such path in the commit")
     for glob in contract.must_not_exist:
-        found = [path for path in tree.paths if matches(glob, path)]
+        found = [path for path in paths if matches(glob, path)]
         yield _constraint(f"must_not_exist: {glob}", ok=not found, detail=_named(found) or "none")
     for glob in contract.must_not_change:
-        found = [path for path in tree.changed if matches(glob, path)]
+        found = [path for path in changed if matches(glob, path)]
         yield _constraint(f"must_not_change: {glob}", ok=not found, detail=_named(found) or "untouched")
 
 
 def _constraint(name: str, *, ok: bool, detail: str) -> CheckResult:
-    return CheckResult(name=name, verdict="pass" if ok else "fail", detail=detail)
+    return CheckResult(name=name, verdict="pass" if ok else "fail", detail=readable(detail))
 
 
 def _named(paths: Sequence[str], most: int = 5) -> str:
@@ -83,9 +96,16 @@ def _named(paths: Sequence[str], most: int = 5) -> str:
     return ", ".join(paths[:most]) + more
 
 
+async def _undo_changes(tree: Tree) -> None:
+    """Put tracked files back that a check has changed; files it made stay, the next check may build on them."""
+    await unlock(tree.git)
+    await tree.git("checkout", "--force", "--detach", "--quiet", tree.commit)
+
+
 async def _command(check: Check, tree: Tree) -> CheckResult:
     finished = await _run(check, tree)
-    if finished.signal is not None and not finished.timed_out:
+    if _was_killed(finished):
+        await _undo_changes(tree)
         finished = await _run(check, tree)  # a signal says nothing about the work: ask once more
     verdict, why = judge(check, finished)
     if verdict != "pass" and not check.required:
@@ -103,11 +123,18 @@ async def _command(check: Check, tree: Tree) -> CheckResult:
 async def _run(check: Check, tree: Tree) -> Finished:
     return await run(
         ["/bin/sh", "-c", check.command],
-        cwd=tree.root,
+        cwd=tree.git.cwd,
         env=tree.environ,
         timeout_s=check.timeout_s or DEFAULT_TIMEOUT_S,
         leash=True,
     )
+
+
+def _was_killed(finished: Finished) -> bool:
+    """Tell whether a signal ended the command, or, inside its shell, the one that nobody sends to himself."""
+    if finished.timed_out:
+        return False
+    return finished.signal is not None or finished.exit_code == KILLED_IN_A_SHELL
 
 
 def judge(check: Check, finished: Finished) -> tuple[Verdict, str]:
@@ -121,7 +148,7 @@ def judge(check: Check, finished: Finished) -> tuple[Verdict, str]:
         return "error", f"The command could not be run (exit {finished.exit_code})."
     if ran_nothing(check.command, finished):
         return "vacuous", "It ran no test at all."
-    return ("pass", wanted) if met else ("fail", f"Expected {wanted}, got exit {finished.exit_code}.")
+    return ("pass", wanted) if met else ("fail", f"Expected {wanted}; it ended with exit {finished.exit_code}.")
 
 
 def _expected(check: Check, finished: Finished) -> tuple[bool, str]:
@@ -135,15 +162,16 @@ def _expected(check: Check, finished: Finished) -> tuple[bool, str]:
 
 
 def ran_nothing(command: str, finished: Finished) -> bool:
-    """Tell whether a test runner ended without running a single test."""
+    """Tell whether a test runner ended without running a single test; tests that were skipped did not run."""
     if "pytest" in command:
-        return finished.exit_code == 5 or (finished.exit_code == 0 and b"no tests ran" in finished.stdout)
+        idle = b"no tests ran" in finished.stdout or _PYTEST_ONLY_SKIPPED.search(finished.stdout) is not None
+        return finished.exit_code == PYTEST_COLLECTED_NOTHING or (finished.exit_code == 0 and idle)
     if "unittest" in command:
-        return b"\nRan 0 tests in " in b"\n" + finished.stderr
+        return _UNITTEST_RAN_NOTHING.search(finished.stderr) is not None
     return False
 
 
 def _detail(why: str, finished: Finished) -> str:
     output = (finished.stdout + finished.stderr).decode(errors="replace").strip()
     tail = output if len(output) <= DETAIL_CHARS else "… " + output[-DETAIL_CHARS:]
-    return f"{why}\n{tail}".strip()
+    return readable(f"{why}\n{tail}".strip())

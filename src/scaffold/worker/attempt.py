@@ -4,20 +4,21 @@ import asyncio
 
 from msgspec import Struct
 
-from scaffold.core.contract import Verification
-from scaffold.core.errors import BudgetSpent, ModelTrouble, ScaffoldError, StaleFence
+from scaffold.core.contract import CheckResult, Verification
+from scaffold.core.errors import BudgetSpent, GitFailed, ModelTrouble, ScaffoldError, StaleFence
 from scaffold.core.ids import Commit
 from scaffold.core.model import ProcessIdentity
 from scaffold.core.ports import Model
 from scaffold.core.states import Landing, Outcome, Phase, Running, Verifying
 from scaffold.git import commit, refs, worktree
 from scaffold.verify.contract import Tree, verify
+from scaffold.verify.names import readable
 from scaffold.worker.assignment import Assignment
-from scaffold.worker.context import describe, failure_prompt, task_prompt
+from scaffold.worker.context import failure_prompt, summary, task_prompt
 from scaffold.worker.ending import conclude
 from scaffold.worker.native import attempt_environment, native_agent
 from scaffold.worker.site import Site
-from scaffold.worker.workspace import Workspace, keep_work, open_workspace, rescue
+from scaffold.worker.workspace import Workspace, give_back, open_workspace, retire
 
 
 class Handed(Struct, frozen=True, tag="handed"):
@@ -33,6 +34,13 @@ class GaveUp(Struct, frozen=True, tag="gave_up"):
     error: str
 
 
+class Work(Struct, frozen=True):
+    """What an agent's turn has left: a commit on top of the base, and its tree."""
+
+    head: Commit
+    tree: str
+
+
 class Worker:
     """Carries out one assignment; every phase is in the store before it begins."""
 
@@ -43,37 +51,30 @@ class Worker:
 
     async def carry_out(self, identity: ProcessIdentity, *, log_file: str) -> Handed | GaveUp:
         """Claim the attempt and see it through; raises StaleFence if somebody else ended it meanwhile."""
-        site, attempt = self._site, self._task.attempt
+        site, run, attempt = self._site, self._task.run, self._task.attempt
+        folder = site.attempt_folder(run.id, attempt.id)
         with site.store.transaction():
             site.store.attempts.claim(
-                attempt.id,
-                fence=attempt.fence,
-                worker=identity,
-                worktree=str(site.attempt_folder(attempt.run_id, attempt.id)),
-                log_file=log_file,
+                attempt.id, fence=attempt.fence, worker=identity, worktree=str(folder), log_file=log_file
             )
         ending = await self._bounded()
-        if isinstance(ending, GaveUp):
-            pinned = await rescue(site, self._task.run, attempt)
-            conclude(
-                site.store,
-                self._task.run,
-                attempt.id,
-                ending.outcome,
-                error=ending.error,
-                head=pinned,
-                fence=attempt.fence,
-            )
-        else:
-            await worktree.remove(site.repository, site.attempt_folder(attempt.run_id, attempt.id))
+        match ending:
+            case Handed():
+                await give_back(site, attempt)
+            case GaveUp(outcome=outcome, error=error):
+                pinned = await retire(site, run, attempt.id)
+                conclude(site.store, run, attempt.id, outcome, error=error, head=pinned, fence=attempt.fence)
         return ending
 
     async def _bounded(self) -> Handed | GaveUp:
         seconds = self._task.run.settings.attempt_timeout_s
+        deadline = asyncio.timeout(seconds)
         try:
-            async with asyncio.timeout(seconds):
+            async with deadline:
                 return await self._work()
         except TimeoutError:
+            if not deadline.expired():
+                raise
             return GaveUp("timeout", f"not finished after {seconds:g} s")
         except BudgetSpent as spent:
             return GaveUp("budget", spent.what)
@@ -85,44 +86,50 @@ class Worker:
             return GaveUp("executor_failed", f"{type(trouble).__name__}: {trouble.what} {trouble.fix}")
 
     async def _work(self) -> Handed | GaveUp:
+        """Let the agent work until what it leaves passes; a turn that leaves the same as the one before ends it."""
         task = self._task
         workspace = await open_workspace(self._site, task.attempt)
         agent = native_agent(self._site, task, workspace, self._model)
         prompt = task_prompt(task.goal, task.action, task.prerequisites, task.attempt.briefing)
         self._enter("executing")
-        seen = await commit.tree_of(workspace.git, workspace.base)
+        seen: str | Verification = await commit.tree_of(workspace.git, workspace.base)
         failed: Verification | None = None
         for _ in range(task.run.settings.iterations):
             finish = await agent.turn(prompt)
-            head = await self._committed(workspace)
-            tree = await commit.tree_of(workspace.git, head)
-            if tree == seen:
+            work = await self._committed(workspace)
+            left = work.tree if isinstance(work, Work) else work
+            if left == seen:
                 return GaveUp("contract_failed", _nothing_changed(failed))
-            seen = tree
+            seen = left
             self._enter("verifying")
-            verification = await self._verified(workspace, head)
-            if verification.passed:
-                return await self._hand_in(head, verification, finish.text)
+            verification = await self._verified(workspace, work.head) if isinstance(work, Work) else work
+            if isinstance(work, Work) and verification.passed:
+                return await self._hand_in(work.head, verification, finish.text)
             failed = verification
             self._enter("executing", failed)
             prompt = failure_prompt(failed)
         return GaveUp("contract_failed", summary(failed) if failed else "the tier allows no iteration at all")
 
-    async def _committed(self, workspace: Workspace) -> Commit:
-        await keep_work(workspace, self._task.run, f"Work on {self._task.action.key}")
-        head = await refs.resolve(workspace.git, "HEAD")
-        if head is None:
-            raise StaleFence("the worktree has no commit any more", "Retry the action.")
-        return head
+    async def _committed(self, workspace: Workspace) -> Work | Verification:
+        """Commit everything git does not ignore, whether or not the agent committed by itself.
+
+        Where no commit can be had, the verification says why; the agent is told, it may have caused it.
+        """
+        git, settings = workspace.git, self._task.run.settings
+        message = f"Work on {self._task.action.key}"
+        try:
+            await commit.commit_all(git, message, author=settings.author, committer=settings.committer)
+            head = Commit((await git("rev-parse", "--verify", "HEAD")).line)
+            if await commit.is_ancestor(git, workspace.base, head):
+                return Work(head, await commit.tree_of(git, head))
+        except GitFailed as trouble:
+            return _uncommitted(workspace.base, f"{trouble.what}\n{trouble.fix}")
+        there = f"Go back with `git checkout --detach {workspace.base}` and make your changes there."
+        return _uncommitted(workspace.base, f"HEAD does not contain the commit this task starts from. {there}")
 
     async def _verified(self, workspace: Workspace, head: Commit) -> Verification:
-        tree = Tree(
-            root=workspace.path,
-            commit=head,
-            paths=await commit.listed_paths(workspace.git, head),
-            changed=await commit.changed_paths(workspace.git, workspace.base, head),
-            environ=attempt_environment(self._site, self._task.attempt, self._task.action),
-        )
+        environ = attempt_environment(self._site, self._task.attempt, self._task.action)
+        tree = Tree(git=workspace.git, base=workspace.base, commit=head, environ=environ)
         verification = await verify(self._task.action.contract, tree)
         await worktree.restore(workspace.git, head)  # what the checks left behind is not the work
         return verification
@@ -137,27 +144,27 @@ class Worker:
                 phase="candidate",
                 head_sha=head,
                 verification=verification,
-                result=result,
+                result=readable(result),
             )
             store.actions.move(attempt.action_id, Landing())
         return Handed(head)
 
     def _enter(self, phase: Phase, verification: Verification | None = None) -> None:
         store, attempt = self._site.store, self._task.attempt
-        action = store.actions.get(attempt.action_id)
         wanted = Verifying() if phase == "verifying" else Running()
         with store.transaction():
             store.attempts.advance(attempt.id, fence=attempt.fence, phase=phase, verification=verification)
+            action = store.actions.get(attempt.action_id)
             if action is not None and action.state != wanted:
                 store.actions.move(attempt.action_id, wanted)
+
+
+def _uncommitted(base: Commit, why: str) -> Verification:
+    problem = CheckResult(name="commit", verdict="error", detail=readable(why))
+    return Verification(commit=base, results=(problem,))
 
 
 def _nothing_changed(failed: Verification | None) -> str:
     if failed is None:
         return "the agent said it was done, but nothing changed"
     return f"nothing changed after the checks failed: {summary(failed)}"
-
-
-def summary(verification: Verification) -> str:
-    """Return the failures of a verification in one paragraph each."""
-    return "\n".join(describe(result) for result in verification.failures)

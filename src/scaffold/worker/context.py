@@ -24,13 +24,12 @@ def task_prompt(goal: Goal, action: Action, prerequisites: Sequence[Action], bri
 
 def failure_prompt(verification: Verification) -> str:
     """Return the message that puts a failed contract back into the same attempt."""
-    failures = "\n\n".join(describe(result) for result in verification.failures)
-    return f"The work was checked and does not pass yet. Mend it; say so when you are done.\n\n{failures}"
+    return f"The work was checked and does not pass yet. Mend it; say so when you are done.\n\n{summary(verification)}"
 
 
-def describe(result: CheckResult) -> str:
-    """Return one check's result as a paragraph."""
-    return f"[{result.verdict}] {result.name}\n{result.detail}".rstrip()
+def summary(verification: Verification) -> str:
+    """Return the failures of a verification, a paragraph each."""
+    return "\n\n".join(_paragraph(result) for result in verification.failures)
 
 
 def clip(text: str, limit: int) -> str:
@@ -39,6 +38,10 @@ def clip(text: str, limit: int) -> str:
         return text
     half = limit // 2
     return f"{text[:half]}\n… {len(text) - 2 * half} characters left out …\n{text[-half:]}"
+
+
+def _paragraph(result: CheckResult) -> str:
+    return f"[{result.verdict}] {result.name}\n{result.detail}".rstrip()
 
 
 def _files(files: Sequence[str]) -> str:

@@ -1,10 +1,12 @@
 """How an attempt ends without landing, and what that means for its action: the one place that decides it."""
 
-from scaffold.core.ids import ActionId, AttemptId, Commit
+from scaffold.core.errors import StaleFence
+from scaffold.core.ids import AttemptId, Commit, GoalId
 from scaffold.core.model import Action, Attempt, Run
-from scaffold.core.states import OWN_FAILURES, Failed, Outcome, Pending, status_of
+from scaffold.core.states import OWN_FAILURES, WORKER_PHASES, Failed, Outcome, Pending, status_of
 from scaffold.plan.readiness import Node, stranded
 from scaffold.store.database import Store
+from scaffold.verify.names import readable
 
 
 def conclude(
@@ -19,31 +21,34 @@ def conclude(
 ) -> None:
     """End an attempt that did not land and put its action back, or fail it and block what needs it.
 
-    One transaction. Own failures count up to the run's maximum; a crash, a conflict, a spent budget or a
-    cancellation is nobody's failure. Raises StaleFence if somebody ended the attempt before.
+    One transaction. `fence` is the attempt's own when its worker ends it; None means that the run's owner does, whose
+    lease is checked. Own failures count up to the run's maximum; a crash, a conflict, a spent budget or a cancellation
+    is nobody's failure. Raises StaleFence if somebody ended the attempt before, if another process owns the run, and
+    for a worker that has handed its candidate in: that one is the owner's.
     """
+    reason = readable(error)
     with store.transaction(durable=True):
-        store.attempts.end(attempt_id, outcome=outcome, error=error, head_sha=head, fence=fence)
+        if fence is None:
+            store.runs.check(run.id, fence=run.fence)
+        store.attempts.end(attempt_id, outcome=outcome, error=reason, head_sha=head, fence=fence)
         attempt = _known(store, attempt_id)
+        if fence is not None and attempt.phase not in WORKER_PHASES:
+            raise StaleFence(f"attempt {attempt_id} has handed its candidate in", "Leave the rest to the run's owner.")
         spent = store.actions.failures(attempt.action_id)
         if outcome in OWN_FAILURES and spent >= run.settings.attempts:
-            store.actions.move(attempt.action_id, Failed(f"{outcome} after {spent} attempts: {error}"))
-            block_stranded(store, attempt.action_id)
+            store.actions.move(attempt.action_id, Failed(f"{outcome} after {spent} attempts: {reason}"))
+            block_stranded(store, _goal_of(store, attempt))
         else:
             store.actions.move(attempt.action_id, Pending())
 
 
-def block_stranded(store: Store, failed: ActionId) -> None:
+def block_stranded(store: Store, goal_id: GoalId) -> None:
     """Block every pending action of the goal that can never become ready now; the caller owns the transaction."""
-    action = store.actions.get(failed)
-    if action is None:
-        return
-    nodes = [node(each) for each in store.actions.of_goal(action.goal_id)]
-    store.actions.block(stranded(nodes, store.facts.holding(action.goal_id)))
+    nodes = [_node(action) for action in store.actions.of_goal(goal_id)]
+    store.actions.block(stranded(nodes, store.facts.holding(goal_id)))
 
 
-def node(action: Action) -> Node:
-    """Return what the planner needs to know of a stored action."""
+def _node(action: Action) -> Node:
     return Node(
         id=action.id,
         parent_id=action.parent_id,
@@ -59,3 +64,10 @@ def _known(store: Store, attempt_id: AttemptId) -> Attempt:
     if attempt is None:
         raise LookupError(attempt_id)
     return attempt
+
+
+def _goal_of(store: Store, attempt: Attempt) -> GoalId:
+    action = store.actions.get(attempt.action_id)
+    if action is None:
+        raise LookupError(attempt.action_id)
+    return action.goal_id

@@ -58,6 +58,6 @@ class Site(Struct, frozen=True, kw_only=True):
 
 
 def file_name(name: str) -> str:
-    """Return `name` as one segment of a path: no separators, nothing hidden, at most 100 characters."""
+    """Return `name` as one segment of a path: no separators, nothing hidden, at most 100 bytes."""
     safe = re.sub(r"[^\w.-]+", "_", name).lstrip(".") or "_"
-    return safe[:100]
+    return safe.encode()[:100].decode(errors="ignore")

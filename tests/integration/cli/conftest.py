@@ -50,7 +50,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("SCAFFOLD_HOME", str(home / "scaffold"))
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(home / "gitconfig"))
-    for name in ("SCAFFOLD_MODEL", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "NO_COLOR"):
+    for name in ("SCAFFOLD_MODEL", "SCAFFOLD_DATABASE_URL", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
     return home
 

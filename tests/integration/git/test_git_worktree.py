@@ -202,9 +202,9 @@ async def test_another_s_missing_worktree_keeps_its_registration(repo, head, sh,
 
 async def test_a_branch_is_found_where_it_is_checked_out(repo, sh, tmp_path):
     await sh(f"git branch free; git worktree add -q -b 'team/fea-ture' '{tmp_path / 'elsewhere'}'")
-    assert await worktree.checked_out_at(repo, "main") == repo.root
-    assert await worktree.checked_out_at(repo, "team/fea-ture") == tmp_path / "elsewhere"
-    assert await worktree.checked_out_at(repo, "free") is None
+    assert [each.path for each in await worktree.on_branch(repo, "main")] == [repo.root]
+    assert [each.path for each in await worktree.on_branch(repo, "team/fea-ture")] == [tmp_path / "elsewhere"]
+    assert await worktree.on_branch(repo, "free") == ()
 
 
 MESS = (

@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
+from scaffold.core.errors import ScaffoldError
 from scaffold.host.child import end_leftover, start
-from scaffold.host.identity import alive
+from scaffold.host.identity import alive, own_identity
 
 PARENT = """
 import asyncio, os, pathlib, sys
@@ -116,3 +117,23 @@ async def test_a_leftover_of_a_dead_parent_is_ended_with_its_group(child, tmp_pa
     await eventually(lambda: not alive(helper))
     await end_leftover(one.identity)
     await one.wait()
+
+
+async def test_a_leftover_that_leads_no_group_is_ended_too(child, tmp_path, process_in):
+    """BX-17"""
+    one = await child("sleep 60 & echo $! > helper.pid; wait")
+    helper = await process_in(tmp_path / "helper.pid")
+    assert os.getpgid(helper.pid) != helper.pid
+    await end_leftover(helper)
+    assert not alive(helper)
+    assert alive(one.identity) or await one.wait() == 0, "its group is not ours to end"
+    one.kill()
+    await one.wait()
+
+
+async def test_a_leftover_that_cannot_be_ended_is_named():
+    """Without patience nothing is signalled, so that it can be shown on ourselves."""
+    ours = own_identity()
+    with pytest.raises(ScaffoldError, match=f"process {ours.pid} still lives 0 s") as caught:
+        await end_leftover(ours, patience_s=0)
+    assert str(ours.pid) in caught.value.fix

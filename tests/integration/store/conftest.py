@@ -1,12 +1,17 @@
-"""A real database in a directory of its own, on a clock that stands still."""
+"""A real database of its own for each test, on a clock that stands still."""
 
+import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
+import psycopg
 import pytest
 
+from postgres import new_place
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
+from scaffold.store.place import Place, Server
 
 
 @pytest.fixture
@@ -19,16 +24,58 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "git" / "scaffold" / "state.db"
 
 
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def place(request: pytest.FixtureRequest, path: Path) -> Place:
+    """A place with nothing in it: each test that asks for one, or for a store, runs on both databases."""
+    return path if request.param == "sqlite" else request.getfixturevalue("emptied")
+
+
+@pytest.fixture(scope="session")
+def shared(postgres_url: str) -> Server:
+    """A schema that all tests of a process use one after the other: making its tables takes longer than most tests."""
+    place = new_place(postgres_url)
+    Store.open(place, clock=FakeClock()).close()
+    return place
+
+
 @pytest.fixture
-def store(path: Path, clock: FakeClock) -> Iterator[Store]:
-    store = Store.open(path, clock=clock)
+def emptied(shared: Server) -> Server:
+    with psycopg.connect(shared.url) as raw:
+        tables = raw.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", [shared.schema]).fetchall()
+        raw.execute("SET session_replication_role = replica")  # in any order, whatever refers to what
+        for (table,) in tables:
+            if table not in {"schema_version", "revision"}:
+                raw.execute(f"DELETE FROM {shared.schema}.{table}")
+    return shared
+
+
+@pytest.fixture
+def file_store(path: Path, clock: FakeClock) -> Iterator[Store]:
+    """A store for what is only so on SQLite."""
+    with closing(Store.open(path, clock=clock)) as store:
+        yield store
+
+
+@pytest.fixture
+def store(place: Place, clock: FakeClock) -> Iterator[Store]:
+    store = Store.open(place, clock=clock)
     yield store
     store.close()
 
 
 @pytest.fixture
-def rival(store: Store, path: Path, clock: FakeClock) -> Iterator[Store]:
+def rival(store: Store, place: Place, clock: FakeClock) -> Iterator[Store]:
     """A second connection to the same database, of little patience."""
-    rival = Store.open(path, clock=clock, patience_s=0.05)
+    rival = Store.open(place, clock=clock, patience_s=0.05)
     yield rival
     rival.close()
+
+
+@pytest.fixture
+def public(tmp_path: Path) -> Iterator[Path]:
+    """A directory that any user may look into, outside pytest's private ones."""
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        directory.chmod(0o755)
+        yield directory
+        directory.chmod(0o755)

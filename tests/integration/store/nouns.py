@@ -1,6 +1,10 @@
 """Runs, goals, actions and attempts with everything filled in that a test does not care about."""
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from scaffold.core.model import (
@@ -17,10 +21,12 @@ from scaffold.core.model import (
 )
 from scaffold.core.states import Active, Pending, Planning
 from scaffold.store.database import Store
+from scaffold.store.place import Place, Server
 
 THEN = datetime(2030, 1, 1, 12, 30, tzinfo=UTC)
 BASE = "b" * 40
 HEAD = "c" * 40
+NOBODY = 65534
 OWNER = ProcessIdentity(100, "start-100", "boot")
 RIVAL = ProcessIdentity(200, "start-200", "boot")
 SETTINGS = RunSettings(
@@ -123,3 +129,26 @@ def claim(store: Store, attempt: Attempt, phase: str = "workspace") -> None:
 
 def events_of(store: Store, run_id: str = "run-1") -> list[Any]:
     return [recorded.event for recorded in store.events.since(run_id, 0)]
+
+
+def words_of(place: Place) -> list[str]:
+    """Return the place as arguments of a command."""
+    return [str(place)] if isinstance(place, Path) else [place.url, place.schema]
+
+
+def place_of(words: list[str]) -> Place:
+    """Return the place that `words_of` gave."""
+    return Path(words[0]) if len(words) == 1 else Server(*words)
+
+
+@contextmanager
+def unprivileged() -> Iterator[None]:
+    """Permissions count for the superuser, too, while this lasts."""
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        if user == 0:
+            os.seteuid(user)

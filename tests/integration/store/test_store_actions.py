@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from integration.store.nouns import a_goal, a_run, an_action, events_of, lay_out
 from scaffold.core.contract import Check, Contract, OutputContains
-from scaffold.core.errors import IllegalMove, StoreTrouble
+from scaffold.core.errors import IllegalMove, StaleFence, StoreTrouble
 from scaffold.core.events import ActionMoved
 from scaffold.core.states import (
     COMPOUND_MOVES,
@@ -135,8 +135,8 @@ def test_ready_actions_come_in_plan_order_and_no_more_than_asked_for(store: Stor
     assert _ready(store, 0) == []
 
 
-def test_finding_what_is_ready_walks_the_index_of_ready_actions_only(store: Store) -> None:
-    plan = store._connection.rows(f"EXPLAIN QUERY PLAN {READY}", goal_id=SHOP, limit=3)
+def test_finding_what_is_ready_walks_the_index_of_ready_actions_only(file_store: Store) -> None:
+    plan = file_store._connection.rows(f"EXPLAIN QUERY PLAN {READY}", goal_id=SHOP, limit=3)
     assert [row["detail"] for row in plan] == ["SEARCH action USING INDEX action_ready (goal_id=?)"]
 
 
@@ -291,7 +291,7 @@ def test_what_is_not_pending_cannot_be_blocked(store: Store) -> None:
 
 def test_a_key_belongs_to_one_action_of_its_run(store: Store) -> None:
     lay_out(store, an_action("a"))
-    with pytest.raises(StoreTrouble, match=r"action\.key"), store.transaction():
+    with pytest.raises(StoreTrouble, match=r"action\.key|action_run_id_key_key"), store.transaction():
         store.actions.add([an_action("a", id="another-id")])
     with store.transaction():
         store.runs.add(a_run("run-2"))
@@ -309,3 +309,54 @@ def test_an_action_that_is_not_there_is_trouble(store: Store) -> None:
     for change in changes:
         with pytest.raises(StoreTrouble, match="no action 'nobody'"), store.transaction():
             change()
+
+
+def test_actions_move_along_a_path_together_and_tell_of_every_step(store: Store) -> None:
+    first, second = an_action("a", effects=("x",)), an_action("b", position=1)
+    lay_out(store, first, second)
+    with store.transaction():
+        store.actions.move_each((first, second), Running(), Verifying(), Landing(), Completed())
+    assert [action.state for action in store.actions.of_goal(SHOP)] == [Completed(), Completed()]
+    steps = ["running", "verifying", "landing", "completed"]
+    assert events_of(store) == [ActionMoved(key, step, None) for key in ("a", "b") for step in steps]
+    assert store.actions.tally(SHOP) == {"completed": 2}
+
+
+def test_a_path_with_an_illegal_step_moves_nothing(store: Store) -> None:
+    first, second = an_action("a"), an_action("b", position=1, state=Failed("broken"))
+    lay_out(store, first, second)
+    with pytest.raises(IllegalMove, match="'b' cannot go from failed to running"), store.transaction():
+        store.actions.move_each((first, second), Running(), Verifying())
+    with pytest.raises(IllegalMove, match="'a' cannot go from running to completed"), store.transaction():
+        store.actions.move_each((first,), Running(), Completed())
+    assert store.actions.of_goal(SHOP) == (first, second)
+
+
+def test_of_actions_that_move_together_none_may_have_changed_since(store: Store) -> None:
+    first, second = an_action("a"), an_action("b", position=1)
+    lay_out(store, first, second)
+    _move(store, "b", Running())
+    with pytest.raises(StaleFence, match="changed in the meantime"), store.transaction():
+        store.actions.move_each((first, second), Running())
+    assert store.actions.get(first.id) == first
+    with store.transaction():
+        store.actions.move_each(())
+
+
+def test_what_a_transaction_counted_is_seen_in_it_and_gone_with_it(store: Store) -> None:
+    lay_out(store, an_action("a"))
+
+    def move_and_fail() -> None:
+        with store.transaction():
+            store.actions.move("run-1/a", Running())
+            assert store.actions.tally(SHOP) == {"running": 1}
+            assert len(events_of(store)) == 1
+            store.actions.move("run-1/a", Pending())
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        move_and_fail()
+    assert store.actions.tally(SHOP) == {"pending": 1}
+    assert events_of(store) == []
+    _move(store, "a", Running())
+    assert len(events_of(store)) == 1

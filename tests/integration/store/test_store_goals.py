@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from integration.store.nouns import OWNER, THEN, a_goal, a_run, events_of, lay_out, some_evidence
-from scaffold.core.errors import IllegalMove, StoreTrouble
+from integration.store.nouns import OWNER, RIVAL, THEN, a_goal, a_run, events_of, lay_out, some_evidence
+from scaffold.core.errors import IllegalMove, StaleFence, StoreTrouble
 from scaffold.core.events import GoalMoved
 from scaffold.core.states import GOAL_MOVES, Active, Planning, goal_state, reason_of
 from scaffold.host.clock import FakeClock
@@ -82,3 +82,45 @@ def test_a_goal_that_is_not_there_is_trouble(store: Store) -> None:
         store.goals.unmet("nobody")
     with pytest.raises(StoreTrouble, match="no goal 'nobody'"), store.transaction():
         store.goals.move("nobody", Active())
+
+
+def test_a_summary_is_replaced_by_whoever_knows_the_last_one(store: Store, clock: FakeClock) -> None:
+    """SC-9: the rolling summary; of two who add to the same one, the second is told."""
+    goal = a_goal(summary="half way")
+    lay_out(store, goal=goal)
+    clock.advance(1)
+    with store.transaction():
+        store.goals.summarise(goal.id, "nearly there", was="half way")
+    assert store.goals.get(goal.id) == replace(goal, summary="nearly there", updated_at=clock.now())
+    with pytest.raises(StaleFence, match="changed in the meantime"), store.transaction():
+        store.goals.summarise(goal.id, "still half way", was="half way")
+    assert store.goals.get(goal.id).summary == "nearly there"
+
+
+def test_a_supervisor_takes_a_goal_from_whom_it_knows(store: Store, clock: FakeClock) -> None:
+    """SC-9: supervisor identity and start time; one at a time."""
+    lay_out(store)
+    with store.transaction():
+        store.goals.supervise("run-1/shop", OWNER, was=None)
+    goal = store.goals.get("run-1/shop")
+    assert (goal.supervisor, goal.supervisor_started_at, goal.updated_at) == (OWNER, clock.now(), clock.now())
+    for by, was in ((RIVAL, None), (RIVAL, RIVAL), (None, RIVAL)):
+        with pytest.raises(StaleFence), store.transaction():
+            store.goals.supervise("run-1/shop", by, was=was)
+    clock.advance(1)
+    with store.transaction():
+        store.goals.supervise("run-1/shop", RIVAL, was=OWNER)
+    assert store.goals.get("run-1/shop").supervisor_started_at == clock.now()
+    with store.transaction():
+        store.goals.supervise("run-1/shop", None, was=RIVAL)
+    goal = store.goals.get("run-1/shop")
+    assert (goal.supervisor, goal.supervisor_started_at) == (None, None)
+
+
+def test_a_goal_that_is_not_there_cannot_be_summarised_or_supervised(store: Store) -> None:
+    for change in (
+        lambda: store.goals.summarise("nobody", "", was=""),
+        lambda: store.goals.supervise("nobody", OWNER, was=None),
+    ):
+        with pytest.raises(StoreTrouble, match="no goal 'nobody'"), store.transaction():
+            change()

@@ -4,60 +4,35 @@ import os
 import sqlite3
 import subprocess  # noqa: TID251 - the test is about other processes
 import sys
-import tempfile
 import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
-from integration.store.nouns import a_run
+from integration.store.nouns import a_run, unprivileged
 from scaffold.core.errors import StoreTrouble
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 
 OPEN_WHEN_TOLD = """
 import sys
-from pathlib import Path
+from integration.store.nouns import place_of
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 
 sys.stdin.readline()
-store = Store.open(Path(sys.argv[1]), clock=FakeClock())
+store = Store.open(place_of(sys.argv[1:]), clock=FakeClock())
 assert store.runs.all() == ()
 store.close()
 """
-NOBODY = 65534
+BESIDE_TESTS = {"PYTHONPATH": str(Path(__file__).parents[2])}
 
 
 def _sql(path: Path, *statements: str) -> None:
     with closing(sqlite3.connect(path)) as raw, raw:
         for statement in statements:
             raw.execute(statement)
-
-
-@pytest.fixture
-def public(tmp_path: Path) -> Iterator[Path]:
-    """A directory that any user may look into, outside pytest's private ones."""
-    with tempfile.TemporaryDirectory() as name:
-        directory = Path(name)
-        directory.chmod(0o755)
-        yield directory
-        directory.chmod(0o755)
-
-
-@contextmanager
-def unprivileged() -> Iterator[None]:
-    """Permissions count for the superuser, too, while this lasts."""
-    user = os.geteuid()
-    if user == 0:
-        os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        if user == 0:
-            os.seteuid(user)
 
 
 def test_a_new_database_comes_with_its_directories(path: Path, clock: FakeClock) -> None:
@@ -154,13 +129,35 @@ def test_a_read_only_directory_is_trouble(public: Path, clock: FakeClock) -> Non
     assert "may write" in caught.value.fix
 
 
-def test_a_read_only_database_is_trouble(public: Path, clock: FakeClock) -> None:
+def test_a_read_only_database_is_trouble_for_who_wants_to_write(public: Path, clock: FakeClock) -> None:
     path = public / "state.db"
     Store.open(path, clock=clock).close()
     path.chmod(0o444)
     public.chmod(0o555)
     with unprivileged(), pytest.raises(StoreTrouble, match="cannot be written"):
         Store.open(path, clock=clock)
+
+
+@pytest.mark.parametrize(("file", "directory"), [(0o444, 0o755), (0o644, 0o555), (0o444, 0o555)])
+@pytest.mark.parametrize("in_use", [True, False], ids=["in use", "at rest"])
+def test_a_read_only_database_can_be_read(
+    public: Path, clock: FakeClock, file: int, directory: int, in_use: bool
+) -> None:
+    """Reading commands work on a medium that takes no writes, beside a writer who may, too."""
+    path = public / "state.db"
+    with ExitStack() as until_the_end:
+        writer = until_the_end.enter_context(closing(Store.open(path, clock=clock)))
+        with writer.transaction():
+            writer.runs.add(a_run())
+        if not in_use:
+            writer.close()
+        path.chmod(file)
+        public.chmod(directory)
+        with unprivileged(), closing(Store.open(path, clock=clock, create=False)) as store:
+            assert store.runs.all() == (a_run(),)
+            with pytest.raises(StoreTrouble, match="can only be read") as caught, store.transaction():
+                pytest.fail("nothing can be written here")
+        assert str(path) in caught.value.what
 
 
 def test_a_failed_opening_leaves_no_connection_behind(path: Path, clock: FakeClock) -> None:
@@ -192,7 +189,9 @@ def test_several_processes_may_open_a_new_database_at_once(tmp_path: Path) -> No
     for round_ in range(3):
         path = tmp_path / f"round-{round_}" / "state.db"
         children = [
-            subprocess.Popen([sys.executable, "-c", OPEN_WHEN_TOLD, str(path)], stdin=subprocess.PIPE, text=True)
+            subprocess.Popen(
+                [sys.executable, "-c", OPEN_WHEN_TOLD, str(path)], stdin=subprocess.PIPE, env=BESIDE_TESTS, text=True
+            )
             for _ in range(4)
         ]
         for child in children:
@@ -203,5 +202,5 @@ def test_several_processes_may_open_a_new_database_at_once(tmp_path: Path) -> No
                 child.communicate(timeout=60)
         assert [child.returncode for child in children] == [0] * 4
         with closing(sqlite3.connect(path)) as raw:
-            assert raw.execute("SELECT version FROM schema_version").fetchall() == [(1,)]
+            assert raw.execute("SELECT version FROM schema_version").fetchall() == [(1,), (2,), (3,)]
             assert raw.execute("PRAGMA journal_mode").fetchone() == ("wal",)

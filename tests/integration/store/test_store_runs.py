@@ -2,7 +2,6 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -25,6 +24,7 @@ from scaffold.core.model import Usage
 from scaffold.core.states import RUN_MOVES, Active, Cancelled, Paused, Planning, goal_state, status_of
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
+from scaffold.store.place import Place
 
 
 def test_a_run_reads_back_as_it_was_stored(store: Store) -> None:
@@ -131,13 +131,13 @@ def test_the_owner_may_move_check_and_release(store: Store) -> None:
     assert (run.state, run.owner, run.fence) == (Active(), None, 2)
 
 
-def test_of_many_that_take_a_run_at_once_one_wins(store: Store, path: Path, clock: FakeClock) -> None:
+def test_of_many_that_take_a_run_at_once_one_wins(store: Store, place: Place, clock: FakeClock) -> None:
     """BX-8: the fence is raised by compare-and-swap."""
     with store.transaction():
         store.runs.add(a_run())
 
     def take(_: int) -> int | None:
-        with closing(Store.open(path, clock=clock)) as mine:
+        with closing(Store.open(place, clock=clock)) as mine:
             try:
                 with mine.transaction():
                     return mine.runs.take("run-1", OWNER, expected_fence=0)

@@ -9,24 +9,26 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
+import psycopg
 import pytest
 
-from integration.store.nouns import OWNER, a_goal, a_run, an_action, events_of, lay_out
+from integration.store.nouns import OWNER, a_goal, a_run, an_action, events_of, lay_out, words_of
 from scaffold.core.errors import StaleFence, StoreTrouble
 from scaffold.core.events import Noticed
 from scaffold.core.states import Active, Running
 from scaffold.host.clock import FakeClock
 from scaffold.store.connection import Connection
 from scaffold.store.database import Store
+from scaffold.store.place import Place
+from scaffold.store.sqlite import Sqlite
 
 WRITE_AND_WAIT = """
 import sys
-from pathlib import Path
-from integration.store.nouns import a_goal, a_run, an_action
+from integration.store.nouns import a_goal, a_run, an_action, place_of
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 
-store = Store.open(Path(sys.argv[1]), clock=FakeClock())
+store = Store.open(place_of(sys.argv[1:]), clock=FakeClock())
 with store.transaction():
     store.runs.add(a_run("kept"))
 with store.transaction():
@@ -113,24 +115,24 @@ def test_the_data_version_tells_of_others_commits_only(store: Store, rival: Stor
     assert store.data_version() != before
 
 
-def test_a_lock_that_is_not_given_back_is_trouble_after_three_waits(store: Store, rival: Store, path: Path) -> None:
+def test_a_lock_that_is_not_given_back_is_trouble_once_patience_is_over(store: Store, rival: Store) -> None:
     with store.transaction():
         start = time.monotonic()
         with pytest.raises(StoreTrouble, match="locked") as caught, rival.transaction():
             pytest.fail("two writers at once")
-        assert time.monotonic() - start >= 0.05 + 2 * 0.025
-    assert str(path) in caught.value.what
+        assert time.monotonic() - start >= 0.05
+    assert store._connection.driver.name in caught.value.what
     with rival.transaction():
         rival.runs.add(a_run())
     assert store.runs.all() == (a_run(),)
 
 
-def test_writers_wait_for_each_other(path: Path, store: Store, clock: FakeClock) -> None:
+def test_writers_wait_for_each_other(store: Store, place: Place, clock: FakeClock) -> None:
     """OR-8: several writers lose nothing, and events are numbered in the order of commits."""
     lay_out(store)
 
     def write(writer: int) -> None:
-        with closing(Store.open(path, clock=clock)) as mine:
+        with closing(Store.open(place, clock=clock)) as mine:
             for turn in range(20):
                 with mine.transaction():
                     mine.events.append("run-1", Noticed("info", f"{writer}:{turn}"))
@@ -144,24 +146,28 @@ def test_writers_wait_for_each_other(path: Path, store: Store, clock: FakeClock)
 
 @pytest.mark.parametrize(("durable", "level"), [(False, 1), (True, 2)])
 def test_durable_transactions_are_synced_and_others_are_not(tmp_path: Path, durable: bool, level: int) -> None:
-    with closing(Connection(tmp_path / "state.db", create=True, patience_s=1)) as connection:
+    with closing(Sqlite(tmp_path / "state.db", create=True, patience_s=1)) as driver:
+        connection = Connection(driver)
         for wanted in (not durable, durable):
             with connection.transaction(durable=wanted):
                 pass
         assert connection.rows("PRAGMA synchronous")[0][0] == level
 
 
-def test_a_write_that_breaks_a_rule_is_trouble_that_names_it(store: Store, path: Path) -> None:
+def test_a_write_that_breaks_a_rule_is_trouble_that_names_it(store: Store) -> None:
     lay_out(store)
-    with pytest.raises(StoreTrouble, match=r"goal\.run_id, goal\.name") as caught, store.transaction():
+    with (
+        pytest.raises(StoreTrouble, match=r"goal\.run_id, goal\.name|goal_run_id_name_key") as caught,
+        store.transaction(),
+    ):
         store.goals.add(a_goal(id="another-id"))
-    assert str(path) in caught.value.what
+    assert store._connection.driver.name in caught.value.what
     assert len(store.goals.of_run("run-1")) == 1
 
 
 def test_references_to_nothing_are_refused_at_the_commit_at_the_latest(store: Store) -> None:
     lay_out(store)
-    with pytest.raises(StoreTrouble, match="FOREIGN KEY"), store.transaction():
+    with pytest.raises(StoreTrouble, match=r"(?i)foreign key"), store.transaction():
         store.actions.add([an_action("orphan", parent_id="nobody")])
     assert store.actions.of_run("run-1") == ()
 
@@ -188,13 +194,13 @@ def test_damage_inside_the_file_is_trouble(path: Path, clock: FakeClock) -> None
 
 
 def test_wrong_use_of_the_driver_stays_a_bug(store: Store) -> None:
-    with pytest.raises(sqlite3.ProgrammingError):
+    with pytest.raises((sqlite3.ProgrammingError, psycopg.ProgrammingError)):
         store._connection.rows("SELECT :missing")
 
 
-def test_a_store_belongs_to_its_thread(store: Store) -> None:
+def test_a_store_belongs_to_its_thread(file_store: Store) -> None:
     with ThreadPoolExecutor(1) as pool, pytest.raises(sqlite3.ProgrammingError, match="thread"):
-        pool.submit(store.runs.all).result()
+        pool.submit(file_store.runs.all).result()
 
 
 def test_a_change_that_finds_its_row_changed_is_refused(store: Store) -> None:
@@ -205,11 +211,11 @@ def test_a_change_that_finds_its_row_changed_is_refused(store: Store) -> None:
         store._connection.swap(statement, "run", "run-1", was="completed")
 
 
-def test_a_killed_process_leaves_the_database_whole(path: Path, clock: FakeClock) -> None:
+def test_a_killed_process_leaves_the_database_whole(place: Place, clock: FakeClock) -> None:
     """BX-8: what was committed stays, what was not is gone, and the next one can go on."""
     environment = {"PYTHONPATH": str(Path(__file__).parents[2])}
     with subprocess.Popen(
-        [sys.executable, "-c", WRITE_AND_WAIT, str(path)],
+        [sys.executable, "-c", WRITE_AND_WAIT, *words_of(place)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=environment,
@@ -217,9 +223,10 @@ def test_a_killed_process_leaves_the_database_whole(path: Path, clock: FakeClock
         assert child.stdout.readline() == b"in the middle\n"
         child.send_signal(signal.SIGKILL)
         child.wait(timeout=60)
-    with closing(Store.open(path, clock=clock)) as store:
+    with closing(Store.open(place, clock=clock)) as store:
         assert [run.id for run in store.runs.all()] == ["kept"]
         assert store.actions.of_run("lost") == ()
-        assert [row[0] for row in store._connection.rows("PRAGMA integrity_check")] == ["ok"]
+        if isinstance(place, Path):
+            assert [row[0] for row in store._connection.rows("PRAGMA integrity_check")] == ["ok"]
         with store.transaction():
             store.runs.add(a_run("next"))

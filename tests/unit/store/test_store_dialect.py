@@ -5,12 +5,25 @@ from types import ModuleType
 
 import pytest
 
-from scaffold.store import actions, attempts, dialect, events, facts, goals, intents, runs, schema
+from scaffold.store import (
+    actions,
+    attempts,
+    dialect,
+    events,
+    facts,
+    goals,
+    inbox,
+    intents,
+    messages,
+    runs,
+    schema,
+    tally,
+)
 
 SQLITE_ONLY = re.compile(
     r"INSERT OR|REPLACE INTO|ROWID|AUTOINCREMENT|PRAGMA|\bGLOB\b|\?|\bjson_|datetime\(", re.IGNORECASE
 )
-MODULES = (actions, attempts, events, facts, goals, intents, runs, schema)
+MODULES = (actions, attempts, events, facts, goals, inbox, intents, messages, runs, schema, tally)
 
 
 def _statements(module: ModuleType) -> list[tuple[str, str]]:
@@ -32,6 +45,8 @@ STATEMENTS = [
         ("a = :goal_id AND b=:at", "a = %(goal_id)s AND b=%(at)s"),
         ("x = ':id' AND y = :id", "x = ':id' AND y = %(id)s"),
         ("x = 'it''s :id' AND y = :id", "x = 'it''s :id' AND y = %(id)s"),
+        ("name TEXT NOT NULL, text INTEGER", 'name TEXT COLLATE "C" NOT NULL, text INTEGER'),
+        ("note = 'TEXT'", "note = 'TEXT'"),
         ("SELECT :number::integer", "SELECT %(number)s::integer"),
         ("a % 2 = 0 AND b LIKE '%x'", "a %% 2 = 0 AND b LIKE '%%x'"),
     ],

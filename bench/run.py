@@ -1,0 +1,42 @@
+"""Measure, and print one JSON object a line; every ratio is of two things measured in this one run.
+
+`python bench/run.py [--quick] [NAME...]`: `--quick` takes the smallest sizes, only to show that everything runs;
+names choose among the benches.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Mapping
+
+from msgspec.json import encode
+
+import command_start
+import plan_lint
+import store_actions
+import store_readiness
+import store_writers
+from row import Row
+
+BENCHES: Mapping[str, Callable[..., Iterator[Row]]] = {
+    "command-start": command_start.rows,
+    "plan-lint": plan_lint.rows,
+    "store-actions": store_actions.rows,
+    "store-readiness": store_readiness.rows,
+    "store-writers": store_writers.rows,
+}
+
+
+def main() -> None:
+    """Print the rows of the benches that were asked for, of all without a name."""
+    parser = argparse.ArgumentParser(description="Measure how fast Scaffold is.")
+    parser.add_argument("--quick", action="store_true", help="the smallest sizes, one round")
+    parser.add_argument("names", nargs="*", choices=[[], *BENCHES], metavar="NAME", help=", ".join(BENCHES))
+    asked = parser.parse_args()
+    for name in asked.names or BENCHES:
+        for row in BENCHES[name](quick=asked.quick):
+            sys.stdout.write(encode(row).decode() + "\n")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""What it costs to flip one fact and ask for the first ready actions, in small plans and in large ones."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+from layout import BASE, a_goal, an_action, laid_out
+from row import Row, medians, row, seconds
+from scaffold.core.ids import Assertion
+from scaffold.core.model import Action
+from scaffold.plan.readiness import Node, ready
+from scaffold.store.columns import ASSERTIONS
+from scaffold.store.database import Store
+
+FIRST = 100
+NEEDERS = 10
+"""How many actions wait for the fact that is flipped."""
+
+SCAN = (
+    "SELECT id, parent_id, preconditions, effects, status, kind FROM action WHERE goal_id = :goal_id ORDER BY position"
+)
+NEVER = Assertion("never")
+FLIPPED = Assertion("flipped")
+SHOWN = Assertion("shown")
+
+
+def rows(*, quick: bool) -> Iterator[Row]:
+    """Yield: a large plan against a scan of all of it, and against a small plan."""
+    small, large, rounds = (200, 2_000, 3) if quick else (1_000, 100_000, 7)
+    with ExitStack() as stack:
+        in_small = stack.enter_context(laid_out(a_goal(NEVER), actions(small)))
+        in_large = stack.enter_context(laid_out(a_goal(NEVER), actions(large)))
+        show(in_small, SHOWN)
+        show(in_large, SHOWN)
+        flip_small, flip_large, scan = medians(
+            rounds,
+            lambda: flip(in_small),
+            lambda: flip(in_large),
+            lambda: seconds(lambda: naive(in_large)),
+        )
+    yield row(f"store-flip-{large}-against-scan", flip_large * 1000, scan * 1000, unit="ms", goal=1 / 90)
+    yield row(f"store-flip-{large}-against-{small}", flip_large * 1000, flip_small * 1000, unit="ms", goal=1.5)
+
+
+def actions(count: int) -> list[Action]:
+    """Return a plan in which half is ready, some wait for the flipped fact, and the others for one that never holds."""
+    waits = {0: (SHOWN,), 1: (SHOWN, NEVER)}
+    plain = [an_action(n, needs=waits[n % 2], effects=(Assertion(f"made-{n}"),)) for n in range(NEEDERS, count)]
+    return [an_action(n, needs=(FLIPPED,), effects=()) for n in range(NEEDERS)] + plain
+
+
+def flip(store: Store) -> float:
+    """Return the seconds it takes to make a fact hold and read the first ready actions; the fact is withdrawn again."""
+
+    def once() -> None:
+        show(store, FLIPPED)
+        if len(store.actions.ready(a_goal(NEVER).id, FIRST)) != FIRST:
+            raise AssertionError
+
+    taken = seconds(once)
+    with store.transaction():
+        store.facts.withdraw(a_goal(NEVER).id, FLIPPED, "stale")
+    return taken
+
+
+def show(store: Store, assertion: Assertion) -> None:
+    """Make an assertion hold."""
+    with store.transaction():
+        store.facts.show(a_goal(NEVER).id, assertion, commit=BASE, weak=False, paths=(), evidence=())
+
+
+def naive(store: Store) -> None:
+    """Show the fact, read what readiness depends on of every action, and apply the definition."""
+    goal_id = a_goal(NEVER).id
+    show(store, FLIPPED)
+    nodes = [
+        Node(
+            id=each["id"],
+            parent_id=each["parent_id"],
+            preconditions=ASSERTIONS.read(each["preconditions"]),
+            effects=ASSERTIONS.read(each["effects"]),
+            status=each["status"],
+            kind=each["kind"],
+        )
+        for each in store._connection.rows(SCAN, goal_id=goal_id)  # noqa: SLF001 - no product code reads it all
+    ]
+    found = ready(nodes, store.facts.holding(goal_id))[:FIRST]
+    if [action.id for action in store.actions.ready(goal_id, FIRST)] != list(found):
+        raise AssertionError
+    with store.transaction():
+        store.facts.withdraw(goal_id, FLIPPED, "stale")

@@ -1,0 +1,48 @@
+"""`cleanup`: worktrees, folders and refs of runs that nobody carries out."""
+
+import asyncio
+from collections.abc import Sequence
+
+import click
+
+from scaffold.cli.lookup import site_if_any
+from scaffold.cli.safe import printable
+from scaffold.cli.screen import json_option, print_json
+from scaffold.orchestrator.cleanup import Step, clean_up
+
+dry_run_option = click.option("--dry-run", "dry", is_flag=True, help="Show what would be done, do nothing.")
+
+
+@click.command()
+@dry_run_option
+@json_option
+def cleanup(*, dry: bool, as_json: bool) -> None:
+    """Remove what ended runs, and runs whose process died, left behind.
+
+    Work that has not landed is pinned first: `scaffold salvage` lists it. A run that is carried out is left alone.
+    """
+    steps = asyncio.run(_cleanup(dry=dry))
+    if as_json:
+        print_json({"dry_run": dry, "steps": steps})
+        return
+    for step in steps:
+        click.echo(printable(f"{_verb(step, dry=dry)} {step.kind} {step.name}\n    {step.why}"))
+    click.echo(_summary(steps, dry=dry))
+
+
+async def _cleanup(*, dry: bool) -> Sequence[Step]:
+    async with site_if_any() as site:
+        return await clean_up(site, dry=dry) if site is not None else ()
+
+
+def _verb(step: Step, *, dry: bool) -> str:
+    if step.verdict == "kept":
+        return "kept   " if not dry else "keep   "
+    return step.verdict.ljust(7) if not dry else {"removed": "remove ", "pinned": "pin    "}[step.verdict]
+
+
+def _summary(steps: Sequence[Step], *, dry: bool) -> str:
+    done = [step for step in steps if step.verdict != "kept"]
+    if not done:
+        return "nothing to clean up"
+    return f"{len(done)} things {'would be' if dry else 'were'} put in order; `scaffold salvage` lists what is pinned"

@@ -1,0 +1,77 @@
+"""`purge`: take Scaffold's state away again."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from scaffold.cli.cleanup import dry_run_option
+from scaffold.cli.lookup import site_if_any
+from scaffold.cli.safe import printable
+from scaffold.cli.screen import json_option, print_json
+from scaffold.cli.wiring import dirs
+from scaffold.core.errors import UsageProblem
+from scaffold.git.repository import open_repository
+from scaffold.orchestrator.purge import Item, Purge
+
+UNITS = ("B", "kB", "MB", "GB", "TB")
+QUESTION = "Remove all that is marked `remove`?"
+
+
+@click.command()
+@click.option("--repo", "scope", flag_value="repo", default="repo", help="This repository's state (the default).")
+@click.option("--all", "scope", flag_value="all", help="Your own settings, memory and cached files, too.")
+@click.option("--unlanded", is_flag=True, help="Work that has not landed, too: it is gone for good then.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@dry_run_option
+@json_option
+def purge(scope: str, *, unlanded: bool, yes: bool, dry: bool, as_json: bool) -> None:
+    """Remove Scaffold's state of this repository: database, refs and cached worktrees.
+
+    Session branches are yours and stay. So does work that has not landed, unless `--unlanded` is given.
+    """
+    items, gone = asyncio.run(_purge(everything=scope == "all", unlanded=unlanded, yes=yes, dry=dry, quiet=as_json))
+    if as_json:
+        print_json({"dry_run": dry, "removed": gone, "items": items})
+    elif gone:
+        click.echo(f"removed {sum(item.removed for item in items)} things")
+    elif not any(item.removed for item in items):
+        click.echo("nothing to remove")
+
+
+async def _purge(*, everything: bool, unlanded: bool, yes: bool, dry: bool, quiet: bool) -> tuple[Sequence[Item], bool]:
+    """Return what there is, and whether what is marked so was removed."""
+    repository = await open_repository(Path.cwd(), environ=os.environ)
+    async with site_if_any() as site:
+        job = Purge(repository=repository, dirs=dirs(), site=site, unlanded=unlanded, everything=everything)
+        items = await job.survey()
+        if not quiet:
+            for item in items:
+                click.echo(printable(_line(item)))
+        if dry or not any(item.removed for item in items):
+            return items, False
+        if not yes and not _agreed():
+            return items, False
+        return await job.carry_out(), True
+
+
+def _agreed() -> bool:
+    if not sys.stdin.isatty():
+        raise UsageProblem("nobody is here to agree to that", "Give `--yes`, or look first with `--dry-run`.")
+    return click.confirm(QUESTION, err=True)
+
+
+def _line(item: Item) -> str:
+    size = f" ({_amount(item.size_bytes)})" if item.size_bytes is not None else ""
+    return f"{'remove' if item.removed else 'keep  '} {item.kind} {item.name}{size}\n    {item.why}"
+
+
+def _amount(size_bytes: int) -> str:
+    """Return a number of bytes as people say it: `14 B`, `2.1 MB`."""
+    amount, unit = float(size_bytes), 0
+    while amount >= 1000 and unit < len(UNITS) - 1:
+        amount, unit = amount / 1000, unit + 1
+    return f"{amount:.{1 if unit else 0}f} {UNITS[unit]}"

@@ -1,0 +1,271 @@
+"""Cleaning up, salvaging, purging: with the real command, after real runs and real kills."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+
+import pytest
+
+from scenario import Scenario, action, plan_of, shell, write
+
+PATIENCE_S = 60
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    made = Scenario(tmp_path)
+    yield made
+    assert wait_until(lambda: not made.processes()), "a process was left behind"
+
+
+def wait_until(condition, seconds=5.0):
+    """Return whether `condition` came true within `seconds`."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def said(scenario, *args):
+    """Return what a command says as JSON."""
+    done = scenario.scaffold(*args, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def refs(scenario, place="refs/scaffold/"):
+    return scenario.git("for-each-ref", "--format=%(refname)", place).split()
+
+
+def worktrees(scenario):
+    return scenario.git("worktree", "list", "--porcelain").count("worktree ") - 1
+
+
+def everything(scenario):
+    """Return every file and ref there is, but for those that git and SQLite write when they are read."""
+    folders = (scenario.repo, scenario.home / "scaffold")
+    files = {str(path) for folder in folders for path in folder.rglob("*") if not path.name.startswith("state.db-")}
+    return sorted(files), scenario.git("for-each-ref"), scenario.status()["run"]
+
+
+def one_that_fails(scenario):
+    """Finish a run in which `good` lands and `bad` does not."""
+    scenario.plan(
+        plan_of(
+            fine=[action("good", effects=["x"], check="test -f good")],
+            sad=[action("bad", effects=["y"], check="false")],
+        )
+    )
+    scenario.cassette(good=[write("good", "g\n")], bad=[write("b d", "b\n"), write("b2", "b\n")])
+    scenario.run("--yes")
+
+
+def one_that_is_killed(scenario):
+    """Kill a run, and with it its worker, which has written but not committed."""
+    scenario.plan(plan_of(g=[action("slow", effects=["x"], check="test -f slow")]))
+    scenario.cassette(slow=[write("slow", "s\n"), shell("sleep 50")])
+    running = scenario.start(scenario.run_command("--yes"))
+    assert wait_until(scenario.commands, PATIENCE_S)
+    os.kill(running.pid, signal.SIGKILL)
+    running.wait()
+    assert wait_until(lambda: not scenario.processes())
+    assert worktrees(scenario) == 1
+
+
+def test_what_a_killed_run_left_is_removed_after_its_work_was_pinned(scenario):
+    """AL-15, AL-27, BX-3: and the run can still be resumed."""
+    one_that_is_killed(scenario)
+    before = scenario.checkout(), everything(scenario)
+    planned = said(scenario, "cleanup", "--dry-run")
+    assert (scenario.checkout(), everything(scenario)) == before
+    done = said(scenario, "cleanup")
+    assert [step["kind"] for step in done["steps"]] == ["attempt", "worktree"]
+    assert done["steps"] == planned["steps"]
+    assert worktrees(scenario) == 0
+    assert not list(scenario.cache.glob("runs/*/*/attempts/*"))
+    (ref,) = refs(scenario)
+    assert ref.startswith("refs/scaffold/rescue/")
+    assert scenario.git("show", f"{ref}:slow") == "s\n"
+    assert scenario.status()["run"]["status"] == "interrupted"
+    assert said(scenario, "cleanup")["steps"] == []
+    assert "nothing to clean up" in scenario.scaffold("cleanup").stdout
+    assert scenario.checkout() == before[0]
+
+
+def test_cleaning_up_may_be_killed_at_any_point_and_repeated(scenario):
+    """BX-3, BX-15"""
+    one_that_is_killed(scenario)
+    dice = random.Random(4)
+    for _ in range(4):
+        running = scenario.start(scenario.command("cleanup"))
+        try:
+            running.wait(dice.uniform(0.2, 0.7))
+        except subprocess.TimeoutExpired:
+            os.killpg(running.pid, signal.SIGKILL)
+            running.wait()
+    said(scenario, "cleanup")
+    assert worktrees(scenario) == 0
+    (ref,) = refs(scenario)
+    assert scenario.git("show", f"{ref}:slow") == "s\n"
+
+
+def test_a_run_that_is_carried_out_is_left_alone(scenario):
+    """AL-15: by all three commands."""
+    scenario.plan(plan_of(g=[action("slow", effects=["x"], check="test -f slow")]))
+    scenario.cassette(slow=[shell("sleep 3"), write("slow", "s\n")])
+    running = scenario.start(scenario.run_command("--yes"))
+    assert wait_until(scenario.commands, PATIENCE_S)
+    (step,) = said(scenario, "cleanup")["steps"]
+    assert (step["kind"], step["verdict"]) == ("run", "kept")
+    assert str(running.pid) in step["why"]
+    for flags in (["--yes"], ["--all", "--yes", "--unlanded"], ["--dry-run"]):
+        refused = scenario.scaffold("purge", *flags)
+        assert refused.returncode == 1
+        assert "scaffold stop" in refused.stderr
+    assert running.wait(PATIENCE_S) == 0
+
+
+def test_what_an_ended_run_left_is_removed(scenario):
+    """AL-12, BX-3: its folder too, and a pinned candidate is kept where rescued work is."""
+    one_that_fails(scenario)
+    run = scenario.status()["run"]["id"]
+    assert worktrees(scenario) == 0
+    folder = next(scenario.cache.glob(f"runs/*/{run}"))
+    attempts = {each["key"]: each["attempts"][0] for each in scenario.status()["actions"]}
+    database = scenario.repo / ".git" / "scaffold" / "state.db"
+    ids = dict(query(database, "SELECT action.key, attempt.id FROM attempt JOIN action ON action.id = action_id"))
+    scenario.git("update-ref", f"refs/scaffold/work/{ids['good']}", attempts["good"]["head_sha"])
+    scenario.git("update-ref", f"refs/scaffold/work/{ids['bad']}", attempts["bad"]["head_sha"])
+    scenario.git("update-ref", "-d", f"refs/scaffold/rescue/{ids['bad']}")
+    scenario.git("worktree", "add", "-q", "--detach", str(folder / "attempts" / "spare-x"))
+    steps = {step["name"]: step["verdict"] for step in said(scenario, "cleanup")["steps"]}
+    assert steps[f"refs/scaffold/work/{ids['good']}"] == "removed"
+    assert steps[f"refs/scaffold/work/{ids['bad']}"] == "pinned"
+    assert steps[str(folder)] == "removed"
+    assert steps[str(folder / "attempts" / "spare-x")] == "removed"
+    assert f"refs/scaffold/rescue/{ids['bad']}" in refs(scenario)
+    assert not refs(scenario, "refs/scaffold/work/")
+    assert not folder.exists()
+    assert worktrees(scenario) == 0
+    assert scenario.status()["run"]["status"] == "failed"
+
+
+def query(database, statement):
+    import sqlite3
+
+    with sqlite3.connect(database) as connection:
+        return connection.execute(statement).fetchall()
+
+
+def test_unlanded_work_is_listed_and_taken(scenario):
+    """BX-3"""
+    one_that_fails(scenario)
+    before = scenario.checkout()
+    listed = said(scenario, "salvage")["unlanded"]
+    assert {each["action"] for each in listed} == {"bad"}
+    assert len(listed) == 3, "one for each attempt"
+    first = listed[0]
+    assert first["files"] == ["b d", "b2"]
+    assert first["why"].startswith("contract_failed")
+    assert first["run"] == scenario.status()["run"]["id"]
+    text = scenario.scaffold("salvage").stdout
+    assert first["attempt"] in text
+    assert "2 files: b d, b2" in text
+    assert said(scenario, "salvage", first["attempt"], "--dry-run")["branch"] == f"salvage-{first['attempt']}"
+    assert "salvage" not in scenario.git("branch")
+    taken = scenario.scaffold("salvage", first["attempt"][:5])
+    assert taken.returncode == 0, taken.stderr
+    assert scenario.git("show", f"salvage-{first['attempt']}:b d") == "b\n"
+    assert scenario.scaffold("salvage", first["attempt"]).returncode == 0, "once more changes nothing"
+    patch = scenario.scaffold("salvage", first["attempt"], "--patch").stdout
+    subprocess.run(["git", "apply", "--check"], cwd=scenario.repo, input=patch, text=True, check=True)
+    assert scenario.checkout() == before
+    scenario.git("branch", "--force", f"salvage-{first['attempt']}", "main")
+    assert "other work" in scenario.scaffold("salvage", first["attempt"]).stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "words"), [(["zzz"], "Kept are: none"), (["--patch"], "a patch of which"), (["../x"], "is not an attempt")]
+)
+def test_what_cannot_be_salvaged_is_told(scenario, args, words):
+    told = scenario.scaffold("salvage", *args)
+    assert told.returncode == 64
+    assert words in told.stderr
+
+
+def test_purging_leaves_what_is_the_user_s(scenario):
+    """BX-3: session branches, unlanded work, and the checkout."""
+    one_that_fails(scenario)
+    before = scenario.checkout()
+    session = scenario.status()["run"]["session_branch"]
+    pinned = refs(scenario)
+    there = everything(scenario)
+    planned = said(scenario, "purge", "--dry-run")
+    assert everything(scenario) == there
+    assert {item["kind"] for item in planned["items"] if item["removed"]} == {"state", "cache"}
+    assert all(item["size_bytes"] > 0 for item in planned["items"] if item["kind"] == "state")
+    refused = scenario.scaffold("purge")
+    assert refused.returncode == 64
+    assert "--yes" in refused.stderr
+    assert everything(scenario) == there
+    done = said(scenario, "purge", "--yes")
+    assert [item["name"] for item in done["items"] if item["kind"] == "branch"] == [f"refs/heads/{session}"]
+    assert not (scenario.repo / ".git" / "scaffold").exists()
+    assert not list(scenario.cache.glob("runs/*"))
+    assert refs(scenario) == pinned
+    assert session in scenario.git("branch")
+    assert len(said(scenario, "salvage")["unlanded"]) == len(pinned), "what is pinned can be taken without a database"
+    assert said(scenario, "purge", "--yes", "--unlanded")["removed"]
+    assert refs(scenario) == []
+    assert scenario.checkout() == before
+    assert "nothing to remove" in scenario.scaffold("purge", "--yes").stdout
+
+
+def test_purging_pins_what_a_killed_run_left(scenario):
+    """BX-3"""
+    one_that_is_killed(scenario)
+    said(scenario, "purge", "--yes")
+    assert worktrees(scenario) == 0
+    (ref,) = refs(scenario)
+    assert scenario.git("show", f"{ref}:slow") == "s\n"
+
+
+def test_purging_everything_spares_the_worktrees_of_other_repositories(scenario):
+    """BX-3"""
+    one_that_fails(scenario)
+    other = scenario.cache / "runs" / "other-1234" / "run1" / "attempts" / "a1"
+    other.mkdir(parents=True)
+    (other / ".git").write_text("gitdir: /elsewhere\n")
+    config = scenario.home / "scaffold" / "config"
+    config.mkdir(exist_ok=True)
+    (config / "config.yaml").write_text("{}\n")
+    items = said(scenario, "purge", "--all", "--yes")["items"]
+    kept = {item["name"]: item["why"] for item in items if item["kind"] == "user" and not item["removed"]}
+    assert list(kept) == [str(scenario.cache)]
+    assert "other-1234" in kept[str(scenario.cache)]
+    assert (other / ".git").exists()
+    assert not config.exists()
+
+
+def test_a_folder_that_is_a_link_is_never_purged(scenario):
+    """BX-3"""
+    one_that_fails(scenario)
+    precious = scenario.home / "precious"
+    precious.mkdir()
+    (precious / "x").write_text("mine")
+    (scenario.home / "scaffold" / "data").symlink_to(precious)
+    said(scenario, "purge", "--all", "--yes")
+    assert (precious / "x").exists()
+
+
+def test_where_nothing_was_ever_run_there_is_nothing_to_do(scenario):
+    """And nothing is made on the way."""
+    assert said(scenario, "cleanup")["steps"] == []
+    assert said(scenario, "salvage")["unlanded"] == []
+    assert said(scenario, "purge", "--yes")["items"] == []
+    assert not (scenario.repo / ".git" / "scaffold").exists()

@@ -1,0 +1,51 @@
+"""A run whose state lies on a PostgreSQL server: the same walk, the same answers."""
+
+import pytest
+
+from scenario import Scenario, action, plan_of, write
+
+pytestmark = pytest.mark.postgres
+
+
+@pytest.fixture
+def scenario(tmp_path, postgres_url):
+    made = Scenario(tmp_path)
+    made.environ["SCAFFOLD_DATABASE_URL"] = postgres_url
+    yield made
+    assert made.processes() == [], "a process was left behind"
+
+
+def test_a_run_lands_with_its_state_on_a_server_and_nothing_in_a_file(scenario):
+    """OR-8, SC-9: planner, workers and reading commands find the same state by the address alone."""
+    assert scenario.status()["run"] is None
+    scenario.plan(
+        plan_of(
+            store=[
+                action("model", effects=["model_works"], check="test -f model.py"),
+                action("api", needs=["model_works"], effects=["api_works"], check="grep -q model api.py"),
+            ]
+        )
+    )
+    scenario.cassette(model=[write("model.py", "VALUE = 1\n")], api=[write("api.py", "import model\n")])
+    done = scenario.run("--yes")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "landed 2 actions, 2 facts with evidence"
+
+    shown = scenario.status()
+    assert shown["run"]["status"] == "completed"
+    assert shown["goals"][0]["world_state"] == {"api_works": True, "model_works": True}
+    assert [each["status"] for each in shown["actions"]] == ["completed"] * 2
+    assert not (scenario.repo / ".git" / "scaffold" / "state.db").exists()
+    assert "postgresql:///postgres (schema scaffold_repo_" in scenario.scaffold("doctor").stdout
+
+
+def test_a_server_that_is_gone_is_told_in_two_lines(scenario):
+    scenario.plan(plan_of(store=[action("model", effects=["model_works"], check="true")]))
+    scenario.cassette(model=[write("model.py", "VALUE = 1\n")])
+    scenario.environ["SCAFFOLD_DATABASE_URL"] = "postgresql://ada:secret@127.0.0.1:1/work"
+    refused = scenario.run("--yes")
+    assert refused.returncode == 1
+    what, fix = refused.stderr.splitlines()[-2:]
+    assert what.startswith("error: postgresql://127.0.0.1:1/work (schema scaffold_repo_")
+    assert "SCAFFOLD_DATABASE_URL" in fix
+    assert "secret" not in refused.stderr

@@ -1,0 +1,236 @@
+"""A whole house in one process: real git, real SQLite, real checks; workers are tasks, and a script is their model."""
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from scaffold.core.contract import Check, Contract
+from scaffold.core.ids import AttemptId, Key
+from scaffold.core.model import Action, Attempt, ProcessIdentity, Run, RunSettings, Signature
+from scaffold.core.plan import ActionSpec, GoalSpec, Plan
+from scaffold.core.states import Active, Paused, Planning, status_of
+from scaffold.git.command import Git
+from scaffold.git.repository import open_repository, survey
+from scaffold.host.clock import SystemClock
+from scaffold.host.process import run as run_command
+from scaffold.landing.record import session_tip
+from scaffold.llm.cassette import Cassette, CassetteModel, Entry, Prices, When, WrittenCall, WrittenUsage
+from scaffold.orchestrator.conduct import Conductor, Ending, conduct, take_over
+from scaffold.orchestrator.dispatch import queue_attempt
+from scaffold.orchestrator.opening import open_run
+from scaffold.orchestrator.recovery import ensure_session_branch
+from scaffold.orchestrator.tasks import TaskEngine
+from scaffold.store.database import Store
+from scaffold.worker.assignment import read_assignment
+from scaffold.worker.attempt import GaveUp, Handed, Worker
+from scaffold.worker.site import Site
+
+GHOST = ProcessIdentity(1, "never", "another boot")
+"""A process that is not alive; tasks claim their attempts in its name."""
+AUTHOR = Signature("Zoë Author", "zoe@example.org")
+COMMITTER = Signature("Carl Committer", "carl@example.org")
+
+Turns = Sequence[str]
+"""What an agent does: in each turn one shell command, then it says it is done; an empty command does nothing."""
+
+
+def goal(name: str, *actions: ActionSpec, wants: Sequence[str] | None = None) -> GoalSpec:
+    """Return a goal that desires `wants`, or every effect of its actions."""
+    every = dict.fromkeys(effect for action in actions for effect in action.effects)
+    return GoalSpec(
+        name=name, description=f"Have {name}.", goal_state=tuple(every if wants is None else wants), actions=actions
+    )
+
+
+def act(key: str, *, needs: Sequence[str] = (), check: str | None = None, **fields: Any) -> ActionSpec:
+    """Return an action that makes `KEY_done` true; its contract, if any, is one command."""
+    contract = Contract(commands=(Check(command=check),)) if check else None
+    given: dict[str, Any] = {"description": f"Do {key}.", "effects": (f"{key}_done",), "contract": contract}
+    return ActionSpec(key=Key(key), preconditions=tuple(needs), **(given | fields))
+
+
+def script(turns_of: Mapping[str, Turns], *, usd: float = 0.0) -> CassetteModel:
+    """Return a model that does for each action what `turns_of` says, at `usd` a request; then nothing more."""
+    entries = []
+    for key, turns in turns_of.items():
+        replies: list[dict[str, Any]] = []
+        for command in turns:
+            call = WrittenCall("shell", {"command": command, "timeout_s": 30})
+            replies += [{"tool_calls": (call,)}] if command else []
+            replies.append({"text": f"done with {key}"})
+        usage = WrittenUsage(input_tokens=1_000_000)
+        entries += [Entry(when=When(action=key, turn=at), usage=usage, **said) for at, said in enumerate(replies, 1)]
+        entries.append(Entry(when=When(action=key), text="nothing more to do"))
+    return CassetteModel(
+        Cassette(path=Path("script"), digest="", entries=tuple(entries), prices=Prices(input_per_mtok=usd))
+    )
+
+
+class House:
+    """One repository with its store; open it with `await House.build(folder)`."""
+
+    def __init__(self, folder: Path, site: Site) -> None:
+        self.repo = folder / "my räpo"
+        self.site = site
+        self.store = site.store
+        self.clock = site.clock
+
+    @classmethod
+    async def build(cls, folder: Path) -> "House":
+        """Make a repository with one commit of two files, and a user's home beside it."""
+        repo, home = folder / "my räpo", folder / "home"
+        repo.mkdir()
+        home.mkdir()
+        environ = {"PATH": os.environ["PATH"], "HOME": str(home)}
+        (home / ".gitconfig").write_text(
+            "[user]\n\tname = Ann\n\temail = ann@example.org\n[init]\n\tdefaultBranch = main\n"
+        )
+        git = Git(repo, environ=environ)
+        await git("init", "--quiet")
+        (repo / "README").write_text("sample\n")
+        (repo / "list").write_text("one\ntwo\nthree\n")
+        await git("add", "--all")
+        await git("commit", "--quiet", "--message", "first")
+        site = await open_site(repo, cache=folder / "cache", environ=environ)
+        return cls(folder, site)
+
+    async def sh(self, command: str, cwd: Path | None = None) -> str:
+        """Run a shell command as the user would; return its output without the last newline."""
+        environ = self.site.environ
+        finished = await run_command(["sh", "-ec", command], cwd=cwd or self.repo, env=environ, timeout_s=30)
+        assert finished.exit_code == 0, finished
+        return os.fsdecode(finished.stdout).rstrip("\n")
+
+    async def lay_out(self, *goals: GoalSpec, **settings: Any) -> Run:
+        """Store a run of a plan; nobody owns it."""
+        given = {"repository": str(self.repo), "model": "script", "author": AUTHOR, "committer": COMMITTER}
+        return open_run(
+            self.store,
+            Plan(goals=goals),
+            request="the plan",
+            survey=await survey(self.site.repository),
+            settings=RunSettings(**(given | settings)),
+            source="plan",
+            now=self.clock.now(),
+        )
+
+    async def own(self, *goals: GoalSpec, **settings: Any) -> Run:
+        """Lay a run out and be its owner, everything active."""
+        return await self.take(await self.lay_out(*goals, **settings))
+
+    async def take(self, run: Run) -> Run:
+        """Take a run over and make it active, as a conductor begins."""
+        taken = take_over(self.site, run.id)
+        await ensure_session_branch(self.site, taken)
+        with self.store.transaction():
+            if not isinstance(taken.state, Active):
+                self.store.runs.move(run.id, Active())
+            for each in self.store.goals.of_run(run.id):
+                if isinstance(each.state, Planning | Paused):
+                    self.store.goals.move(each.id, Active())
+        return self.store.runs.get(run.id)
+
+    def orphan(self, run: Run) -> Run:
+        """Let the owner be a process that is dead."""
+        fence = self.store.runs.get(run.id).fence
+        with self.store.transaction():
+            self.store.runs.take(run.id, GHOST, expected_fence=fence)
+        return self.store.runs.get(run.id)
+
+    async def queue(self, run: Run, key: str) -> Attempt:
+        """Open an attempt of an action."""
+        action = self.action(run, key)
+        attempt = await queue_attempt(self.site, run, action.goal_id, action.id)
+        assert attempt is not None, "no slot is free"
+        return attempt
+
+    async def work(self, run: Run, key: str, *turns: str, usd: float = 0.0) -> Handed | GaveUp:
+        """Have an attempt of an action carried out, up to its candidate."""
+        return await self.carry_attempt_out(await self.queue(run, key), {key: turns}, usd=usd)
+
+    async def carry_attempt_out(
+        self, attempt: Attempt, turns_of: Mapping[str, Turns], *, usd: float = 0.0
+    ) -> Handed | GaveUp:
+        """Be the worker of an attempt, with a store of its own as a process would have."""
+        site = await open_site(self.repo, cache=self.site.cache, environ=self.site.environ)
+        try:
+            task = read_assignment(site.store, attempt.id)
+            journal = site.journal(task.goal.name, task.action.key)
+            return await Worker(site, task, script(turns_of, usd=usd)).carry_out(GHOST, log_file=str(journal))
+        finally:
+            site.store.close()
+
+    def engine(self, turns_of: Mapping[str, Turns], *, usd: float = 0.0) -> TaskEngine:
+        """Return an engine whose workers do what `turns_of` says."""
+
+        async def work(attempt: Attempt) -> int:
+            await self.carry_attempt_out(attempt, turns_of, usd=usd)
+            return 0
+
+        return TaskEngine(work)
+
+    async def conductor(self, run: Run, turns_of: Mapping[str, Turns], *, usd: float = 0.0) -> Conductor:
+        """Own the run, settle what is left over, and return who carries it out."""
+        return await conduct(self.site, take_over(self.site, run.id), self.engine(turns_of, usd=usd))
+
+    async def carry_out(self, run: Run, *, usd: float = 0.0, **turns_of: Turns) -> Ending:
+        """Carry a run on as far as it goes."""
+        return await (await self.conductor(run, turns_of, usd=usd)).carry_out()
+
+    def action(self, run: Run, key: str) -> Action:
+        found = self.store.actions.by_key(run.id, Key(key))
+        assert found is not None
+        return found
+
+    def attempts(self, run: Run, key: str) -> tuple[Attempt, ...]:
+        return self.store.attempts.of_action(self.action(run, key).id)
+
+    def attempt(self, attempt_id: AttemptId) -> Attempt:
+        found = self.store.attempts.get(attempt_id)
+        assert found is not None
+        return found
+
+    def statuses(self, run: Run) -> dict[str, str]:
+        """Return the status of every action by its key."""
+        return {action.key: status_of(action.state) for action in self.store.actions.of_run(run.id)}
+
+    def status(self, run: Run) -> str:
+        return status_of(self.store.runs.get(run.id).state)
+
+    def facts(self, run: Run) -> set[str]:
+        """Return what holds in any goal."""
+        return {fact for each in self.store.goals.of_run(run.id) for fact in self.store.facts.holding(each.id)}
+
+    async def tip(self, run: Run) -> str:
+        return await session_tip(self.site, run)
+
+    async def landed(self, run: Run) -> list[str]:
+        """Return the keys of the actions that landed, by the branch itself, oldest first."""
+        keys = "%(trailers:key=Scaffold-Action,valueonly,separator=)"
+        return (await self.sh(f"git log --reverse --format='{keys}' {run.base_sha}..{run.session_branch}")).split()
+
+    async def show(self, name: str) -> str:
+        """Return the content of `REVISION:PATH`."""
+        return await self.sh(f"git show '{name}'")
+
+    async def worktrees(self, *, spare: bool = True) -> int:
+        """Return how many worktrees there are beside the user's own; without `spare`, those somebody works in."""
+        lines = (await self.sh("git worktree list")).splitlines()[1:]
+        return len([line for line in lines if spare or "/attempts/spare-" not in line])
+
+
+async def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
+    """Return once `condition` holds; TimeoutError if it does not within `seconds`."""
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - what other processes do rings no bell here
+            await asyncio.sleep(0.01)
+
+
+async def open_site(repo: Path, *, cache: Path, environ: Mapping[str, str]) -> Site:
+    """Open a repository as one process sees it."""
+    clock = SystemClock()
+    store = Store.open(repo / ".git" / "scaffold" / "state.db", clock=clock)
+    repository = await open_repository(repo, environ=environ)
+    return Site(repository=repository, store=store, clock=clock, cache=cache, environ=environ)

@@ -1,0 +1,73 @@
+"""Where the state lies: a file in the git directory, or a schema that only this repository uses."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from scaffold.cli.place import DATABASE_URL, database_path, place_for, place_if_any
+from scaffold.core.errors import StoreTrouble, UsageProblem
+from scaffold.store.place import Server
+
+URL = "postgresql://ada@localhost/work"
+ON_SERVER = {DATABASE_URL: URL}
+
+
+@pytest.fixture
+def common_dir(tmp_path: Path) -> Path:
+    return tmp_path / "My Shop!" / ".git"
+
+
+@pytest.mark.parametrize("environ", [{}, {DATABASE_URL: ""}])
+def test_without_a_server_the_state_is_a_file(common_dir: Path, environ: dict) -> None:
+    assert place_for(common_dir, environ) == database_path(common_dir)
+    assert place_if_any(common_dir, environ) is None
+    database_path(common_dir).parent.mkdir(parents=True)
+    database_path(common_dir).touch()
+    assert place_if_any(common_dir, environ) == database_path(common_dir)
+
+
+def test_a_schema_is_named_once_and_for_all(common_dir: Path) -> None:
+    """OR-8: repositories share a server, never a schema."""
+    assert place_if_any(common_dir, ON_SERVER) is None
+    assert not common_dir.exists()
+    place = place_for(common_dir, ON_SERVER)
+    assert isinstance(place, Server)
+    assert place.url == URL
+    assert place.schema.startswith("scaffold_my_shop_")
+    assert place_for(common_dir, ON_SERVER) == place_if_any(common_dir, ON_SERVER) == place
+    assert [entry.name for entry in (common_dir / "scaffold").iterdir()] == ["schema"]
+
+
+def test_repositories_of_one_name_get_schemas_of_their_own(tmp_path: Path) -> None:
+    places = {place_for(tmp_path / user / "shop" / ".git", ON_SERVER).schema for user in ("ada", "bob")}
+    assert len(places) == 2
+
+
+def test_of_many_that_choose_a_name_at_once_one_wins(common_dir: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        places = set(pool.map(lambda _: place_for(common_dir, ON_SERVER), range(8)))
+    assert len(places) == 1
+
+
+@pytest.mark.parametrize("content", ["", "shop; DROP SCHEMA public", "\udcff"])
+def test_a_name_that_was_tampered_with_is_trouble(common_dir: Path, content: str) -> None:
+    path = common_dir / "scaffold" / "schema"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content.encode(errors="surrogateescape"))
+    with pytest.raises(StoreTrouble, match="schema") as caught:
+        place_for(common_dir, ON_SERVER)
+    assert "copy" in caught.value.fix
+
+
+def test_a_place_that_cannot_be_written_is_trouble(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreTrouble, match="schema"):
+        place_for(tmp_path / "file" / ".git", ON_SERVER)
+
+
+@pytest.mark.parametrize("url", ["mysql://localhost/work", "state.db", "localhost"])
+def test_an_address_of_something_else_is_a_usage_problem_that_does_not_show_it(common_dir: Path, url: str) -> None:
+    with pytest.raises(UsageProblem, match=DATABASE_URL) as caught:
+        place_if_any(common_dir, {DATABASE_URL: url})
+    assert url not in caught.value.what

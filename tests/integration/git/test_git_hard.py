@@ -1,0 +1,295 @@
+"""Repositories that are hard to work with, each as users have them."""
+
+import os
+
+import pytest
+
+from scaffold.core.errors import GitFailed, RepositoryUnfit
+from scaffold.core.ids import Commit
+from scaffold.git import worktree
+from scaffold.git.commit import changed_paths, commit_all, listed_paths
+from scaffold.git.merge import Merged, merge
+from scaffold.git.pool import Pool
+from scaffold.git.refs import move, resolve
+from scaffold.git.repository import open_repository, survey
+from scaffold.host.clock import SystemClock
+
+
+@pytest.fixture
+def open_at(environ):
+    async def opened(path):
+        return await open_repository(path, environ=environ)
+
+    return opened
+
+
+@pytest.fixture
+def place(tmp_path):
+    return tmp_path / "cache" / "w"
+
+
+async def walk(repo, place, people, change):
+    """Survey, check out, change, commit, merge and land; return the base, the commit and git in the worktree."""
+    head = (await survey(repo)).head
+    git = await worktree.add(repo, place, head)
+    change(git.cwd)
+    work = await commit_all(git, "work", **people)
+    assert isinstance(await merge(repo.git, head, work or head), Merged)
+    assert await move(repo.git, "refs/heads/session", new=work or head, old=None)
+    return head, work, git
+
+
+def add_a_file(root):
+    (root / "new").write_text("new\n")
+
+
+def nothing(root):
+    """Change nothing."""
+
+
+async def test_links_of_every_kind_stay_links(repo, sh, place, people):
+    await sh(
+        "ln -s a link; ln -s nowhere dangling; ln -s b folder; ln -s ../../.. out; git add .; git commit -qm links"
+    )
+
+    def change(root):
+        assert (root / "out").readlink().as_posix() == "../../.."
+        (root / "dangling").unlink()
+        (root / "dangling").symlink_to("elsewhere")
+        (root / "more").symlink_to("b", target_is_directory=True)
+        (root / "a").unlink()
+        (root / "a").symlink_to("/etc/passwd")
+
+    head, work, git = await walk(repo, place, people, change)
+    assert await changed_paths(repo.git, head, work) == ("a", "dangling", "more")
+    assert (await repo.git("cat-file", "blob", f"{work}:a")).out == b"/etc/passwd"
+    await worktree.renew(git, head)
+    assert not (git.cwd / "a").is_symlink()
+
+
+async def test_names_that_are_not_utf_8_or_hold_anything(repo, place, people):
+    names = [b"caf\xe9", b"new\nline", b'quo"te', b"-dash", b" space ", b":(glob)*", b"tab\t", "ü".encode()]
+
+    def change(root):
+        for name in names:
+            (root / os.fsdecode(name)).write_text("x")
+
+    head, work, git = await walk(repo, place, people, change)
+    assert {os.fsencode(path) for path in await changed_paths(repo.git, head, work)} == set(names)
+    assert set(map(os.fsdecode, names)) <= set(await listed_paths(repo.git, work))
+    await worktree.renew(git, head)
+    await worktree.renew(git, work)
+    assert set(names) <= {os.fsencode(path.name) for path in git.cwd.iterdir()}
+
+
+@pytest.mark.parametrize("ignore_case", ["true", "false"])
+async def test_a_rename_that_changes_case_only_lands(repo, sh, place, people, ignore_case):
+    await sh(f"git config core.ignoreCase {ignore_case}")
+
+    def change(root):
+        (root / "a").rename(root / "A")
+        (root / "A").write_text("other\n")
+
+    _, work, _ = await walk(repo, place, people, change)
+    assert (await repo.git("cat-file", "blob", f"{work}:A")).line == "other"
+    assert "a" not in await listed_paths(repo.git, work)
+
+
+async def test_executable_bits_land(repo, place, people):
+    def change(root):
+        (root / "a").chmod(0o755)
+        (root / "run").chmod(0o644)
+
+    head, work, _ = await walk(repo, place, people, change)
+    assert await changed_paths(repo.git, head, work) == ("a", "run")
+
+
+async def test_executable_bits_stay_where_git_does_not_trust_them(repo, sh, place, people):
+    await sh("git config core.fileMode false")
+
+    def change(root):
+        (root / "run").chmod(0o644)
+        (root / "run").write_text("changed")
+
+    _, work, _ = await walk(repo, place, people, change)
+    assert (await repo.git("ls-tree", work, "run")).line.startswith("100755")
+
+
+@pytest.mark.parametrize(
+    ("setting", "attributes"),
+    [
+        ("core.autocrlf true", ""),
+        ("core.autocrlf true", "* text=auto"),
+        ("core.autocrlf input", ""),
+        ("core.safecrlf true", "* text=auto"),
+        ("core.safecrlf true", "*.txt text eol=crlf"),
+        ("core.eol crlf", "* text=auto"),
+        ("core.eol crlf", "* -text"),
+    ],
+)
+async def test_line_ends_survive_a_round_trip(repo, sh, place, people, setting, attributes):
+    await sh(
+        f"printf 'one\\r\\ntwo\\r\\n' > crlf.txt; printf 'one\\ntwo\\n' > lf.txt; echo '{attributes}' > .gitattributes;"
+        f"printf 'a\\0b\\r\\n' > binary; : > empty; git add .; git commit -qm ends; git config {setting}; rm lf.txt;"
+        "git checkout -q lf.txt"
+    )
+    head, work, git = await walk(repo, place, people, nothing)
+    assert work is None
+    assert (git.cwd / "lf.txt").read_bytes() == (repo.root / "lf.txt").read_bytes(), "as the user has it"
+    assert (git.cwd / "binary").read_bytes() == b"a\0b\r\n"
+    (git.cwd / "crlf.txt").write_bytes((git.cwd / "crlf.txt").read_bytes() + b"three\r\n")
+    work = await commit_all(git, "one line more", **people)
+    assert (await repo.git("diff-tree", "--numstat", head, work)).line == "1\t0\tcrlf.txt"
+
+
+@pytest.mark.parametrize("cone", ["--cone b", "--no-cone /a", "--cone --sparse-index b"])
+async def test_a_worktree_is_full_where_the_user_s_checkout_is_sparse(repo, sh, place, people, cone):
+    await sh(f"git sparse-checkout set {cone}")
+    before = sorted(path.name for path in repo.root.iterdir())
+    _, work, git = await walk(repo, place, people, add_a_file)
+    assert sorted(path.name for path in git.cwd.iterdir()) == [".git", ".gitignore", "a", "b", "new", "run"]
+    await sh("git checkout -q HEAD~1; git checkout -q -", cwd=git.cwd)
+    assert (git.cwd / "run").exists(), "for the agent's own git, too"
+    assert "run" in await listed_paths(repo.git, work)
+    assert sorted(path.name for path in repo.root.iterdir()) == before
+
+
+async def test_a_shallow_clone_is_worked_on(repo, sh, open_at, place, people, tmp_path):
+    await sh(
+        f"git commit -q --allow-empty -m second; git clone -q --depth 1 'file://{repo.root}' '{tmp_path / 'shallow'}'"
+    )
+    shallow = await open_at(tmp_path / "shallow")
+    _, work, _ = await walk(shallow, place, people, add_a_file)
+    assert work
+
+
+async def test_a_partial_clone_works_with_what_it_has_and_never_fetches(repo, sh, open_at, place, people, tmp_path):
+    await sh(
+        "git config uploadpack.allowFilter true; echo new > a; git commit -qam second;"
+        f"git clone -q --filter=blob:none 'file://{repo.root}' '{tmp_path / 'partial'}'"
+    )
+    partial = await open_at(tmp_path / "partial")
+    _, work, git = await walk(partial, place, people, add_a_file)
+    assert work
+    with pytest.raises(GitFailed, match="partial clone") as caught:
+        await worktree.renew(git, await resolve(partial.git, "HEAD~1"))
+    fix = caught.value.fix.partition("`")[2].split("`")
+    await sh(f"{fix[0]}; {fix[2]}", cwd=partial.root)
+    await worktree.renew(git, await resolve(partial.git, "HEAD~1"))
+
+
+@pytest.mark.parametrize("way", ["--shared", "--reference '{0}'"])
+async def test_a_clone_that_borrows_objects_is_worked_on(repo, sh, open_at, place, people, tmp_path, way):
+    await sh(f"git clone -q {way.format(repo.root)} '{repo.root}' '{tmp_path / 'borrower'}'")
+    assert (await walk(await open_at(tmp_path / "borrower"), place, people, add_a_file))[1]
+
+
+async def test_replaced_and_grafted_objects_are_seen_as_they_are(repo, sh, place, people):
+    """What lands is what others will see, who have neither."""
+    await sh(
+        "git commit -q --allow-empty -m second; other=$(echo other | git hash-object -w --stdin);"
+        'git replace "$(git rev-parse HEAD:a)" "$other"; git rev-parse HEAD > .git/info/grafts'
+    )
+    head, work, git = await walk(repo, place, people, add_a_file)
+    assert (git.cwd / "a").read_text() == "1\n2\n3\n"
+    assert await changed_paths(repo.git, head, work) == ("new",)
+    assert (await repo.git("rev-list", "--count", work)).line == "3"
+
+
+async def test_a_repository_with_long_hashes_is_worked_on(open_at, sh, place, people, tmp_path):
+    (tmp_path / "long").mkdir()
+    await sh("git init -q --object-format=sha256; echo a > a; git add .; git commit -qm first", cwd=tmp_path / "long")
+    long = await open_at(tmp_path / "long")
+    head, work, _ = await walk(long, place, people, add_a_file)
+    assert len(work) == 64
+    assert not await move(long.git, "refs/heads/session", new=head, old=Commit("1" * 64))
+
+
+async def test_refs_in_tables_are_worked_on(open_at, sh, place, people, tmp_path):
+    (tmp_path / "tables").mkdir()
+    if await sh("git init -q --ref-format=reftable 2>&1 || echo old", cwd=tmp_path / "tables", ok=False):
+        pytest.skip("this git knows no tables of refs")
+    await sh("echo a > a; git add .; git commit -qm first", cwd=tmp_path / "tables")
+    assert (await walk(await open_at(tmp_path / "tables"), place, people, add_a_file))[1]
+
+
+async def test_checkouts_beside_a_bare_repository_are_worked_on(repo, sh, open_at, place, people, tmp_path):
+    """`core.bare` and worktrees with settings of their own."""
+    await sh(
+        f"git clone -q --bare . '{tmp_path / 'bare'}'; cd '{tmp_path / 'bare'}'; git worktree add -q ../linked main;"
+        "git config extensions.worktreeConfig true; git config --worktree core.bare true; git config --unset core.bare;"
+        "cd ../linked; git config --worktree user.name Linked"
+    )
+    linked = await open_at(tmp_path / "linked")
+    assert linked.common_dir == tmp_path / "bare"
+    pool = Pool(linked, place.parent)
+    head = (await survey(linked)).head
+    await pool.take("a1", head)
+    await pool.give_back("a1")
+    assert not (await pool.take("a2", head)).fresh
+    assert (await walk(linked, place, people, add_a_file))[1]
+
+
+async def test_a_repository_of_another_user_is_refused_with_the_way_to_trust_it(repo, environ):
+    if os.geteuid():
+        pytest.skip("only root can give files away")
+    os.chown(repo.root, 1234, -1)
+    os.chown(repo.common_dir, 1234, -1)
+    with pytest.raises(RepositoryUnfit, match="belongs to another user") as caught:
+        await open_repository(repo.root, environ=environ)
+    assert "safe.directory" in caught.value.fix
+
+
+async def test_a_lock_in_the_repository_is_never_removed_and_named_with_its_age(repo, head, sh):
+    """AL-15: of refs in the user's repository nobody knows who holds them."""
+    locks = {"refs/heads/session-x": "refs/heads/session-x.lock", "packed": "packed-refs.lock"}
+    await sh(f"git pack-refs --all; touch -d '90 seconds ago' .git/{locks['refs/heads/session-x']}")
+    with pytest.raises(GitFailed, match=r"session-x\.lock is in the way, for 9\d s") as caught:
+        await move(repo.git, "refs/heads/session-x", new=head, old=None)
+    assert f"rm '{repo.common_dir / locks['refs/heads/session-x']}'" in caught.value.fix
+    await sh(f"rm .git/{locks['refs/heads/session-x']}; touch .git/{locks['packed']}")
+    with pytest.raises(GitFailed, match=r"packed-refs\.lock is in the way, for \d s"):
+        await repo.git("update-ref", "-d", "refs/heads/main", head)
+    assert (repo.common_dir / locks["packed"]).exists()
+
+
+async def test_locks_in_a_worktree_of_ours_go_with_whoever_held_them(repo, head, sh, place, people):
+    """AL-15: nobody works there now, or we would not be asked."""
+    git = await worktree.add(repo, place, head)
+    await sh('touch "$(git rev-parse --git-path index.lock)" "$(git rev-parse --git-path HEAD.lock)"', cwd=place)
+    add_a_file(place)
+    assert await commit_all(git, "work", **people)
+
+
+@pytest.mark.slow
+async def test_fifty_thousand_files(origin, sh, open_at, place, people, tmp_path):
+    """Each step within a time nobody minds."""
+    clock = SystemClock()
+    await sh(
+        'git init -q; python3 -c \'import os\nfor n in range(250):\n os.makedirs(f"d{n}")\n'
+        ' for m in range(200): open(f"d{n}/f{m}", "w").write(f"{n} {m}")\'; git add .; git commit -qm many'
+    )
+    many = await open_at(origin)
+    pool, took = Pool(many, tmp_path / "attempts"), {}
+
+    async def timed(name, step):
+        before = clock.monotonic()
+        answer = await step
+        took[name] = round(clock.monotonic() - before, 2)
+        return answer
+
+    head = (await timed("survey", survey(many))).head
+    slot = await timed("fresh", pool.take("a1", head))
+    for n in range(250):
+        (slot.git.cwd / f"d{n}" / "f0").write_text("changed")
+    work = await timed("commit", commit_all(slot.git, "work", **people))
+    assert len(await timed("changed", changed_paths(many.git, head, work))) == 250
+    assert len(await timed("listed", listed_paths(many.git, work))) == 50_000
+    assert isinstance(await timed("merge", merge(many.git, head, work)), Merged)
+    await timed("back", pool.give_back("a1"))
+    await timed("again", pool.take("a2", head))
+    assert took["survey"] < 10, took
+    assert took["fresh"] < 60, took
+    assert took["again"] < took["fresh"], took
+    assert max(took[name] for name in ("commit", "changed", "listed", "merge", "back")) < 15, took
+    print(took)

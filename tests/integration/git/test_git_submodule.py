@@ -1,0 +1,198 @@
+"""Submodules: from local objects only, and nothing done in them is lost."""
+
+import pytest
+
+from scaffold.core.errors import GitFailed
+from scaffold.git import worktree
+from scaffold.git.commit import changed_paths, commit_all
+from scaffold.git.merge import Conflicted, Merged, merge
+from scaffold.git.pool import Pool
+from scaffold.git.refs import listed, pin, work_ref
+from scaffold.git.repository import open_repository, survey
+from scaffold.git.submodule import KEPT, Missing
+
+ADD = "git -c protocol.file.allow=always submodule --quiet add"
+
+
+@pytest.fixture
+async def repo(origin, environ, sh, tmp_path):
+    """A repository with a submodule `lib/ouß` that has a submodule `in ner`; their origins are gone."""
+    for name in ("inner", "outer"):
+        (tmp_path / name).mkdir()
+    await sh("git init -q; echo i > i; git add .; git commit -qm inner", cwd=tmp_path / "inner")
+    await sh(
+        f"git init -q; echo o > o; echo '*.log' > .gitignore; {ADD} '{tmp_path}/inner' 'in ner'; git add .;"
+        "git commit -qm outer",
+        cwd=tmp_path / "outer",
+    )
+    await sh(
+        f"git init -q; echo a > a; {ADD} '{tmp_path}/outer' 'lib/ouß'; git add .; git commit -qm all;"
+        "git -c protocol.file.allow=always submodule --quiet update --init --recursive"
+    )
+    await sh(f"rm -rf '{tmp_path}/inner' '{tmp_path}/outer'")
+    return await open_repository(origin, environ=environ)
+
+
+@pytest.fixture
+def pool(repo, tmp_path):
+    return Pool(repo, tmp_path / "cache" / "attempts")
+
+
+OUTER, INNER = "lib/ouß", "lib/ouß/in ner"
+
+
+async def state(sh, repo):
+    return await sh(
+        "git status --porcelain; git submodule status --recursive; git worktree list | wc -l", cwd=repo.root
+    )
+
+
+async def test_submodules_are_checked_out_from_the_objects_at_hand(repo, head, pool, sh):
+    before = await state(sh, repo)
+    slot = await pool.take("a1", head)
+    assert slot.missing == ()
+    assert (slot.git.cwd / OUTER / "o").read_text() == "o\n"
+    assert (slot.git.cwd / INNER / "i").read_text() == "i\n"
+    assert not (await slot.git("status", "--porcelain", "--ignored")).out
+    assert not await sh("git status --porcelain", cwd=slot.git.cwd / OUTER), "the agent's own git sees it, too"
+    await pool.give_back("a1")
+    await worktree.remove(repo, pool._folder / "spare-a1")
+    assert await state(sh, repo) == before
+    assert not list(repo.common_dir.glob("modules/**/worktrees/*"))
+
+
+async def test_nothing_in_a_submodule_leaks_to_the_next_attempt(repo, head, pool, sh):
+    slot = await pool.take("a1", head)
+    await sh(f"echo x > '{OUTER}/o'; echo x > '{OUTER}/x.log'; echo x > '{INNER}/new'", cwd=slot.git.cwd)
+    await pool.give_back("a1")
+    again = await pool.take("a2", head)
+    assert not again.fresh
+    assert sorted(path.name for path in (again.git.cwd / OUTER).iterdir()) == [
+        *(".git", ".gitignore", ".gitmodules", "in ner", "o")
+    ]
+    assert sorted(path.name for path in (again.git.cwd / INNER).iterdir()) == [".git", "i"]
+    assert (again.git.cwd / OUTER / "o").read_text() == "o\n"
+
+
+async def test_a_candidate_may_change_a_submodule(repo, head, pool, sh, people):
+    """BX-3: what is done in it is committed there, kept there, and lands as a new pointer."""
+    slot = await pool.take("a1", head)
+    await sh(f"echo changed > '{INNER}/i'; echo new > '{OUTER}/new'", cwd=slot.git.cwd)
+    work = await commit_all(slot.git, "work", **people)
+    assert await changed_paths(repo.git, head, work) == (OUTER,)
+    await pin(repo.git, work_ref("a1"), work)
+    await pool.give_back("a1")
+    landing = await worktree.add(repo, pool._folder.parent / "landing", work)
+    assert (landing.cwd / INNER / "i").read_text() == "changed\n"
+    assert (landing.cwd / OUTER / "new").read_text() == "new\n"
+    await worktree.renew(landing, head)
+    assert (landing.cwd / INNER / "i").read_text() == "i\n"
+    await worktree.remove(repo, landing.cwd)
+    outer = repo.git.at(repo.root / OUTER)
+    assert len(await listed(outer, KEPT)) == 1
+    await outer("reflog", "expire", "--expire=now", "--all")
+    await outer("gc", "--prune=now", "--quiet")
+    await outer("cat-file", "-e", next(iter((await listed(outer, KEPT)).values())))
+
+
+async def test_what_an_agent_committed_in_a_submodule_is_kept(repo, head, pool, sh, people):
+    slot = await pool.take("a1", head)
+    await sh("echo x > o; git commit -qam theirs", cwd=slot.git.cwd / OUTER)
+    assert await commit_all(slot.git, "work", **people)
+    assert len(await listed(repo.git.at(repo.root / OUTER), KEPT)) == 1
+    assert await commit_all(slot.git, "nothing more", **people) is None
+
+
+async def test_checks_that_change_a_submodule_are_undone(repo, head, pool, sh):
+    slot = await pool.take("a1", head)
+    await sh("echo x > o; echo u > u; echo l > x.log; rm 'in ner/i'", cwd=slot.git.cwd / OUTER)
+    await worktree.restore(slot.git, head)
+    assert sorted(path.name for path in (slot.git.cwd / OUTER).iterdir()) == [
+        *(".git", ".gitignore", ".gitmodules", "in ner", "o", "x.log")
+    ]
+    assert not (await slot.git("status", "--porcelain")).out
+
+
+async def test_both_sides_changing_a_submodule_is_a_conflict(repo, head, pool, sh, people):
+    sides = []
+    for name in ("x", "y"):
+        slot = await pool.take(name, head)
+        await sh(f"echo {name} > '{OUTER}/o'", cwd=slot.git.cwd)
+        sides.append(await commit_all(slot.git, name, **people))
+        await pool.give_back(name)
+    assert isinstance(await merge(repo.git, *sides), Conflicted)
+    assert isinstance(await merge(repo.git, head, sides[0]), Merged)
+
+
+async def test_a_submodule_that_is_not_here_is_named_and_its_folder_stays_empty(repo, head, pool, sh, people):
+    await sh("rm -rf '.git/modules/lib/ouß/modules/in ner'")
+    slot = await pool.take("a1", head)
+    (missing,) = slot.missing
+    assert missing.path == INNER
+    assert "git submodule update --init" in missing.why
+    assert not list((slot.git.cwd / INNER).iterdir())
+    (slot.git.cwd / "a").write_text("work")
+    work = await commit_all(slot.git, "work", **people)
+    assert await changed_paths(repo.git, head, work) == ("a",)
+
+
+async def test_a_submodule_whose_commit_is_not_here_is_named(repo, head, pool, sh):
+    await sh(
+        f"git update-index --cacheinfo 160000,{'1' * 40},'{OUTER}';"
+        "git commit -qm 'not there'; git reset -q --soft HEAD~1"
+    )
+    later = (await repo.git("rev-parse", "ORIG_HEAD")).line
+    slot = await pool.take("a1", later)
+    assert slot.missing == (
+        Missing(OUTER, "its commit 111111111111 is not here: `git submodule update` in your checkout brings it"),
+    )
+
+
+@pytest.mark.parametrize("name", ["../../evil", "/evil", "x/../../../y"])
+async def test_a_submodule_with_a_name_that_leads_elsewhere_stays_empty(repo, pool, sh, name):
+    await sh(
+        f"git config -f .gitmodules submodule.'{name}'.path '{OUTER}'; git config -f .gitmodules --remove-section "
+        f"submodule.'{OUTER}'; git commit -qam evil"
+    )
+    slot = await pool.take("a1", (await survey(repo)).head)
+    assert [each.path for each in slot.missing] == [OUTER]
+
+
+async def test_a_run_may_start_inside_a_submodule(repo, environ, sh, tmp_path, people):
+    inside = await open_repository(repo.root / OUTER, environ=environ)
+    assert inside.root == repo.root / OUTER
+    head = (await survey(inside)).head
+    git = await worktree.add(inside, tmp_path / "w", head)
+    (git.cwd / "o").write_text("x")
+    assert await commit_all(git, "work", **people)
+    await worktree.remove(inside, tmp_path / "w")
+    assert (await survey(inside)).head == head
+
+
+async def test_no_program_that_a_submodule_configures_ever_runs(repo, head, pool, sh, tmp_path, people):
+    """BX-9: git looks into submodules by itself."""
+    ran = tmp_path / "ran"
+    await sh(
+        f"git config filter.mark.clean 'touch {ran}; cat'; git config core.fsmonitor 'touch {ran}';"
+        f"echo '* filter=mark' > '../../.git/modules/{OUTER}/info/attributes'; touch o",
+        cwd=repo.root / OUTER,
+    )
+    ran.unlink(missing_ok=True)
+    await survey(repo)
+    slot = await pool.take("a1", head)
+    (slot.git.cwd / OUTER / "o").write_text("changed")
+    assert await commit_all(slot.git, "work", **people)
+    (slot.git.cwd / OUTER / "o").touch()
+    await slot.git("status")
+    await pool.give_back("a1")
+    assert not ran.exists()
+    await sh("touch o; git status", cwd=repo.root / OUTER)
+    assert ran.exists(), "it would run without us"
+
+
+async def test_a_pointer_that_leads_a_submodule_to_the_user_s_checkout_is_refused(repo, head, pool, people):
+    """BX-9"""
+    slot = await pool.take("a1", head)
+    (slot.git.cwd / OUTER / ".git").write_text(f"gitdir: {repo.common_dir / 'modules' / OUTER}\n")
+    with pytest.raises(GitFailed, match="leads to"):
+        await commit_all(slot.git, "strange", **people)

@@ -1,0 +1,121 @@
+"""A landing that died between two of its steps, read back."""
+
+import pytest
+
+from fakes import act, goal
+from scaffold.core.events import Noticed
+from scaffold.core.model import Intent
+from scaffold.core.states import status_of
+from scaffold.git import commit, refs
+from scaffold.landing.queue import Landed, MergeQueue
+from scaffold.landing.record import read_back, record_landing, session_ref
+from scaffold.orchestrator.recovery import recover
+
+
+@pytest.fixture
+async def died(house):
+    """A run, and the intent of a landing that went no further."""
+    run = await house.own(goal("g", act("a", check="test -f a")))
+    await house.work(run, "a", "echo x > a")
+    (attempt,) = house.attempts(run, "a")
+    tree = await commit.tree_of(house.site.git, attempt.head_sha)
+    people = {"author": run.settings.author, "committer": run.settings.committer}
+    merged = await commit.commit_tree(house.site.git, tree, parents=[run.base_sha], message="a", **people)
+    intent = Intent(
+        id="i",
+        run_id=run.id,
+        attempt_id=attempt.id,
+        fence=run.fence,
+        ref=session_ref(run),
+        old=run.base_sha,
+        new=merged,
+    )
+    with house.store.transaction(durable=True):
+        house.store.attempts.advance(
+            attempt.id, fence=attempt.fence, phase="landing", verification=attempt.verification
+        )
+        house.store.intents.add(intent)
+    return run, intent
+
+
+async def moved(house, intent, new=None):
+    await refs.move(house.site.git, intent.ref, new=new or intent.new, old=intent.old)
+
+
+def expect_landed_once(house, run):
+    assert house.facts(run) == {"a_done"}
+    assert [attempt.outcome for attempt in house.attempts(run, "a")] == ["landed"]
+    assert house.store.intents.open_of_run(run.id) == ()
+
+
+async def test_died_before_the_branch_moved(house, died):
+    """BX-2: as if nothing had happened; the same candidate lands later, once."""
+    run, intent = died
+    assert await read_back(house.site, run, intent) == "redone"
+    assert house.facts(run) == set()
+    assert isinstance(await MergeQueue(house.site, run).step(), Landed)
+    expect_landed_once(house, run)
+    assert await house.landed(run) == ["a"]
+
+
+async def test_died_after_the_branch_moved(house, died):
+    """BX-2, SC-16: what is on the branch is recorded, with the evidence that was written before."""
+    run, intent = died
+    await moved(house, intent)
+    assert await read_back(house.site, run, intent) == "recorded"
+    expect_landed_once(house, run)
+    assert status_of(house.action(run, "a").state) == "completed"
+    (fact,) = house.store.facts.of_goal(house.action(run, "a").goal_id)
+    assert [each.command for each in fact.evidence] == ["test -f a"]
+
+
+async def test_died_after_the_landing_was_recorded(house, died):
+    """The ref that kept the work goes with the next sweep; nothing else is left to do."""
+    run, intent = died
+    await moved(house, intent)
+    (attempt,) = house.attempts(run, "a")
+    await record_landing(house.site, run, intent.attempt_id, intent.new)
+    await refs.pin(house.site.git, refs.work_ref(attempt.id), attempt.head_sha)
+    await recover(house.site, run)
+    expect_landed_once(house, run)
+    assert await refs.listed(house.site.git, "refs/scaffold/") == {}
+
+
+async def test_the_user_built_on_what_had_landed_before_it_was_recorded(house, died):
+    """The branch is past the new commit: it landed."""
+    run, intent = died
+    await moved(house, intent)
+    await house.sh(f"git checkout -q {run.session_branch}; git commit -q --allow-empty -m mine; git checkout -q main")
+    assert await read_back(house.site, run, intent) == "recorded"
+    expect_landed_once(house, run)
+
+
+async def test_the_user_was_faster_than_the_landing(house, died):
+    """The branch is past the old commit without the new one: the candidate lands on top of what is there."""
+    run, intent = died
+    await house.sh(f"git checkout -q {run.session_branch}; git commit -q --allow-empty -m mine; git checkout -q main")
+    assert await read_back(house.site, run, intent) == "redone"
+    assert isinstance(await MergeQueue(house.site, run).step(), Landed)
+    expect_landed_once(house, run)
+
+
+async def test_the_user_rewrote_the_branch(house, died):
+    """AL-19, BX-3: given back, nobody's failure, its work pinned, and the user is told."""
+    run, intent = died
+    await house.sh(f"git checkout -q --orphan other; git commit -qm other; git branch -f {run.session_branch}")
+    assert await read_back(house.site, run, intent) == "lost"
+    (attempt,) = house.attempts(run, "a")
+    assert (attempt.outcome, house.statuses(run)) == ("lost", {"a": "pending"})
+    assert await refs.resolve(house.site.git, refs.work_ref(attempt.id)) == attempt.head_sha
+    last = house.store.events.since(run.id, 0)[-1].event
+    assert isinstance(last, Noticed)
+    assert "rewritten by somebody else" in last.text
+
+
+async def test_reading_back_twice_changes_nothing(house, died):
+    """SC-16: recovery may itself be killed."""
+    run, intent = died
+    await moved(house, intent)
+    for _ in range(2):
+        await recover(house.site, run)
+    expect_landed_once(house, run)

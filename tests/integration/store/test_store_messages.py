@@ -1,0 +1,141 @@
+"""Messages: sent in order, seen before they are taken, taken once, forgotten when too old."""
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import timedelta
+
+import pytest
+
+from integration.store.nouns import a_run
+from scaffold.core.errors import StoreTrouble
+from scaffold.core.model import Envelope
+from scaffold.host.clock import FakeClock
+from scaffold.store.database import Store
+from scaffold.store.place import Place
+
+RUN = "run-1"
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture(autouse=True)
+def laid_out(store: Store) -> None:
+    with store.transaction():
+        store.runs.add(a_run())
+        store.runs.add(a_run("run-2"))
+
+
+def send(store: Store, text: str, **fields) -> int:
+    given = {"sender": "ada", "recipient": "bob"} | fields
+    with store.transaction():
+        return store.messages.send(RUN, body={"text": text}, **given)
+
+
+def publish(store: Store, text: str, sender: str, channel: str = "news") -> int:
+    with store.transaction():
+        return store.messages.publish(RUN, sender=sender, channel=channel, body={"text": text})
+
+
+def consume(store: Store, seq: int) -> bool:
+    with store.transaction():
+        return store.messages.consume(RUN, seq)
+
+
+def texts(store: Store, recipient: str, **options) -> list[str]:
+    return [envelope.body["text"] for envelope in store.messages.peek(RUN, recipient, **options)]
+
+
+def test_a_message_reads_back_with_every_field(store: Store, clock: FakeClock) -> None:
+    """RA-12: direct messages, with an end to how long they count."""
+    later = clock.now() + HOUR
+    with store.transaction():
+        seq = store.messages.send(
+            RUN, sender="ada", recipient="bob", body={"text": "hello", "list": [1, None]}, expires_at=later
+        )
+    (envelope,) = store.messages.peek(RUN, "bob")
+    assert envelope == Envelope(
+        seq=seq,
+        run_id=RUN,
+        sender="ada",
+        recipient="bob",
+        channel=None,
+        body={"text": "hello", "list": [1, None]},
+        created_at=clock.now(),
+        expires_at=later,
+    )
+
+
+def test_messages_come_in_order_to_whom_they_are_for_in_their_run(store: Store) -> None:
+    assert [send(store, text) for text in ("first", "second")] == [1, 2]
+    send(store, "not yours", recipient="eve")
+    with store.transaction():
+        assert store.messages.send("run-2", sender="ada", recipient="bob", body={"text": "elsewhere"}) == 1
+    assert texts(store, "bob") == ["first", "second"]
+    assert texts(store, "bob", limit=1) == ["first"]
+
+
+def test_a_message_is_seen_until_it_is_taken_and_taken_once(store: Store) -> None:
+    """RA-12: peek, then consume: who dies in between sees it again."""
+    seq = send(store, "hello")
+    assert texts(store, "bob") == texts(store, "bob") == ["hello"]
+    assert consume(store, seq)
+    assert texts(store, "bob") == []
+    assert not consume(store, seq)
+    assert not consume(store, 99)
+
+
+def test_of_many_that_take_a_message_at_once_one_gets_it(store: Store, place: Place, clock: FakeClock) -> None:
+    seq = send(store, "hello")
+
+    def take(_: int) -> bool:
+        with closing(Store.open(place, clock=clock)) as mine:
+            return consume(mine, seq)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sorted(pool.map(take, range(4))) == [False, False, False, True]
+
+
+def test_what_is_published_reaches_every_subscriber_but_its_sender(store: Store) -> None:
+    """RA-12: channels; each subscriber takes its own copy."""
+    with store.transaction():
+        for subscriber in ("ada", "bob", "eve", "bob"):
+            store.messages.subscribe(RUN, "news", subscriber)
+        store.messages.subscribe("run-2", "news", "stranger")
+    assert publish(store, "it works", sender="ada") == 2
+    assert texts(store, "ada", channel="news") == []
+    (envelope,) = store.messages.peek(RUN, "bob", channel="news")
+    assert (envelope.sender, envelope.channel) == ("ada", "news")
+    assert consume(store, envelope.seq)
+    assert texts(store, "bob", channel="news") == []
+    assert texts(store, "eve", channel="news") == ["it works"]
+    assert texts(store, "eve") == texts(store, "eve", channel="gossip") == []
+
+
+def test_nobody_gets_what_was_published_before_they_subscribed(store: Store) -> None:
+    assert publish(store, "early", sender="ada") == 0
+    with store.transaction():
+        store.messages.subscribe(RUN, "news", "bob")
+    assert publish(store, "late", sender="ada") == 1
+    assert texts(store, "bob", channel="news") == ["late"]
+
+
+def test_old_messages_are_neither_seen_nor_taken_and_then_forgotten(store: Store, clock: FakeClock) -> None:
+    """RA-12: expiry."""
+    old = send(store, "old", expires_at=clock.now() + HOUR)
+    send(store, "lasting")
+    taken = send(store, "taken", expires_at=clock.now() + HOUR)
+    assert consume(store, taken)
+    clock.advance(3599)
+    assert texts(store, "bob") == ["old", "lasting"]
+    clock.advance(1)
+    assert texts(store, "bob") == ["lasting"]
+    assert not consume(store, old)
+    with store.transaction():
+        assert store.messages.expire(RUN) == 1
+        assert store.messages.expire(RUN) == 0
+    assert texts(store, "bob") == ["lasting"]
+    assert send(store, "next") == 4
+
+
+def test_a_message_in_no_run_is_trouble(store: Store) -> None:
+    with pytest.raises(StoreTrouble, match=r"(?i)foreign key"), store.transaction():
+        store.messages.send("nobody", sender="ada", recipient="bob", body={})

@@ -1,0 +1,206 @@
+"""What only PostgreSQL does, or does in its own way."""
+
+import subprocess  # noqa: TID251 - the test is about other processes
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+
+import psycopg
+import pytest
+
+from integration.store.nouns import a_goal, a_run, an_action, events_of, lay_out, words_of
+from integration.store.test_store_opening import BESIDE_TESTS, OPEN_WHEN_TOLD
+from postgres import new_place
+from scaffold.core.errors import IllegalMove, StoreTrouble
+from scaffold.core.states import Active, Completed
+from scaffold.host.clock import FakeClock
+from scaffold.store.actions import READY
+from scaffold.store.database import Store
+from scaffold.store.place import Server
+
+pytestmark = pytest.mark.postgres
+
+
+@pytest.fixture
+def nowhere(postgres_url: str) -> Server:
+    """A schema that is not there."""
+    return new_place(postgres_url)
+
+
+@pytest.fixture
+def store(nowhere: Server, clock: FakeClock) -> Iterator[Store]:
+    with closing(Store.open(nowhere, clock=clock)) as store:
+        yield store
+
+
+def _do(place: Server, *statements: str) -> list[tuple]:
+    with psycopg.connect(place.url, autocommit=True) as raw:
+        raw.execute(f"SET search_path TO {place.schema}")
+        answers = [raw.execute(statement) for statement in statements]
+        return answers[-1].fetchall() if answers[-1].description else []
+
+
+def test_repositories_on_one_server_do_not_see_each_other(postgres_url: str, clock: FakeClock) -> None:
+    """OR-8: several projects at once, each with its own."""
+    with (
+        closing(Store.open(new_place(postgres_url), clock=clock)) as mine,
+        closing(Store.open(new_place(postgres_url), clock=clock)) as theirs,
+    ):
+        lay_out(mine, an_action("a"))
+        before = mine.data_version()
+        with theirs.transaction():
+            theirs.runs.add(a_run("run-1", request="something else"))
+        assert mine.runs.latest() == a_run()
+        assert theirs.actions.of_run("run-1") == ()
+        assert mine.data_version() == before
+
+
+def test_what_one_opening_wrote_the_next_one_reads_from_the_server(nowhere: Server, clock: FakeClock) -> None:
+    for create in (True, False):
+        with closing(Store.open(nowhere, clock=clock, create=create)) as store:
+            if create:
+                with store.transaction():
+                    store.runs.add(a_run())
+            assert store.runs.get("run-1") == a_run()
+
+
+def test_without_create_a_missing_schema_is_trouble_and_stays_missing(nowhere: Server, clock: FakeClock) -> None:
+    with pytest.raises(StoreTrouble, match="empty") as caught:
+        Store.open(nowhere, clock=clock, create=False)
+    assert nowhere.schema in caught.value.what
+    assert _do(nowhere, f"SELECT 1 FROM pg_namespace WHERE nspname = '{nowhere.schema}'") == []
+
+
+def test_another_programs_schema_is_left_alone(nowhere: Server, clock: FakeClock) -> None:
+    _do(nowhere, f"CREATE SCHEMA {nowhere.schema}", f"CREATE TABLE {nowhere.schema}.bookmark (url TEXT)")
+    with pytest.raises(StoreTrouble, match="another program"):
+        Store.open(nowhere, clock=clock)
+    tables = _do(nowhere, f"SELECT tablename FROM pg_tables WHERE schemaname = '{nowhere.schema}'")
+    assert tables == [("bookmark",)]
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("postgresql://ada:secret@127.0.0.1:1/shop", "postgresql://127.0.0.1:1/shop (schema shop): the server cannot"),
+        ("postgresql://ada:secret@/shop?host=/nowhere&password=secret", "postgresql:///shop (schema shop): the server"),
+    ],
+)
+def test_a_server_that_is_not_there_is_trouble_that_tells_no_secret(url: str, said: str, clock: FakeClock) -> None:
+    with pytest.raises(StoreTrouble) as caught:
+        Store.open(Server(url, "shop"), clock=clock)
+    assert caught.value.what.startswith(said)
+    assert "SCAFFOLD_DATABASE_URL" in caught.value.fix
+    assert "secret" not in caught.value.what
+
+
+def test_a_database_that_is_not_there_is_trouble(postgres_url: str, clock: FakeClock) -> None:
+    with pytest.raises(StoreTrouble, match='"nobodys" does not exist'):
+        Store.open(Server(postgres_url.replace("/postgres?", "/nobodys?"), "shop"), clock=clock)
+
+
+def test_who_may_not_make_a_schema_is_told_so(nowhere: Server, clock: FakeClock) -> None:
+    role = f"guest_{nowhere.schema}"
+    _do(nowhere, f"CREATE ROLE {role} LOGIN")
+    guest = Server(nowhere.url.replace("postgres@", f"{role}@"), nowhere.schema)
+    with pytest.raises(StoreTrouble, match="access to the database is denied"):
+        Store.open(guest, clock=clock)
+
+
+@pytest.mark.parametrize("schema", ["", "Shop", "shop; DROP TABLE run", "1shop", "s" * 64])
+def test_a_name_that_is_none_is_a_bug_of_the_caller(postgres_url: str, clock: FakeClock, schema: str) -> None:
+    with pytest.raises(ValueError, match="no name for a schema"):
+        Store.open(Server(postgres_url, schema), clock=clock)
+
+
+def test_a_server_that_ends_the_connection_is_trouble(nowhere: Server, store: Store) -> None:
+    lay_out(store)
+
+    def change() -> None:
+        with store.transaction():
+            store.runs.move("run-1", Active())
+            _do(nowhere, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state LIKE 'idle in%'")
+            store.runs.move("run-1", Completed())
+
+    with pytest.raises(StoreTrouble, match="shutting down or ended"):
+        change()
+    with pytest.raises(StoreTrouble, match="cannot be reached"):
+        store.runs.all()
+
+
+def test_several_processes_may_make_a_schema_at_once(postgres_url: str) -> None:
+    """OR-8: the store is shared from its first moment on."""
+    place = new_place(postgres_url)
+    command = [sys.executable, "-c", OPEN_WHEN_TOLD, *words_of(place)]
+    children = [subprocess.Popen(command, stdin=subprocess.PIPE, env=BESIDE_TESTS, text=True) for _ in range(4)]
+    for child in children:
+        child.stdin.write("go\n")
+        child.stdin.flush()
+    for child in children:
+        with child:
+            child.communicate(timeout=60)
+    assert [child.returncode for child in children] == [0] * 4
+    assert _do(place, "SELECT COUNT(*), COUNT(DISTINCT version) FROM schema_version") == [(3, 3)]
+    assert _do(place, "SELECT COUNT(*) FROM revision") == [(1,)]
+
+
+@pytest.mark.parametrize(("durable", "level"), [(False, "off"), (True, "on")])
+def test_durable_transactions_wait_for_the_disk_and_others_do_not(store: Store, durable: bool, level: str) -> None:
+    for wanted in (not durable, durable):
+        with store.transaction(durable=wanted):
+            told = store._connection.rows("SHOW synchronous_commit")[0]["synchronous_commit"]
+            assert (told == level) is (wanted is durable)
+
+
+def test_a_transaction_in_which_something_failed_cannot_be_committed(store: Store) -> None:
+    """PostgreSQL would roll back without a word."""
+
+    def change() -> None:
+        with store.transaction():
+            store.goals.add(a_goal(run_id="nobody"))
+
+    def change_and_go_on() -> None:
+        with store.transaction():
+            store.runs.add(a_run())
+            with pytest.raises(StoreTrouble, match="foreign key"):
+                store.goals.add(a_goal(run_id="nobody"))
+
+    with pytest.raises(StoreTrouble, match="foreign key"):
+        change()
+    with pytest.raises(RuntimeError, match="cannot be committed"):
+        change_and_go_on()
+    assert store.runs.all() == ()
+
+
+def test_a_refusal_of_our_own_does_not_spoil_the_transaction(store: Store) -> None:
+    lay_out(store)
+    with store.transaction():
+        with pytest.raises(IllegalMove):
+            store.runs.move("run-1", Completed())
+        store.runs.move("run-1", Active())
+    assert store.runs.get("run-1").state == Active()
+    assert len(events_of(store)) == 1
+
+
+def test_texts_sort_by_their_bytes(nowhere: Server, store: Store) -> None:
+    lay_out(store)
+    with store.transaction():
+        for assertion in ("b", "B", "a_b", "ab", "ä"):
+            store.facts.show("run-1/shop", assertion, commit="c", weak=False, paths=(), evidence=())
+    assert [fact.assertion for fact in store.facts.of_goal("run-1/shop")] == ["B", "a_b", "ab", "b", "ä"]
+    columns = "SELECT DISTINCT collation_name FROM information_schema.columns"
+    assert _do(nowhere, f"{columns} WHERE table_schema = '{nowhere.schema}' AND data_type = 'text'") == [("C",)]
+
+
+def test_a_nul_is_kept_as_the_sign_for_one(store: Store) -> None:
+    with store.transaction():
+        store.runs.add(a_run(request="odd\0text"))
+    assert store.runs.latest().request == "odd␀text"
+
+
+def test_finding_what_is_ready_walks_the_index_on_a_server_too(nowhere: Server, store: Store) -> None:
+    """SC-10: the partial index answers, not a walk over the goal."""
+    lay_out(store, *(an_action(f"key-{n}", position=n, preconditions=("late",) if n else ()) for n in range(2000)))
+    _do(nowhere, "ANALYZE action")
+    plan = store._connection.rows(f"EXPLAIN {READY}", goal_id="run-1/shop", limit=3)
+    assert any("using action_ready" in row["QUERY PLAN"] for row in plan)

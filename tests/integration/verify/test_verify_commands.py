@@ -1,0 +1,100 @@
+"""Contracts run for real, on a real checkout."""
+
+import pytest
+
+from scaffold.core.contract import Check, Contract
+from scaffold.git import refs, worktree
+from scaffold.verify.contract import Tree, verify
+
+
+@pytest.fixture
+async def tree(house, tmp_path):
+    """A checkout of a commit that changed `list`."""
+    base = await refs.resolve(house.site.git, "HEAD")
+    await house.sh("echo four >> list; git commit -qam more")
+    head = await refs.resolve(house.site.git, "HEAD")
+    git = await worktree.add(house.site.repository, tmp_path / "tree", head)
+    return Tree(git=git, base=base, commit=head, environ=dict(house.site.environ))
+
+
+def contract(*commands, **fields):
+    return Contract(commands=tuple(Check(command=command, **fields) for command in commands))
+
+
+def verdicts(verification):
+    return [result.verdict for result in verification.results]
+
+
+async def test_every_command_runs_though_an_earlier_one_fails(tree):
+    checked = await verify(contract("exit 1", "grep four list", "nosuchcommand"), tree)
+    assert verdicts(checked) == ["fail", "pass", "error"]
+    assert [failure.name for failure in checked.failures] == ["exit 1", "nosuchcommand"]
+    assert (checked.commit, checked.weak, checked.passed) == (tree.commit, False, False)
+
+
+async def test_a_failing_optional_check_warns_and_proves_nothing(tree):
+    """AL-8: it does not block, and where all checks are optional the fact is weak."""
+    checked = await verify(contract("false", required=False), tree)
+    assert (verdicts(checked), checked.passed, checked.weak) == (["warn"], True, True)
+
+
+async def test_without_a_contract_a_change_has_to_do(tree):
+    for nothing in (None, Contract(intent="just do it")):
+        checked = await verify(nothing, tree)
+        assert (checked.results[0].name, checked.passed, checked.weak) == ("change", True, True)
+
+
+async def test_the_same_tree_as_before_is_vacuous_whatever_the_contract_says(tree):
+    """BX-5: an empty change proves nothing."""
+    same = Tree(git=tree.git, base=tree.commit, commit=tree.commit, environ=tree.environ)
+    assert verdicts(await verify(contract("true"), same)) == ["vacuous"]
+
+
+async def test_a_check_finds_tracked_files_as_committed_and_what_earlier_checks_made(tree):
+    """What lands is what passed: no check mends the tree for the next one."""
+    checked = await verify(
+        contract(
+            "echo mended > list; echo built > out",
+            "grep -q mended list",
+            "test -f out",
+            "git commit -qam x",
+            "grep four list",
+        ),
+        tree,
+    )
+    assert verdicts(checked) == ["pass", "fail", "pass", "fail", "pass"]
+
+
+async def test_a_check_that_a_signal_ends_is_asked_once_more(tree, tmp_path):
+    once = f"test -f {tmp_path}/again || {{ touch {tmp_path}/again; kill -9 $$; }}"
+    assert verdicts(await verify(contract(once), tree)) == ["pass"]
+    always = await verify(contract("kill -9 $$"), tree)
+    assert verdicts(always) == ["error"]
+    assert "signal 9, twice" in always.results[0].detail
+
+
+async def test_a_check_killed_inside_its_shell_is_asked_once_more(tree, tmp_path):
+    inside = f"test -f {tmp_path}/again || {{ touch {tmp_path}/again; sh -c 'kill -9 $$'; exit $?; }}"
+    assert verdicts(await verify(contract(inside), tree)) == ["pass"]
+
+
+async def test_a_check_that_does_not_end_is_ended(tree):
+    checked = await verify(contract("echo begun; sleep 60", timeout_s=0.3), tree)
+    assert (verdicts(checked), checked.results[0].exit_code) == (["timeout"], None)
+    assert "begun" in checked.results[0].detail
+
+
+async def test_the_end_of_a_long_output_is_kept(tree):
+    checked = await verify(contract("seq 100000; echo the end; exit 1"), tree)
+    assert checked.results[0].detail.endswith("the end")
+    assert len(checked.results[0].detail) < 2100
+
+
+async def test_a_check_sees_no_more_of_the_environment_than_it_is_given(tree):
+    told = Tree(git=tree.git, base=tree.base, commit=tree.commit, environ={**tree.environ, "SCAFFOLD_RUN": "r1"})
+    assert verdicts(await verify(contract('test "$SCAFFOLD_RUN" = r1', 'test -z "$SECRET"'), told)) == ["pass", "pass"]
+
+
+async def test_a_test_run_without_tests_is_no_proof(tree):
+    """AL-8: zero tests is a verdict of its own."""
+    assert verdicts(await verify(contract("python3 -m unittest discover -s ."), tree)) == ["vacuous"]

@@ -1,0 +1,253 @@
+"""One attempt with a scripted model: everything else is real."""
+
+import pytest
+
+from fakes import GHOST, act, goal
+from scaffold.core.errors import StaleFence
+from scaffold.core.states import Active
+from scaffold.git import refs, worktree
+from scaffold.worker.attempt import GaveUp, Handed
+from scaffold.worker.ending import conclude
+from scaffold.worker.workspace import rescue
+
+
+async def begin(house, *, check="test -f a", **settings):
+    return await house.own(goal("g", act("a", check=check)), **settings)
+
+
+def rescued(house, attempt):
+    return refs.resolve(house.site.git, refs.rescue_ref(attempt.id))
+
+
+async def test_a_worker_hands_in_a_pinned_candidate_and_leaves_no_worktree(house):
+    """OR-1, AL-12: claimed, done, checked, handed in; nothing of the user's checkout is touched."""
+    run = await begin(house)
+    ending = await house.work(run, "a", "echo x > a; echo dirt > ignored")
+    (attempt,) = house.attempts(run, "a")
+    assert ending == Handed(attempt.head_sha)
+    assert (attempt.status, attempt.phase, attempt.worker) == ("claimed", "candidate", GHOST)
+    assert house.statuses(run) == {"a": "landing"}
+    assert await refs.resolve(house.site.git, refs.work_ref(attempt.id)) == attempt.head_sha
+    assert await house.worktrees(spare=False) == 0
+    assert sorted(path.name for path in house.repo.iterdir()) == [".git", ".scaffold", "README", "list"]
+
+
+async def test_the_agents_last_words_are_stored_as_its_result(house):
+    """SC-11: the real final answer, in the store."""
+    run = await begin(house)
+    await house.work(run, "a", "echo x > a")
+    assert house.attempts(run, "a")[0].result == "done with a"
+
+
+async def test_what_fails_is_put_back_into_the_same_attempt(house):
+    """AL-6: the failure is the next prompt; the second turn passes."""
+    run = await begin(house, check="grep -q two a")
+    assert isinstance(await house.work(run, "a", "echo one > a", "echo two > a"), Handed)
+    assert len(house.attempts(run, "a")) == 1
+    assert "[fail] grep -q two a" in (house.repo / ".scaffold/logs/g/a.jsonl").read_text()
+
+
+async def test_the_tier_says_how_often(house):
+    """AL-6: after the last iteration the attempt has failed, and says with what."""
+    run = await begin(house, check="test -f never", iterations=2)
+    ending = await house.work(run, "a", "echo 1 > a", "echo 2 > a", "touch never")
+    assert isinstance(ending, GaveUp)
+    assert ending.outcome == "contract_failed"
+    assert ending.error.startswith("[fail] test -f never")
+    (attempt,) = house.attempts(run, "a")
+    assert await house.show(f"{attempt.head_sha}:a") == "2"
+    assert await rescued(house, attempt) == attempt.head_sha
+
+
+async def test_a_turn_that_changes_nothing_ends_the_attempt(house):
+    run = await begin(house, check="test -f never")
+    ending = await house.work(run, "a", "echo 1 > a", "echo 1 > a")
+    assert ending.error.startswith("nothing changed after the checks failed: [fail] test -f never")
+    assert (await house.work(run, "a", "")).error == "the agent said it was done, but nothing changed"
+
+
+async def test_what_checks_leave_behind_is_not_part_of_the_work(house):
+    run = await begin(house, check="touch made; echo changed > list; grep -q 2 a")
+    await house.work(run, "a", "echo 1 > a", "echo 2 > a")
+    (attempt,) = house.attempts(run, "a")
+    assert await house.sh(f"git diff --name-only {attempt.base_sha} {attempt.head_sha}") == "a"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo x > a; git add a; git commit -qm mine",
+        "git checkout -qb mine; echo x > a; git add a; git commit -qm mine",
+        "git checkout -qb mine; echo x > a",
+        "echo x > a; git add a; touch $(git rev-parse --git-dir)/index.lock",
+        "printf x > a; printf y > \"$(printf 'caf\\351\\nbar')\"",
+    ],
+    ids=["commits", "commits on a branch", "checks a branch out", "leaves a lock", "odd names"],
+)
+async def test_an_agent_may_use_git_as_it_likes(house, command):
+    """Who commits: we do; agents may, but need not."""
+    run = await begin(house)
+    assert isinstance(await house.work(run, "a", command), Handed)
+    (attempt,) = house.attempts(run, "a")
+    assert "a" in (await house.sh(f"git diff --name-only {attempt.base_sha} {attempt.head_sha}")).split()
+    assert await house.tip(run) == attempt.base_sha
+
+
+async def test_removing_everything_is_a_change_like_any_other(house):
+    run = await begin(house, check="test ! -e list")
+    assert isinstance(await house.work(run, "a", "rm -r *"), Handed)
+
+
+@pytest.mark.parametrize(
+    ("broken", "told"),
+    [
+        ("git init -q sub; echo x > sub/a", "a git repository of its own in sub"),
+        ("git checkout -q --orphan new; echo x > a", "`git rev-parse"),
+        ("git checkout -q --detach elsewhere; echo x > a", "HEAD does not contain"),
+        ("git checkout -q --orphan new; echo x > a; git add a; git commit -qm new", "HEAD does not contain"),
+    ],
+    ids=["nested repository", "unborn branch", "another commit", "no history"],
+)
+async def test_work_that_cannot_become_a_candidate_is_sent_back_to_the_agent(house, broken, told):
+    """It may mend in the same attempt what it did to git."""
+    await house.sh("git checkout -q --orphan elsewhere; git commit -qm other; git checkout -q main")
+    run = await begin(house)
+    mended = "rm -rf sub; git checkout -qf --detach main; echo x > a"
+    assert isinstance(await house.work(run, "a", broken, mended), Handed)
+    assert told in (house.repo / ".scaffold/logs/g/a.jsonl").read_text()
+
+
+@pytest.mark.parametrize(
+    "ruin",
+    [
+        "rm .git",
+        "rm .git; git init -q; git add .; git commit -qm mine",
+        "git init -q sub; echo y > sub/b",
+        "git init -q sub; cd sub; echo y > b; git add b; git commit -qm b; git init -q deeper; echo z > deeper/c",
+        "rm .git; mkdir .git",
+        "touch $(git rev-parse --git-dir)/index.lock; git checkout -q --orphan new; rm .git",
+    ],
+    ids=["no .git", "another .git", "unborn inside", "repositories inside", "a bare folder", "locked and orphaned"],
+)
+async def test_nothing_that_was_done_is_lost_however_git_was_treated(house, ruin):
+    """BX-3, AL-19: whatever the worktree looks like, its files are pinned before it goes."""
+    run = await begin(house)
+    ending = await house.work(run, "a", f"echo x > a; {ruin}")
+    assert isinstance(ending, GaveUp)
+    (attempt,) = house.attempts(run, "a")
+    assert attempt.head_sha == await rescued(house, attempt)
+    files = (await house.sh(f"git ls-tree -r --name-only {attempt.head_sha}")).split("\n")
+    assert {"a", "list", "README"} <= set(files)
+    assert "sub" not in ruin or "sub/b" in files
+    assert "deeper" not in ruin or "sub/deeper/c" in files
+    assert await house.worktrees(spare=False) == 0
+    assert house.statuses(run) == {"a": "pending"}
+
+
+async def test_a_worktree_deleted_under_its_worker_is_a_failure_that_can_be_repeated(house):
+    run = await begin(house)
+    assert (await house.work(run, "a", 'echo x > a; rm -rf "$PWD"')).outcome == "contract_failed"
+    assert await house.worktrees(spare=False) == 0
+    assert isinstance(await house.work(run, "a", "echo x > a"), Handed)
+
+
+async def test_a_deadline_ends_the_attempt_and_pins_its_work(house):
+    """BX-3: in the middle of a command."""
+    run = await begin(house, attempt_timeout_s=1.0)
+    ending = await house.work(run, "a", "echo x > a; sleep 60")
+    assert ending == GaveUp("timeout", "not finished after 1 s")
+    (attempt,) = house.attempts(run, "a")
+    assert await house.show(f"{attempt.head_sha}:a") == "x"
+
+
+async def test_a_deadline_counts_while_the_work_is_checked(house):
+    run = await begin(house, check="sleep 60", attempt_timeout_s=1.0)
+    assert (await house.work(run, "a", "echo x > a")).outcome == "timeout"
+    assert house.statuses(run) == {"a": "pending"}
+
+
+async def test_without_money_no_request_starts_and_nobody_failed(house):
+    """SC-20: a spent budget does not count as an attempt of the action's own."""
+    run = await begin(house, budget_usd=1.5)
+    ending = await house.work(run, "a", "echo x > a", "", "", usd=1.0)
+    assert isinstance(ending, Handed), "two requests: the second began with 1.0 spent"
+    other = await begin(house, budget_usd=0.5)
+    assert (await house.work(other, "a", "echo x > a", usd=1.0)).outcome == "budget"
+    assert house.store.actions.failures(house.action(other, "a").id) == 0
+    assert house.statuses(other) == {"a": "pending"}
+
+
+async def test_three_own_failures_are_all_an_action_has(house):
+    """SC-20: the third fails it, and what needs it is blocked; AL-19: with the reason."""
+    run = await house.own(goal("g", act("a", check="false"), act("b", needs=["a_done"])))
+    for number in (1, 2, 3):
+        assert house.statuses(run) == {"a": "pending", "b": "pending"}, number
+        await house.work(run, "a", "echo x > a")
+    assert house.statuses(run) == {"a": "failed", "b": "blocked"}
+    assert house.action(run, "b").state.reason == f"dependency_failed:{house.action(run, 'a').id}"
+
+
+async def test_an_attempt_that_somebody_else_ended_writes_nothing_more(house):
+    """BX-8: the fence of a worker."""
+    run = await begin(house)
+    attempt = await house.queue(run, "a")
+    conclude(house.store, run, attempt.id, "lost", error="overtaken")
+    with pytest.raises(StaleFence):
+        await house.carry_attempt_out(attempt, {"a": ["echo x > a"]})
+    assert house.attempt(attempt.id).outcome == "lost"
+
+
+async def test_a_worker_cannot_end_what_it_has_handed_in(house):
+    """BX-2: a candidate is the owner's, whatever happens to the worker that made it."""
+    run = await begin(house)
+    await house.work(run, "a", "echo x > a")
+    (attempt,) = house.attempts(run, "a")
+    with pytest.raises(StaleFence, match="handed its candidate in"):
+        conclude(house.store, run, attempt.id, "executor_failed", error="a late crash", fence=attempt.fence)
+    assert house.attempts(run, "a") == (attempt,)
+    assert house.statuses(run) == {"a": "landing"}
+
+
+async def test_an_owner_that_was_overtaken_ends_no_attempt(house):
+    """BX-8: the fence of an owner."""
+    run = await begin(house)
+    attempt = await house.queue(run, "a")
+    house.orphan(run)
+    with pytest.raises(StaleFence):
+        conclude(house.store, run, attempt.id, "lost", error="a stale owner")
+    assert house.attempt(attempt.id).status == "queued"
+
+
+async def test_an_error_with_bytes_of_an_odd_name_can_be_stored(house):
+    run = await begin(house)
+    attempt = await house.queue(run, "a")
+    conclude(house.store, run, attempt.id, "lost", error="caf\udce9")
+    assert house.attempt(attempt.id).error == "caf\\udce9"
+
+
+async def test_what_was_pinned_once_is_not_overwritten_by_a_half_removed_worktree(house):
+    """BX-3: killed between pin and removal."""
+    run = await begin(house)
+    attempt = await house.queue(run, "a")
+    path = house.site.attempt_folder(run.id, attempt.id)
+    git = await worktree.add(house.site.repository, path, attempt.base_sha)
+    await house.sh("echo x > a", cwd=path)
+    with house.store.transaction():
+        store = house.store
+        store.attempts.claim(attempt.id, fence=attempt.fence, worker=GHOST, worktree=str(path), log_file="")
+        store.attempts.advance(attempt.id, fence=attempt.fence, phase="executing")
+    await refs.pin(house.site.git, refs.rescue_ref(attempt.id), attempt.base_sha)
+    assert git.cwd == path
+    assert await rescue(house.site, run, attempt.id) == attempt.base_sha
+    assert not path.exists()
+    assert isinstance(run.state, Active)
+
+
+async def test_a_worktree_in_which_nobody_began_is_not_taken_for_work(house):
+    """Killed while it was checked out: the files that are not there yet were not deleted by anybody."""
+    run = await begin(house)
+    attempt = await house.queue(run, "a")
+    path = house.site.attempt_folder(run.id, attempt.id)
+    await house.sh(f"git worktree add -q --detach --no-checkout '{path}' main")
+    assert await rescue(house.site, run, attempt.id) is None
+    assert await house.worktrees(spare=False) == 0

@@ -1,0 +1,82 @@
+"""The bell, and the engine whose workers are tasks."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+
+from scaffold.core.model import Attempt, Usage
+from scaffold.orchestrator.bell import Bell
+from scaffold.orchestrator.engine import AttemptExit
+from scaffold.orchestrator.tasks import TaskEngine
+
+
+def an_attempt(name="a1"):
+    return Attempt(
+        id=name, run_id="r", action_id="a", number=1, fence=1, status="queued", phase="workspace", base_sha="b",
+        usage=Usage(), queued_at=datetime(2030, 1, 1, tzinfo=UTC),
+    )  # fmt: skip
+
+
+async def endless(*_):
+    await asyncio.Event().wait()
+    return 0
+
+
+async def test_a_ring_between_listening_and_waiting_is_not_missed():
+    bell = Bell()
+    rung = bell.listen()
+    bell.ring()
+    async with asyncio.timeout(1):
+        await rung.wait()
+    assert not bell.listen().is_set()
+
+
+async def test_each_exit_is_told_once_in_the_order_they_come():
+    async def work(attempt):
+        return int(attempt.id[1:])
+
+    engine = TaskEngine(work)
+    for name in ("a3", "a4"):
+        await engine.start_attempt(an_attempt(name))
+    assert [await engine.next_exit(), await engine.next_exit()] == [AttemptExit("a3", 3), AttemptExit("a4", 4)]
+    await engine.close(grace_s=0)
+
+
+async def test_a_stopped_worker_counts_as_killed_and_its_stop_can_be_repeated():
+    engine = TaskEngine(endless)
+    await engine.start_attempt(an_attempt())
+    await engine.stop_attempt("a1", grace_s=0)
+    await engine.stop_attempt("a1", grace_s=0)
+    assert await engine.next_exit() == AttemptExit("a1", -9)
+
+
+async def test_what_a_supervisor_raises_reaches_whoever_waits_for_exits():
+    async def fails():
+        raise LookupError("lost")
+
+    engine = TaskEngine(endless)
+    await engine.start_supervisor("quiet", endless)
+    await engine.start_supervisor("broken", fails)
+    with pytest.raises(LookupError, match="lost"):
+        await engine.next_exit()
+    await engine.close(grace_s=0)
+
+
+async def test_nothing_runs_on_after_close():
+    before = asyncio.all_tasks()
+    engine = TaskEngine(endless)
+    await engine.start_supervisor("g", endless)
+    await engine.start_attempt(an_attempt())
+    await engine.close(grace_s=0)
+    assert asyncio.all_tasks() == before
+
+
+async def test_a_worker_that_raises_ends_with_an_exit_code_of_its_own():
+    async def work(attempt):
+        raise LookupError
+
+    engine = TaskEngine(work)
+    await engine.start_attempt(an_attempt())
+    assert await engine.next_exit() == AttemptExit("a1", 1)
+    await engine.close(grace_s=0)

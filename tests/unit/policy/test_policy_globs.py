@@ -1,0 +1,64 @@
+import pytest
+
+from scaffold.policy.globs import matches
+
+
+@pytest.mark.parametrize(
+    ("glob", "path"),
+    [
+        ("a.py", "a.py"),
+        ("*.py", "a.py"),
+        ("src/*.py", "src/a.py"),
+        ("?.py", "a.py"),
+        ("[ab].py", "b.py"),
+        ("[!a].py", "b.py"),
+        ("[]].py", "].py"),
+        ("**", "a/b/c"),
+        ("**/x", "x"),
+        ("**/x", "a/b/x"),
+        ("a/**/x", "a/x"),
+        ("a/**/x", "a/b/c/x"),
+        ("a/**", "a/b/c"),
+        ("**/b/**/d", "a/b/c/b/d"),
+        ("**/**/x", "x"),
+        ("src", "src/deep/file"),
+        ("src/", "src/file"),
+        ("./src//a", "src/a"),
+        ("/src/a", "src/a"),
+        ("a\nb/*", "a\nb/c\nd"),
+        ("*", "\udcff.txt"),
+        ("**/*.[oc]", "a/b.o"),
+        ("a[b", "a[b"),
+    ],
+)
+def test_what_a_glob_finds(glob, path):
+    assert matches(glob, path)
+
+
+@pytest.mark.parametrize(
+    ("glob", "path"),
+    [
+        ("a.py", "b/a.py"),
+        ("*.py", "src/a.py"),
+        ("*.py", "a.pyc"),
+        ("A.py", "a.py"),
+        ("?.py", ".py"),
+        ("[!a].py", "a.py"),
+        ("a[!x]b", "a/b"),
+        ("a?b", "a/b"),
+        ("a/**", "a"),
+        ("a/**/x", "b/a/x"),
+        ("**/x", "xx"),
+        ("src", "srcs/file"),
+        ("src/a", "src"),
+        ("a.b", "axb"),
+        ("[z-a]", "m"),
+        ("a/*/c", "a/b/b/c"),
+    ],
+)
+def test_what_a_glob_does_not_find(glob, path):
+    assert not matches(glob, path)
+
+
+def test_many_stars_cost_little():
+    assert not matches("/".join(["**", "a"] * 20) + "/b", "/".join(["a"] * 60))

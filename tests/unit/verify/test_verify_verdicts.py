@@ -1,0 +1,100 @@
+"""What a finished command proves."""
+
+import pytest
+
+from scaffold.core.contract import Check, Contract, ExitCode, OutputContains
+from scaffold.host.process import Finished
+from scaffold.verify.contract import constraints, judge
+from scaffold.verify.names import readable
+
+
+def finished(exit_code=0, *, out="", err="", signal=None, timed_out=False):
+    ended = timed_out or signal is not None
+    return Finished(
+        exit_code=None if ended else exit_code,
+        signal=signal,
+        timed_out=timed_out,
+        stdout=out.encode(),
+        stderr=err.encode(),
+        stdout_sha256="0" * 64,
+        truncated=False,
+        duration_s=0.1,
+    )
+
+
+def verdict(command, ending, expect=None):
+    return judge(Check(command=command, expect=expect or ExitCode(0)), ending)[0]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "command", "ending", "expect"),
+    [
+        ("pass", "make", finished(0), None),
+        ("fail", "make", finished(1), None),
+        ("pass", "make", finished(3), ExitCode(3)),
+        ("fail", "make", finished(0), ExitCode(3)),
+        ("pass", "make", finished(0, out="it says hello"), OutputContains("hello")),
+        ("pass", "make", finished(9, out="hello"), OutputContains("hello")),
+        ("fail", "make", finished(0, err="hello"), OutputContains("hello")),
+        ("error", "mkae", finished(127), None),
+        ("error", "./make", finished(126), None),
+        ("pass", "mkae", finished(127), ExitCode(127)),
+        ("error", "mkae", finished(127), OutputContains("hello")),
+        ("error", "make", finished(signal=11), None),
+        ("timeout", "make", finished(timed_out=True), None),
+        ("timeout", "make", finished(signal=9, timed_out=True), None),
+        ("vacuous", "pytest -q", finished(5, out="no tests ran in 0.01s"), None),
+        ("vacuous", "pytest -q", finished(5), ExitCode(5)),
+        ("vacuous", "pytest --co", finished(0, out="no tests ran in 0.01s"), None),
+        ("vacuous", "pytest -q", finished(0, out="ss\n2 skipped in 0.01s"), None),
+        ("vacuous", "pytest", finished(0, out="==== 2 skipped, 1 deselected, 1 warning in 0.01s ===="), None),
+        ("pass", "pytest", finished(0, out="==== 1 passed, 2 skipped in 0.01s ===="), None),
+        ("pass", "pytest", finished(0, out="1 passed, 2 skipped in 0.01s"), None),
+        ("fail", "pytest", finished(1, out="1 failed, 2 skipped in 0.01s"), None),
+        ("vacuous", "python -m unittest", finished(0, err="\n---\nRan 0 tests in 0.000s\n\nOK"), None),
+        ("vacuous", "python -m unittest", finished(5, err="Ran 0 tests in 0.000s\n\nNO TESTS RAN"), None),
+        ("pass", "python -m unittest", finished(0, err="Ran 10 tests in 0.000s\n\nOK"), None),
+        ("pass", "grep -c x f", finished(0, out="no tests ran"), None),
+    ],
+)
+def test_the_verdict_on_a_command(wanted, command, ending, expect):
+    """AL-8: what ran nothing, could not run or did not end proves nothing."""
+    assert verdict(command, ending, expect) == wanted
+
+
+@pytest.mark.parametrize(
+    ("ending", "named"),
+    [
+        (finished(1), "Expected exit 0; it ended with exit 1."),
+        (finished(127), "The command could not be run (exit 127)."),
+        (finished(signal=11), "Ended by signal 11, twice."),
+        (finished(timed_out=True), "Not finished after 7.5 s."),
+    ],
+)
+def test_a_verdict_says_why(ending, named):
+    assert judge(Check(command="make", timeout_s=7.5), ending)[1] == named
+
+
+def judged(paths=("a.py", "docs/x.md"), changed=("a.py",), **globs):
+    (result,) = constraints(Contract(**globs), paths, changed)
+    return result.verdict, result.detail
+
+
+def test_the_constraints_on_files_are_judged_by_what_is_committed():
+    """AL-8: must_exist, must_not_exist, must_not_change."""
+    assert judged(must_exist=("docs/*.md",)) == ("pass", "docs/x.md")
+    assert judged(must_exist=("*.md",)) == ("fail", "no such path in the commit")
+    assert judged(must_not_exist=("**/*.orig",)) == ("pass", "none")
+    assert judged(must_not_exist=("docs",)) == ("fail", "docs/x.md")
+    assert judged(must_not_change=("docs/**",)) == ("pass", "untouched")
+    assert judged(must_not_change=("*.py",)) == ("fail", "a.py")
+
+
+def test_of_many_paths_the_first_are_named():
+    paths = tuple(f"f{n}" for n in range(8))
+    assert judged(paths, must_exist=("*",))[1] == "f0, f1, f2, f3, f4 and 3 more"
+
+
+def test_a_name_that_is_not_utf_8_becomes_text_that_every_database_takes():
+    assert readable("caf\udce9 ☕") == "caf\\udce9 ☕"
+    assert judged(("caf\udce9",), must_exist=("*",))[1] == "caf\\udce9"
