@@ -61,11 +61,10 @@ class Sqlite:
         try:
             self._raw = sqlite3.connect(uri, uri=True, isolation_level=None, cached_statements=256)
             self._raw.row_factory = sqlite3.Row
-            self._raw.execute("PRAGMA busy_timeout = 1")
-            self._raw.execute("PRAGMA foreign_keys = ON")
-            self._raw.execute("PRAGMA synchronous = NORMAL")
         except sqlite3.Error as error:
             self._fail(error)
+        for pragma in ("busy_timeout = 1", "foreign_keys = ON", "synchronous = NORMAL"):
+            self._execute(f"PRAGMA {pragma}")  # one of them looks into the file, which somebody may just be making
 
     @property
     def in_transaction(self) -> bool:

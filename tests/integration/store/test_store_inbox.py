@@ -107,7 +107,7 @@ def test_asking_again_after_the_decision_is_a_new_question(store: Store, item: I
 def test_of_many_that_ask_and_decide_at_once_one_counts(store: Store, place: Place, item: InboxItem) -> None:
     def take_part(number: int) -> tuple[str, bool]:
         with closing(Store.open(place, clock=FakeClock())) as mine:
-            asked = ask(mine, replace(item, id=f"item-{number}"))
+            asked = ask(mine, replace(item, id=f"asker-{number}"))
             try:
                 with mine.transaction():
                     mine.inbox.decide("item-1", "approved", answer=str(number))
