@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from msgspec.json import encode
 
 import command_start
+import git_worktree
 import plan_lint
 import store_actions
 import store_readiness
@@ -19,6 +20,7 @@ from row import Row
 
 BENCHES: Mapping[str, Callable[..., Iterator[Row]]] = {
     "command-start": command_start.rows,
+    "git-worktree": git_worktree.rows,
     "plan-lint": plan_lint.rows,
     "store-actions": store_actions.rows,
     "store-readiness": store_readiness.rows,

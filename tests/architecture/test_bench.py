@@ -41,7 +41,7 @@ def _printed(*args: str) -> list[Row]:
 
 def test_every_bench_prints_rows_of_the_promised_shape() -> None:
     rows = _printed()
-    assert len({row.bench for row in rows}) == len(rows) == 10
+    assert len({row.bench for row in rows}) == len(rows) >= 10
     for row in rows:
         assert row.ratio == pytest.approx(row.value / row.reference, rel=0.01)
         assert row.holds == (row.ratio <= row.goal)

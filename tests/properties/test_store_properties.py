@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from integration.store.nouns import a_goal, a_run, an_action
@@ -115,6 +115,7 @@ def served(postgres_url: str) -> Iterator[Store]:
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(history=st.lists(steps, min_size=1, max_size=25))
+@example([("add", None, "primitive", []), ("add", 0, "compound", []), ("move", 0, "running")])
 def test_the_stored_count_always_equals_its_definition(store: Store, history: list[tuple]) -> None:
     """SC-4, SC-10: an action is ready exactly if it is pending and nothing that it waits for is missing."""
     live_through(store, history)

@@ -221,7 +221,7 @@ class Actions:
         self._connection.swap_each(MOVE, "action", [{"id": row["id"], "was": row["status"], **new} for row in rows])
         for row in rows:
             shift = (row["status"] == "running") - (to == "running")
-            if shift and row["kind"] == "compound":
+            if shift:
                 self._connection.write(SHIFT_CHILDREN, id=row["id"], step=shift)
             self._tally.count(row["goal_id"], row["status"], -1)
             self._tally.count(row["goal_id"], to, 1)

@@ -2,12 +2,13 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
 from scaffold.cli.place import DATABASE_URL, database_path, place_for, place_if_any
 from scaffold.core.errors import StoreTrouble, UsageProblem
-from scaffold.store.place import Server
+from scaffold.store.place import Place, Server
 
 URL = "postgresql://ada@localhost/work"
 ON_SERVER = {DATABASE_URL: URL}
@@ -44,10 +45,17 @@ def test_repositories_of_one_name_get_schemas_of_their_own(tmp_path: Path) -> No
     assert len(places) == 2
 
 
-def test_of_many_that_choose_a_name_at_once_one_wins(common_dir: Path) -> None:
-    with ThreadPoolExecutor(8) as pool:
-        places = set(pool.map(lambda _: place_for(common_dir, ON_SERVER), range(8)))
-    assert len(places) == 1
+def test_of_many_that_choose_a_name_at_once_one_wins(tmp_path: Path) -> None:
+    at_once = Barrier(4)
+
+    def choose(common_dir: Path) -> Place:
+        at_once.wait(timeout=60)
+        return place_for(common_dir, ON_SERVER)
+
+    with ThreadPoolExecutor(4) as pool:
+        for number in range(20):
+            places = set(pool.map(choose, [tmp_path / str(number) / ".git"] * 4))
+            assert len(places) == 1
 
 
 @pytest.mark.parametrize("content", ["", "shop; DROP SCHEMA public", "\udcff"])
