@@ -6,7 +6,6 @@ What a worktree is called says whose it is: a name somebody asked for, `taken-NA
 
 import asyncio
 import os
-import stat
 from pathlib import Path
 
 from msgspec import Struct
@@ -14,18 +13,17 @@ from msgspec import Struct
 from scaffold.core.errors import GitFailed
 from scaffold.core.ids import Commit
 from scaffold.git.command import Git
+from scaffold.git.recycling import recycle
 from scaffold.git.registration import belongs, common_dir, link, plain, pointed_at, private_dir, under
 from scaffold.git.repository import Repository
 from scaffold.git.submodule import Missing, populate
-from scaffold.git.worktree import add_bare, delete, drop_submodules, remove, renew_bare
+from scaffold.git.worktree import add_bare, delete, drop_submodules, remove
 
 SPARE = "spare-"
 TAKEN = "taken-"
 LOCK = "locked"
 REASON = "in use by scaffold\n"
 """Tells git not to forget a worktree, not even while it cannot be found because it is being renamed."""
-UNTOUCHED = "H "
-"""How `git ls-files -v` marks a path that nobody told git to look away from."""
 
 
 class Slot(Struct, frozen=True, kw_only=True):
@@ -82,7 +80,7 @@ class Pool:
         while (spare := self._claim(taken)) is not None:
             if self._sound(taken):
                 link(private_dir(taken), taken)
-                if await _renewed(self._repo.git.at(taken), commit):
+                if await recycle(self._repo.git.at(taken), commit):
                     return True
             await asyncio.to_thread(delete, taken)
             for path in (taken, spare):
@@ -121,40 +119,3 @@ def _move(source: Path, target: Path) -> None:
     """Rename a worktree, last of all: from then on it is its new owner's."""
     link(private_dir(source), target)
     source.rename(target)
-
-
-async def _renewed(git: Git, commit: Commit) -> bool:
-    """Clean a used worktree; False if that cannot be done, or something was left that a fresh one would not have."""
-    try:
-        await renew_bare(git, commit)
-        listed = (await git("ls-files", "-v", "-z")).records
-    except GitFailed:
-        return False
-    return all(each.startswith(UNTOUCHED) for each in listed) and _looks_fresh(git.cwd)
-
-
-def _looks_fresh(root: Path) -> bool:
-    """Whether modes are those of new files and folders, nothing is linked elsewhere, and no repository is hidden."""
-    file_mode = stat.S_IMODE((root / ".git").lstat().st_mode)
-    folder_mode = file_mode | (file_mode & 0o444) >> 2
-    return _fresh_folder(root, folder_mode, frozenset({file_mode, folder_mode}), top=True)
-
-
-def _fresh_folder(folder: Path, folder_mode: int, modes: frozenset[int], *, top: bool = False) -> bool:
-    if stat.S_IMODE(folder.stat().st_mode) != folder_mode:
-        return False
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name == ".git":
-                if not top:
-                    return False
-            elif entry.is_dir(follow_symlinks=False):
-                if not _fresh_folder(Path(entry.path), folder_mode, modes):
-                    return False
-            elif not entry.is_symlink() and not _fresh_file(entry.stat(follow_symlinks=False), modes):
-                return False
-    return True
-
-
-def _fresh_file(found: os.stat_result, modes: frozenset[int]) -> bool:
-    return found.st_nlink == 1 and stat.S_IMODE(found.st_mode) in modes

@@ -11,6 +11,7 @@ from msgspec import Struct
 from scaffold.core.errors import GitFailed
 from scaffold.core.ids import Commit
 from scaffold.git.command import Git
+from scaffold.git.index import trusted
 from scaffold.git.registration import belongs, common_dir, link, pointed_at, points_to, private_dir
 from scaffold.git.repository import UNFINISHED, Repository
 from scaffold.git.submodule import forget, populate, populated
@@ -84,7 +85,8 @@ async def on_branch(repo: Repository, branch: str) -> tuple[Worktree, ...]:
 
 async def restore(git: Git, commit: Commit) -> None:
     """Make the worktree look like `commit`, detached; files that git ignores stay, repositories made inside do not."""
-    await _reset(git, commit)
+    _forget_work(git, commit)
+    await _check_out(git, commit)
     await git("clean", "-ffdq")
     await populate(git)
 
@@ -96,10 +98,14 @@ async def renew(git: Git, commit: Commit) -> None:
 
 
 async def renew_bare(git: Git, commit: Commit) -> None:
-    """Do as `renew` does, and leave the folders of submodules empty."""
+    """Do as `renew` does, and leave the folders of submodules empty.
+
+    Cleaned first, so that nothing stands in for a file: what git knows is then checked out where it is not.
+    """
     await drop_submodules(git)
-    await _reset(git, commit)
+    _forget_work(git, commit)
     await git("clean", "-ffdxq")
+    await _check_out(git, commit)
 
 
 async def drop_submodules(git: Git) -> None:
@@ -128,9 +134,15 @@ def delete(path: Path) -> None:
         shutil.rmtree(path)
 
 
-async def _reset(git: Git, commit: Commit) -> None:
-    """Check out rather than reset: a reset would move a branch that an agent checked out here."""
+def _forget_work(git: Git, commit: Commit) -> None:
+    """Drop locks, unfinished work, and an index that hides changes: without one every file is written anew."""
     _drop(git, LOCKS + tuple(trace.partition("/")[0] for trace, *_ in UNFINISHED))
+    if not trusted(private_dir(git.cwd) / "index", hash_bytes=len(commit) // 2):
+        _drop(git, ("index",))
+
+
+async def _check_out(git: Git, commit: Commit) -> None:
+    """Check out rather than reset: a reset would move a branch that an agent checked out here."""
     await git("checkout", "--force", "--detach", "--quiet", commit, timeout_s=CHECKOUT_TIMEOUT_S)
 
 

@@ -1,18 +1,18 @@
 """The merge queue of a run: one candidate after another, each checked on the very tree that lands."""
 
-import contextlib
 from pathlib import Path
 
 from msgspec import Struct
 
 from scaffold.core.contract import Verification
-from scaffold.core.errors import GitFailed
 from scaffold.core.ids import Commit
 from scaffold.core.model import Action, Attempt, Intent, Run
 from scaffold.core.states import Outcome
 from scaffold.git import commit, refs, worktree
 from scaffold.git.command import Git
 from scaffold.git.merge import Conflicted, merge
+from scaffold.git.recycling import recycle
+from scaffold.git.submodule import populate
 from scaffold.host.environment import child_environment
 from scaffold.host.ids import new_id
 from scaffold.landing.record import record_landing, require_on_branch, session_ref, session_tip
@@ -136,10 +136,9 @@ class MergeQueue:
     async def _checkout(self, merged: Commit) -> Git:
         """Check `merged` out in the queue's worktree, as if nothing had ever been there."""
         git = self._site.git.at(self._folder)
-        if (self._folder / ".git").is_file():
-            with contextlib.suppress(GitFailed):  # a check broke it: a fresh one will do
-                await worktree.renew(git, merged)
-                return git
+        if (self._folder / ".git").is_file() and await recycle(git, merged):
+            await populate(git)
+            return git
         return await worktree.add(self._site.repository, self._folder, merged)
 
     async def _publish(self, action: Action, attempt: Attempt, verification: Verification, tip: Commit) -> Step | None:

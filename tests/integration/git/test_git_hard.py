@@ -200,8 +200,11 @@ async def test_a_repository_with_long_hashes_is_worked_on(open_at, sh, place, pe
     (tmp_path / "long").mkdir()
     await sh("git init -q --object-format=sha256; echo a > a; git add .; git commit -qm first", cwd=tmp_path / "long")
     long = await open_at(tmp_path / "long")
-    head, work, _ = await walk(long, place, people, add_a_file)
+    head, work, git = await walk(long, place, people, add_a_file)
     assert len(work) == 64
+    written = (git.cwd / "a").stat().st_mtime_ns
+    await worktree.renew(git, head)
+    assert (git.cwd / "a").stat().st_mtime_ns == written, "its index can be read"
     assert not await move(long.git, "refs/heads/session", new=head, old=Commit("1" * 64))
 
 

@@ -49,6 +49,7 @@ LEFT_IN_FILES = {
     "a folder nobody may write to": "mkdir shut; touch shut/x; chmod 500 shut",
     "a tracked folder nobody may write to": "chmod 500 b",
     "a hard link": "mkdir ../elsewhere; rm a; seq 3 > ../elsewhere/a; ln ../elsewhere/a a",
+    "a folder moved away and linked to": "mv b ../elsewhere; ln -s ../elsewhere b",
     "a link in place of a folder": "rm -r b; mkdir ../elsewhere; echo c > ../elsewhere/c; ln -s ../elsewhere b",
 }
 ODD = {
@@ -61,7 +62,6 @@ ODD = {
     "a merge": "git checkout -qb s; echo x>a; git commit -qam s; git checkout -q HEAD~1; echo y>a; git commit -qam y;"
     "git merge s || true",
     "a bisect": "git bisect start",
-    "a broken index": 'echo broken > "$(git rev-parse --git-path index)"',
     "no registration": 'rm -r "$(git rev-parse --git-dir)"',
 }
 

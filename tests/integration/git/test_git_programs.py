@@ -221,8 +221,9 @@ async def test_lfs_that_cannot_be_trusted_is_refused(repo, sh, environ, install_
     if why == "extended":
         install_lfs(LFS)
         await sh(f"git config lfs.extension.x.clean '{program('extension')}'")
+    filled = "process 'git-lfs filter-process'" if why == "extended" else "clean cat"
     await sh(
-        "git config filter.lfs.clean cat; git config filter.lfs.smudge cat; git config filter.lfs.required true;"
+        f"git config filter.lfs.{filled}; git config filter.lfs.required true;"
         "echo '*.bin filter=lfs' > .gitattributes; echo big > big.bin; git add .; git commit -qm lfs"
     )
     at = await open_repository(repo.root, environ=environ)

@@ -225,6 +225,41 @@ async def test_a_used_worktree_looks_like_the_commit_again(repo, head, sh, place
     assert await resolve(git, "theirs~1") == head, "a branch made meanwhile stays where it is"
 
 
+@pytest.mark.parametrize("version", [2, 4])
+@pytest.mark.parametrize(
+    "told",
+    [
+        "git update-index --skip-worktree a; echo x > a",
+        "git update-index --assume-unchanged b/c; echo x > b/c",
+        "git sparse-checkout set --no-cone /a",
+        "git sparse-checkout set --cone --sparse-index b",
+        "git update-index --split-index; git update-index --skip-worktree run; rm run",
+        'echo broken > "$(git rev-parse --git-path index)"; echo x > a',
+        "git add -N new; touch new; git add -N new",
+    ],
+    ids=["skip", "unchanged", "sparse", "sparse index", "split index", "broken index", "intent to add"],
+)
+async def test_a_used_worktree_is_whole_whatever_its_index_was_told(repo, head, sh, place, told, version):
+    """What lands is what passed: checks that follow must see every file as it is."""
+    git = await worktree.add(repo, place, head)
+    await sh(f"git update-index --index-version {version}; {told}", cwd=place, ok=False)
+    await worktree.renew(git, head)
+    assert sorted(path.name for path in place.iterdir()) == [".git", ".gitignore", "a", "b", "run"]
+    assert (place / "a").read_text() == "1\n2\n3\n"
+    assert (place / "b" / "c").read_text() == "c\n"
+    assert {each[0] for each in (await git("ls-files", "-v", "-z")).records} == {"H"}
+
+
+async def test_an_index_that_tells_nothing_special_is_used_again(repo, head, sh, place):
+    """So that only what changed is written."""
+    git = await worktree.add(repo, place, head)
+    written = (place / "a").stat().st_mtime_ns
+    for version in (2, 3, 4):
+        await sh(f"git update-index --index-version {version}", cwd=place)
+        await worktree.renew(git, head)
+    assert (place / "a").stat().st_mtime_ns == written
+
+
 @pytest.mark.parametrize("unfinished", ["merge side", "rebase side", "cherry-pick side", "bisect start"])
 async def test_a_used_worktree_forgets_what_was_left_unfinished(repo, head, sh, environ, place, unfinished):
     git = await worktree.add(repo, place, head)

@@ -57,5 +57,5 @@ async def test_a_landing_whose_checks_run_nothing_takes_six_git_processes_at_mos
 async def test_a_landing_without_what_its_checks_take_takes_six_git_processes_at_most(house, log):
     """Its worktree included."""
     _, second = await landings(house, log, check="true")
-    assert second == ["merge-tree", "commit-tree", "checkout", "clean", *CHECKING, "update-ref", "diff-tree"]
+    assert second == ["merge-tree", "commit-tree", "clean", "checkout", *CHECKING, "update-ref", "diff-tree"]
     assert len(second) - len(CHECKING) <= MOST
