@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import yaml
@@ -45,6 +46,16 @@ def write(path, content):
 
 def shell(command):
     return {"name": "shell", "args": {"command": command, "timeout_s": 60}}
+
+
+def wait_until(condition, seconds=5.0):
+    """Return whether `condition` came true within `seconds`."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 class Scenario:

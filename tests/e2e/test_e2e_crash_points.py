@@ -55,7 +55,7 @@ def crashed_at(scenario, number):
     return said, counter.read_text().splitlines()
 
 
-def invariants(scenario, said):
+def expect_invariants(scenario, said):
     """Acknowledged is present, done is reachable, nothing is there twice, the database is whole, nobody is left."""
     status = scenario.status()
     run = status["run"]
@@ -87,7 +87,7 @@ def test_a_kill_at_a_persisted_transition_changes_nothing_about_the_end(scenario
     """BX-15, BX-2, BX-8, SC-16: a sample of the points."""
     said, points = crashed_at(scenario, number)
     assert len(points) >= number, "the point was never passed"
-    invariants(scenario, said)
+    expect_invariants(scenario, said)
 
 
 @pytest.mark.slow
@@ -95,4 +95,4 @@ def test_a_kill_at_a_persisted_transition_changes_nothing_about_the_end(scenario
 def test_a_kill_at_any_persisted_transition_changes_nothing_about_the_end(scenario, number):
     """BX-15, BX-2, BX-8, SC-16: every point."""
     said, _ = crashed_at(scenario, number)
-    invariants(scenario, said)
+    expect_invariants(scenario, said)

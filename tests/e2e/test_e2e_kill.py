@@ -5,11 +5,10 @@ import os
 import random
 import signal
 import subprocess
-import time
 
 import pytest
 
-from scenario import Scenario, action, plan_of, shell, write
+from scenario import Scenario, action, plan_of, shell, wait_until, write
 
 PATIENCE_S = 60
 
@@ -19,16 +18,6 @@ def scenario(tmp_path):
     made = Scenario(tmp_path)
     yield made
     assert wait_until(lambda: not made.processes()), "a process was left behind"
-
-
-def wait_until(condition, seconds=5.0):
-    """Return whether `condition` came true within `seconds`."""
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def busy_plan(scenario):

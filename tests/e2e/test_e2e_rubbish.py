@@ -17,7 +17,7 @@ def scenario(tmp_path):
     assert made.processes() == [], "a process was left behind"
 
 
-def refused(done, code, *words):
+def expect_refusal(done, code, *words):
     """Check that a command failed in two lines: what, and what to do next."""
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
@@ -58,14 +58,14 @@ GOAL = "version: 1\ngoals:\n  - name: g\n    goal_state: [x]\n    actions:\n"
 def test_a_plan_that_cannot_work_is_refused_before_anything_happens(scenario, text, words):
     """BX-7, SC-4: exit 4, with place, reason and mend."""
     (scenario.home / "plan.yaml").write_text(text)
-    refused(scenario.run("--yes"), 4, *words)
+    expect_refusal(scenario.run("--yes"), 4, *words)
     assert "session-" not in scenario.git("branch")
 
 
 def test_a_json_plan_is_read_as_json_and_its_mistakes_are_placed(scenario):
     path = scenario.home / "plan.json"
     path.write_text('{"version": 1,\n "goals": [,]}')
-    refused(scenario.scaffold("run", "--plan", str(path), "--model", "cassette:x", "--yes"), 4, "plan.json:2")
+    expect_refusal(scenario.scaffold("run", "--plan", str(path), "--model", "cassette:x", "--yes"), 4, "plan.json:2")
     path.write_text(json.dumps(plan_of(g=[action("a", effects=["x"], check="true")])))
     checked = scenario.scaffold("plan", "check", str(path), "--json")
     assert json.loads(checked.stdout) == {
@@ -103,33 +103,33 @@ def test_a_request_that_the_cassette_does_not_know_fails_the_action_and_names_th
 )
 def test_a_model_that_cannot_answer_is_refused_before_work(scenario, model, words):
     done = scenario.scaffold("run", "--plan", str(scenario.home / "plan.yaml"), "--model", model, "--yes")
-    refused(done, done.returncode, *words)
+    expect_refusal(done, done.returncode, *words)
     assert done.returncode in {1, 64}
     assert scenario.status()["run"] is None
 
 
 def test_without_a_model_the_ways_to_name_one_are_told(scenario):
-    refused(scenario.scaffold("run", "--plan", str(scenario.home / "plan.yaml"), "--yes"), 64, "SCAFFOLD_MODEL")
+    expect_refusal(scenario.scaffold("run", "--plan", str(scenario.home / "plan.yaml"), "--yes"), 64, "SCAFFOLD_MODEL")
 
 
 @pytest.mark.parametrize("text", ["replies: 3", "version: 1\nreplies:\n- when: {rol: x}\n", "\0", "- [", '{"a"'])
 def test_a_broken_cassette_is_refused_before_work(scenario, text):
     (scenario.home / "cassette.yaml").write_text(text)
-    refused(scenario.run("--yes"), 1, "cassette.yaml")
+    expect_refusal(scenario.run("--yes"), 1, "cassette.yaml")
 
 
 def test_a_changed_cassette_is_refused_on_resume(scenario):
     assert scenario.run().returncode == 3
     scenario.cassette(a=[write("a", "different")])
-    refused(scenario.scaffold("resume"), 64, "has changed", "--model")
+    expect_refusal(scenario.scaffold("resume"), 64, "has changed", "--model")
 
 
 def test_a_sandbox_that_is_required_and_not_there_refuses_the_run(scenario):
-    refused(scenario.run("--yes", "--sandbox", "require"), 64, "sandbox")
+    expect_refusal(scenario.run("--yes", "--sandbox", "require"), 64, "sandbox")
 
 
 def test_a_task_in_words_needs_a_planner_and_says_so(scenario):
-    refused(scenario.scaffold("run", "add rate limiting"), 64, "no planner", "--plan")
+    expect_refusal(scenario.scaffold("run", "add rate limiting"), 64, "no planner", "--plan")
 
 
 def test_outside_a_repository_the_command_says_so(scenario, tmp_path):
@@ -138,7 +138,7 @@ def test_outside_a_repository_the_command_says_so(scenario, tmp_path):
     done = subprocess.run(
         scenario.run_command("--yes"), cwd=elsewhere, env=scenario.environ, capture_output=True, text=True, check=False
     )
-    refused(done, 64, "repository")
+    expect_refusal(done, 64, "repository")
 
 
 def test_a_repository_without_a_commit_is_refused(scenario, tmp_path):
@@ -148,7 +148,7 @@ def test_a_repository_without_a_commit_is_refused(scenario, tmp_path):
     done = subprocess.run(
         scenario.run_command("--yes"), cwd=fresh, env=scenario.environ, capture_output=True, text=True, check=False
     )
-    refused(done, 64, "commit")
+    expect_refusal(done, 64, "commit")
 
 
 def test_in_the_middle_of_a_rebase_nothing_starts(scenario):
@@ -160,14 +160,14 @@ def test_in_the_middle_of_a_rebase_nothing_starts(scenario):
     subprocess.run(
         ["git", "rebase", "-q", "main"], cwd=scenario.repo, env=scenario.environ, capture_output=True, check=False
     )
-    refused(scenario.run("--yes"), 64, "rebase", "--abort")
+    expect_refusal(scenario.run("--yes"), 64, "rebase", "--abort")
 
 
 def test_without_a_name_to_commit_under_nothing_starts(scenario):
     scenario.git("config", "--unset", "user.name")
     scenario.git("config", "--unset", "user.email")
     scenario.git("config", "user.useConfigOnly", "true")
-    refused(scenario.run("--yes"), 64, "user.name")
+    expect_refusal(scenario.run("--yes"), 64, "user.name")
 
 
 def test_a_database_that_is_none_is_never_replaced(scenario):
@@ -175,8 +175,8 @@ def test_a_database_that_is_none_is_never_replaced(scenario):
     database.parent.mkdir()
     database.write_bytes(b"this is no database, but somebody may miss it" * 100)
     before = database.read_bytes()
-    refused(scenario.run("--yes"), 1, "state.db")
-    refused(scenario.scaffold("status"), 1, "state.db")
+    expect_refusal(scenario.run("--yes"), 1, "state.db")
+    expect_refusal(scenario.scaffold("status"), 1, "state.db")
     assert database.read_bytes() == before
 
 
@@ -198,4 +198,4 @@ def test_a_database_that_is_none_is_never_replaced(scenario):
 )
 def test_a_call_that_makes_no_sense_ends_with_64_and_a_hint(scenario, args):
     assert scenario.run("--yes").returncode == 0
-    refused(scenario.scaffold(*args), 64)
+    expect_refusal(scenario.scaffold(*args), 64)

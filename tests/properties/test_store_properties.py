@@ -118,7 +118,7 @@ def served(postgres_url: str) -> Iterator[Store]:
 @example([("add", None, "primitive", []), ("add", 0, "compound", []), ("move", 0, "running")])
 def test_the_stored_count_always_equals_its_definition(store: Store, history: list[tuple]) -> None:
     """SC-4, SC-10: an action is ready exactly if it is pending and nothing that it waits for is missing."""
-    live_through(store, history)
+    expect_agreement(store, history)
 
 
 @pytest.mark.postgres
@@ -126,10 +126,10 @@ def test_the_stored_count_always_equals_its_definition(store: Store, history: li
 @given(history=st.lists(steps, min_size=1, max_size=25))
 def test_the_stored_count_equals_its_definition_on_a_server_too(served: Store, history: list[tuple]) -> None:
     """SC-4, SC-10: the same on PostgreSQL."""
-    live_through(served, history)
+    expect_agreement(served, history)
 
 
-def live_through(store: Store, history: list[tuple]) -> None:
+def expect_agreement(store: Store, history: list[tuple]) -> None:
     """Do each step of the history in a transaction of its own, and hold the store against the sets after each."""
     goal = a_goal(run_id=f"run-{next(NUMBERS)}")
     with store.transaction():
