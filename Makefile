@@ -1,6 +1,6 @@
 # Everything runs from a fresh clone: each target first sees to .venv, built from the hashed lock.
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench check format lock clean broken
+.PHONY: help demo test coverage bench check format lock clean broken
 
 READY := .venv/.ready
 SOUND := $(shell [ "$$(cat $(READY) 2>/dev/null)" = "$$(pwd)" ] && .venv/bin/python -c '' 2>/dev/null && echo yes)
@@ -16,6 +16,10 @@ demo: $(READY) ## Land a sample plan with a recorded model: no key, no server
 
 test: $(READY) ## Run the quick tests
 	@$(HERE) pytest -n 2
+
+coverage: $(READY) ## Hold core and plan to every branch, by their own tests
+	@$(HERE) pytest -q -n 2 tests/unit/core tests/unit/plan --cov=scaffold.core --cov=scaffold.plan --cov-branch \
+		--cov-report=term-missing:skip-covered --cov-fail-under=100
 
 bench: $(READY) ## Measure speed: one JSON object a line
 	@$(HERE) python bench/run.py

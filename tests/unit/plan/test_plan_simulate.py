@@ -137,6 +137,11 @@ def test_after_three_failures_an_action_fails_and_blocks_who_needs_it():
     assert (simulation.completed, simulation.landings, simulation.makespan_s) == (False, (), 300)
 
 
+def test_a_failure_that_nobody_waits_for_blocks_nobody():
+    simulation = simulate(plan("x", action("alone", gives="x")), pace=EVEN, failure_rate=1.0)
+    assert statuses(simulation) == {"alone": "failed"}
+
+
 def test_a_compound_whose_child_failed_fails_with_it():
     """SC-5."""
     family = plan(
