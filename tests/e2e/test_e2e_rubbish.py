@@ -199,3 +199,11 @@ def test_a_database_that_is_none_is_never_replaced(scenario):
 def test_a_call_that_makes_no_sense_ends_with_64_and_a_hint(scenario, args):
     assert scenario.run("--yes").returncode == 0
     expect_refusal(scenario.scaffold(*args), 64)
+
+
+def test_a_database_whose_making_was_cut_off_is_as_if_nothing_was_ever_run(scenario):
+    (scenario.repo / ".git" / "scaffold").mkdir()
+    (scenario.repo / ".git" / "scaffold" / "state.db").touch()
+    assert scenario.status() == {"run": None, "goals": [], "actions": [], "queue": [], "inbox": []}
+    assert "There is no run" in scenario.scaffold("tasks").stdout
+    assert scenario.run("--yes").returncode == 0

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from scaffold.cli.place import place_if_any
 from scaffold.cli.whereabouts import common_dir_around
-from scaffold.core.errors import UsageProblem
+from scaffold.core.errors import StoreEmpty, UsageProblem
 from scaffold.core.model import Run
 from scaffold.core.states import INTERRUPTED, Active, Planning, status_of
 from scaffold.host.identity import alive
@@ -47,7 +47,12 @@ def desk_if_any(cwd: Path, environ: Mapping[str, str]) -> Iterator[Desk | None]:
         yield None
         return
     clock = WallClock()
-    with closing(Store.open(place, clock=clock, create=False)) as store:
+    try:
+        store = Store.open(place, clock=clock, create=False)
+    except StoreEmpty:
+        yield None
+        return
+    with closing(store):
         yield Desk(store, clock)
 
 

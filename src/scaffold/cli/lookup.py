@@ -10,7 +10,7 @@ import click
 from scaffold.cli.desk import find_run
 from scaffold.cli.place import place_if_any
 from scaffold.cli.wiring import site_of
-from scaffold.core.errors import UsageProblem
+from scaffold.core.errors import StoreEmpty, UsageProblem
 from scaffold.core.ids import ActionId, GoalId, Key
 from scaffold.core.model import Action, Goal, Run
 from scaffold.git.repository import open_repository
@@ -28,7 +28,11 @@ async def site_if_any() -> AsyncIterator[Site | None]:
     if place is None:
         yield None
         return
-    site = site_of(repository, place)
+    try:
+        site = site_of(repository, place)
+    except StoreEmpty:
+        yield None
+        return
     try:
         yield site
     finally:

@@ -36,6 +36,10 @@ class StoreTrouble(ScaffoldError):
     """The database cannot be opened, read or written."""
 
 
+class StoreEmpty(StoreTrouble):
+    """The database is there and holds nothing: its making was cut off, so nothing was ever run."""
+
+
 class IllegalMove(ScaffoldError):
     """A state may not be reached from where the thing is now."""
 

@@ -7,7 +7,7 @@ A file that only adds keeps the schema readable for older programs. One that cha
 from collections.abc import Sequence
 from pathlib import Path
 
-from scaffold.core.errors import StoreTrouble
+from scaffold.core.errors import StoreEmpty, StoreTrouble
 from scaffold.host.identity import alive
 from scaffold.store.columns import PROCESS, Calendar, stamp
 from scaffold.store.connection import Connection
@@ -31,7 +31,7 @@ def prepare(connection: Connection, clock: Calendar, *, create: bool, migrations
     version = _version(connection)
     if version == 0 and not create:
         what = f"{driver.name}: the database is empty"
-        raise StoreTrouble(what, "Start a run with `scaffold run`, or put back a copy of the file.")
+        raise StoreEmpty(what, "Start a run with `scaffold run`, or put back a copy of the file.")
     if version > len(steps):
         _only_read(connection, version, known=len(steps), writing=create)
     elif driver.read_only is None:
