@@ -57,9 +57,11 @@ async def test_a_killed_child_takes_its_group_along(child, tmp_path, process_in,
     """BX-17"""
     one = await child("sleep 60 & echo $! > helper.pid; wait")
     helper = await process_in(tmp_path / "helper.pid")
+    assert alive(helper)
     one.kill()
     await one.wait()
     await eventually(lambda: not alive(helper))
+    assert not alive(helper)
 
 
 async def test_a_child_may_end_in_good_order_within_its_grace(child, tmp_path, eventually):

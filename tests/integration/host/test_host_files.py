@@ -75,8 +75,9 @@ async def test_a_cancelled_wait_for_a_lock_leaves_it_to_others(tmp_path):
         await asyncio.sleep(0.02)
         waiting.cancel()
         await asyncio.wait([waiting])
+        assert waiting.cancelled()
     async with FileLock(tmp_path / "lock", timeout_s=1):
-        pass
+        assert (tmp_path / "lock").exists()
 
 
 async def test_a_lock_dies_with_its_holder(tmp_path, env, eventually):

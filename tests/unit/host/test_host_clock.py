@@ -48,4 +48,7 @@ async def test_a_sleeper_that_was_cancelled_does_not_disturb_the_others():
 
 
 async def test_sleeping_for_no_time_needs_no_advance():
-    await asyncio.wait_for(FakeClock().sleep(0), 1)
+    clock = FakeClock()
+    before = clock.monotonic()
+    await asyncio.wait_for(clock.sleep(0), 1)
+    assert clock.monotonic() == before

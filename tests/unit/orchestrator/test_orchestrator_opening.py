@@ -23,7 +23,7 @@ def test_a_compound_without_children_needs_a_planner():
 
 def test_a_compound_with_children_and_any_other_role_is_fine():
     phase, step = act("phase", kind="compound"), act("step", parent="phase", role="reviewing_nothing")
-    refuse_what_cannot_run(Plan(goals=(goal("g", phase, step),)))
+    assert refuse_what_cannot_run(Plan(goals=(goal("g", phase, step),))) is None
 
 
 def test_the_same_input_is_the_same_plan_and_the_same_model():
