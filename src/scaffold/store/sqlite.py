@@ -16,6 +16,9 @@ LONGEST_NAP_MS = 4
 """How long a waiter sleeps before it looks again. SQLite itself would sleep up to 100 ms, while somebody who writes
 all the time takes the lock anew within a fraction of one; at random, so that waiters do not come back together."""
 
+CACHE_KIB = 8192
+"""Room for the pages of a plan of 10,000 actions, so that one of its actions costs what one of a small plan does."""
+
 NOTHING: Mapping[str, Value] = {}
 TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 
@@ -63,7 +66,7 @@ class Sqlite:
             self._raw.row_factory = sqlite3.Row
         except sqlite3.Error as error:
             self._fail(error)
-        for pragma in ("busy_timeout = 1", "foreign_keys = ON", "synchronous = NORMAL"):
+        for pragma in ("busy_timeout = 1", "foreign_keys = ON", "synchronous = NORMAL", f"cache_size = -{CACHE_KIB}"):
             self._execute(f"PRAGMA {pragma}")  # one of them looks into the file, which somebody may just be making
 
     @property
