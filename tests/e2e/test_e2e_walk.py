@@ -126,6 +126,8 @@ def test_what_never_passes_fails_and_blocks_what_needs_it(scenario):
     scenario.cassette(broken=[write("x.txt", "x\n")], after=[write("y.txt", "y\n")], apart=[write("z.txt", "z\n")])
     done = scenario.run("--yes")
     assert done.returncode == 1
+    assert "after  blocked: needs broken, which failed" in done.stdout
+    assert "dependency_failed" not in done.stdout, "people are told keys"
     by_key = {each["key"]: each for each in scenario.status()["actions"]}
     assert by_key["broken"]["status"] == "failed"
     assert [a["number"] for a in by_key["broken"]["attempts"]] == [1, 2, 3]

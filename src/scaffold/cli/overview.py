@@ -128,9 +128,9 @@ def action_note(picture: Picture, action: Action, holding: frozenset[Assertion],
             return f"{attempts[-1].outcome or 'done'} as {(attempts[-1].head_sha or '')[:8]}{tries}"
         case "failed":
             tries = f"after {len(attempts)} attempt{'s' * (len(attempts) != 1)}"
-            return tries if attempts else _reason(action, actions)
+            return tries if attempts else why(action, actions)
         case _:
-            return _reason(action, actions)
+            return why(action, actions)
 
 
 def _waits_for(picture: Picture, action: Action, holding: frozenset[Assertion], actions: ActionsById) -> str:
@@ -148,7 +148,8 @@ def _under_way(picture: Picture, attempt: Attempt) -> str:
     return f"attempt {attempt.number}, {attempt.phase}, {span(picture.at - since)}"
 
 
-def _reason(action: Action, actions: ActionsById) -> str:
+def why(action: Action, actions: ActionsById) -> str:
+    """Return why an action stands where it stands, `""` where nothing is to be said; others are told by their keys."""
     reason = reason_of(action.state) or ""
     if reason.startswith(DEPENDENCY_FAILED):
         root = ActionId(reason.removeprefix(DEPENDENCY_FAILED))

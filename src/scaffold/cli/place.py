@@ -5,6 +5,7 @@ import re
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from scaffold.core.errors import StoreTrouble, UsageProblem
 from scaffold.store.place import Place, Server
@@ -40,10 +41,18 @@ def place_for(common_dir: Path, environ: Mapping[str, str]) -> Place:
 
 def _url(environ: Mapping[str, str]) -> str | None:
     url = environ.get(DATABASE_URL) or None
-    if url is not None and not url.startswith(SCHEMES):
+    if url is not None and not (url.startswith(SCHEMES) and _readable(url)):
         fix = f"Give it as postgresql://USER@HOST/DATABASE, or unset {DATABASE_URL} to keep the state in a file."
         raise UsageProblem(f"{DATABASE_URL} does not name a PostgreSQL server", fix)
     return url
+
+
+def _readable(url: str) -> bool:
+    try:
+        urlsplit(url)
+    except ValueError:
+        return False
+    return True
 
 
 def _schema_file(common_dir: Path) -> Path:

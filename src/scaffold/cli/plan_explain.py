@@ -60,7 +60,7 @@ def explain(file: str, *, as_json: bool) -> int:
 
 def _of_reading(examined: Examined) -> Iterator[Finding]:
     """Yield the warnings about the text, which lint does not know."""
-    yield from (finding for finding in examined.report.findings if finding.line is not None)
+    yield from (finding for finding in examined.report.findings if finding.code == "unknown-key")
 
 
 def _told(whole: Explained, name: str) -> Iterator[str]:

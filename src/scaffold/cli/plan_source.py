@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scaffold.cli.findings import finding_lines
 from scaffold.cli.safe import printable
@@ -12,7 +13,9 @@ from scaffold.cli.screen import print_json
 from scaffold.core.errors import PlanInvalid, UsageProblem
 from scaffold.core.plan import Finding, Plan
 from scaffold.plan.lint import LintReport, lint
-from scaffold.plan.planfile import read_plan
+from scaffold.plan.located import read_located
+from scaffold.plan.places import placed
+from scaffold.plan.planfile import plan_of
 
 INVALID = 4
 STDIN = "-"
@@ -60,12 +63,14 @@ def examine(file: str) -> Examined:
     source = _content(file)
     name = "standard input" if file == STDIN else file
     try:
-        plan, warnings = read_plan(source.decode(), name=name)
+        root = read_located(source.decode(), name=name)
+        plan, warnings = plan_of(root, name=name)
     except UnicodeDecodeError as error:
         return Examined(name=name, plan=None, report=_unreadable((_not_text(source, error),)))
     except PlanInvalid as error:
         return Examined(name=name, plan=None, report=_unreadable(error.findings))
-    return Examined(name=name, plan=plan, report=lint(plan).after(warnings))
+    report = lint(plan).after(warnings)
+    return Examined(name=name, plan=plan, report=replace(report, findings=placed(report.findings, root)))
 
 
 def refuse(examined: Examined, *, as_json: bool) -> int:

@@ -86,7 +86,7 @@ def sentence(event: Event) -> str | None:  # noqa: C901, PLR0911 - one line a ca
         case GoalMoved(goal=goal, status=status, reason=reason):
             return f"goal     {goal}: {status}{_because(reason)}"
         case ActionMoved(action=action, status="failed" | "blocked" | "skipped" as status, reason=reason):
-            return f"{status:<8} {action}{_because(reason)}"
+            return f"{status:<8} {action}{_because('what it needs has failed' if status == 'blocked' else reason)}"
         case AttemptQueued(action=action, number=number, base_sha=base):
             return f"start    {action} (attempt {number}, on {base[:8]})"
         case AttemptAdvanced(action=action, phase="verifying"):

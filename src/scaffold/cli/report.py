@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from scaffold.cli.overview import ActionsById, why
 from scaffold.cli.screen import WIDTH, clip, heading, mark, money, span
 from scaffold.core.ids import Assertion
 from scaffold.core.model import Action, Attempt, Evidence, Fact, Goal, Run
@@ -31,16 +32,20 @@ def _head(site: Site, run: Run, attempts: Sequence[Attempt]) -> str:
 def _goal(site: Site, goal: Goal, attempts: Sequence[Attempt]) -> str:
     facts = {fact.assertion: fact for fact in site.store.facts.of_goal(goal.id)}
     lines = [heading(clip(f"{goal.name}: {status_of(goal.state)}{_because(reason_of(goal.state))}", WIDTH))]
-    for action in site.store.actions.of_goal(goal.id):
+    actions = {action.id: action for action in site.store.actions.of_goal(goal.id)}
+    for action in actions.values():
         if action.kind == "primitive":
-            lines += _action(action, [attempt for attempt in attempts if attempt.action_id == action.id], facts)
+            own = [attempt for attempt in attempts if attempt.action_id == action.id]
+            lines += _action(action, own, facts, actions)
     return "\n".join(lines)
 
 
-def _action(action: Action, attempts: Sequence[Attempt], facts: Mapping[Assertion, Fact]) -> Iterator[str]:
+def _action(
+    action: Action, attempts: Sequence[Attempt], facts: Mapping[Assertion, Fact], actions: ActionsById
+) -> Iterator[str]:
     status = status_of(action.state)
     landed = next((attempt for attempt in attempts if attempt.outcome == "landed"), None)
-    where = f"landed as {(landed.head_sha or '')[:8]}" if landed else f"{status}{_because(reason_of(action.state))}"
+    where = f"landed as {(landed.head_sha or '')[:8]}" if landed else f"{status}{_because(why(action, actions))}"
     yield f"  {mark(status)} {clip(f'{action.key}  {where}', WIDTH - 4)}"
     for attempt in attempts:
         if attempt.outcome != "landed":

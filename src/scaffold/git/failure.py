@@ -14,6 +14,7 @@ FIX = "run the command by hand in that directory to see more, mend what it names
 _LOCKED = re.compile(rb"(?:'(?P<file>[^'\n]+\.lock)': File exists)|could not lock config file")
 _FILTERED = re.compile(r"(?P<path>[^\n]+): (?:clean|smudge) filter '?(?P<name>[^'\n]+?)'? failed")
 _ABSENT = re.compile(r"transport '[^']*' not allowed|promisor remote|lazy fetching disabled")
+_FULL = re.compile(r"No space left on device|Disk quota exceeded")
 _PREFIX = re.compile(r"^(fatal|error): ")
 
 
@@ -35,6 +36,8 @@ def explain(args: tuple[str, ...], cwd: Path, finished: Finished) -> GitFailed:
             "fetch them first: `git config --unset-all remote.origin.partialclonefilter`, "
             "then `git fetch --refetch origin`",
         )
+    if full := _FULL.search(said):
+        return GitFailed(f"`{_command(args)}` in {cwd}: {full[0].lower()}", "free some space, then try again")
     lines = said.splitlines()
     reasons = [line for line in lines if line.startswith(("fatal:", "error:"))] or lines
     reason = " | ".join(reasons[-5:]) or "it gave no reason"

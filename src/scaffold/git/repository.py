@@ -67,6 +67,8 @@ async def open_repository(start: Path, *, environ: Mapping[str, str]) -> Reposit
         raise await _without_files(git)
     root = Path((await git("rev-parse", "--show-toplevel")).line)
     common_dir = Path((await git("rev-parse", "--path-format=absolute", "--git-common-dir")).line)
+    _check_name(root)
+    _check_name(common_dir)
     return Repository(root, common_dir, git.at(root))
 
 
@@ -111,6 +113,15 @@ async def _signature(repo: Repository, role: str) -> Signature:
 def _check_directory(start: Path) -> None:
     if not start.is_dir():
         raise RepositoryUnfit(f"{start} is not a directory", "name an existing directory inside a git repository")
+
+
+def _check_name(path: Path) -> None:
+    """Refuse a path that is no UTF-8: it is to be stored, printed and handed to agents."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        shown = os.fsencode(path).decode(errors="replace")
+        raise RepositoryUnfit(f"the path {shown} is not UTF-8", "rename the folder, then try again") from error
 
 
 async def _check_version(git: Git) -> None:

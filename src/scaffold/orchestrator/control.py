@@ -20,6 +20,7 @@ from scaffold.core.states import (
     RunState,
     status_of,
 )
+from scaffold.git import worktree
 from scaffold.host.identity import alive
 from scaffold.orchestrator.conduct import take_over
 from scaffold.orchestrator.ending import finish, finish_cancelled
@@ -49,6 +50,7 @@ async def put_down(site: Site, run: Run, wish: Wish, *, patience_s: float) -> Ru
     mine = take_over(site, run.id)
     outcome: Outcome = "cancelled" if wish == "cancel" else "lost"
     await recover(site, mine, outcome=outcome, error=f"the run was put down: {wish}")
+    await worktree.remove(site.repository, site.landing_folder(mine.id))
     if wish == "cancel":
         return finish_cancelled(site.store, mine)
     if isinstance(mine.state, Planning | Active):
@@ -83,7 +85,9 @@ async def _ask(site: Site, run: Run, wish: Wish, patience_s: float) -> RunState:
 def retry_action(store: Store, run: Run, action: Action) -> None:
     """Give a failed action a fresh set of attempts, and what it blocked another chance."""
     if isinstance(action.state, Blocked):
-        raise UsageProblem(f"`{action.key}` is blocked: {action.state.reason}", "Retry the action that failed instead.")
+        root = store.actions.get(ActionId(action.state.reason.rpartition(":")[2]))
+        failed = f"`{root.key}`" if root else "the action that failed"
+        raise UsageProblem(f"`{action.key}` is blocked: what it needs has failed", f"Retry {failed} instead.")
     _require_failed(action.state, f"`{action.key}`")
     with store.transaction(durable=True):
         _reopen(store, action.id)
@@ -108,7 +112,8 @@ def retry_run(store: Store, run: Run) -> None:
 
 def _require_failed(state: ActionState | GoalState, name: str) -> None:
     if not isinstance(state, Failed):
-        raise UsageProblem(f"{name} is {status_of(state)}, not failed", "Only what failed can be retried.")
+        fix = "Only what failed can be retried; `scaffold resume` goes on with what was interrupted or paused."
+        raise UsageProblem(f"{name} is {status_of(state)}, not failed", fix)
 
 
 def _retry_goal(store: Store, run_id: RunId, goal: Goal) -> None:

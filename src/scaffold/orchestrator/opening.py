@@ -35,8 +35,12 @@ def refuse_what_cannot_run(plan: Plan) -> None:
 
 
 def input_hash(text: str, settings: RunSettings) -> str:
-    """Return what tells whether the same input is run again: the plan's text and the model that carries it out."""
-    return hashlib.sha256(f"{settings.model}\0{text}".encode(errors="surrogateescape")).hexdigest()
+    """Return what tells whether the same input is run again: the plan's text and the model that carries it out.
+
+    A cassette that was changed is another model.
+    """
+    given = f"{settings.model}\0{settings.model_hash}\0{text}"
+    return hashlib.sha256(given.encode(errors="surrogateescape")).hexdigest()
 
 
 def open_run(

@@ -130,7 +130,7 @@ class _JsonText:
         except json.JSONDecodeError as error:
             raise _Unreadable(f"this is no JSON: {error.msg}", Mark(error.lineno, error.colno)) from error
         except ValueError as error:
-            raise _Unreadable(f"this is no JSON: {error}", START) from error
+            raise _Unreadable("this is no plan: a number in it has thousands of digits", START) from error
         return self._value(self._skip(0))[0]
 
     def _skip(self, index: int) -> int:

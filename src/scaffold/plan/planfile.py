@@ -38,8 +38,13 @@ def read_plan(text: str, *, name: str) -> tuple[Plan, tuple[Finding, ...]]:
     problems at their places: `syntax`, `wrong-type`, `missing-key`, `duplicate-key`, `bad-value`. Whether the plan can
     reach its goals is for `lint` to say.
     """
+    return plan_of(read_located(text, name=name), name=name)
+
+
+def plan_of(root: Located, *, name: str) -> tuple[Plan, tuple[Finding, ...]]:
+    """Return what `read_plan` does, for a text that was read already."""
     found: list[Finding] = []
-    plan = _plan(read_located(text, name=name), Notes(found))
+    plan = _plan(root, Notes(found))
     found.sort(key=lambda finding: (finding.line or 0, finding.column or 0))
     if errors := tuple(finding for finding in found if finding.severity == "error"):
         raise invalid(name, errors)

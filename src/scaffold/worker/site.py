@@ -1,6 +1,7 @@
 """Where a run is carried out: the repository, its store, and the places beside them."""
 
 import hashlib
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +13,9 @@ from scaffold.core.ports import Clock
 from scaffold.git.command import Git
 from scaffold.git.repository import Repository
 from scaffold.store.database import Store
+
+LONGEST_NAME = 100
+"""Bytes that a segment of a path may have of a name that others chose; file systems take 255 in all."""
 
 
 class Site(Struct, frozen=True, kw_only=True):
@@ -32,8 +36,8 @@ class Site(Struct, frozen=True, kw_only=True):
 
     def run_folder(self, run_id: RunId) -> Path:
         """Return the folder that holds every worktree and process log of a run."""
-        name = hashlib.sha256(str(self.repository.common_dir).encode()).hexdigest()[:12]
-        return self.cache / "runs" / f"{self.repository.root.name}-{name}" / run_id
+        name = self.repository.root.name.encode()[:LONGEST_NAME].decode(errors="ignore")
+        return self.cache / "runs" / f"{name}-{_digest(str(self.repository.common_dir))[:12]}" / run_id
 
     def attempt_folder(self, run_id: RunId, attempt_id: AttemptId) -> Path:
         """Return where the worktree of an attempt is checked out."""
@@ -49,7 +53,16 @@ class Site(Struct, frozen=True, kw_only=True):
 
     def journal(self, goal: str, action: str) -> Path:
         """Return the file that takes everything an action's agents said and did, one JSON object a line."""
-        return self.projections / "logs" / file_name(goal) / f"{file_name(action)}.jsonl"
+        return self._journals / file_name(goal) / f"{file_name(action)}.jsonl"
+
+    @property
+    def _journals(self) -> Path:
+        """The folder of all journals: among the projections, or beside the state where those cannot be written."""
+        wanted = self.projections / "logs"
+        there = next(path for path in (wanted, *wanted.parents) if os.path.lexists(path))
+        if there.is_dir() and os.access(there, os.W_OK | os.X_OK):
+            return wanted
+        return self.repository.common_dir / "scaffold" / "logs"
 
     @property
     def projections(self) -> Path:
@@ -58,6 +71,16 @@ class Site(Struct, frozen=True, kw_only=True):
 
 
 def file_name(name: str) -> str:
-    """Return `name` as one segment of a path: no separators, nothing hidden, at most 100 bytes."""
+    """Return `name` as one segment of a path: no separators, nothing hidden, at most 100 bytes.
+
+    What is not left as it is ends in a hash, so that no two names share a file.
+    """
     safe = re.sub(r"[^\w.-]+", "_", name).lstrip(".") or "_"
-    return safe.encode()[:100].decode(errors="ignore")
+    if safe == name and len(name.encode()) <= LONGEST_NAME:
+        return name
+    ending = f"-{_digest(name)[:8]}"
+    return safe.encode()[: LONGEST_NAME - len(ending)].decode(errors="ignore") + ending
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

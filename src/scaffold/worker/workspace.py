@@ -67,7 +67,7 @@ async def _pin(site: Site, run: Run, attempt_id: AttemptId) -> Commit | None:
     attempt = site.store.attempts.get(attempt_id)
     if attempt is None:
         raise LookupError(attempt_id)
-    path = site.attempt_folder(run.id, attempt_id)
+    path = _folder_of(site, attempt)
     pinned = await refs.resolve(site.git, refs.rescue_ref(attempt_id))
     if pinned is None and attempt.phase in AT_WORK and path.is_dir():
         pinned = await _snapshot(site, run, attempt, path)
@@ -76,12 +76,19 @@ async def _pin(site: Site, run: Run, attempt_id: AttemptId) -> Commit | None:
     return pinned
 
 
+def _folder_of(site: Site, attempt: Attempt) -> Path:
+    """Return where the attempt's worktree is: where it was made, should the repository have moved since."""
+    folder = site.attempt_folder(attempt.run_id, attempt.id)
+    return folder if folder.is_dir() or attempt.worktree is None else Path(attempt.worktree)
+
+
 async def _snapshot(site: Site, run: Run, attempt: Attempt, path: Path) -> Commit | None:
     """Commit all that is at `path` and not ignored on top of the attempt's base; None if it is as its base.
 
     With an index of its own: it does not matter what was done to `.git` there, or what is checked out.
     """
     git, index = site.git.at(path), site.run_folder(run.id) / f"{attempt.id}.index"
+    index.parent.mkdir(parents=True, exist_ok=True)
     people = {"author": run.settings.author, "committer": run.settings.committer}
     with contextlib.suppress(GitFailed):  # of a submodule that was tampered with nothing can be kept
         await commit.commit_submodules(git, f"Rescued work of attempt {attempt.id}\n", **people)

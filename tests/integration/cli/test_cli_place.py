@@ -74,7 +74,7 @@ def test_a_place_that_cannot_be_written_is_trouble(tmp_path: Path) -> None:
         place_for(tmp_path / "file" / ".git", ON_SERVER)
 
 
-@pytest.mark.parametrize("url", ["mysql://localhost/work", "state.db", "localhost"])
+@pytest.mark.parametrize("url", ["mysql://localhost/work", "state.db", "localhost", "postgresql://["])
 def test_an_address_of_something_else_is_a_usage_problem_that_does_not_show_it(common_dir: Path, url: str) -> None:
     with pytest.raises(UsageProblem, match=DATABASE_URL) as caught:
         place_if_any(common_dir, {DATABASE_URL: url})

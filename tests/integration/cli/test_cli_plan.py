@@ -66,7 +66,7 @@ def test_all_that_is_wrong_is_told_at_once(file, scaffold):
         assert finding["goal"] == "g"
     out = scaffold("plan", "check", "plan.yaml").out
     assert out.startswith("plan.yaml:6:32: warning[unknown-key] ")
-    assert "plan.yaml: error[unprovided-precondition] action `y` needs `b`" in out
+    assert "plan.yaml:7:15: error[unprovided-precondition] action `y` needs `b`" in out
     assert out.endswith("plan.yaml: invalid, 2 errors\n")
 
 

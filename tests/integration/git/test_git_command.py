@@ -69,6 +69,12 @@ async def test_a_git_that_fails_for_good_is_not_run_again(flaky, environ, tmp_pa
     assert calls(environ, tmp_path) == 1
 
 
+async def test_a_full_disk_is_named(flaky):
+    with pytest.raises(GitFailed, match="no space left on device") as caught:
+        await flaky("echo 'fatal: unable to write loose object file: No space left on device' >&2; exit 128")("add")
+    assert "free some space" in caught.value.fix
+
+
 async def test_a_git_that_takes_too_long_is_not_run_again(flaky, environ, tmp_path):
     with pytest.raises(GitFailed, match="took longer than"):
         await flaky("sleep 60")("version", timeout_s=0.3)

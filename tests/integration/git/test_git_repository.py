@@ -51,6 +51,14 @@ async def test_a_directory_that_does_not_exist_is_refused(tmp_path, environ):
         await open_repository(tmp_path / "nowhere", environ=environ)
 
 
+async def test_a_path_that_is_not_utf_8_is_refused(repo, origin, environ, tmp_path):
+    odd = tmp_path / os.fsdecode(b"odd\xff")
+    origin.rename(odd)
+    with pytest.raises(RepositoryUnfit, match="odd\ufffd is not UTF-8") as caught:
+        await open_repository(odd, environ=environ)
+    assert "rename" in caught.value.fix
+
+
 async def test_a_machine_without_git_is_told_to_get_one(origin, environ):
     with pytest.raises(RepositoryUnfit, match="not installed"):
         await open_repository(origin, environ=environ | {"PATH": "/nowhere"})

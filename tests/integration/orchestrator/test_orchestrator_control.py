@@ -7,6 +7,7 @@ import pytest
 from fakes import act, goal, until
 from scaffold.core.errors import RunBusy, UsageProblem
 from scaffold.core.states import Cancelled, Completed, Failed, Paused, status_of
+from scaffold.git import worktree
 from scaffold.host.identity import identify
 from scaffold.orchestrator.control import put_down, retry_action, retry_goal, retry_run
 from scaffold.orchestrator.ending import finish, goals_verdict, save
@@ -36,6 +37,15 @@ async def test_a_run_whose_owner_is_dead_is_put_down_here(house, wish, reason):
     assert house.attempt(attempt.id).outcome == "lost"
     assert house.store.runs.get(run.id).owner is None
     assert (await house.carry_out(run, a=["echo x > a"])).state == Completed()
+
+
+@pytest.mark.parametrize("wish", ["stop", "cancel"])
+async def test_a_run_that_is_put_down_here_leaves_no_worktree(house, wish):
+    """AL-15: neither the attempts' nor the one that merged trees are checked in."""
+    run = await house.own(goal("g", act("a")))
+    await worktree.add(house.site.repository, house.site.landing_folder(run.id), run.base_sha)
+    await put_down(house.site, house.orphan(run), wish, patience_s=0.1)
+    assert await house.worktrees() == 0
 
 
 async def test_cancelling_without_an_owner_ends_all_and_keeps_the_candidates_pin(house):
@@ -121,6 +131,9 @@ async def test_what_another_failure_still_blocks_stays_blocked(house):
     retry_action(house.store, run, b)
     assert house.statuses(run) == {"b": "pending", "e": "failed", "c": "pending", "d": "blocked"}
     assert house.action(run, "d").state.reason == f"dependency_failed:{e.id}"
+    with pytest.raises(UsageProblem, match="`d` is blocked") as caught:
+        retry_action(house.store, run, house.action(run, "d"))
+    assert caught.value.fix == "Retry `e` instead."
 
 
 @pytest.mark.parametrize("key", ["phase", "b"])
@@ -138,7 +151,7 @@ async def test_only_what_failed_can_be_retried(house):
     run = await failed(house)
     with pytest.raises(UsageProblem, match="`c` is blocked") as caught:
         retry_action(house.store, run, house.action(run, "c"))
-    assert "the action that failed" in caught.value.fix
+    assert caught.value.fix == "Retry `b` instead."
     retry_run(house.store, run)
     for again, named in (
         (lambda: retry_action(house.store, run, house.action(run, "b")), "`b` is pending, not failed"),

@@ -243,6 +243,21 @@ async def test_what_was_pinned_once_is_not_overwritten_by_a_half_removed_worktre
     assert isinstance(run.state, Active)
 
 
+async def test_work_is_pinned_from_where_it_was_done_when_the_repository_has_moved_since(house):
+    """BX-3: worktrees lie in a folder that is named after the repository's place."""
+    run = await begin(house)
+    attempt = await house.queue(run, "a")
+    path = house.site.cache / "runs" / "before" / attempt.id
+    await worktree.add(house.site.repository, path, attempt.base_sha)
+    await house.sh("echo x > a", cwd=path)
+    with house.store.transaction():
+        store = house.store
+        store.attempts.claim(attempt.id, fence=attempt.fence, worker=GHOST, worktree=str(path), log_file="")
+        store.attempts.advance(attempt.id, fence=attempt.fence, phase="executing")
+    assert await rescue(house.site, run, attempt.id) is not None
+    assert await house.show(f"{refs.rescue_ref(attempt.id)}:a") == "x"
+
+
 async def test_a_worktree_in_which_nobody_began_is_not_taken_for_work(house):
     """Killed while it was checked out: the files that are not there yet were not deleted by anybody."""
     run = await begin(house)

@@ -27,9 +27,10 @@ def test_a_compound_with_children_and_any_other_role_is_fine():
 
 
 def test_the_same_input_is_the_same_plan_and_the_same_model():
-    def hashed(text, model):
-        settings = RunSettings(repository="/r", model=model, author=AUTHOR, committer=AUTHOR)
+    def hashed(text, model, digest=""):
+        settings = RunSettings(repository="/r", model=model, model_hash=digest, author=AUTHOR, committer=AUTHOR)
         return input_hash(text, settings)
 
     assert hashed("plan", "m") == hashed("plan", "m")
     assert len({hashed("plan", "m"), hashed("plan2", "m"), hashed("plan", "m2"), hashed("caf\udce9", "m")}) == 4
+    assert hashed("plan", "m", "cassette as it was") != hashed("plan", "m", "cassette as it is")

@@ -414,6 +414,11 @@ def test_text_that_cannot_be_read_is_refused_at_its_place(text, name, where):
     assert (finding.line, finding.column) == where
 
 
+def test_a_number_beyond_all_measure_is_told_in_our_own_words():
+    message = problem('{"version": ' + "9" * 5000 + "}", "p.json").message
+    assert message == "this is no plan: a number in it has thousands of digits"
+
+
 def test_aliases_cannot_unfold_without_end():
     """A few hundred bytes that stand for a billion values are refused before anybody counts them."""
     lines = ["x0: &a0 [1, 2, 3, 4, 5, 6, 7, 8, 9]"]

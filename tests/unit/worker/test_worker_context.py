@@ -85,7 +85,14 @@ def test_what_failed_is_put_back_whole():
 
 
 def test_a_name_becomes_one_segment_of_a_path():
-    assert file_name("US-001/step 5") == "US-001_step_5"
-    assert file_name("../../etc") == "_.._etc"
-    assert file_name("..") == "_"
+    assert file_name("US-001.store_2") == "US-001.store_2"
+    assert file_name("größe") == "größe"
+    assert file_name("US-001/step 5") == "US-001_step_5-aed97b78"
+    assert file_name("../../etc").startswith("_.._etc-")
+    assert file_name("..").startswith("_-")
     assert len(file_name("鍵" * 100).encode()) <= 100
+
+
+def test_no_two_names_share_a_segment():
+    names = ["a/b", "a_b", "a b", "@{", "{}", "..x", "x", "k" * 100, "k" * 101, "k" * 102, "鍵" * 40, "鍵" * 41]
+    assert len({file_name(name) for name in names}) == len(names)
