@@ -38,6 +38,7 @@ lock: ## Pin the dependencies again, with hashes (needs uv)
 	@command -v uv >/dev/null || { echo "make lock: uv was not found; install it first" >&2; exit 1; }
 	@$(LOCK) --output-file requirements/run.txt
 	@$(LOCK) --group dev --output-file requirements/dev.txt
+	@echo "make lock: if genai-prices changed, write the price book anew: .venv/bin/python tests/pricebook.py"
 
 clean: ## Remove what was built
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov dist build .coverage*

@@ -30,18 +30,21 @@ def replies(scenario, *steps):
 @pytest.mark.parametrize("call", [write("made.txt", "x"), shell("echo x > made.txt")])
 def test_what_would_need_consent_is_denied_and_the_work_goes_on(scenario, call):
     """RA-13: without a terminal and without --yolo, writing and commands are denied, and the model is told so."""
-    done = scenario.scaffold("ralph", "make it", "--model", replies(scenario, call, "I was not allowed to"))
-    assert (done.returncode, done.stdout) == (0, "I was not allowed to\n")
+    model = replies(scenario, call, "I was not allowed to")
+    done = scenario.scaffold("ralph", "make it", "--model", model, "--output-format", "stream-json")
+    told = {event["type"]: event for event in map(json.loads, done.stdout.splitlines())}
+    assert (done.returncode, told["result"]["result"]) == (0, "I was not allowed to")
     assert not (scenario.repo / "made.txt").exists()
-    (journal,) = (scenario.home / "scaffold" / "data" / "sessions").iterdir()
-    assert "Denied: " in journal.read_text()
+    assert told["approval"]["decision"] == "deny"
+    assert told["tool_result"]["content"].startswith("Denied: ")
 
 
 def test_reading_is_free(scenario):
     look = {"name": "read_file", "args": {"path": "README.md"}}
-    assert scenario.scaffold("ralph", "look", "--model", replies(scenario, look, "seen")).stdout == "seen\n"
-    (journal,) = (scenario.home / "scaffold" / "data" / "sessions").iterdir()
-    assert "# Sample" in journal.read_text()
+    model = replies(scenario, look, "seen")
+    done = scenario.scaffold("ralph", "look", "--model", model, "--output-format", "stream-json")
+    results = [event for event in map(json.loads, done.stdout.splitlines()) if event["type"] == "tool_result"]
+    assert "# Sample" in results[0]["content"]
 
 
 def test_with_yolo_it_works_and_tells_in_json_what_it_took(scenario):
@@ -55,9 +58,46 @@ def test_with_yolo_it_works_and_tells_in_json_what_it_took(scenario):
 def test_a_session_without_an_end_is_an_error_that_names_the_limit(scenario):
     model = replies(scenario, *[shell("true")] * 3)
     done = scenario.scaffold("ralph", "go on", "--model", model, "--max-turns", "2", "--output-format", "json")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "turn limit" in json.loads(done.stdout)["error"]
 
 
 def test_without_a_task_it_says_so(scenario):
     assert scenario.scaffold("ralph").returncode == 64
+
+
+@pytest.mark.parametrize(
+    ("rule", "made"),
+    [
+        (("--allow", "shell:echo *"), False),
+        (("--allow", "shell:touch *"), True),
+        (("--allow-category", "shell"), True),
+        (("--yolo",), True),
+    ],
+)
+def test_a_rule_allows_what_fits_it_and_nothing_else(scenario, rule, made):
+    """RA-13: `--allow`, `--allow-category` and `--yolo` give the consent that nobody is there to give."""
+    scenario.scaffold("ralph", "make it", "--model", replies(scenario, shell("touch made.txt"), "ok"), *rule)
+    assert (scenario.repo / "made.txt").exists() is made
+
+
+def test_protected_files_stay_protected_whatever_is_allowed(scenario):
+    """RA-13: `--yolo` never lifts protected files."""
+    model = replies(scenario, write(".git/hooks/pre-commit", "x"), write(".env", "x"), "ok")
+    done = scenario.scaffold("ralph", "make it", "--model", model, "--yolo")
+    assert done.stdout == "ok\n"
+    assert not (scenario.repo / ".env").exists()
+    assert not (scenario.repo / ".git" / "hooks" / "pre-commit").exists()
+
+
+def test_the_models_there_are_can_be_listed_without_any(scenario):
+    """RA-1: `/model` needs neither a model nor a key."""
+    done = scenario.scaffold("ralph", "/model")
+    assert done.returncode == 0
+    assert "anthropic:claude" in done.stdout
+
+
+def test_another_process_cannot_go_on_with_what_is_not_there(scenario):
+    done = scenario.scaffold("ralph", "-c", "go on")
+    assert done.returncode == 64
+    assert len(done.stderr.splitlines()) == 2

@@ -1,7 +1,10 @@
 """What the real command says to plans, repositories and machines that cannot work."""
 
 import json
+import os
+import sqlite3
 import subprocess
+from contextlib import closing
 
 import pytest
 
@@ -97,7 +100,8 @@ def test_a_request_that_the_cassette_does_not_know_fails_the_action_and_names_th
     ("model", "words"),
     [
         ("cassette:nowhere.yaml", ["nowhere.yaml"]),
-        ("anthropic:some-model", ["cassette"]),
+        ("anthropic:some-model", ["ANTHROPIC_API_KEY", "scaffold demo"]),
+        ("local:some-model", ["local"]),
         ("nonsense", ["names no model"]),
     ],
 )
@@ -207,3 +211,34 @@ def test_a_database_whose_making_was_cut_off_is_as_if_nothing_was_ever_run(scena
     assert scenario.status() == {"run": None, "goals": [], "actions": [], "queue": [], "inbox": []}
     assert "There is no run" in scenario.scaffold("tasks").stdout
     assert scenario.run("--yes").returncode == 0
+
+
+def test_output_that_nobody_reads_ends_quietly(scenario):
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        scenario.command("plan", "check", str(scenario.home / "plan.yaml")),
+        cwd=scenario.repo,
+        env=scenario.environ,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_a_group_of_commands_without_a_command_shows_its_help(scenario):
+    done = scenario.scaffold("plan")
+    assert done.returncode == 64
+    assert done.stderr.startswith("Usage: ")
+
+
+def test_flipped_bytes_in_the_database_are_called_damage(scenario):
+    """BX-9: what cannot be read is told, and nothing is written over it."""
+    assert scenario.run("--yes").returncode == 0
+    (place,) = scenario.repo.glob(".git/scaffold/state.db")
+    with closing(sqlite3.connect(place)) as raw, raw:
+        raw.execute("UPDATE goal SET name = CAST(x'ff80fe' AS TEXT)")
+    expect_refusal(scenario.scaffold("status"), 1, "damaged")

@@ -1,16 +1,22 @@
 """One agent: a conversation between a model and its tools, turn by turn."""
 
-import asyncio
 from collections.abc import Sequence
-from itertools import groupby
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
+from scaffold.agent.compaction import AFTERWARDS, FULL
+from scaffold.agent.context import gauge_for
+from scaffold.agent.conversation import Conversation
 from scaffold.agent.journal import Journal
+from scaffold.agent.toolbox import Toolbox
 from scaffold.core.conversation import (
     AssistantMessage,
     Caller,
+    Effort,
+    Hear,
+    Image,
     Message,
     Reply,
     Request,
@@ -19,18 +25,45 @@ from scaffold.core.conversation import (
     ToolCall,
     ToolResult,
     UserMessage,
+    unheard,
 )
-from scaffold.core.errors import ModelTrouble
+from scaffold.core.errors import ContextOverflow, TurnLimit
 from scaffold.core.model import Usage
-from scaffold.core.ports import Budget, Model
-from scaffold.core.tool import Tool, ToolOutput
-from scaffold.tools.arguments import misfit
-from scaffold.tools.workspace import excerpt
-
-RESULT_LIMIT = 40_000
-"""Characters of a tool result that the model gets to see."""
+from scaffold.core.ports import NOTHING, Budget, History, Model
+from scaffold.core.tool import Tool
 
 CUT_OFF = "Your reply was cut off at its length limit, and no tool call of it was run. Go on in smaller steps."
+REFUSED = "Not run: the reply that asked for it was a refusal."
+UNKNOWN = "Whether this ran is not known: the work was interrupted. It is not run again; look at what is there now."
+
+
+class Unkept:
+    """A history that keeps nothing: for conversations nobody will go on with."""
+
+    def add(self, message: Message, usage: Usage = NOTHING) -> None:
+        """Forget the message."""
+
+    def compact(self, kept: int, summary: str) -> None:
+        """Forget that, too."""
+
+
+class Brief(Struct, frozen=True, kw_only=True):
+    """What an agent is there for."""
+
+    caller: Caller
+    """Its `turn` is the number of the first request."""
+    system: str
+    context: str = ""
+    max_requests: int = 100
+    effort: Effort | None = None
+
+
+class Books(Struct, frozen=True, kw_only=True):
+    """Where it is written down what an agent does, says and spends."""
+
+    journal: Journal
+    budget: Budget
+    history: History = Unkept()
 
 
 class Finish(Struct, frozen=True):
@@ -39,6 +72,7 @@ class Finish(Struct, frozen=True):
     text: str
     usage: Usage
     requests: int
+    stop: Literal["end", "refused"] = "end"
 
 
 class Agent:
@@ -49,110 +83,151 @@ class Agent:
         *,
         model: Model,
         tools: Sequence[Tool],
-        system: str,
-        caller: Caller,
-        journal: Journal,
-        budget: Budget,
-        max_requests: int = 100,
+        brief: Brief,
+        books: Books,
+        conversation: Conversation | None = None,
+        hear: Hear = unheard,
     ) -> None:
         self._model = model
-        self._tools = {tool.name: tool for tool in tools}
-        self._system = system
-        self._caller = caller
-        self._journal = journal
-        self._budget = budget
-        self._max_requests = max_requests
-        self._messages: list[Message] = []
+        self._toolbox = Toolbox(tools)
+        self._brief = brief
+        self._books = books
+        self._hear = hear
         self._requests = 0
+        self._usage = Usage()
+        self._gauge = gauge_for(brief.system, brief.context, tools)
+        self.conversation = conversation or Conversation()
 
-    async def turn(self, prompt: str) -> Finish:
-        """Say `prompt`, then let model and tools go on until a reply without tool calls.
+    @property
+    def usage(self) -> Usage:
+        """Return what all turns so far used, a turn that failed included."""
+        return self._usage
 
-        Raises ModelTrouble when no reply is to be had or `max_requests` of the conversation are used up, BudgetSpent
-        when no further request may start.
+    def switch(self, model: Model) -> None:
+        """Go on with another model from the next request."""
+        self._model = model
+        self._gauge = msgspec.structs.replace(self._gauge, scale=1.0)
+
+    async def turn(self, said: str | Sequence[Text | Image]) -> Finish:
+        """Say `said`, then let model and tools go on until a reply without tool calls.
+
+        Raises TurnLimit when the requests are used up, BudgetSpent when no further request may start, another
+        ModelTrouble when no reply is to be had. Whatever was said until then is remembered.
         """
-        self._journal.note("prompt", text=prompt)
-        self._messages.append(UserMessage((Text(prompt),)))
+        self._say(said)
         before, usage = self._requests, Usage()
         while True:
             reply = await self._ask()
             usage += reply.usage
             calls = reply.message.tool_calls
+            if reply.stop == "refused":
+                self._answer(_unrun(calls, REFUSED))
+                return Finish(reply.message.text, usage, self._requests - before, "refused")
             if reply.stop == "max_tokens":
-                self._messages.append(UserMessage(_cut_off(calls)))
+                self._answer(_unrun(calls, CUT_OFF) or (Text(CUT_OFF),))
             elif calls:
-                self._messages.append(UserMessage(await self._results(calls)))
+                self._answer(await self._toolbox.answer(calls))
             else:
                 return Finish(reply.message.text, usage, self._requests - before)
 
+    def _say(self, said: str | Sequence[Text | Image]) -> None:
+        """Add the user's words; calls that an interruption left open are closed before them."""
+        parts = (Text(said),) if isinstance(said, str) else tuple(said)
+        parts = tuple(_sayable(part) for part in parts)
+        self._books.journal.note("prompt", text="\n".join(part.text for part in parts if isinstance(part, Text)))
+        self._add(UserMessage((*_unrun(self.conversation.unanswered, UNKNOWN), *parts)))
+
     async def _ask(self) -> Reply:
-        if self._requests >= self._max_requests:
-            raise ModelTrouble(
-                f"The turn limit is reached: {self._max_requests} requests without an end.",
-                "Make the task smaller, or raise the limit.",
-            )
-        self._budget.admit()
-        request = Request(
-            caller=msgspec.structs.replace(self._caller, turn=self._caller.turn + self._requests),
-            system=self._system,
-            messages=tuple(self._messages),
-            tools=tuple(self._tools.values()),
-        )
+        """Return the next reply; a conversation that is too long is shortened once."""
+        try:
+            return await self._request()
+        except ContextOverflow:
+            if not self._compact(self._gauge.tokens(self.conversation.size) * AFTERWARDS):
+                raise
+        return await self._request()
+
+    async def _request(self) -> Reply:
+        self._keep_room()
+        size, books = self.conversation.size, self._books
+        request = self._next()
+        reservation, used = await books.budget.reserve(self._model.estimate(request)), Usage()
+        try:
+            reply = await self._model.reply(request, self._hear)
+            used = reply.usage
+        finally:
+            books.budget.settle(reservation, used)
         self._requests += 1
-        reply = await self._model.reply(request)
-        self._budget.settle(reply.usage)
-        self._messages.append(reply.message)
-        self._write_down(reply.message, reply.usage)
+        self._usage += used
+        self._gauge = self._gauge.corrected(size, used.input_tokens)
+        reply = msgspec.structs.replace(reply, message=self.conversation.distinct(reply.message))
+        self._add(reply.message, used)
+        self._write_down(reply.message, used)
         return reply
 
-    async def _results(self, calls: Sequence[ToolCall]) -> tuple[ToolResult, ...]:
-        """Run the calls and return their results in the same order; neighbours that only read run side by side."""
-        results: list[ToolResult] = []
-        for reads, group in groupby(calls, key=self._only_reads):
-            if reads:
-                async with asyncio.TaskGroup() as together:
-                    tasks = [together.create_task(self._result(call)) for call in group]
-                results += [task.result() for task in tasks]
-            else:
-                results += [await self._result(call) for call in group]
-        for result in results:
-            self._journal.note(
-                "tool_result", id=result.call_id, name=result.name, content=result.content, failed=result.failed
+    def _next(self) -> Request:
+        brief = self._brief
+        if self._requests >= brief.max_requests:
+            raise TurnLimit(
+                f"The turn limit is reached: {brief.max_requests} requests without an end.",
+                "Make the task smaller, or raise the limit.",
             )
-        return tuple(results)
+        return Request(
+            caller=msgspec.structs.replace(brief.caller, turn=brief.caller.turn + self._requests),
+            system=brief.system,
+            context=brief.context,
+            messages=self.conversation.shown(),
+            tools=self._toolbox.tools,
+            effort=brief.effort,
+        )
 
-    async def _result(self, call: ToolCall) -> ToolResult:
-        output = await self._output(call)
-        # names that are not UTF-8 reach us as lone surrogates, which neither a journal nor a wire can carry
-        content = output.content.encode(errors="backslashreplace").decode()
-        return ToolResult(call.id, call.name, excerpt(content, RESULT_LIMIT), output.failed)
+    def _keep_room(self) -> None:
+        window = self._model.window_tokens
+        if window is not None and self._gauge.tokens(self.conversation.size) > window * FULL:
+            self._compact(window * AFTERWARDS)
 
-    async def _output(self, call: ToolCall) -> ToolOutput:
-        tool = self._tools.get(call.name)
-        if tool is None:
-            known = ", ".join(self._tools) or "none at all"
-            return ToolOutput(f"There is no tool `{call.name}`; the tools are: {known}.", failed=True)
-        problem = misfit(tool, call.args)
-        if problem is not None:
-            return ToolOutput(f"Not run: {problem}.", failed=True)
-        return await tool.run(call.args)
+    def _compact(self, tokens: float) -> bool:
+        """Shorten the conversation until a request takes `tokens`; tell whether it became any shorter."""
+        size = self.conversation.size
+        after = self.conversation.compact(self._gauge.room(tokens))
+        if self.conversation.size >= size:
+            return False
+        if after.dropped:
+            self._books.history.compact(len(after.kept), after.summary)
+        text = f"the conversation was shortened: {after.dropped} earlier messages are told in a summary"
+        self._books.journal.note("notice", text=text)
+        return True
 
-    def _only_reads(self, call: ToolCall) -> bool:
-        tool = self._tools.get(call.name)
-        return tool is not None and tool.category == "file_read"
+    def _add(self, message: Message, usage: Usage = NOTHING) -> None:
+        self._books.history.add(message, usage)
+        self.conversation.add(message)
+
+    def _answer(self, parts: Sequence[Text | ToolResult]) -> None:
+        for part in parts:
+            if isinstance(part, ToolResult):
+                self._books.journal.note(
+                    "tool_result", id=part.call_id, name=part.name, content=part.content, failed=part.failed
+                )
+        if parts:
+            self._add(UserMessage(tuple(parts)))
 
     def _write_down(self, message: AssistantMessage, usage: Usage) -> None:
+        journal = self._books.journal
         for part in message.parts:
             match part:
                 case Thinking(text=text):
-                    self._journal.note("thinking", text=text)
+                    journal.note("thinking", text=text)
                 case Text(text=text):
-                    self._journal.note("text", text=text)
+                    journal.note("text", text=text)
                 case ToolCall(id=call_id, name=name, args=args):
-                    self._journal.note("tool_call", id=call_id, name=name, args=args)
-        self._journal.note("usage", **msgspec.structs.asdict(usage))
+                    journal.note("tool_call", id=call_id, name=name, args=args)
+        journal.note("usage", **msgspec.structs.asdict(usage))
 
 
-def _cut_off(calls: Sequence[ToolCall]) -> tuple[Text | ToolResult, ...]:
-    """Return what a model is told whose reply was cut off: every call it made gets a result, or wires refuse it."""
-    return tuple(ToolResult(call.id, call.name, CUT_OFF, failed=True) for call in calls) or (Text(CUT_OFF),)
+def _unrun(calls: Sequence[ToolCall], why: str) -> tuple[ToolResult, ...]:
+    """Return results for calls that are not run: each call gets one, or wires refuse the conversation."""
+    return tuple(ToolResult(call.id, call.name, why, failed=True) for call in calls)
+
+
+def _sayable(part: Text | Image) -> Text | Image:
+    """Return the part without half surrogate pairs, which no journal, store or wire can carry."""
+    return part if isinstance(part, Image) else Text(part.text.encode(errors="backslashreplace").decode())

@@ -8,8 +8,9 @@ import msgspec
 
 from scaffold.core.ports import Clock
 from scaffold.host.files import append_line
+from scaffold.policy.consent import Approval, Tell
 
-Kind = Literal["prompt", "text", "thinking", "tool_call", "tool_result", "notice", "usage"]
+Kind = Literal["prompt", "text", "thinking", "tool_call", "tool_result", "approval", "notice", "usage"]
 
 
 class Journal(Protocol):
@@ -43,3 +44,12 @@ class JournalList:
     def note(self, kind: Kind, **fields: Any) -> None:
         """Append an entry."""
         self.entries.append({"type": kind, **fields})
+
+
+def noting(journal: Journal) -> Tell:
+    """Return a listener that writes a gate's decisions down."""
+
+    def tell(approval: Approval) -> None:
+        journal.note("approval", **msgspec.structs.asdict(approval))
+
+    return tell

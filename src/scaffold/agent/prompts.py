@@ -1,6 +1,10 @@
-"""System prompts: the ground rules every worker gets, and what its role adds."""
+"""System prompts: what workers of each role are told, and what ralph itself is told."""
 
+from datetime import date
 from importlib import resources
+from pathlib import Path
+
+from scaffold.agent.instructions import Instructions
 
 ROLES = resources.files("scaffold.agent") / "roles"
 
@@ -15,6 +19,20 @@ def system_prompt(role: str) -> str:
     if role.endswith("_review"):
         parts.append(_text("verdict"))
     return "\n\n".join(parts).replace("{role}", role)
+
+
+def session_prompt(instructions: Instructions | None = None, *, own: str | None = None) -> str:
+    """Return ralph's own base prompt, with what the project tells agents; `own` are the user's words in its place."""
+    base = _text("session") if own is None else own.strip()
+    if instructions is None or not instructions.text:
+        return base
+    return f"{base}\n\n# What this project tells agents ({instructions.path.name})\n\n{instructions.text}"
+
+
+def session_context(*, cwd: Path, today: date, platform: str, branch: str | None = None) -> str:
+    """Return what a session is told beside the base prompt; the same all day, or no provider can cache what follows."""
+    lines = [f"Working directory: {cwd}", f"Platform: {platform}", f"Date: {today.isoformat()}"]
+    return "\n".join([*lines, f"Git branch: {branch}"] if branch else lines)
 
 
 def _text(name: str) -> str:

@@ -11,7 +11,8 @@ import click
 
 from scaffold.cli.safe import printable
 from scaffold.cli.screen import json_option, print_json
-from scaffold.cli.settings import Setting, Settings, Value, checked, load_settings, parse_settings, user_file
+from scaffold.cli.setting import Setting
+from scaffold.cli.settings import Settings, Value, checked, load_settings, parse_settings, user_file
 from scaffold.core.errors import RepositoryUnfit, UsageProblem
 from scaffold.git.repository import open_repository
 from scaffold.host.files import write_atomic

@@ -11,7 +11,8 @@ from pathlib import Path
 import click
 
 from scaffold.cli.drive import drive
-from scaffold.cli.wiring import open_site, usable_model
+from scaffold.cli.models import usable_model
+from scaffold.cli.wiring import open_site
 from scaffold.core.errors import UsageProblem
 from scaffold.core.model import RunSettings, Signature
 from scaffold.git.command import Git

@@ -8,7 +8,7 @@ import click
 import msgspec
 from msgspec import Struct
 
-from scaffold.cli.settings import Setting
+from scaffold.cli.setting import Setting
 from scaffold.core.errors import TrustProblem
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]

@@ -1,5 +1,6 @@
 """The commands `scaffold` and `ralph`: one table, loaded late; every error becomes two lines and an exit code."""
 
+import errno
 import importlib
 import os
 import sys
@@ -8,7 +9,7 @@ from typing import NoReturn
 
 import click
 
-from scaffold.core import errors
+from scaffold.cli.exits import CUT_OFF, FAILED, INTERRUPTED, USAGE, exit_code
 from scaffold.core.errors import ScaffoldError
 
 SCAFFOLD: Mapping[str, str] = {
@@ -37,17 +38,6 @@ SCAFFOLD: Mapping[str, str] = {
 }
 EVERYDAY = ("init", "run", "status", "stop", "resume", "doctor")
 HIDDEN = ("worker",)
-
-EXIT_CODES: Sequence[tuple[type[ScaffoldError], int]] = (
-    (errors.PlanInvalid, 4),
-    (errors.UsageProblem, 64),
-    (errors.TrustProblem, 64),
-    (errors.RepositoryUnfit, 64),
-    (errors.BudgetSpent, 2),
-    (ScaffoldError, 1),
-)
-USAGE = 64
-INTERRUPTED = 130
 
 
 class LateGroup(click.Group):
@@ -129,9 +119,9 @@ def call(command: click.Command, args: Sequence[str], *, prog: str) -> int:
         return tell("interrupted", "Go on with `scaffold resume`.", INTERRUPTED)
     except click.ClickException as problem:
         return _told_by_click(problem, prog)
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # click exits by itself when whoever reads has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return CUT_OFF
     except Exception as error:  # noqa: BLE001 - the commands' boundary: nobody is shown a traceback unasked
         if "--debug" in args:
             sys.excepthook(type(error), error, error.__traceback__)
@@ -140,16 +130,21 @@ def call(command: click.Command, args: Sequence[str], *, prog: str) -> int:
 
 
 def _told_by_click(problem: click.ClickException, prog: str) -> int:
+    if isinstance(problem, click.exceptions.NoArgsIsHelpError):
+        click.echo(problem.format_message(), err=True)
+        return USAGE
     context = problem.ctx if isinstance(problem, click.UsageError) else None
     asked = context.command_path if context else prog
     return tell(problem.format_message(), f"Try `{asked} --help`.", USAGE)
 
 
 def _told_by_us(error: Exception, prog: str) -> int:
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return tell(f"the disk is full ({error.filename or 'standard output'})", "Free some space, then go on.", FAILED)
     if not isinstance(error, ScaffoldError):
         what = f"unexpected {type(error).__name__}: {error}"
-        return tell(what, f"This is a mistake of ours: please report what `{prog} --debug` says.", 1)
-    return tell(error.what, error.fix, next(code for kind, code in EXIT_CODES if isinstance(error, kind)))
+        return tell(what, f"This is a mistake of ours: please report what `{prog} --debug` says.", FAILED)
+    return tell(error.what, error.fix, exit_code(error))
 
 
 def tell(what: str, fix: str, code: int) -> int:

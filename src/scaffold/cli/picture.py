@@ -33,6 +33,8 @@ class Picture(Struct, frozen=True, kw_only=True):
     status: str
     """What people see: `interrupted` for a run whose owner died."""
     spent: Usage
+    reserved_usd: float
+    """Set aside for requests that are under way."""
     supervision: Supervision | None
     """None where no living process carries the run out."""
     goals: tuple[Goal, ...]
@@ -84,6 +86,7 @@ def _take(desk: Readable, run: Run) -> Picture:
         run=run,
         status=status,
         spent=store.runs.spent(run.id),
+        reserved_usd=store.runs.reserved(run.id),
         supervision=_supervision(store, run, status),
         goals=goals,
         actions=store.actions.of_run(run.id),

@@ -2,125 +2,214 @@
 
 import asyncio
 import os
+import select
 import sys
 from pathlib import Path
-from random import SystemRandom  # noqa: TID251 - jitter needs no seed
+from typing import assert_never
 
 import click
-import msgspec
 from msgspec import Struct
 
-from scaffold.agent.agent import Agent, Finish
-from scaffold.agent.journal import JournalFile
-from scaffold.agent.prompts import system_prompt
-from scaffold.cli.safe import printable
-from scaffold.cli.settings import load_settings
-from scaffold.core.conversation import Caller
-from scaffold.core.errors import ModelTrouble, UsageProblem
+from scaffold.agent.conversation import Conversation
+from scaffold.agent.recap import recap
+from scaffold.agent.slash import Misunderstood, ShowModels, SwitchModel, model_listing, parse_slash
+from scaffold.cli.exits import INTERRUPTED, OK
+from scaffold.cli.models import open_user_store, opened_model
+from scaffold.cli.outcome import shape
+from scaffold.cli.settings import Settings, load_settings
+from scaffold.cli.sitting import Order, Sitting, carry_out
+from scaffold.cli.telling import Format, Teller, teller
+from scaffold.core.errors import UsageProblem
+from scaffold.core.ids import ConversationId
 from scaffold.core.model import Usage
-from scaffold.host.clock import SystemClock
-from scaffold.host.dirs import user_dirs
-from scaffold.host.environment import child_environment
+from scaffold.host.identity import own_identity
 from scaffold.host.ids import new_id
-from scaffold.llm.catalog import open_model
-from scaffold.policy.categories import unattended
-from scaffold.tools.builtin import builtin_tools
-from scaffold.tools.workspace import Workspace
+from scaffold.llm.catalog import known_models, pinned_model
+from scaffold.policy.gate import Rules, parse_category, parse_decision
+from scaffold.policy.rules import parse_rule
+from scaffold.store.conversations import Conversation as Stored
+from scaffold.store.user import UserStore
 
-ROLE = "agent"
+LATEST = ""
+"""Stands for the conversation that was gone on with last in this directory."""
 
+TITLE = 200
+"""Characters of the task that a conversation is known by."""
 
-class NoLimit:
-    """A budget for a session that has none."""
-
-    def admit(self) -> None:
-        """Return: another request may always start."""
-
-    def settle(self, usage: Usage) -> None:
-        """Forget what was used: the turn counts it."""
+PATIENCE_S = 3.0
+"""How long a pipe that says nothing is listened to when there is a task already."""
 
 
-class Session(Struct, frozen=True, kw_only=True):
-    """What one call of `ralph` is about."""
+class Flags(Struct, frozen=True, kw_only=True):
+    """The command line, as click understood it."""
 
-    id: str
-    task: str
-    model: str
+    task: str | None
+    printed: bool
+    go_on: bool
+    resume: str | None
+    model: str | None
     cwd: Path
+    output_format: Format
+    no_stream: bool
     max_turns: int
+    max_budget_usd: float | None
     yolo: bool
+    allow: tuple[str, ...]
+    allow_category: tuple[str, ...]
+    system_prompt_file: Path | None
 
 
 @click.command()
 @click.argument("task", required=False)
 @click.option("-p", "--print", "printed", is_flag=True, help="One shot: the task comes as argument, or on stdin.")
-@click.option("--model", metavar="MODEL", help="A model string, e.g. `cassette:replies.yaml`.")
+@click.option("-c", "--continue", "go_on", is_flag=True, help="Go on with this directory's latest conversation.")
+@click.option("--resume", is_flag=False, flag_value=LATEST, metavar="[ID]", help="Go on with a conversation.")
+@click.option("--model", metavar="MODEL", help="A model string, e.g. `anthropic:NAME`, or small, medium, large.")
 @click.option("--cwd", type=click.Path(exists=True, file_okay=False, path_type=Path), default=Path(), help="Work here.")
+@click.option("--output-format", type=click.Choice(["text", "json", "stream-json"]), default="text", show_default=True)
+@click.option("--no-stream", is_flag=True, help="Ask for each reply in one piece.")
 @click.option("--max-turns", type=click.IntRange(min=1), default=100, show_default=True, help="Requests at the most.")
-@click.option("--output-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option("--yolo", is_flag=True, help="Writing and commands need no consent; there is no sandbox in this version.")
-def ralph(
-    task: str | None, *, printed: bool, model: str | None, cwd: Path, max_turns: int, output_format: str, yolo: bool
-) -> int:
+@click.option("--max-budget-usd", type=click.FloatRange(min=0.0), metavar="X", help="Start no request beyond this.")
+@click.option("--yolo", is_flag=True, help="Nothing needs your consent; protected files stay protected.")
+@click.option("--allow", multiple=True, metavar="TOOL:PATTERN", help="Needs no consent, e.g. `shell:pytest *`.")
+@click.option("--allow-category", multiple=True, metavar="CAT", help="No tool of this category needs consent.")
+@click.option(
+    "--system-prompt-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Use these words instead of the built-in base prompt.",
+)
+def ralph(**given: object) -> int:
     """Let one agent do TASK in the current directory.
 
-    Reading is free; what would need your consent is denied unless --yolo is given, and the agent is told so.
+    Reading is free; what would need your consent is denied unless a rule allows it, and the agent is told so. Write
+    @FILE in the task to attach a file or a picture. AGENTS.md is read where there is one.
     """
-    words = [task or "", "" if sys.stdin.isatty() else sys.stdin.read()]
-    asked = "\n\n".join(part for part in words if part.strip())
-    if not asked:
-        hint = "Pass it as an argument, or on standard input with -p." if printed else 'Try `ralph "TASK"`.'
-        raise UsageProblem("there is no task", hint)
-    chosen = load_settings(None, os.environ, {"model": model}).text("model")
-    if chosen is None:
-        raise UsageProblem("no model is configured", "Pass `--model cassette:FILE`, or set SCAFFOLD_MODEL.")
-    session = Session(id=new_id(12), task=asked, model=chosen, cwd=cwd.resolve(), max_turns=max_turns, yolo=yolo)
-    return asyncio.run(_one_shot(session, as_json=output_format == "json"))
-
-
-async def _one_shot(session: Session, *, as_json: bool) -> int:
-    finish, error, stop = Finish("", Usage(), 0), None, "end"
+    flags = Flags(**given)  # type: ignore[arg-type] # click has checked each of them
+    chosen = load_settings(None, os.environ, {"model": flags.model})
     try:
-        finish = await _agent(session).turn(session.task)
-    except ModelTrouble as trouble:
-        error, stop = f"{trouble.what} {trouble.fix}", "error"
-        if not as_json:
-            raise
-    if as_json:
-        click.echo(msgspec.json.encode(_shape(session, finish, error, stop)))
-    else:
-        click.echo(printable(finish.text))
-    return 1 if error else 0
+        return asyncio.run(_sit(flags, chosen, _piped(flags)))
+    except KeyboardInterrupt:
+        click.echo("interrupted: nothing that was said is lost; go on with `ralph -c`", err=True)
+        return INTERRUPTED
 
 
-def _agent(session: Session) -> Agent:
-    clock = SystemClock()
-    tools = builtin_tools(Workspace(session.cwd, child_environment(os.environ)))
-    return Agent(
-        model=open_model(session.model, clock=clock, rng=SystemRandom()),
-        tools=tools if session.yolo else tuple(unattended(tool) for tool in tools),
-        system=system_prompt(ROLE),
-        caller=Caller(role=ROLE),
-        journal=JournalFile(user_dirs(os.environ).data / "sessions" / f"{session.id}.jsonl", clock=clock, fields={}),
-        budget=NoLimit(),
-        max_requests=session.max_turns,
+def _piped(flags: Flags) -> str:
+    """Return what standard input holds; a pipe that stays silent is given up if there is a task already."""
+    if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
+        return ""
+    if flags.task and not select.select([sys.stdin], [], [], PATIENCE_S)[0]:
+        click.echo("note: standard input says nothing and is not waited for", err=True)
+        return ""
+    return sys.stdin.buffer.read().decode(errors="replace")
+
+
+async def _sit(flags: Flags, settings: Settings, piped: str) -> int:
+    task = flags.task or ""
+    if not (task + piped).strip():
+        hint = "Pass it as an argument, or on standard input with -p." if flags.printed else 'Try `ralph "TASK"`.'
+        raise UsageProblem("there is no task", hint)
+    store = open_user_store()
+    try:
+        stored = _stored(flags, store)
+        told = teller(flags.output_format)
+        command = parse_slash(task)
+        if command is not None:
+            model = settings.model() or "none" if stored is None else stored.model
+            said = await _command(command, stored, model, store)
+            told.result(shape(session=stored.id if stored else "", model=model, result=said, usage=Usage(), stop="end"))
+            return OK
+        return await _converse(_order(flags, settings, piped), stored, _model(settings, stored), told, store)
+    finally:
+        store.close()
+
+
+async def _converse(order: Order, stored: Stored | None, model: str, told: Teller, store: UserStore) -> int:
+    """Begin a conversation, or take one up where it stands, and have one turn of it."""
+    me, session = own_identity(), stored.id if stored else ConversationId(new_id(12))
+    with store.transaction():
+        if stored is None:
+            store.conversations.begin(
+                session, cwd=str(order.cwd), model=model, title=(order.task or order.piped)[:TITLE]
+            )
+        store.conversations.claim(session, me)
+        if stored is not None and stored.model != model:
+            store.conversations.switch_model(session, model, me=me)
+    summary, messages = store.conversations.load(session)
+    conversation = Conversation(messages, summary or "")
+    told.session(session_id=session, model=model, cwd=str(order.cwd))
+    if stored is not None:
+        told.note("notice", text=recap(conversation, stored.usage, model=stored.model))
+    try:
+        return await carry_out(order, Sitting(id=session, model=model, conversation=conversation, store=store), told)
+    finally:
+        with store.transaction():
+            store.conversations.release(session, me)
+
+
+def _order(flags: Flags, settings: Settings, piped: str) -> Order:
+    categories = {parse_category(name): parse_decision(rule) for name, rule in settings.approvals().items()}
+    allowed = {parse_category(name): parse_decision("allow") for name in flags.allow_category}
+    own = flags.system_prompt_file
+    return Order(
+        task=flags.task or "",
+        piped=piped,
+        cwd=flags.cwd.resolve(),
+        home=Path.home(),
+        rules=Rules(categories=categories | allowed, allow=tuple(map(parse_rule, flags.allow)), yolo=flags.yolo),
+        max_turns=flags.max_turns,
+        budget_usd=flags.max_budget_usd,
+        stream=not flags.no_stream,
+        own_prompt=None if own is None else own.read_text("utf-8", "replace"),
     )
 
 
-def _shape(session: Session, finish: Finish, error: str | None, stop: str) -> dict[str, object]:
-    usage = finish.usage
-    return {
-        "result": finish.text,
-        "session_id": session.id,
-        "model": session.model,
-        "usage": {
-            "input_tokens": usage.input_tokens,
-            "cached_input_tokens": usage.cached_input_tokens,
-            "output_tokens": usage.output_tokens,
-            "cost_usd": usage.cost_usd,
-            "requests": usage.requests,
-        },
-        "turns": finish.requests,
-        "stop_reason": stop,
-        "error": error,
-    }
+def _stored(flags: Flags, store: UserStore) -> Stored | None:
+    """Return the conversation to go on with, None for a new one; UsageProblem if there is none such."""
+    if flags.resume is None and not flags.go_on:
+        return None
+    if flags.resume:
+        found, named = store.conversations.get(flags.resume), f"`{flags.resume}`"
+    else:
+        found, named = store.conversations.latest(str(flags.cwd.resolve())), "in this directory"
+    if found is None:
+        raise UsageProblem(f"there is no conversation {named} to go on with", 'Start one: `ralph "TASK"`.')
+    return found
+
+
+def _model(settings: Settings, stored: Stored | None) -> str:
+    """Return the model string: what the command line says, else what the conversation had, else what is configured."""
+    if stored is not None and settings.values["model"].origin != "--model":
+        return stored.model
+    chosen = settings.model()
+    if chosen is None:
+        raise UsageProblem(
+            "no model is configured",
+            "Pass `--model anthropic:NAME` (with ANTHROPIC_API_KEY), `--model openai:NAME` (with OPENAI_API_KEY) or "
+            "`--model local:NAME@http://HOST:PORT/v1`, or set SCAFFOLD_MODEL; `ralph /model` lists models, "
+            "`scaffold demo` needs none.",
+        )
+    return pinned_model(chosen)
+
+
+async def _command(
+    command: ShowModels | SwitchModel | Misunderstood, stored: Stored | None, model: str, store: UserStore
+) -> str:
+    """Carry a slash command out and return what it says; no model is asked anything."""
+    match command:
+        case Misunderstood(what=what, fix=fix):
+            raise UsageProblem(what, fix)
+        case ShowModels():
+            return model_listing(model, [known.model for known in known_models()])
+        case SwitchModel(model=wanted):
+            if stored is None:
+                raise UsageProblem("there is no conversation to switch", "Add -c, or start one with `--model`.")
+            async with opened_model(pinned_model(wanted), store):
+                pass
+            me = own_identity()
+            with store.transaction():
+                store.conversations.claim(stored.id, me)
+                store.conversations.switch_model(stored.id, pinned_model(wanted), me=me)
+                store.conversations.release(stored.id, me)
+            return f"{stored.id} goes on with {pinned_model(wanted)}"
+        case _:
+            assert_never(command)

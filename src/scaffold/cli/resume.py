@@ -9,7 +9,8 @@ import msgspec
 from scaffold.cli.desk import find_run, shown_status
 from scaffold.cli.drive import drive
 from scaffold.cli.flags import Flags, flags_of, refuse_sandbox, shared_options
-from scaffold.cli.wiring import open_site, usable_model
+from scaffold.cli.models import usable_model
+from scaffold.cli.wiring import open_site
 from scaffold.core.errors import UsageProblem
 from scaffold.core.model import Run
 from scaffold.core.states import INTERRUPTED, Paused, status_of

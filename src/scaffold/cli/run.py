@@ -14,8 +14,9 @@ from scaffold.cli.desk import shown_status
 from scaffold.cli.drive import drive
 from scaffold.cli.findings import finding_lines
 from scaffold.cli.flags import Flags, flags_of, overrides, refuse_sandbox, shared_options
+from scaffold.cli.models import unheld, usable_model
 from scaffold.cli.settings import Settings, load_settings
-from scaffold.cli.wiring import open_site, usable_model
+from scaffold.cli.wiring import open_site
 from scaffold.core.errors import PlanInvalid, UsageProblem
 from scaffold.core.model import Run, RunSettings
 from scaffold.core.plan import Finding, Plan
@@ -133,14 +134,18 @@ def _agreed() -> bool:
 
 
 async def _settings(site: Site, settings: Settings, flags: Flags) -> RunSettings:
-    model = settings.text("model")
+    model = settings.model()
     if model is None:
         raise UsageProblem(
             "no model is configured",
-            "Pass `--model cassette:FILE`, or set SCAFFOLD_MODEL; `scaffold demo` needs neither.",
+            "Pass `--model anthropic:NAME`, `--model cassette:FILE` or another model string, or set SCAFFOLD_MODEL; "
+            "`scaffold demo` needs neither.",
         )
     author, committer = await signatures(site.repository)
     pinned, digest = usable_model(model)
+    budget_usd = settings.money("budget_usd")
+    if notice := unheld(pinned, budget_usd):
+        click.echo(f"note: {notice}", err=True)
     tier = settings.tier()
     return RunSettings(
         repository=str(site.repository.root),
@@ -153,7 +158,7 @@ async def _settings(site: Site, settings: Settings, flags: Flags) -> RunSettings
         agents=tier.agents,
         iterations=tier.iterations,
         attempt_timeout_s=tier.timeout_s,
-        budget_usd=settings.money("budget_usd"),
+        budget_usd=budget_usd,
         yolo=flags.yolo,
     )
 

@@ -1,39 +1,21 @@
 """Configuration in layers: built-in, the user's file, the project's two files, the environment, flags; later wins."""
 
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import assert_never
 
 from msgspec import Struct
 
+from scaffold.cli.setting import CHECKS, SIZES, Setting, Tier, built_in
 from scaffold.core.errors import PlanInvalid, UsageProblem
 from scaffold.host.dirs import user_dirs
-from scaffold.llm.catalog import parse_model
 from scaffold.plan.located import Listing, Located, Mark, Scalar, Table, read_located
 from scaffold.plan.wording import Spelling
-
-Setting = str | int | float | None
 
 BUILT_IN = "built-in"
 NOT_TRUSTED = "ignored: folder not trusted"
 MODEL_VARIABLE = "SCAFFOLD_MODEL"
 PROJECT_FILES = (".scaffold.yaml", ".scaffold/config.local.yaml")
-MOST_AGENTS = 20
-
-
-class Tier(Struct, frozen=True):
-    """How much effort a run is worth."""
-
-    name: str
-    agents: int
-    iterations: int
-    """How often a failed contract may be put back into the same attempt."""
-    timeout_s: float
-    """What one attempt may take."""
-
-
-TIERS = (Tier("quick", 1, 3, 300), Tier("scout", 2, 3, 300), Tier("builder", 3, 5, 900), Tier("architect", 5, 7, 1800))
 
 
 class Value(Struct, frozen=True):
@@ -60,6 +42,26 @@ class Settings(Struct, frozen=True):
         value = self.values[name].value
         return None if value is None else float(value)
 
+    def model(self) -> str | None:
+        """Return the chosen model string, None where none is configured; a size stands for the model it is set to.
+
+        UsageProblem for a size that is set to none.
+        """
+        name = self.text("model")
+        if name not in SIZES:
+            return name
+        model = self.text(f"models.{name}")
+        if model is None:
+            what = f"the model is `{name}`, and no model is configured for that size"
+            raise UsageProblem(what, f"Set one with `scaffold config models.{name} MODEL`, or pass `--model MODEL`.")
+        return model
+
+    def approvals(self) -> Mapping[str, str]:
+        """Return what the user's configuration says of categories of tools: `allow`, `ask` or `deny` by category."""
+        prefix = "approvals."
+        found = {name.removeprefix(prefix): self.text(name) for name in self.values if name.startswith(prefix)}
+        return {category: rule for category, rule in found.items() if rule is not None}
+
     def tier(self) -> Tier:
         """Return the chosen tier with its numbers; the setting `agents`, where there is one, outdoes the tier's."""
         name = str(self.values["tier"].value)
@@ -72,17 +74,13 @@ class Settings(Struct, frozen=True):
         )
 
 
-Check = Callable[[object], Setting]
-"""Returns the value as it is kept; ValueError with what was expected."""
-
-
 def load_settings(repository_root: Path | None, environ: Mapping[str, str], flags: Mapping[str, object]) -> Settings:
     """Return every setting with its origin.
 
     `repository_root` is None outside a repository; `flags` are by dotted name, None for one that was not given.
     Raises UsageProblem naming file and line for keys nobody knows and values that will not do.
     """
-    values = {name: Value(setting, BUILT_IN) for name, setting in _built_in().items()}
+    values = {name: Value(setting, BUILT_IN) for name, setting in built_in().items()}
     values |= read_settings(user_file(environ))
     if model := environ.get(MODEL_VARIABLE):
         values["model"] = _judged("model", model, MODEL_VARIABLE)
@@ -183,59 +181,3 @@ def _ignored(root: Path | None) -> Iterator[Value]:
     for name in PROJECT_FILES if root else ():
         if root and (root / name).exists():
             yield Value(name, NOT_TRUSTED)
-
-
-def _built_in() -> dict[str, Setting]:
-    values: dict[str, Setting] = {"model": None, "tier": "builder", "agents": None, "budget_usd": None}
-    for tier in TIERS:
-        values[f"tiers.{tier.name}.agents"] = tier.agents
-        values[f"tiers.{tier.name}.iterations"] = tier.iterations
-        values[f"tiers.{tier.name}.timeout_min"] = tier.timeout_s / 60
-    return values
-
-
-def _model(setting: object) -> Setting:
-    if isinstance(setting, str):
-        return str(parse_model(setting))
-    raise ValueError("a model string such as `anthropic:NAME`")
-
-
-def _tier(setting: object) -> Setting:
-    names = [tier.name for tier in TIERS]
-    if setting not in names:
-        raise ValueError(f"one of {', '.join(names)}")
-    return str(setting)
-
-
-def _whole(least: int, most: int) -> Check:
-    def check(setting: object) -> Setting:
-        if isinstance(setting, bool) or not isinstance(setting, int) or not least <= setting <= most:
-            raise ValueError(f"a whole number from {least} to {most}")
-        return setting
-
-    return check
-
-
-def _dollars(setting: object) -> Setting:
-    if isinstance(setting, bool) or not isinstance(setting, int | float) or not 0 <= setting < math.inf:
-        raise ValueError("an amount in dollars, 0 or more")
-    return setting
-
-
-def _minutes(setting: object) -> Setting:
-    if isinstance(setting, bool) or not isinstance(setting, int | float) or not 0 < setting < math.inf:
-        raise ValueError("a number of minutes above 0")
-    return setting
-
-
-CHECKS: Mapping[str, Check] = {
-    "model": _model,
-    "tier": _tier,
-    "agents": _whole(1, MOST_AGENTS),
-    "budget_usd": _dollars,
-} | {
-    f"tiers.{tier.name}.{field}": check
-    for tier in TIERS
-    for field, check in (("agents", _whole(1, MOST_AGENTS)), ("iterations", _whole(1, 100)), ("timeout_min", _minutes))
-}
-"""Every setting there is, with what its value must be."""

@@ -96,7 +96,7 @@ def _run(picture: Picture) -> Json:
         "budget": {
             "limit_usd": run.settings.budget_usd,
             "spent_usd": picture.spent.cost_usd,
-            "reserved_usd": 0.0,
+            "reserved_usd": picture.reserved_usd,
             "tokens": picture.spent.tokens,
             "confidence": 1.0,
         },

@@ -4,20 +4,19 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from random import SystemRandom  # noqa: TID251 - jitter needs no seed
 
 from scaffold.cli.place import place_for, place_if_any
 from scaffold.core.errors import StoreTrouble
 from scaffold.core.model import Attempt, Run
-from scaffold.core.ports import Model
 from scaffold.git.repository import Repository, open_repository
 from scaffold.host.clock import SystemClock
 from scaffold.host.dirs import Dirs, user_dirs
-from scaffold.llm.catalog import cassette_digest, open_model, pinned_model
 from scaffold.orchestrator.local import LocalEngine, WorkerMain
 from scaffold.store.database import Store
 from scaffold.store.place import Place
 from scaffold.worker.site import Site
+
+TRANSPORT = "scaffold.llm.transport:Transport"
 
 
 def dirs() -> Dirs:
@@ -53,22 +52,7 @@ def local_engine(site: Site, run: Run) -> LocalEngine:
         WorkerMain(
             argv=argv,
             environ=dict(os.environ),
-            cwd=Path(run.settings.repository),
+            cwd=site.repository.root,
             log=lambda attempt: site.process_log(run.id, attempt.id),
         )
     )
-
-
-def model_of(run: Run) -> Model:
-    """Return the model that the run was started with."""
-    return open_model(run.settings.model, clock=SystemClock(), rng=SystemRandom())
-
-
-def usable_model(text: str) -> tuple[str, str]:
-    """Return a model string that means the same from everywhere, and the digest of its cassette ("" for others).
-
-    What cannot answer is refused here, before work, and not by every worker: UsageProblem, ModelTrouble.
-    """
-    pinned = pinned_model(text)
-    open_model(pinned, clock=SystemClock(), rng=SystemRandom())
-    return pinned, cassette_digest(pinned)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from scaffold.cli.wiring import model_of, open_site
+from scaffold.cli.models import opened_model
+from scaffold.cli.wiring import open_site
 from scaffold.core.errors import StaleFence
 from scaffold.core.ids import AttemptId
 from scaffold.host.identity import own_identity
@@ -46,8 +47,8 @@ async def _guarded(site: Site, task: Assignment) -> None:
     """Run the worker; what nobody expected ends the attempt with its name, and the traceback in the process log."""
     journal = site.journal(task.goal.name, task.action.key)
     try:
-        worker = Worker(site, task, model_of(task.run))
-        await worker.carry_out(own_identity(), log_file=str(journal))
+        async with opened_model(task.run.settings.model) as model:
+            await Worker(site, task, model).carry_out(own_identity(), log_file=str(journal))
     except StaleFence:
         raise
     except Exception as error:  # noqa: BLE001 - the worker's boundary: whatever went wrong is written down

@@ -52,12 +52,31 @@ class RunBusy(ScaffoldError):
     """A living process carries this run out already."""
 
 
-class ModelTrouble(ScaffoldError):
-    """A model gave no reply; `transient` tells whether trying again may help."""
+class ConversationBusy(ScaffoldError):
+    """A living process goes on with this conversation already."""
 
-    def __init__(self, what: str, fix: str, *, transient: bool = False) -> None:
+
+class ModelTrouble(ScaffoldError):
+    """A model gave no reply; `transient` tells whether trying again may help.
+
+    `limited` tells that the endpoint has too much to do, `retry_after_s` when it wants to be asked again, if it said.
+    """
+
+    def __init__(
+        self, what: str, fix: str, *, transient: bool = False, limited: bool = False, retry_after_s: float | None = None
+    ) -> None:
         super().__init__(what, fix)
         self.transient = transient
+        self.limited = limited
+        self.retry_after_s = retry_after_s
+
+
+class ContextOverflow(ModelTrouble):
+    """The conversation is longer than the model's window; a shorter one may be answered."""
+
+
+class TurnLimit(ModelTrouble):
+    """The conversation used up the requests it was given."""
 
 
 class BudgetSpent(ScaffoldError):

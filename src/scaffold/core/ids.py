@@ -7,6 +7,13 @@ GoalId = NewType("GoalId", str)
 ActionId = NewType("ActionId", str)
 AttemptId = NewType("AttemptId", str)
 
+ConversationId = NewType("ConversationId", str)
+ReservationId = NewType("ReservationId", str)
+"""Money set aside for one request."""
+
+Ticket = NewType("Ticket", str)
+"""One request's way to an endpoint."""
+
 Commit = NewType("Commit", str)
 """A full git object id of a commit, in hex."""
 

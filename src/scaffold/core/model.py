@@ -70,6 +70,9 @@ class Usage(Struct, frozen=True, kw_only=True):
     input_tokens: int = 0
     """All input, cached included."""
     cached_input_tokens: int = 0
+    """What of the input came from the provider's cache."""
+    written_input_tokens: int = 0
+    """What of the input was put into it, where the provider tells; its price is another one. Counted, not stored."""
     output_tokens: int = 0
     cost_usd: float | None = 0.0
     """None where no price is known."""
@@ -80,6 +83,7 @@ class Usage(Struct, frozen=True, kw_only=True):
         return Usage(
             input_tokens=self.input_tokens + other.input_tokens,
             cached_input_tokens=self.cached_input_tokens + other.cached_input_tokens,
+            written_input_tokens=self.written_input_tokens + other.written_input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
             cost_usd=None if unknown else (self.cost_usd or 0.0) + (other.cost_usd or 0.0),
             requests=self.requests + other.requests,

@@ -13,9 +13,22 @@ from typing import Annotated, Any, Literal
 import yaml
 from msgspec import Meta, Struct, field
 
-from scaffold.core.conversation import AssistantMessage, Caller, Reply, Request, Text, Thinking, ToolCall, ToolResult
+from scaffold.core.conversation import (
+    AssistantMessage,
+    Caller,
+    Hear,
+    Image,
+    Reply,
+    Request,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    unheard,
+)
 from scaffold.core.errors import ModelTrouble
 from scaffold.core.model import Usage
+from scaffold.llm.telling import tell
 
 OTHER_ROLES = frozenset(
     {"planner", "supervisor", "critic", "drafter", "reviewer", "merger", "learner", "auditor", "agent"}
@@ -137,18 +150,52 @@ class CassetteModel:
     def __init__(self, cassette: Cassette) -> None:
         self._cassette = cassette
 
-    async def reply(self, request: Request) -> Reply:
-        """Return what the first try gives; ModelTrouble as `attempt`."""
-        return await self.attempt(request, 1)
+    @property
+    def endpoint(self) -> str:
+        """Return the cassette's path; nobody can ask too much of it."""
+        return str(self._cassette.path)
 
-    async def attempt(self, request: Request, try_number: int) -> Reply:
-        """Return the fitting entry's reply; ModelTrouble if none fits, or if its fault strikes at this try (from 1)."""
-        entry = next((entry for entry in self._cassette.entries if entry.when.fits(request)), None)
+    @property
+    def window_tokens(self) -> None:
+        """Return None: a cassette answers conversations of any length."""
+
+    def estimate(self, request: Request) -> Usage:
+        """Return exactly what the request will use; nothing if no entry fits."""
+        entry = self._fitting(request)
+        return Usage() if entry is None else self._usage(entry)
+
+    async def reply(self, request: Request, hear: Hear = unheard) -> Reply:
+        """Return what the first try gives; ModelTrouble as `attempt`."""
+        return await self.attempt(request, 1, hear)
+
+    async def attempt(
+        self, request: Request, try_number: int, hear: Hear = unheard, *, silence_s: float | None = None
+    ) -> Reply:
+        """Return the fitting entry's reply, told to `hear` at once.
+
+        ModelTrouble if none fits, or if its fault strikes at this try (from 1). What hangs, hangs for `silence_s`; None
+        means for ever.
+        """
+        entry = self._fitting(request)
         if entry is None:
             raise _nothing_fits(self._cassette.path, request.caller)
         if entry.fault is not None and try_number <= entry.fault.times:
-            await _strike(entry.fault)
-        return _played(entry, request.caller, self._cassette.prices)
+            await _strike(entry.fault, silence_s)
+        message = _played(entry, request.caller)
+        tell(message, hear)
+        return Reply(message=message, usage=self._usage(entry), stop="tool_calls" if message.tool_calls else "end")
+
+    def _fitting(self, request: Request) -> Entry | None:
+        return next((entry for entry in self._cassette.entries if entry.when.fits(request)), None)
+
+    def _usage(self, entry: Entry) -> Usage:
+        return Usage(
+            input_tokens=entry.usage.input_tokens,
+            cached_input_tokens=entry.usage.cached_input_tokens,
+            output_tokens=entry.usage.output_tokens,
+            cost_usd=self._cassette.prices.cost_usd(entry.usage),
+            requests=1,
+        )
 
 
 def last_words(request: Request) -> str:
@@ -158,30 +205,29 @@ def last_words(request: Request) -> str:
     last = request.messages[-1]
     if isinstance(last, AssistantMessage):
         return last.text
-    return "\n".join(part.content if isinstance(part, ToolResult) else part.text for part in last.parts)
+    return "\n".join(_words(part) for part in last.parts)
 
 
-def _played(entry: Entry, caller: Caller, prices: Prices) -> Reply:
+def _words(part: Text | Image | ToolResult) -> str:
+    match part:
+        case Text(text):
+            return text
+        case ToolResult():
+            return part.content
+        case Image():
+            return ""
+
+
+def _played(entry: Entry, caller: Caller) -> AssistantMessage:
     calls = tuple(
         ToolCall(f"call-{caller.turn}-{index}", call.name, call.args) for index, call in enumerate(entry.tool_calls, 1)
     )
     thinking = (Thinking(entry.thinking),) if entry.thinking else ()
     text = (Text(entry.text),) if entry.text else ()
-    usage = Usage(
-        input_tokens=entry.usage.input_tokens,
-        cached_input_tokens=entry.usage.cached_input_tokens,
-        output_tokens=entry.usage.output_tokens,
-        cost_usd=prices.cost_usd(entry.usage),
-        requests=1,
-    )
-    return Reply(
-        message=AssistantMessage((*thinking, *text, *calls)),
-        usage=usage,
-        stop="tool_calls" if calls else "end",
-    )
+    return AssistantMessage((*thinking, *text, *calls))
 
 
-async def _strike(fault: Fault) -> None:
+async def _strike(fault: Fault, silence_s: float | None) -> None:
     match fault.kind:
         case "http":
             raise ModelTrouble(
@@ -202,7 +248,19 @@ async def _strike(fault: Fault) -> None:
                 transient=True,
             )
         case "hang":
+            await _hang(silence_s)
+
+
+async def _hang(silence_s: float | None) -> None:
+    try:
+        async with asyncio.timeout(silence_s):
             await asyncio.Event().wait()
+    except TimeoutError as error:
+        raise ModelTrouble(
+            f"The model did not answer within {silence_s:.0f} s.",
+            "The cassette says so: lower `times` of the entry's `fault` to let it answer.",
+            transient=True,
+        ) from error
 
 
 def _nothing_fits(path: Path, caller: Caller) -> ModelTrouble:

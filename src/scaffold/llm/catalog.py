@@ -1,61 +1,30 @@
-"""Model strings: what they may say, and the model behind them."""
+"""The model behind a model string."""
 
 from pathlib import Path
-from typing import Literal, get_args
-
-from msgspec import Struct
 
 from scaffold.core.errors import UsageProblem
 from scaffold.core.ports import Clock, Model
 from scaffold.llm.cassette import CassetteModel
 from scaffold.llm.cassettefile import load_cassette
-from scaffold.llm.retry import Jitter, RetryingModel
+from scaffold.llm.endpoint import find_endpoint
+from scaffold.llm.line import Deadlines, Line
+from scaffold.llm.live import LiveModel
+from scaffold.llm.modelname import ModelName
+from scaffold.llm.naming import needs_line, parse_model, pinned_model
+from scaffold.llm.registry import ModelCard, card, known_models
+from scaffold.llm.retry import RetryingModel
+from scaffold.llm.throttle import Jitter, Unshared
 
-Provider = Literal["anthropic", "openai", "openai-chat", "codex", "local", "cassette"]
-PROVIDERS: tuple[Provider, ...] = get_args(Provider)
+__all__ = ("cassette_digest", "known_models", "needs_line", "open_model", "parse_model", "pinned_model")
 
-FORMS = (
-    "Write anthropic:NAME, openai:NAME, openai-chat:NAME, codex:NAME, local:NAME@http://HOST:PORT/v1 or cassette:PATH."
-)
 CASSETTE_IDLE_S = 10.0
 """Seconds; a cassette answers at once, so what has not come by then hangs."""
 
-
-class ModelName(Struct, frozen=True):
-    """A model string, understood; `name` is the file's path for cassettes, `url` is set for `local` alone."""
-
-    provider: Provider
-    name: str
-    url: str | None = None
-
-    def __str__(self) -> str:
-        at = f"@{self.url}" if self.url else ""
-        return f"{self.provider}:{self.name}{at}"
-
-
-def parse_model(text: str) -> ModelName:
-    """Return what the model string `text` means; UsageProblem that lists the forms if it means nothing."""
-    word, _, rest = text.strip().partition(":")
-    provider = next((known for known in PROVIDERS if known == word), None)
-    if provider is None or not rest:
-        raise UsageProblem(f"`{text}` names no model.", FORMS)
-    if provider != "local":
-        return ModelName(provider, rest)
-    name, _, url = rest.partition("@")
-    if not name or not url.startswith(("http://", "https://")):
-        raise UsageProblem(f"`{text}` does not say where the local model is.", FORMS)
-    return ModelName(provider, name, url)
-
-
-def pinned_model(text: str) -> str:
-    """Return the model string so that it means the same from every directory: a cassette's path is made absolute.
-
-    Opens no file. UsageProblem as `parse_model`.
-    """
-    model = parse_model(text)
-    if model.provider != "cassette":
-        return str(model)
-    return str(ModelName("cassette", str(Path(model.name).expanduser().absolute())))
+LIVELY = Deadlines()
+THOUGHTFUL = Deadlines(idle_s=300.0)
+"""For models that may think for minutes before the first byte comes."""
+WHOLE = Deadlines(idle_s=600.0)
+"""For replies that come in one piece: nothing is heard until the last word is found."""
 
 
 def cassette_digest(text: str) -> str:
@@ -67,17 +36,28 @@ def cassette_digest(text: str) -> str:
     return load_cassette(Path(model.name).expanduser()).digest if model.provider == "cassette" else ""
 
 
-def open_model(text: str, *, clock: Clock, rng: Jitter) -> Model:
-    """Return the model behind a model string, with retries.
+def open_model(text: str, *, clock: Clock, rng: Jitter, line: Line | None = None, stream: bool = True) -> Model:
+    """Return the model behind a model string, with retries; one object for each conversation. Nothing is asked yet.
 
-    UsageProblem if the string means nothing or its provider is not served yet; ModelTrouble if a cassette cannot be
-    read.
+    Cassettes need no `line`. Without `stream` a reply comes in one piece. UsageProblem if the string means nothing or
+    a key is missing, ModelTrouble if a cassette cannot be read.
     """
     model = parse_model(text)
-    if model.provider != "cassette":
-        raise UsageProblem(
-            f"`{model}` cannot answer: this version speaks to no live provider, only to cassettes.",
-            "Use `cassette:PATH` with a YAML file of written replies; `scaffold demo` shows one at work.",
-        )
-    cassette = load_cassette(Path(model.name).expanduser())
-    return RetryingModel(CassetteModel(cassette), clock=clock, rng=rng, idle_s=CASSETTE_IDLE_S)
+    if model.provider == "cassette":
+        tape = CassetteModel(load_cassette(Path(model.name).expanduser()))
+        unshared = Unshared(clock=clock, rng=rng)
+        return RetryingModel(tape, clock=clock, rng=rng, throttle=unshared, idle_s=CASSETTE_IDLE_S)
+    if line is None:
+        raise UsageProblem(f"`{model}` is live, and only cassettes can be used here.", "Use `cassette:PATH`.")
+    known = card(model)
+    deadlines = line.deadlines or _usual_deadlines(model, known, stream=stream)
+    live = LiveModel(
+        find_endpoint(model, line.environ), known, wire=line.wire, clock=clock, deadlines=deadlines, stream=stream
+    )
+    return RetryingModel(live, clock=clock, rng=rng, throttle=line.throttle, idle_s=deadlines.idle_s)
+
+
+def _usual_deadlines(model: ModelName, known: ModelCard, *, stream: bool) -> Deadlines:
+    if not stream:
+        return WHOLE
+    return THOUGHTFUL if known.thinking and model.provider != "anthropic" else LIVELY

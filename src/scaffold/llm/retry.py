@@ -1,11 +1,13 @@
 """Trying again: one policy for every model."""
 
-import asyncio
 from typing import Protocol
 
-from scaffold.core.conversation import Reply, Request
+from scaffold.core.conversation import Delta, Hear, Reply, Request, Superseded, Waiting, unheard
 from scaffold.core.errors import ModelTrouble
-from scaffold.core.ports import Clock
+from scaffold.core.ids import Ticket
+from scaffold.core.model import Usage
+from scaffold.core.ports import Clock, Throttle, Verdict
+from scaffold.llm.throttle import Jitter
 
 FIRST_WAIT_S = 1.0
 LONGEST_WAIT_S = 30.0
@@ -14,65 +16,143 @@ LONGEST_WAIT_S = 30.0
 class Tries(Protocol):
     """A model that is told which try of a request this is."""
 
-    async def attempt(self, request: Request, try_number: int) -> Reply:
-        """Return one whole reply to try `try_number` (from 1); raises ModelTrouble when none is to be had."""
+    @property
+    def endpoint(self) -> str:
+        """Return who else is asked too much when this model is."""
         ...
 
+    @property
+    def window_tokens(self) -> int | None:
+        """Return how many tokens a request and its reply may have together; None where nobody knows."""
+        ...
 
-class Jitter(Protocol):
-    """What is needed of `random.Random`."""
+    def estimate(self, request: Request) -> Usage:
+        """Return what the request is likely to use."""
+        ...
 
-    def uniform(self, a: float, b: float, /) -> float:
-        """Return a number between `a` and `b`."""
+    async def attempt(self, request: Request, try_number: int, hear: Hear, *, silence_s: float) -> Reply:
+        """Return one whole reply to try `try_number` (from 1), told to `hear` as it comes.
+
+        ModelTrouble when none is to be had, transient if nothing at all came within `silence_s`.
+        """
         ...
 
 
 class RetryingModel:
     """Repeats what failed for the moment, after waits that double from 1 s to 30 s, each cut by up to a half at random.
 
-    Each try gets `idle_s` seconds; all tries and waits of one request end within `total_s`.
+    An endpoint's own wish goes before. No try of a request begins later than `retry_s` after its first one failed, nor
+    is it silent for longer than that; one that gives signs of life by then goes on. A try that heard nothing for
+    `idle_s` failed.
     """
 
-    def __init__(self, inner: Tries, *, clock: Clock, rng: Jitter, idle_s: float = 60.0, total_s: float = 60.0) -> None:
+    def __init__(
+        self,
+        inner: Tries,
+        *,
+        clock: Clock,
+        rng: Jitter,
+        throttle: Throttle,
+        idle_s: float = 60.0,
+        retry_s: float = 60.0,
+    ) -> None:
         self._inner = inner
         self._clock = clock
         self._rng = rng
+        self._throttle = throttle
         self._idle_s = idle_s
-        self._total_s = total_s
+        self._retry_s = retry_s
 
-    async def reply(self, request: Request) -> Reply:
+    @property
+    def window_tokens(self) -> int | None:
+        """Return how many tokens a request and its reply may have together; None where nobody knows."""
+        return self._inner.window_tokens
+
+    def estimate(self, request: Request) -> Usage:
+        """Return what the request is likely to use; tries that fail are not counted."""
+        return self._inner.estimate(request)
+
+    async def reply(self, request: Request, hear: Hear = unheard) -> Reply:
         """Return the first reply a try gives; ModelTrouble if one fails for good, or when time is up."""
-        deadline = self._clock.monotonic() + self._total_s
-        number = 0
+        ear = _Ear(hear)
+        tried = 0
+        deadline: float | None = None
+        why = "The model's endpoint has too much to do."
         while True:
-            number += 1
+            ticket = await self._enter(self._retry_s if deadline is None else deadline - self._now(), why, hear)
+            tried += 1
+            silence_s = self._idle_s if deadline is None else min(self._idle_s, deadline - self._now())
             try:
-                return await self._attempt(request, number, deadline - self._clock.monotonic())
+                return await self._attempt(ticket, request, tried, ear, silence_s)
             except ModelTrouble as trouble:
-                wait_s = self._wait_s(number)
                 if not trouble.transient:
                     raise
-                if self._clock.monotonic() + wait_s >= deadline:
-                    raise _given_up(trouble, number) from trouble
-            await self._clock.sleep(wait_s)
+                deadline = self._now() + self._retry_s if deadline is None else deadline
+                wait_s = self._wait_s(trouble, tried)
+                if self._now() + wait_s >= deadline:
+                    raise _given_up(trouble, tried, wait_s) from trouble
+                why = trouble.what
+                limited = trouble.limited
+            ear.start_over(why)
+            if not limited:
+                hear(Waiting(wait_s, why))
+                await self._clock.sleep(wait_s)
 
-    async def _attempt(self, request: Request, number: int, left_s: float) -> Reply:
-        limit_s = min(self._idle_s, left_s)
+    async def _enter(self, patience_s: float, why: str, hear: Hear) -> Ticket:
+        parked_s = self._throttle.wait_s(self._inner.endpoint)
+        if 0 < parked_s <= patience_s:
+            hear(Waiting(parked_s, why))
+        return await self._throttle.enter(self._inner.endpoint, patience_s=patience_s)
+
+    async def _attempt(self, ticket: Ticket, request: Request, number: int, hear: Hear, silence_s: float) -> Reply:
+        verdict: Verdict = "failed"
+        wish_s: float | None = None
         try:
-            async with asyncio.timeout(limit_s):
-                return await self._inner.attempt(request, number)
-        except TimeoutError as error:
-            raise ModelTrouble(
-                f"The model did not answer within {limit_s:.0f} s.",
-                "Check the connection to the model, then resume.",
-                transient=True,
-            ) from error
+            reply = await self._inner.attempt(request, number, hear, silence_s=silence_s)
+            verdict = "ok"
+        except ModelTrouble as trouble:
+            if trouble.limited and trouble.transient:
+                verdict, wish_s = "limited", trouble.retry_after_s
+            raise
+        finally:
+            self._throttle.leave(ticket, verdict, retry_after_s=wish_s)
+        return reply
 
-    def _wait_s(self, number: int) -> float:
-        longest = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** (number - 1))
-        return self._rng.uniform(longest / 2, longest)
+    def _wait_s(self, trouble: ModelTrouble, tried: int) -> float:
+        """Return how long to wait; one that was told there is too much to do waits with all the others."""
+        if trouble.limited:
+            return self._throttle.wait_s(self._inner.endpoint)
+        longest = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** (tried - 1))
+        return max(self._rng.uniform(longest / 2, longest), trouble.retry_after_s or 0.0)
+
+    def _now(self) -> float:
+        return self._clock.monotonic()
 
 
-def _given_up(trouble: ModelTrouble, tries: int) -> ModelTrouble:
+class _Ear:
+    """Hears on somebody's behalf, and remembers whether there was anything to hear."""
+
+    def __init__(self, hear: Hear) -> None:
+        self._hear = hear
+        self._heard = False
+
+    def __call__(self, delta: Delta) -> None:
+        self._heard = True
+        self._hear(delta)
+
+    def start_over(self, reason: str) -> None:
+        if self._heard:
+            self._heard = False
+            self._hear(Superseded(reason))
+
+
+def _given_up(trouble: ModelTrouble, tries: int, wait_s: float) -> ModelTrouble:
     times = "once" if tries == 1 else f"{tries} times"
-    return ModelTrouble(f"{trouble.what} (tried {times})", trouble.fix, transient=True)
+    again = f", may be asked again in {wait_s:.0f} s" if trouble.retry_after_s else ""
+    return ModelTrouble(
+        f"{trouble.what} (tried {times}{again})",
+        trouble.fix,
+        transient=True,
+        limited=trouble.limited,
+        retry_after_s=wait_s if trouble.retry_after_s else None,
+    )

@@ -43,7 +43,7 @@ ACCOUNT = """
 UPDATE attempt SET input_tokens = input_tokens + :input_tokens,
        cached_input_tokens = cached_input_tokens + :cached_input_tokens,
        output_tokens = output_tokens + :output_tokens, cost_usd = cost_usd + :cost_usd, requests = requests + :requests
-WHERE id = :id AND status = 'claimed' AND fence = :fence
+WHERE id = :id
 """
 END = """
 UPDATE attempt SET status = 'ended', outcome = :outcome, error = :error, head_sha = COALESCE(:head_sha, head_sha),
@@ -142,10 +142,15 @@ class Attempts:
         if phase != row["phase"]:
             self._events.append(row["run_id"], AttemptAdvanced(row["key"], row["number"], phase))
 
-    def account(self, attempt_id: AttemptId, *, fence: int, usage: Usage) -> None:
-        """Add what a request used."""
+    def check(self, attempt_id: AttemptId, *, fence: int) -> None:
+        """Return if the attempt is claimed and `fence` its own, else StaleFence."""
         self._fenced(attempt_id, fence, "claimed")
-        self._connection.swap(ACCOUNT, "attempt", attempt_id, fence=fence, **_usage_columns(usage))
+
+    def account(self, attempt_id: AttemptId, *, usage: Usage, fence: int | None = None) -> None:
+        """Add what a request used; without a `fence` whatever became of the attempt, for what is spent is spent."""
+        if fence is not None:
+            self.check(attempt_id, fence=fence)
+        self._connection.swap(ACCOUNT, "attempt", attempt_id, **_usage_columns(usage))
 
     def end(
         self,

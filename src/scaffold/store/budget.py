@@ -1,30 +1,75 @@
-"""The run's budget as one attempt sees it: what every process of the run has spent counts."""
+"""A run's budget: what every process of the run spends, and sets aside, counts."""
+
+from contextlib import AbstractContextManager
 
 from scaffold.core.errors import BudgetSpent
-from scaffold.core.model import Attempt, Usage
+from scaffold.core.events import Noticed
+from scaffold.core.ids import AttemptId, ReservationId, RunId
+from scaffold.core.model import Attempt, ProcessIdentity, Usage
+from scaffold.core.ports import Clock
 from scaffold.store.database import Store
+from scaffold.store.purse import DUST_USD, Purse
+
+
+class RunBooks:
+    """The account of a run: its attempts pay. Implements `purse.Books`."""
+
+    def __init__(self, store: Store, run_id: RunId, *, limit_usd: float | None) -> None:
+        self.account: str = run_id
+        self.reservations = store.reservations
+        self._store = store
+        self._run_id = run_id
+        self._limit_usd = limit_usd
+
+    def transaction(self, *, durable: bool = False) -> AbstractContextManager[None]:
+        """Return a block whose changes are committed together."""
+        return self._store.transaction(durable=durable)
+
+    def room_usd(self) -> float:
+        """Return what is not spent of the limit, infinity without one; raises BudgetSpent if that is nothing."""
+        if self._limit_usd is None:
+            return float("inf")
+        paid_usd = self._store.runs.paid_usd(self._run_id)
+        room_usd = self._limit_usd - paid_usd - DUST_USD
+        if room_usd <= 0:
+            raise BudgetSpent(
+                f"the budget of ${self._limit_usd:.2f} is used up (${paid_usd:.2f} spent)",
+                "Go on with `scaffold resume --budget-usd MORE`.",
+            )
+        return room_usd
+
+    def book(self, payer: str, usage: Usage) -> None:
+        """Add what was used to an attempt, even if it is over: the money is gone."""
+        self._store.attempts.account(AttemptId(payer), usage=usage)
+
+    def tell(self, notice: str) -> None:
+        """Leave an event in the run."""
+        self._store.events.append(self._run_id, Noticed("warning", notice))
 
 
 class RunBudget:
-    """Implements `core.ports.Budget` for an attempt; the money spent is in the store, shared by all workers."""
+    """What one attempt may spend of its run's budget. Implements `core.ports.Budget`.
 
-    def __init__(self, store: Store, attempt: Attempt, *, limit_usd: float | None) -> None:
+    Both methods raise StaleFence once somebody else ended the attempt; what was used is booked all the same.
+    """
+
+    def __init__(
+        self, store: Store, attempt: Attempt, *, limit_usd: float | None, clock: Clock, owner: ProcessIdentity
+    ) -> None:
+        books = RunBooks(store, attempt.run_id, limit_usd=limit_usd)
+        self._purse = Purse(books, payer=attempt.id, clock=clock, owner=owner)
         self._store = store
         self._attempt = attempt
-        self._limit_usd = limit_usd
 
-    def admit(self) -> None:
-        """Return while the run has money left; raises BudgetSpent from then on."""
-        if self._limit_usd is None:
-            return
-        spent = self._store.runs.spent(self._attempt.run_id).cost_usd or 0.0
-        if spent >= self._limit_usd:
-            raise BudgetSpent(
-                f"the budget of ${self._limit_usd:.2f} is used up (${spent:.2f} spent)",
-                "Go on with `scaffold resume --budget-usd MORE`.",
-            )
+    async def reserve(self, estimate: Usage) -> ReservationId:
+        """Set aside what a request may cost, in turn; raises BudgetSpent once the run's limit is used up."""
+        self._check()
+        return await self._purse.reserve(estimate)
 
-    def settle(self, usage: Usage) -> None:
-        """Book what a request used on the attempt."""
-        with self._store.transaction(durable=True):
-            self._store.attempts.account(self._attempt.id, fence=self._attempt.fence, usage=usage)
+    def settle(self, reservation: ReservationId, usage: Usage) -> None:
+        """Book what the request really used on the attempt, and free what was set aside; safe to repeat."""
+        self._purse.settle(reservation, usage)
+        self._check()
+
+    def _check(self) -> None:
+        self._store.attempts.check(self._attempt.id, fence=self._attempt.fence)

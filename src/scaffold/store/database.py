@@ -1,9 +1,8 @@
 """The store: one database, one repository for each aggregate, transactions owned by the caller."""
 
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from scaffold.store import schema
 from scaffold.store.actions import Actions
 from scaffold.store.attempts import Attempts
 from scaffold.store.columns import Calendar
@@ -15,7 +14,13 @@ from scaffold.store.inbox import Inbox
 from scaffold.store.intents import Intents
 from scaffold.store.messages import Messages
 from scaffold.store.place import Place, connect
+from scaffold.store.reservations import Reservations
 from scaffold.store.runs import Runs
+from scaffold.store.schema import MIGRATIONS, Schema, open_connection
+
+IN_USE = """
+SELECT 'carries out run ' || id AS deed, owner FROM run WHERE owner IS NOT NULL ORDER BY position
+"""
 
 
 class Store:
@@ -37,6 +42,7 @@ class Store:
         self.intents = Intents(connection, clock)
         self.inbox = Inbox(connection, clock, self.events)
         self.messages = Messages(connection, clock)
+        self.reservations = Reservations(connection, clock)
 
     @classmethod
     def open(
@@ -46,7 +52,7 @@ class Store:
         clock: Calendar,
         create: bool = True,
         patience_s: float = 10.0,
-        migrations: Path = schema.MIGRATIONS,
+        migrations: Path = MIGRATIONS,
     ) -> "Store":
         """Open the database at `place`, with its parents where `create` allows it, and bring its schema up to date.
 
@@ -56,12 +62,7 @@ class Store:
         only be read is opened so, and its transactions are StoreTrouble.
         """
         driver = connect(place, create=create, patience_s=patience_s)
-        connection = Connection(driver)
-        with ExitStack() as on_failure:
-            on_failure.callback(driver.close)
-            schema.prepare(connection, clock, create=create, migrations=migrations)
-            on_failure.pop_all()
-        return cls(connection, clock)
+        return cls(open_connection(driver, Schema(migrations, IN_USE), clock, create=create), clock)
 
     def transaction(self, *, durable: bool = False) -> AbstractContextManager[None]:
         """Return a block whose changes are committed together at its end, or not at all if it raises.

@@ -2,6 +2,9 @@
 
 from scaffold.core.errors import IllegalMove, StaleFence, StoreTrouble
 
+HOW_TO_BEGIN = "Start a run with `scaffold run`, or a conversation with `ralph`"
+"""What makes a database where there is none."""
+
 
 def no_such(noun: str, name: str) -> StoreTrouble:
     """Return the error for a thing that is not in this database."""

@@ -40,6 +40,8 @@ SELECT COALESCE(SUM(input_tokens), 0) AS input_tokens, COALESCE(SUM(cached_input
        CASE WHEN COUNT(*) = COUNT(cost_usd) THEN COALESCE(SUM(cost_usd), 0.0) END AS cost_usd
 FROM attempt WHERE run_id = :run_id
 """
+PAID = "SELECT COALESCE(SUM(cost_usd), 0.0) AS usd FROM attempt WHERE run_id = :run_id"
+RESERVED = "SELECT COALESCE(SUM(usd), 0.0) AS usd FROM reservation WHERE account = :run_id AND held = 1"
 
 
 class Runs:
@@ -146,6 +148,14 @@ class Runs:
         """Return what all attempts of the run used so far."""
         (row,) = self._connection.rows(SPENT, run_id=run_id)
         return Usage(**{column: row[column] for column in row.keys()})  # noqa: SIM118 - a Row iterates over its values
+
+    def paid_usd(self, run_id: RunId) -> float:
+        """Return the known part of what all attempts of the run cost so far."""
+        return float(self._connection.rows(PAID, run_id=run_id)[0]["usd"])
+
+    def reserved(self, run_id: RunId) -> float:
+        """Return how many dollars are set aside for requests under way; those of unknown price count as nothing."""
+        return float(self._connection.rows(RESERVED, run_id=run_id)[0]["usd"])
 
     def _fenced(self, run_id: RunId, fence: int | None) -> Row:
         row = self._connection.held(GET, "run", run_id)

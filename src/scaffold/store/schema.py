@@ -5,39 +5,64 @@ A file that only adds keeps the schema readable for older programs. One that cha
 """
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
+
+from msgspec import Struct
 
 from scaffold.core.errors import StoreEmpty, StoreTrouble
 from scaffold.host.identity import alive
-from scaffold.store.columns import PROCESS, Calendar, stamp
-from scaffold.store.connection import Connection
+from scaffold.store.columns import OWNER, Calendar, stamp
+from scaffold.store.connection import Connection, Driver
+from scaffold.store.refusals import HOW_TO_BEGIN
 
 MIGRATIONS = Path(__file__).with_name("migrations")
 
 READ_VERSION = "SELECT MAX(version) AS version FROM schema_version"
 READABLE_FROM = "SELECT MAX(readable_from) AS version FROM schema_version"
 WRITE_VERSION = "INSERT INTO schema_version (version, applied_at) VALUES (:version, :at)"
-OWNERS = "SELECT id, owner FROM run WHERE owner IS NOT NULL ORDER BY position"
 
 
-def prepare(connection: Connection, clock: Calendar, *, create: bool, migrations: Path = MIGRATIONS) -> None:
+class Schema(Struct, frozen=True):
+    """What one kind of database is made of."""
+
+    migrations: Path
+    """A folder of numbered files."""
+    in_use: str
+    """A statement that gives each `owner` who works on the database, and the `deed`: what it does there."""
+
+
+def open_connection(driver: Driver, schema: Schema, clock: Calendar, *, create: bool) -> Connection:
+    """Return a connection to a database that is up to date; the driver is closed if there is none to be had.
+
+    See `prepare` for when that is so.
+    """
+    connection = Connection(driver)
+    with ExitStack() as on_failure:
+        on_failure.callback(driver.close)
+        prepare(connection, schema, clock, create=create)
+        on_failure.pop_all()
+    return connection
+
+
+def prepare(connection: Connection, schema: Schema, clock: Calendar, *, create: bool) -> None:
     """Bring the database up to date, safe against others who do the same; a backup is made before.
 
     What is foreign, unreadably newer or, unless `create`, empty is left untouched: StoreTrouble. A newer database
     that this program can still read is opened for reading only, unless `create` asks for more.
     """
     driver = connection.driver
-    steps = sorted(migrations.glob("*.sql"))
+    steps = sorted(schema.migrations.glob("*.sql"))
     version = _version(connection)
     if version == 0 and not create:
         what = f"{driver.name}: the database is empty"
-        raise StoreEmpty(what, "Start a run with `scaffold run`, or put back a copy of the file.")
+        raise StoreEmpty(what, f"{HOW_TO_BEGIN}, or put back a copy of the file.")
     if version > len(steps):
         _only_read(connection, version, known=len(steps), writing=create)
     elif driver.read_only is None:
         driver.make_ready()
         if _version(connection) < len(steps):
-            _migrate(connection, clock, steps)
+            _migrate(connection, clock, steps, schema.in_use)
     elif version < len(steps):
         what = f"{driver.name}: the database is of an older scaffold and cannot be brought up to date"
         raise StoreTrouble(what, f"Make it writable, or use that version of scaffold; {driver.read_only}.")
@@ -62,24 +87,24 @@ def _only_read(connection: Connection, version: int, *, known: int, writing: boo
     connection.driver.read_only = newer
 
 
-def _migrate(connection: Connection, clock: Calendar, steps: Sequence[Path]) -> None:
+def _migrate(connection: Connection, clock: Calendar, steps: Sequence[Path], in_use: str) -> None:
     with connection.transaction(durable=True):
         version = _version(connection)
         if 0 < version < len(steps):
-            _refuse_under_a_run(connection)
+            _refuse_under_work(connection, in_use)
             connection.driver.back_up(version)
         for number in range(version + 1, len(steps) + 1):
             _apply(connection, steps[number - 1])
             connection.write(WRITE_VERSION, version=number, at=stamp(clock.now()))
 
 
-def _refuse_under_a_run(connection: Connection) -> None:
-    """Return if nobody carries out a run; a program must not find the tables changed beneath it."""
-    for row in connection.rows(OWNERS):
-        owner = PROCESS.read(row["owner"])
-        if owner is not None and alive(owner):
+def _refuse_under_work(connection: Connection, in_use: str) -> None:
+    """Return if nobody works on the database; a program must not find the tables changed beneath it."""
+    for row in connection.rows(in_use):
+        owner = OWNER.read(row["owner"])
+        if alive(owner):
             name = connection.driver.name
-            what = f"{name}: an older scaffold (process {owner.pid}) carries out run {row['id']} on this database"
+            what = f"{name}: an older scaffold (process {owner.pid}) {row['deed']} on this database"
             raise StoreTrouble(what, "Nothing was changed. Let it end, or stop it, then repeat the command.")
 
 

@@ -5,12 +5,13 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
 from scaffold.core.errors import StoreTrouble
 from scaffold.store.connection import Value
+from scaffold.store.refusals import HOW_TO_BEGIN
 
 LONGEST_NAP_MS = 4
 """How long a waiter sleeps before it looks again. SQLite itself would sleep up to 100 ms, while somebody who writes
@@ -48,12 +49,13 @@ _EXPLANATIONS: Mapping[int, tuple[str, str]] = {
 class Sqlite:
     """A connection to one file, for the thread that opened it only. Implements `connection.Driver`."""
 
-    def __init__(self, path: Path, *, create: bool, patience_s: float) -> None:
+    def __init__(self, path: Path, *, create: bool, patience_s: float, private: bool = False) -> None:
         """Open the file; a missing one is StoreTrouble unless `create`. `patience_s` is how long to wait for a lock.
 
-        Without `create`, one that may only be read is opened for reading.
+        Without `create`, one that may only be read is opened for reading. A `private` one, and its directory, are
+        nobody else's to read from the moment on that they are made.
         """
-        _find_place(path, create=create)
+        _find_place(path, create=create, private=private)
         self.name = str(path)
         self.read_only = None if create else _why_read_only(path)
         self._path = path
@@ -80,6 +82,8 @@ class Sqlite:
             return self._execute(statement, values).fetchall()
         except sqlite3.Error as error:
             self._fail(error)
+        except UnicodeDecodeError as error:
+            raise StoreTrouble(f"{self.name}: the database is damaged ({error})", _BROKEN) from error
 
     def change(self, statement: str, values: Mapping[str, Value], /) -> int:
         """Carry a statement out and return how many rows it changed."""
@@ -122,6 +126,7 @@ class Sqlite:
         target = self._path.with_name(f"{self._path.name}.bak-{version}")
         draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
         try:
+            draft.touch(self._path.stat().st_mode & 0o777, exist_ok=False)
             with closing(sqlite3.connect(self._path)) as source, closing(sqlite3.connect(draft)) as copy:
                 source.backup(copy)
             draft.replace(target)
@@ -179,20 +184,37 @@ class Sqlite:
 
 
 def _primary_code(error: sqlite3.Error) -> int:
-    code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    """Return SQLite's code; text that cannot be read is Python's own error, which has none."""
+    unreadable = str(error).startswith("Could not decode")
+    code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT if unreadable else sqlite3.SQLITE_ERROR)
     return code & 0xFF
 
 
-def _find_place(path: Path, *, create: bool) -> None:
+def _find_place(path: Path, *, create: bool, private: bool) -> None:
     try:
         if create:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=True)
+        if create and private:
+            _close_to_others(path)
         missing = not create and not path.exists()
     except OSError as error:
         what = f"{path}: the database is out of reach ({error.strerror})"
         raise StoreTrouble(what, "Check its directory and who may write there, then repeat the command.") from error
     if missing:
-        raise StoreTrouble(f"{path}: there is no database yet", "Start a run with `scaffold run`; it makes one.")
+        raise StoreTrouble(f"{path}: there is no database yet", f"{HOW_TO_BEGIN}; it makes one.")
+
+
+def _close_to_others(path: Path) -> None:
+    """Make sure the file is there and only its owner may open it; what SQLite puts beside it is like it.
+
+    A file that was there is not opened: closing it again would give up SQLite's own locks on it.
+    """
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    for mine, mode in ((path, 0o600), (path.parent, 0o700)):
+        found = mine.stat()
+        if found.st_mode & 0o077 and found.st_uid == os.geteuid():
+            mine.chmod(mode)
 
 
 def _why_read_only(path: Path) -> str | None:

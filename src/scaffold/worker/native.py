@@ -1,12 +1,13 @@
 """The native executor: ralph itself, in the attempt's worktree."""
 
-from scaffold.agent.agent import Agent
+from scaffold.agent.agent import Agent, Books, Brief
 from scaffold.agent.journal import JournalFile
 from scaffold.agent.prompts import system_prompt
 from scaffold.core.conversation import Caller
 from scaffold.core.model import Action, Attempt
 from scaffold.core.ports import Model
 from scaffold.host.environment import child_environment
+from scaffold.host.identity import own_identity
 from scaffold.store.budget import RunBudget
 from scaffold.tools.builtin import Workspace as ToolRoot
 from scaffold.tools.builtin import builtin_tools
@@ -22,14 +23,20 @@ def native_agent(site: Site, task: Assignment, workspace: Workspace, model: Mode
     return Agent(
         model=model,
         tools=builtin_tools(ToolRoot(root=workspace.path, env=environ)),
-        system=system_prompt(task.action.role),
-        caller=Caller(role=task.action.role, action=task.action.key, attempt=attempt.number),
-        journal=JournalFile(
-            site.journal(task.goal.name, task.action.key),
-            clock=site.clock,
-            fields={"run": attempt.run_id, "action": task.action.key, "attempt": attempt.number},
+        brief=Brief(
+            caller=Caller(role=task.action.role, action=task.action.key, attempt=attempt.number),
+            system=system_prompt(task.action.role),
         ),
-        budget=RunBudget(site.store, attempt, limit_usd=task.run.settings.budget_usd),
+        books=Books(
+            journal=JournalFile(
+                site.journal(task.goal.name, task.action.key),
+                clock=site.clock,
+                fields={"run": attempt.run_id, "action": task.action.key, "attempt": attempt.number},
+            ),
+            budget=RunBudget(
+                site.store, attempt, limit_usd=task.run.settings.budget_usd, clock=site.clock, owner=own_identity()
+            ),
+        ),
     )
 
 

@@ -1,8 +1,12 @@
 import json
 from datetime import UTC, datetime
 
-from scaffold.agent.journal import JournalFile
+from scaffold.agent.journal import JournalFile, JournalList, noting
 from scaffold.host.clock import FakeClock
+from scaffold.llm.cassette import Entry
+from scaffold.policy.consent import Gate
+from scaffold.policy.gate import Rules
+from talk import ECHO, agent, calling, tape
 
 
 def test_a_journal_is_one_object_a_line_with_time_type_and_common_fields(tmp_path):
@@ -29,3 +33,21 @@ def test_two_journals_share_a_file_without_losing_lines(tmp_path):
     for attempt in (1, 2):
         JournalFile(path, clock=FakeClock(), fields={"attempt": attempt}).note("notice", text="begun")
     assert [json.loads(line)["attempt"] for line in path.read_text().splitlines()] == [1, 2]
+
+
+async def test_what_a_gate_decides_is_an_entry(tmp_path):
+    """RA-13: approvals are written down."""
+    journal = JournalList()
+    gate = Gate(Rules(), root=tmp_path, clock=FakeClock(), tell=noting(journal))
+    model = tape(calling(1, ("echo", {"text": "a"})), Entry(text="so be it"))
+    await agent(model, gate.guard(ECHO), journal=journal).turn("go")
+    kinds = [entry["type"] for entry in journal.entries]
+    assert kinds == ["prompt", "tool_call", "usage", "approval", "tool_result", "text", "usage"]
+    approval = journal.entries[3]
+    assert {key: approval[key] for key in ("tool", "category", "decision", "rule")} == {
+        "tool": "echo",
+        "category": "file_write",
+        "decision": "deny",
+        "rule": "category",
+    }
+    assert approval["reason"]

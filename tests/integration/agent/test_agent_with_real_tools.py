@@ -1,7 +1,7 @@
 import os
 from textwrap import dedent
 
-from scaffold.agent.agent import Agent
+from scaffold.agent.agent import Agent, Books, Brief
 from scaffold.agent.journal import JournalList
 from scaffold.agent.prompts import system_prompt
 from scaffold.core.conversation import Caller
@@ -28,10 +28,10 @@ replies:
 class Free:
     """A budget without bounds."""
 
-    def admit(self):
-        pass
+    async def reserve(self, estimate):
+        return ""
 
-    def settle(self, usage):
+    def settle(self, reservation, usage):
         pass
 
 
@@ -51,10 +51,8 @@ async def test_only_the_words_come_from_the_cassette_and_all_else_is_real(tmp_pa
     worker = Agent(
         model=open_model(f"cassette:{tape}", clock=FakeClock(), rng=NoJitter()),
         tools=builtin_tools(Workspace(root, {"PATH": os.environ["PATH"]})),
-        system=system_prompt("implementation"),
-        caller=Caller(role="implementation", action="greet"),
-        journal=JournalList(),
-        budget=Free(),
+        brief=Brief(caller=Caller(role="implementation", action="greet"), system=system_prompt("implementation")),
+        books=Books(journal=JournalList(), budget=Free()),
     )
     finish = await worker.turn("Write a script that greets.")
     assert finish.text == "greet.sh says hello."

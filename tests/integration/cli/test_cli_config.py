@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from scaffold.cli.config import change, read_value
-from scaffold.cli.settings import Tier, Value, load_settings, user_file
+from scaffold.cli.setting import Tier
+from scaffold.cli.settings import Value, load_settings, user_file
 from scaffold.core.errors import UsageProblem
 
 FILE = """\

@@ -12,6 +12,7 @@ from postgres import new_place
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 from scaffold.store.place import Place, Server
+from scaffold.store.user import UserStore
 
 
 @pytest.fixture
@@ -69,6 +70,25 @@ def rival(store: Store, place: Place, clock: FakeClock) -> Iterator[Store]:
     rival = Store.open(place, clock=clock, patience_s=0.05)
     yield rival
     rival.close()
+
+
+@pytest.fixture
+def user_path(tmp_path: Path) -> Path:
+    return tmp_path / "home" / "user.db"
+
+
+@pytest.fixture
+def user(user_path: Path, clock: FakeClock) -> Iterator[UserStore]:
+    """The user's own database."""
+    with closing(UserStore.open(user_path, clock=clock)) as user:
+        yield user
+
+
+@pytest.fixture
+def neighbour(user: UserStore, user_path: Path, clock: FakeClock) -> Iterator[UserStore]:
+    """The same database as another process sees it."""
+    with closing(UserStore.open(user_path, clock=clock)) as neighbour:
+        yield neighbour
 
 
 @pytest.fixture

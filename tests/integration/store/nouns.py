@@ -1,5 +1,6 @@
 """Runs, goals, actions and attempts with everything filled in that a test does not care about."""
 
+import asyncio
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,13 +21,19 @@ from scaffold.core.model import (
     Usage,
 )
 from scaffold.core.states import Active, Pending, Planning
+from scaffold.host.clock import FakeClock
+from scaffold.host.identity import identify, own_identity
 from scaffold.store.database import Store
 from scaffold.store.place import Place, Server
 
 THEN = datetime(2030, 1, 1, 12, 30, tzinfo=UTC)
 BASE = "b" * 40
 HEAD = "c" * 40
+STEP_S = 0.01
 NOBODY = 65534
+ME = own_identity()
+ALIVE = identify(os.getppid())
+"""Another process that lives as long as the test."""
 OWNER = ProcessIdentity(100, "start-100", "boot")
 RIVAL = ProcessIdentity(200, "start-200", "boot")
 SETTINGS = RunSettings(
@@ -139,6 +146,20 @@ def words_of(place: Place) -> list[str]:
 def place_of(words: list[str]) -> Place:
     """Return the place that `words_of` gave."""
     return Path(words[0]) if len(words) == 1 else Server(*words)
+
+
+async def pass_time(clock: FakeClock, seconds: float) -> None:
+    """Let time pass in small steps, and everybody who wakes do what he wants to."""
+    for _ in range(round(seconds / STEP_S)):
+        await let_run()
+        clock.advance(STEP_S)
+    await let_run()
+
+
+async def let_run() -> None:
+    """Let everybody go on who can at this moment."""
+    for _ in range(3):
+        await asyncio.sleep(0)
 
 
 @contextmanager

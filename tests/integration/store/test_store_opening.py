@@ -202,5 +202,5 @@ def test_several_processes_may_open_a_new_database_at_once(tmp_path: Path) -> No
                 child.communicate(timeout=60)
         assert [child.returncode for child in children] == [0] * 4
         with closing(sqlite3.connect(path)) as raw:
-            assert raw.execute("SELECT version FROM schema_version").fetchall() == [(1,), (2,), (3,)]
+            assert raw.execute("SELECT version FROM schema_version").fetchall() == [(1,), (2,), (3,), (4,)]
             assert raw.execute("PRAGMA journal_mode").fetchone() == ("wal",)

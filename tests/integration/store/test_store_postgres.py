@@ -140,7 +140,7 @@ def test_several_processes_may_make_a_schema_at_once(postgres_url: str) -> None:
         with child:
             child.communicate(timeout=60)
     assert [child.returncode for child in children] == [0] * 4
-    assert _do(place, "SELECT COUNT(*), COUNT(DISTINCT version) FROM schema_version") == [(3, 3)]
+    assert _do(place, "SELECT COUNT(*), COUNT(DISTINCT version) FROM schema_version") == [(4, 4)]
     assert _do(place, "SELECT COUNT(*) FROM revision") == [(1,)]
 
 

@@ -1,104 +1,26 @@
 import asyncio
-from pathlib import Path
 
 import msgspec
 import pytest
 
-from scaffold.agent.agent import CUT_OFF, RESULT_LIMIT, Agent
+from scaffold.agent.agent import CUT_OFF, REFUSED, UNKNOWN
 from scaffold.agent.journal import JournalList
+from scaffold.agent.toolbox import RESULT_LIMIT
 from scaffold.core.conversation import (
     AssistantMessage,
-    Caller,
-    Reply,
+    Image,
     Text,
+    TextDelta,
     ToolCall,
     ToolResult,
     UserMessage,
 )
-from scaffold.core.errors import BudgetSpent, ModelTrouble
+from scaffold.core.errors import BudgetSpent, ModelTrouble, TurnLimit
 from scaffold.core.model import Usage
-from scaffold.core.tool import Tool, ToolOutput
-from scaffold.llm.cassette import (
-    Cassette,
-    CassetteModel,
-    Entry,
-    Fault,
-    Prices,
-    When,
-    WrittenCall,
-    WrittenUsage,
-)
-from scaffold.tools.arguments import object_schema
-
-CALLER = Caller(role="implementation", action="store", attempt=2)
-
-
-class Purse:
-    """A budget of so many requests."""
-
-    def __init__(self, requests=1_000):
-        self.left = requests
-        self.settled = []
-
-    def admit(self):
-        if self.left == 0:
-            raise BudgetSpent("The budget is used up.", "Raise it.")
-        self.left -= 1
-
-    def settle(self, usage):
-        self.settled.append(usage)
-
-
-class Listening:
-    """A model that keeps what it was asked and hands it on."""
-
-    def __init__(self, inner):
-        self._inner = inner
-        self.requests = []
-
-    async def reply(self, request):
-        self.requests.append(request)
-        return await self._inner.reply(request)
-
-
-class Scripted:
-    """A model that gives these replies in order."""
-
-    def __init__(self, *replies):
-        self._replies = list(replies)
-
-    async def reply(self, request):
-        return self._replies.pop(0)
-
-
-def tape(*entries):
-    return CassetteModel(Cassette(path=Path("tape"), digest="", entries=entries, prices=Prices(output_per_mtok=1.0)))
-
-
-def calling(turn, *calls, text="", output_tokens=0):
-    written = tuple(WrittenCall(name, args) for name, args in calls)
-    usage = WrittenUsage(output_tokens=output_tokens)
-    return Entry(when=When(turn=turn), text=text, tool_calls=written, usage=usage)
-
-
-def tool(name, work, *, category="file_write", **required):
-    async def run(args):
-        return await work(**args)
-
-    schema = object_schema({key: {"type": kind} for key, kind in required.items()})
-    return Tool(name=name, description=name, schema=schema, category=category, run=run)
-
-
-async def echo(text):
-    return ToolOutput(f"<{text}>")
-
-
-ECHO = tool("echo", echo, text="string")
-
-
-def agent(model, *tools, **options):
-    given = {"journal": JournalList(), "budget": Purse(), "system": "Be good.", "caller": CALLER, **options}
-    return Agent(model=model, tools=tools, **given)
+from scaffold.core.tool import ToolOutput
+from scaffold.llm.arguments import arguments
+from scaffold.llm.cassette import Entry, Fault, When, WrittenCall, WrittenUsage
+from talk import CALLER, ECHO, Kept, Listening, Purse, Scripted, agent, calling, saying, tape, tool
 
 
 def results_of(request):
@@ -153,7 +75,11 @@ async def test_usage_adds_up_over_a_turn_and_each_reply_is_settled_at_once():
     model = tape(calling(1, ("echo", {"text": "a"}), output_tokens=1_000_000), calling(2, output_tokens=500_000))
     finish = await agent(model, ECHO, budget=purse).turn("go")
     assert finish.usage == Usage(output_tokens=1_500_000, cost_usd=1.5, requests=2)
-    assert [usage.output_tokens for usage in purse.settled] == [1_000_000, 500_000]
+    assert [(reservation, usage.output_tokens) for reservation, usage in purse.settled] == [
+        ("reservation 1", 1_000_000),
+        ("reservation 2", 500_000),
+    ]
+    assert [usage.output_tokens for usage in purse.reserved] == [1_000_000, 500_000]
 
 
 async def test_no_request_starts_without_budget():
@@ -165,10 +91,12 @@ async def test_no_request_starts_without_budget():
 
 async def test_an_agent_that_never_ends_meets_the_turn_limit():
     model = Listening(tape(Entry(tool_calls=(WrittenCall("echo", {"text": "again"}),))))
-    with pytest.raises(ModelTrouble, match="turn limit") as caught:
-        await agent(model, ECHO, max_requests=3).turn("go")
+    worker = agent(model, ECHO, max_requests=3)
+    with pytest.raises(TurnLimit, match="turn limit") as caught:
+        await worker.turn("go")
     assert len(model.requests) == 3
     assert not caught.value.transient
+    assert worker.usage.requests == 3
 
 
 async def test_unknown_tools_and_wrong_arguments_come_back_as_failed_results():
@@ -211,18 +139,18 @@ async def test_a_result_with_names_that_are_not_text_can_still_be_told():
 
 
 async def test_calls_of_a_reply_that_was_cut_off_are_not_run():
+    """Trap: a call cut by its length limit may parse to a whole object."""
     ran = []
 
     async def note(text):
         ran.append(text)
         return ToolOutput("")
 
-    cut = AssistantMessage((Text("I wri"), ToolCall("1", "note", {"text": "half"})))
     model = Listening(
         Scripted(
-            Reply(message=cut, usage=Usage(), stop="max_tokens"),
-            Reply(message=AssistantMessage((Text("so"),)), usage=Usage(), stop="max_tokens"),
-            Reply(message=AssistantMessage((Text("done"),)), usage=Usage(), stop="end"),
+            saying(Text("I wri"), ToolCall("1", "note", {"text": "half"}), stop="max_tokens"),
+            saying(Text("so"), stop="max_tokens"),
+            saying(Text("done")),
         )
     )
     finish = await agent(model, tool("note", note, text="string")).turn("go")
@@ -230,6 +158,175 @@ async def test_calls_of_a_reply_that_was_cut_off_are_not_run():
     assert ran == []
     assert model.requests[1].messages[-1] == UserMessage((ToolResult("1", "note", CUT_OFF, failed=True),))
     assert model.requests[2].messages[-1] == UserMessage((Text(CUT_OFF),))
+
+
+async def test_a_refusal_ends_the_turn_and_runs_nothing_it_asked_for():
+    refusal = saying(Text("No."), ToolCall("1", "echo", {"text": "a"}), stop="refused")
+    model = Listening(Scripted(saying(Text("hi")), refusal, saying()))
+    worker = agent(model, ECHO)
+    await worker.turn("hello")
+    finish = await worker.turn("do harm")
+    assert (finish.text, finish.stop, finish.requests) == ("No.", "refused", 1)
+    again = await worker.turn("something else, then")
+    assert again.stop == "end"
+    assert model.requests[2].messages[-1] == UserMessage(
+        (ToolResult("1", "echo", REFUSED, failed=True), Text("something else, then"))
+    )
+
+
+async def test_what_was_set_aside_is_given_back_whatever_becomes_of_the_request():
+    """BX-11, AL-31: a request without a reply books nothing."""
+    purse = Purse()
+    with pytest.raises(ModelTrouble):
+        await agent(Scripted(ModelTrouble("down", "wait")), budget=purse).turn("go")
+    assert purse.settled == [("reservation 1", Usage())]
+
+    turn = asyncio.create_task(agent(tape(Entry(fault=Fault(kind="hang"))), budget=purse).turn("go"))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+    assert purse.settled[1:] == [("reservation 2", Usage())]
+
+
+async def test_what_is_said_is_heard_as_it_comes():
+    """RA-2."""
+    heard = []
+    await agent(tape(Entry(text="hello")), hear=heard.append).turn("go")
+    assert heard == [TextDelta("hello")]
+
+
+async def test_every_completed_step_is_in_the_history_before_the_next_one_begins():
+    """RA-10, RA-21: a crash loses no completed step."""
+    history = Kept()
+    seen = []
+
+    async def look():
+        seen.append(list(history.messages))
+        return ToolOutput("seen")
+
+    model = tape(calling(1, ("look", {}), text="First."), Entry(text="done"))
+    await agent(model, tool("look", look), history=history).turn("go")
+    prompt, call, result, reply = history.messages
+    assert seen == [[prompt, call]]
+    assert prompt == UserMessage((Text("go"),))
+    assert result == UserMessage((ToolResult("call-1-1", "look", "seen"),))
+    assert reply == AssistantMessage((Text("done"),))
+    assert history.usage.requests == 2
+
+
+async def test_a_conversation_that_broke_off_in_a_tool_goes_on_without_running_it_again():
+    """RA-10, RA-21: it is not known whether the call ran; the model is told so, and the ids still match."""
+    history, ran = Kept(), []
+
+    async def hang(text):
+        ran.append(text)
+        await asyncio.Event().wait()
+
+    tools = tool("hang", hang, text="string")
+    turn = asyncio.create_task(agent(tape(calling(1, ("hang", {"text": "a"}))), tools, history=history).turn("go"))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+
+    model = Listening(tape(Entry(text="I look.")))
+    finish = await agent(model, tools, conversation=history.loaded()).turn("and now?")
+    assert finish.text == "I look."
+    assert ran == ["a"]
+    prompt, call, answer = model.requests[0].messages
+    assert prompt == UserMessage((Text("go"),))
+    assert answer == UserMessage((ToolResult(call.tool_calls[0].id, "hang", UNKNOWN, failed=True), Text("and now?")))
+
+
+async def test_words_after_a_request_that_failed_are_said_in_one_breath():
+    """Some models only take turns; what is kept stays as it was said."""
+    history = Kept()
+    model = Listening(Scripted(ModelTrouble("down", "wait"), saying(Text("yes"))))
+    worker = agent(model, history=history)
+    with pytest.raises(ModelTrouble):
+        await worker.turn("are you there?")
+    await worker.turn("and now?")
+    assert model.requests[1].messages == (UserMessage((Text("are you there?"), Text("and now?"))),)
+    assert [message.parts for message in history.messages[:2]] == [(Text("are you there?"),), (Text("and now?"),)]
+
+
+async def test_ids_of_calls_are_made_unique_before_they_are_kept():
+    """Trap: results are matched by id; providers and cassettes may use one twice, or none."""
+    history = Kept()
+    call = ToolCall("x", "echo", {"text": "a"})
+    twice = saying(call, call, ToolCall("", "echo", {"text": "b"}), stop="tool_calls")
+    model = Scripted(twice, saying(call, stop="tool_calls"), saying(Text("ok")))
+    await agent(model, ECHO, history=history).turn("go")
+    ids = [call.id for message in history.messages[1::2] for call in message.tool_calls]
+    assert len(set(ids)) == 4
+    assert "" not in ids
+    assert ids[0] == "x"
+    answered = [part.call_id for message in history.messages[2::2] for part in message.parts]
+    assert answered == ids
+
+
+async def test_a_tool_that_raises_tells_the_model_and_ends_nothing():
+    """RA-4."""
+
+    async def burst():
+        raise KeyError("no such thing")
+
+    model = Listening(tape(calling(1, ("burst", {}), ("echo", {"text": "b"})), Entry(text="ok")))
+    await agent(model, tool("burst", burst), ECHO).turn("go")
+    broke, fine = results_of(model.requests[1])
+    assert broke == ("burst", "burst broke: KeyError: 'no such thing'", True)
+    assert fine == ("echo", "<b>", False)
+
+
+async def test_arguments_that_are_no_json_come_back_with_what_is_wrong():
+    call = ToolCall("1", "echo", arguments('{"text": '))
+    model = Listening(Scripted(saying(call, stop="tool_calls"), saying(Text("ok"))))
+    await agent(model, ECHO).turn("go")
+    [(_, content, failed)] = results_of(model.requests[1])
+    assert content.startswith("Not run: the arguments are not a JSON object (")
+    assert content.endswith('{"text": ')
+    assert failed
+
+
+async def test_pictures_and_odd_characters_reach_the_model_in_a_form_it_can_take():
+    """RA-20."""
+    picture = Image("image/png", b"png")
+    model, journal = Listening(tape(Entry(text="a cat"))), JournalList()
+    await agent(model, journal=journal).turn((Text("what is caf\udce9?"), picture))
+    assert model.requests[0].messages == (UserMessage((Text("what is caf\\udce9?"), picture)),)
+    assert journal.entries[0] == {"type": "prompt", "text": "what is caf\\udce9?"}
+
+
+async def test_base_prompt_context_and_tools_are_the_same_bytes_in_every_request():
+    """RA-3: or no provider can cache them; the context stands beside the base prompt."""
+    model = Listening(tape(calling(1, ("echo", {"text": "a"})), calling(2, text="one"), Entry(text="two")))
+    worker = agent(model, ECHO, context="Date: today", effort="low")
+    await worker.turn("begin")
+    await worker.turn("go on")
+    first, *others = model.requests
+    for request in others:
+        assert (request.system, request.context, request.tools, request.effort) == (
+            first.system,
+            first.context,
+            first.tools,
+            first.effort,
+        )
+        assert all(new is old for new, old in zip(request.messages, first.messages, strict=False))
+    assert (first.system, first.context, first.effort) == ("Be good.", "Date: today", "low")
+
+
+async def test_another_model_answers_from_the_next_request_on():
+    """RA-1: the conversation goes on as it is."""
+    first, second = Listening(tape(Entry(text="one"))), Listening(tape(Entry(text="two")))
+    worker = agent(first)
+    await worker.turn("a")
+    worker.switch(second)
+    assert (await worker.turn("b")).text == "two"
+    assert len(first.requests) == 1
+    assert [type(message) for message in second.requests[0].messages] == [UserMessage, AssistantMessage, UserMessage]
 
 
 class Track:

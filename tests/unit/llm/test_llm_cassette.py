@@ -5,10 +5,14 @@ import pytest
 
 from scaffold.core.conversation import (
     AssistantMessage,
+    CallDelta,
     Caller,
+    Image,
     Request,
     Text,
+    TextDelta,
     Thinking,
+    ThinkingDelta,
     ToolCall,
     ToolResult,
     UserMessage,
@@ -187,3 +191,42 @@ async def test_a_hang_lasts_until_it_is_cancelled():
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
+
+
+async def test_a_hang_is_over_when_the_silence_it_was_given_is():
+    tape = model(Entry(fault=Fault(kind="hang"), text="fine"))
+    with pytest.raises(ModelTrouble, match="did not answer within 0 s") as caught:
+        await tape.attempt(request(), 1, silence_s=0.01)
+    assert caught.value.transient
+    reply = await tape.attempt(request(), 2, silence_s=0.01)
+    assert reply.message.text == "fine"
+
+
+async def test_each_part_of_a_reply_is_told_once():
+    """RA-2."""
+    heard = []
+    calls = (WrittenCall("shell", {"command": "ls"}), WrittenCall("list_dir"))
+    await model(Entry(thinking="hm", text="I look.", tool_calls=calls)).reply(request(), heard.append)
+    assert heard == [
+        ThinkingDelta("hm"),
+        TextDelta("I look."),
+        CallDelta(0, "shell", '{"command":"ls"}'),
+        CallDelta(1, "list_dir", "{}"),
+    ]
+
+
+async def test_what_a_request_will_use_is_known_beforehand():
+    """BX-11."""
+    tape = model(
+        Entry(when=When(action="a"), usage=WrittenUsage(input_tokens=1_000_000, output_tokens=9)),
+        prices=Prices(input_per_mtok=3.0),
+    )
+    reply = await tape.reply(request(action="a"))
+    assert tape.estimate(request(action="a")) == reply.usage
+    assert tape.estimate(request(action="b")) == Usage()
+    assert tape.window_tokens is None
+
+
+def test_pictures_have_no_words():
+    seen = Request(caller=Caller(role="testing"), system="", messages=(UserMessage((Image("image/png", b"x"),)),))
+    assert not When(contains="x").fits(seen)

@@ -1,9 +1,12 @@
+from datetime import date
 from pathlib import Path
 
 import pytest
 
 from scaffold.core.errors import UsageProblem
-from scaffold.llm.catalog import ModelName, cassette_digest, open_model, parse_model, pinned_model
+from scaffold.host.clock import FakeClock
+from scaffold.llm.catalog import cassette_digest, known_models, needs_line, open_model, parse_model, pinned_model
+from scaffold.llm.modelname import ModelName
 
 
 @pytest.mark.parametrize(
@@ -18,18 +21,45 @@ from scaffold.llm.catalog import ModelName, cassette_digest, open_model, parse_m
     ],
 )
 def test_each_form_of_a_model_string_is_understood_and_written_back(text, name):
+    """RA-1: chosen by URL or name."""
     assert parse_model(text) == name
     assert str(name) == text
 
 
 @pytest.mark.parametrize(
-    "text", ["", "claude", "cassette:", "Anthropic:x", "gemini:x", "local:x", "local:@http://h/v1"]
+    "text",
+    [
+        "",
+        "claude",
+        "cassette:",
+        "Anthropic:x",
+        "gemini:x",
+        "local:x",
+        "local:@http://h/v1",
+        "claude-9",
+        "gpt-oss-20b",
+        "gpt-5:latest",
+    ],
 )
 def test_what_is_no_model_string_is_refused_with_the_forms(text):
     with pytest.raises(UsageProblem) as caught:
         parse_model(text)
     assert text in caught.value.what
     assert "local:NAME@http://HOST:PORT/v1" in caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("claude-sonnet-4-5", "anthropic:claude-sonnet-4-5"),
+        ("claude-sonnet-4-5-20250929", "anthropic:claude-sonnet-4-5-20250929"),
+        ("gpt-5", "openai:gpt-5"),
+        (" o3 ", "openai:o3"),
+    ],
+)
+def test_the_plain_name_of_a_known_model_is_enough(name, model):
+    """RA-1."""
+    assert pinned_model(name) == model
 
 
 def test_a_pinned_model_means_the_same_everywhere():
@@ -44,7 +74,19 @@ def test_only_cassettes_have_a_digest():
     assert cassette_digest("anthropic:claude") == ""
 
 
-def test_a_live_provider_is_refused_in_plain_words():
-    with pytest.raises(UsageProblem, match="no live provider") as caught:
-        open_model("anthropic:claude", clock=None, rng=None)
+def test_a_live_model_needs_a_line_and_a_cassette_does_not():
+    assert needs_line("local:q@http://h/v1")
+    assert not needs_line("cassette:tape.yaml")
+    with pytest.raises(UsageProblem, match="is live") as caught:
+        open_model("anthropic:claude", clock=FakeClock(), rng=None)
     assert "cassette:PATH" in caught.value.fix
+
+
+def test_the_models_to_choose_from_are_those_of_today_with_windows_and_prices():
+    """RA-1: `/model` lists them."""
+    listed = {known.model: known for known in known_models()}
+    sonnet = listed["anthropic:claude-sonnet-4-5"]
+    assert sonnet.window_tokens == 200_000
+    assert sonnet.prices.on(date(2026, 1, 1))[0].input == 3.0
+    assert "openai:gpt-5" in listed
+    assert not [model for model in listed if "claude-3" in model or "gpt-4" in model]

@@ -3,20 +3,23 @@ from itertools import pairwise
 
 import pytest
 
-from scaffold.core.conversation import AssistantMessage, Caller, Reply, Request, Text
-from scaffold.core.errors import ModelTrouble
+from scaffold.core.conversation import AssistantMessage, Caller, Reply, Request, Superseded, Text, TextDelta, Waiting
+from scaffold.core.errors import ContextOverflow, ModelTrouble
 from scaffold.core.model import Usage
 from scaffold.host.clock import FakeClock
 from scaffold.llm.retry import RetryingModel
+from scaffold.llm.throttle import Unshared
 
 REQUEST = Request(caller=Caller(role="implementation"), system="", messages=())
+BUSY = ModelTrouble("Overloaded.", "Wait.", transient=True)
+LIMITED = ModelTrouble("Too many.", "Wait.", transient=True, limited=True)
 
 
 class NoJitter:
-    """Always the longest wait."""
+    """Always the longest wait of a retry, and never a wait that is made longer."""
 
     def uniform(self, a, b, /):
-        return b
+        return b if a else 0.0
 
 
 class AllJitter:
@@ -29,33 +32,56 @@ class AllJitter:
 class Flaky:
     """Fails `failures` times, then answers; notes when each try began."""
 
-    def __init__(self, clock, failures, *, transient=True, hangs=False):
+    endpoint = "flaky http://127.0.0.1"
+    window_tokens = 1_000
+
+    def __init__(self, clock, failures, *, trouble=BUSY, hangs=False, says=()):
         self._clock = clock
         self._failures = failures
-        self._transient = transient
+        self._trouble = trouble
         self._hangs = hangs
+        self._says = says
         self.tries = []
+        self.silences = []
 
-    async def attempt(self, request, try_number):
+    def estimate(self, request):
+        return Usage(input_tokens=7, cost_usd=None)
+
+    async def attempt(self, request, try_number, hear, *, silence_s):
         self.tries.append((try_number, self._clock.monotonic()))
+        self.silences.append(silence_s)
+        for word in self._says:
+            hear(TextDelta(word))
         if try_number > self._failures:
             return Reply(message=AssistantMessage((Text("here"),)), usage=Usage(), stop="end")
         if self._hangs:
-            await asyncio.Event().wait()
-        raise ModelTrouble("Overloaded.", "Wait.", transient=self._transient)
+            await self._clock.sleep(silence_s)
+        raise self._trouble
 
 
 async def settle(asking, clock):
-    """Let time pass, a tenth of a second a step, until `asking` is over."""
+    """Let time pass, an eighth of a second a step, until `asking` is over."""
     while not asking.done():
-        await asyncio.sleep(0)
+        for _ in range(3):
+            await asyncio.sleep(0)
         clock.advance(0.125)
     return await asking
 
 
-async def ask(flaky, clock, jitter=None, **limits):
-    model = RetryingModel(flaky, clock=clock, rng=jitter or NoJitter(), **limits)
-    return await settle(asyncio.create_task(model.reply(REQUEST)), clock)
+def retrying(flaky, clock, jitter=None, throttle=None, **limits):
+    jitter = jitter or NoJitter()
+    throttle = throttle or Unshared(clock=clock, rng=jitter)
+    return RetryingModel(flaky, clock=clock, rng=jitter, throttle=throttle, **limits)
+
+
+async def ask(flaky, clock, jitter=None, heard=None, **limits):
+    model = retrying(flaky, clock, jitter, **limits)
+    heard = [] if heard is None else heard
+    return await settle(asyncio.create_task(model.reply(REQUEST, heard.append)), clock)
+
+
+def waits(flaky):
+    return [later - earlier for (_, earlier), (_, later) in pairwise(flaky.tries)]
 
 
 async def test_waits_double_from_one_second():
@@ -64,9 +90,7 @@ async def test_waits_double_from_one_second():
     flaky = Flaky(clock, failures=4)
     reply = await ask(flaky, clock)
     assert reply.message.text == "here"
-    began = [at for _, at in flaky.tries]
-    waits = [later - earlier for earlier, later in pairwise(began)]
-    assert waits == pytest.approx([1, 2, 4, 8], abs=0.3)
+    assert waits(flaky) == pytest.approx([1, 2, 4, 8], abs=0.3)
     assert [number for number, _ in flaky.tries] == [1, 2, 3, 4, 5]
 
 
@@ -80,12 +104,12 @@ async def test_jitter_takes_up_to_half_of_a_wait():
 async def test_no_wait_is_longer_than_half_a_minute():
     clock = FakeClock()
     flaky = Flaky(clock, failures=8)
-    await ask(flaky, clock, total_s=1_000.0)
-    assert flaky.tries[-1][1] - flaky.tries[-2][1] == pytest.approx(30, abs=0.3)
+    await ask(flaky, clock, retry_s=1_000.0)
+    assert waits(flaky)[-1] == pytest.approx(30, abs=0.3)
 
 
 @pytest.mark.parametrize(("jitter", "tries"), [(NoJitter(), 6), (AllJitter(), 8)])
-async def test_all_tries_of_one_request_end_within_a_minute(jitter, tries):
+async def test_all_tries_of_one_request_begin_within_a_minute(jitter, tries):
     """RA-21."""
     clock = FakeClock()
     flaky = Flaky(clock, failures=10_000)
@@ -94,50 +118,152 @@ async def test_all_tries_of_one_request_end_within_a_minute(jitter, tries):
     assert clock.monotonic() <= 60.25
 
 
+async def test_the_minute_begins_when_the_first_try_failed():
+    """RA-21: a first reply may take long; what is cut off afterwards is still repeated."""
+    clock = FakeClock()
+    flaky = Flaky(clock, failures=1, hangs=True)
+    await ask(flaky, clock, idle_s=300.0)
+    assert [at for _, at in flaky.tries] == pytest.approx([0, 301], abs=0.5)
+
+
 async def test_what_will_not_get_better_is_not_tried_again():
     clock = FakeClock()
-    flaky = Flaky(clock, failures=1, transient=False)
-    with pytest.raises(ModelTrouble, match=r"^Overloaded\.$"):
+    flaky = Flaky(clock, failures=1, trouble=ModelTrouble("Refused.", "Change it."))
+    with pytest.raises(ModelTrouble, match=r"^Refused\.$"):
         await ask(flaky, clock)
     assert len(flaky.tries) == 1
 
 
-async def test_a_hang_is_cut_at_its_deadline_and_tried_again():
+async def test_a_conversation_that_is_too_long_is_for_others_to_shorten():
     clock = FakeClock()
-    flaky = Flaky(clock, failures=1, hangs=True)
-    model = RetryingModel(flaky, clock=clock, rng=NoJitter(), idle_s=0.02)
-    asking = asyncio.create_task(model.reply(REQUEST))
-    await asyncio.sleep(0.1)
-    assert [number for number, _ in flaky.tries] == [1]
-    reply = await settle(asking, clock)
-    assert reply.message.text == "here"
-    assert [number for number, _ in flaky.tries] == [1, 2]
+    flaky = Flaky(clock, failures=1, trouble=ContextOverflow("Too long.", "Shorten it."))
+    with pytest.raises(ContextOverflow):
+        await ask(flaky, clock)
+    assert len(flaky.tries) == 1
 
 
-async def test_a_hang_without_end_says_how_long_was_waited():
+async def test_a_try_gets_no_more_silence_than_the_minute_has_left():
     clock = FakeClock()
-    flaky = Flaky(clock, failures=1, hangs=True)
-    model = RetryingModel(flaky, clock=clock, rng=NoJitter(), idle_s=0.01, total_s=0.5)
-    with pytest.raises(ModelTrouble, match=r"did not answer within 0 s\. \(tried once\)") as caught:
-        await model.reply(REQUEST)
-    assert caught.value.transient
+    flaky = Flaky(clock, failures=10, hangs=True)
+    with pytest.raises(ModelTrouble):
+        await ask(flaky, clock, idle_s=40.0)
+    assert flaky.silences == pytest.approx([40, 40, 17], abs=0.5)
+    assert clock.monotonic() == pytest.approx(100, abs=0.5)
 
 
-async def test_a_try_gets_no_more_time_than_the_request_has_left():
+async def test_the_wish_of_an_endpoint_is_granted():
+    """RA-21: Retry-After is honoured."""
     clock = FakeClock()
-    flaky = Flaky(clock, failures=1, hangs=True)
-    model = RetryingModel(flaky, clock=clock, rng=NoJitter(), idle_s=60.0, total_s=0.01)
-    async with asyncio.timeout(5):
-        with pytest.raises(ModelTrouble, match="did not answer"):
-            await model.reply(REQUEST)
+    flaky = Flaky(clock, failures=1, trouble=ModelTrouble("Down.", "Wait.", transient=True, retry_after_s=20.0))
+    await ask(flaky, clock)
+    assert waits(flaky) == pytest.approx([20], abs=0.3)
 
 
-async def test_cancelling_ends_the_wait_between_two_tries():
+@pytest.mark.parametrize("limited", [True, False])
+async def test_a_wish_beyond_the_minute_ends_the_request_at_once_and_is_told(limited):
+    """RA-21."""
+    clock = FakeClock()
+    wish = ModelTrouble("Later.", "Wait.", transient=True, limited=limited, retry_after_s=120.0)
+    flaky = Flaky(clock, failures=1, trouble=wish)
+    with pytest.raises(ModelTrouble, match=r"Later\. \(tried once, may be asked again in 120 s\)") as caught:
+        await ask(flaky, clock)
+    assert caught.value.retry_after_s == pytest.approx(120, abs=0.5)
+    assert clock.monotonic() < 1.0
+
+
+async def test_one_that_is_told_there_is_too_much_to_do_parks_the_others():
+    """AL-31, BX-11."""
+    clock = FakeClock()
+    throttle = Unshared(clock=clock, rng=NoJitter())
+    wish = ModelTrouble("Too many.", "Wait.", transient=True, limited=True, retry_after_s=9.0)
+    told, other = Flaky(clock, failures=1, trouble=wish), Flaky(clock, failures=0)
+    asking = asyncio.create_task(retrying(told, clock, throttle=throttle).reply(REQUEST))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    late = asyncio.create_task(retrying(other, clock, throttle=throttle).reply(REQUEST))
+    await settle(asking, clock)
+    await settle(late, clock)
+    assert told.tries[1][1] == pytest.approx(9, abs=0.5)
+    assert other.tries[0][1] == pytest.approx(9, abs=0.5)
+
+
+class Watched(Unshared):
+    """Notes when somebody wants to enter."""
+
+    def __init__(self, clock):
+        super().__init__(clock=clock, rng=NoJitter())
+        self.clock = clock
+        self.entered = []
+
+    async def enter(self, endpoint, *, patience_s):
+        self.entered.append(self.clock.monotonic())
+        return await super().enter(endpoint, patience_s=patience_s)
+
+
+async def test_one_that_is_told_there_is_too_much_to_do_queues_with_the_others():
+    """AL-31: it is the throttle that lets them back, one after the other."""
+    clock = FakeClock()
+    throttle = Watched(clock)
+    await ask(Flaky(clock, failures=1, trouble=LIMITED), clock, throttle=throttle)
+    assert throttle.entered == [0.0, 0.0]
+
+
+async def test_a_quota_that_is_used_up_parks_nobody():
+    clock = FakeClock()
+    throttle = Watched(clock)
+    with pytest.raises(ModelTrouble):
+        await ask(
+            Flaky(clock, failures=1, trouble=ModelTrouble("No credit.", "Pay.", limited=True)), clock, throttle=throttle
+        )
+    assert throttle.wait_s(Flaky.endpoint) == 0
+
+
+async def test_an_endpoint_that_is_parked_too_long_is_not_asked_at_all():
+    clock = FakeClock()
+    throttle = Unshared(clock=clock, rng=NoJitter())
+    throttle.leave(await throttle.enter(Flaky.endpoint, patience_s=0.0), "limited", retry_after_s=61.0)
+    flaky = Flaky(clock, failures=0)
+    with pytest.raises(ModelTrouble, match="may be asked again in 61 s"):
+        await retrying(flaky, clock, throttle=throttle).reply(REQUEST)
+    assert flaky.tries == []
+
+
+async def test_what_was_heard_of_a_try_that_failed_is_marked_before_it_is_said_again():
+    """RA-21: a dropped stream is repeated whole."""
+    clock = FakeClock()
+    heard = []
+    await ask(Flaky(clock, failures=1, says=("he", "re")), clock, heard=heard)
+    assert heard == [
+        TextDelta("he"),
+        TextDelta("re"),
+        Superseded("Overloaded."),
+        Waiting(1.0, "Overloaded."),
+        TextDelta("he"),
+        TextDelta("re"),
+    ]
+
+
+async def test_nothing_is_marked_where_nothing_was_heard_and_waits_are_told():
+    clock = FakeClock()
+    heard = []
+    await ask(Flaky(clock, failures=2, trouble=LIMITED), clock, heard=heard)
+    assert [type(delta) for delta in heard] == [Waiting, Waiting]
+    assert [delta.seconds for delta in heard] == pytest.approx([1, 2], abs=0.3)
+
+
+async def test_cancelling_ends_the_wait_between_two_tries_and_frees_the_way():
     clock = FakeClock()
     flaky = Flaky(clock, failures=5)
-    asking = asyncio.create_task(RetryingModel(flaky, clock=clock, rng=NoJitter()).reply(REQUEST))
-    await asyncio.sleep(0)
+    asking = asyncio.create_task(retrying(flaky, clock).reply(REQUEST))
+    for _ in range(3):
+        await asyncio.sleep(0)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
     assert len(flaky.tries) == 1
+
+
+async def test_what_the_model_inside_knows_is_passed_on():
+    model = retrying(Flaky(FakeClock(), failures=0), FakeClock())
+    assert model.window_tokens == 1_000
+    assert model.estimate(REQUEST).input_tokens == 7

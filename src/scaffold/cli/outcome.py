@@ -1,0 +1,61 @@
+"""How one call of `ralph` ended: the object that `--output-format json` prints."""
+
+from collections.abc import Mapping
+
+from scaffold.core.conversation import AssistantMessage, Message
+from scaffold.core.errors import BudgetSpent, ScaffoldError, TurnLimit
+from scaffold.core.model import Usage
+from scaffold.core.ports import NOTHING, History
+
+
+class Tally:
+    """A history that also counts what this call alone used; a Protocol `History` around another one."""
+
+    def __init__(self, inner: History) -> None:
+        self._inner = inner
+        self.usage = Usage()
+        self.text = ""
+        """The words of the last reply."""
+
+    def add(self, message: Message, usage: Usage = NOTHING) -> None:
+        """Keep the message, and count what it cost."""
+        self._inner.add(message, usage)
+        self.usage += usage
+        if isinstance(message, AssistantMessage):
+            self.text = message.text
+
+    def compact(self, kept: int, summary: str) -> None:
+        """Pass it on."""
+        self._inner.compact(kept, summary)
+
+
+def stop_reason(trouble: ScaffoldError) -> str:
+    """Return the word for a call that ended with an error."""
+    match trouble:
+        case TurnLimit():
+            return "max_turns"
+        case BudgetSpent():
+            return "budget"
+        case _:
+            return "error"
+
+
+def shape(
+    *, session: str, model: str, result: str, usage: Usage, stop: str, error: str | None = None
+) -> Mapping[str, object]:
+    """Return the object; `result` is the last reply's text, empty where there was none."""
+    return {
+        "result": result,
+        "session_id": session,
+        "model": model,
+        "usage": {
+            "input_tokens": usage.input_tokens,
+            "cached_input_tokens": usage.cached_input_tokens,
+            "output_tokens": usage.output_tokens,
+            "cost_usd": usage.cost_usd,
+            "requests": usage.requests,
+        },
+        "turns": usage.requests,
+        "stop_reason": stop,
+        "error": error,
+    }

@@ -1,0 +1,237 @@
+"""`ralph` by the real command against loopback servers that speak the three wires."""
+
+import asyncio
+import base64
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+
+from scenario import Scenario, action, plan_of
+from wires.server import KEY, serve
+from wires.turn import Call, Turn, Used
+
+WIRES = ("anthropic", "chat", "responses")
+MADE = Turn(text="making it", calls=(Call("write_file", {"path": "made.txt", "content": "x"}),))
+DONE = Turn(text="made")
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    return Scenario(tmp_path)
+
+
+async def ralph(scenario, server, *args, model=None, stdin=subprocess.DEVNULL):
+    """Run `ralph` on a model of this server; return exit code, standard output and standard error."""
+    process = await start(scenario, server, *args, model=model, stdin=stdin)
+    out, err = await process.communicate()
+    return process.returncode, out.decode(), err.decode()
+
+
+async def start(scenario, server, *args, model=None, stdin=subprocess.DEVNULL):
+    return await asyncio.create_subprocess_exec(
+        *scenario.command("ralph", *args, "--model", model or server.model),
+        cwd=scenario.repo,
+        env=scenario.environ | server.environ,
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def said(request):
+    """Return everything a request says, as one text."""
+    return json.dumps(request.json, ensure_ascii=False)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("flags", [(), ("--no-stream",)], ids=["streamed", "whole"])
+async def test_a_task_is_done_with_tools_on_every_wire(scenario, wire, flags):
+    """RA-1, RA-2: each provider's wire carries a whole turn, streamed or not; tokens and money are counted."""
+    async with serve(wire, [MADE, DONE]) as server:
+        code, out, err = await ralph(scenario, server, "make it", "--yolo", "--output-format", "json", *flags)
+    told = json.loads(out)
+    assert (code, told["result"], told["turns"], told["stop_reason"], told["error"]) == (0, "made", 2, "end", None), err
+    assert (scenario.repo / "made.txt").read_text() == "x"
+    assert told["usage"]["input_tokens"] == 200
+    assert told["usage"]["cost_usd"] > 0
+    assert [bool(request.json.get("stream")) for request in server.requests] == [not flags] * 2
+    assert KEY not in out + err
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_a_stream_that_breaks_is_repeated_whole_and_its_half_call_never_runs(scenario, wire):
+    """RA-21: what was shown of it is said to be void; the file is written once, by the whole call."""
+    half = Turn(text="making it", calls=MADE.calls, cut_at=1_000 if wire == "responses" else 700)
+    async with serve(wire, [half, MADE, DONE]) as server:
+        code, out, _ = await ralph(scenario, server, "make it", "--yolo", "--output-format", "stream-json")
+    events = [json.loads(line) for line in out.splitlines()]
+    assert code == 0
+    assert [event["type"] for event in events].count("tool_call") == 1
+    assert any(event.get("notice") == "superseded" for event in events)
+    assert events[-1]["result"] == "made"
+    assert events[-1]["turns"] == 2
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_a_wrong_key_is_told_at_once_and_never_shown(scenario, wire):
+    refused = Turn(status=401, error=("authentication_error", f"invalid key {KEY}"))
+    async with serve(wire, [refused]) as server:
+        code, out, err = await ralph(scenario, server, "hi")
+    assert (code, out, len(server.requests)) == (1, "", 1)
+    assert "_API_KEY" in err
+    assert KEY not in err
+    assert len(err.splitlines()) == 2
+
+
+async def test_an_endpoint_that_is_busy_is_asked_again_when_it_said_so(scenario):
+    """RA-21, AL-31: Retry-After is honoured, and the wait is told."""
+    busy = Turn(status=429, headers={"Retry-After": "1"})
+    async with serve("anthropic", [busy, DONE]) as server:
+        code, out, err = await ralph(scenario, server, "hi")
+    assert (code, out, len(server.requests)) == (0, "made\n", 2)
+    assert "waiting" in err
+
+
+async def test_a_conversation_goes_on_with_all_that_was_said_even_on_another_wire(scenario):
+    """RA-10, RA-1: `-c` takes the latest conversation up; the model may be another one, on another wire."""
+    async with serve("anthropic", [MADE, Turn(text="made it")]) as first:
+        await ralph(scenario, first, "make the thing", "--yolo")
+    async with serve("responses", [Turn(text="as I said")]) as second:
+        code, out, err = await ralph(scenario, second, "-c", "what did you do?")
+    assert (code, out) == (0, "as I said\n")
+    (request,) = second.requests
+    for words in ("make the thing", "making it", "made.txt", "made it", "what did you do?"):
+        assert words in said(request)
+    assert "make the thing" in err, "a recap tells where it stands"
+
+
+async def test_the_base_prompt_is_the_same_bytes_in_every_request_and_marked_for_the_cache(scenario):
+    """RA-3: cache marks stand on the base block and the last tool; on Chat there are two system messages."""
+    (scenario.repo / "AGENTS.md").write_text("Always whistle.")
+    async with serve("anthropic", [MADE, DONE]) as server:
+        await ralph(scenario, server, "make it", "--yolo")
+    first, second = (request.json for request in server.requests)
+    assert first["system"] == second["system"]
+    assert first["tools"] == second["tools"]
+    assert [("cache_control" in block) for block in first["system"]] == [True, False]
+    assert ["cache_control" in tool for tool in first["tools"]] == [False] * (len(first["tools"]) - 1) + [True]
+    assert "Always whistle." in first["system"][0]["text"]
+    async with serve("chat", [MADE, DONE]) as server:
+        await ralph(scenario, server, "make it", "--yolo")
+    systems = [[m["content"] for m in r.json["messages"] if m["role"] == "system"] for r in server.requests]
+    assert len(systems[0]) == 2
+    assert systems[0] == systems[1]
+    assert max(len(request.body) for request in server.requests) < 24_000
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_a_picture_and_a_file_named_in_the_task_are_attached(scenario, wire):
+    """RA-20: an image goes to the model as an image, a text file as its words."""
+    (scenario.repo / "dot.png").write_bytes(PIXEL)
+    (scenario.repo / "poem.txt").write_text("roses are red")
+    async with serve(wire, [Turn(text="a dot")]) as server:
+        code, out, _ = await ralph(scenario, server, "what are @dot.png and @poem.txt?")
+    assert (code, out) == (0, "a dot\n")
+    assert base64.b64encode(PIXEL).decode() in said(server.requests[0])
+    assert "roses are red" in said(server.requests[0])
+
+
+async def test_limits_end_a_session_with_their_own_exit_code(scenario):
+    """BX-11: beyond the budget no request starts; beyond the turns none either. Both end with 2."""
+    dear = Turn(calls=(Call("list_dir", {"path": "."}),), usage=Used(input=1_000_000, output=1_000), times=9)
+    async with serve("anthropic", [dear]) as server:
+        code, out, _ = await ralph(scenario, server, "go", "--max-budget-usd", "8", "--output-format", "json")
+        assert (code, json.loads(out)["stop_reason"], len(server.requests)) == (2, "budget", 2)
+        code, out, _ = await ralph(scenario, server, "go", "--max-turns", "3", "--output-format", "json")
+        assert (code, json.loads(out)["stop_reason"], len(server.requests)) == (2, "max_turns", 5)
+
+
+async def test_a_model_without_a_price_counts_tokens_and_its_cost_is_unknown(scenario):
+    async with serve("chat", [DONE, DONE]) as server:
+        flags = ("hi", "--output-format", "json")
+        _, out, _ = await ralph(scenario, server, *flags, model=server.local_model)
+        assert json.loads(out)["usage"]["cost_usd"] is None
+        assert json.loads(out)["usage"]["input_tokens"] == 100
+        code, _, err = await ralph(scenario, server, "hi", "--max-budget-usd", "1", model="openai-chat:nobody-knows-me")
+    assert code == 64
+    assert "cannot be held" in err
+
+
+async def test_a_process_killed_while_it_waits_has_lost_nothing_it_was_told(scenario):
+    """RA-10: a crash loses no completed turn, and what ran is not run again."""
+    asked = asyncio.Event()
+
+    def script(request):
+        turns = len([m for m in request.json["messages"] if m["role"] == "assistant"])
+        if turns == 0:
+            return MADE
+        if not asked.is_set():
+            asked.set()
+            return Turn(stall_at=-1)
+        return DONE
+
+    async with serve("anthropic", script) as server:
+        process = await start(scenario, server, "make it", "--yolo")
+        await asyncio.wait_for(asked.wait(), 30)
+        process.kill()
+        await process.wait()
+        (scenario.repo / "made.txt").unlink()
+        code, out, _ = await ralph(scenario, server, "-c", "go on")
+        last = server.requests[-1].json["messages"]
+    assert (code, out) == (0, "made\n")
+    assert not (scenario.repo / "made.txt").exists()
+    assert [message["role"] for message in last][:2] == ["user", "assistant"]
+    assert "tool_result" in json.dumps(last)
+
+
+async def test_an_interrupt_ends_it_at_once_with_the_way_to_go_on(scenario):
+    asked = asyncio.Event()
+
+    def script(_request):
+        asked.set()
+        return Turn(stall_at=-1)
+
+    async with serve("anthropic", script) as server:
+        process = await start(scenario, server, "make it", "--output-format", "json")
+        await asyncio.wait_for(asked.wait(), 30)
+        process.send_signal(signal.SIGINT)
+        out, err = await asyncio.wait_for(process.communicate(), 10)
+    assert process.returncode == 130
+    assert json.loads(out)["stop_reason"] == "interrupted"
+    assert "ralph -c" in err.decode()
+
+
+async def test_what_is_piped_in_is_part_of_the_task_and_a_silent_pipe_is_not_waited_for(scenario):
+    silent, mouth = os.pipe()
+    (scenario.home / "in.txt").write_text("piped words @README.md")
+    async with serve("anthropic", [DONE, DONE]) as server:
+        with (scenario.home / "in.txt").open() as words:
+            await ralph(scenario, server, "summarise", stdin=words)
+        code, _, err = await ralph(scenario, server, "alone", stdin=silent)
+    os.close(mouth)
+    os.close(silent)
+    assert "summarise" in said(server.requests[0])
+    assert "piped words @README.md" in said(server.requests[0])
+    assert "# Sample" not in said(server.requests[0]), "only the user's own words attach files"
+    assert (code, "not waited for" in err) == (0, True)
+
+
+async def test_a_run_works_with_a_live_model_too(scenario):
+    """SC-11: each worker talks to the provider itself; its result is the model's last words."""
+    scenario.plan(plan_of(notes=[action("notes", effects=["noted"], check="test -f made.txt", files=["made.txt"])]))
+    async with serve("anthropic", [MADE, DONE]) as server:
+        scenario.environ |= server.environ
+        done = await asyncio.to_thread(
+            scenario.scaffold, "run", "--plan", str(scenario.home / "plan.yaml"), "--model", server.model, "--yes"
+        )
+        assert done.returncode == 0, done.stderr
+    told = json.loads((await asyncio.to_thread(scenario.scaffold, "status", "--json")).stdout)
+    assert [each["result"] for each in told["actions"]] == ["made"]
+    assert told["run"]["budget"]["spent_usd"] > 0
+    assert told["run"]["budget"]["reserved_usd"] == 0

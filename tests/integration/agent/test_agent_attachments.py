@@ -1,0 +1,167 @@
+import os
+
+import pytest
+
+from scaffold.agent.attachments import IMAGE_BYTES, MOST, READABLE_BYTES, TEXT_LIMIT, attach
+from scaffold.core.conversation import Image, Text
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder of work, with a home beside it."""
+    work, home = tmp_path / "work", tmp_path / "home"
+    (work / "src").mkdir(parents=True)
+    home.mkdir()
+    (work / "src" / "a.py").write_text("one\ntwo\nthree\nfour\n")
+    (work / "notes").write_text("\ufeffremember\n", "utf-8")
+    (work / "my file.txt").write_text("spaced\n")
+    (work / "odd:1.txt").write_text("colon\n")
+    (home / "todo.md").write_text("at home\n")
+    (tmp_path / "up.txt").write_text("above\n")
+    return work
+
+
+def attached(folder, words, **options):
+    return attach(words, cwd=folder, home=folder.parent / "home", **options)
+
+
+def texts(folder, words):
+    """Return what is attached to the words, which must stay as they are."""
+    found = attached(folder, words)
+    assert found.notices == ()
+    assert found.parts[0] == Text(words)
+    return [part.text for part in found.parts[1:]]
+
+
+@pytest.mark.parametrize(
+    ("words", "content"),
+    [
+        ("explain @src/a.py", "Attached: src/a.py\none\ntwo\nthree\nfour\n"),
+        ("@src/a.py: why?", "Attached: src/a.py\none\ntwo\nthree\nfour\n"),
+        ("is it (@src/a.py)?", "Attached: src/a.py\none\ntwo\nthree\nfour\n"),
+        ("see @src/a.py.", "Attached: src/a.py\none\ntwo\nthree\nfour\n"),
+        ("@src/a.py:2-3 please", "Attached: src/a.py:2-3\ntwo\nthree\n"),
+        ("@src/a.py:4.", "Attached: src/a.py:4-4\nfour\n"),
+        ("@src/a.py:3-99", "Attached: src/a.py:3-99\nthree\nfour\n"),
+        ("@notes", "Attached: notes\nremember\n"),
+        ('@"my file.txt" and', "Attached: my file.txt\nspaced\n"),
+        ('@"src/a.py":1-1', "Attached: src/a.py:1-1\none\n"),
+        ("@odd:1.txt", "Attached: odd:1.txt\ncolon\n"),
+        ("@~/todo.md", "Attached: ~/todo.md\nat home\n"),
+        ("@../up.txt", "Attached: ../up.txt\nabove\n"),
+        ("read\n@notes\n", "Attached: notes\nremember\n"),
+    ],
+)
+def test_a_file_that_is_named_is_attached(folder, words, content):
+    """RA-20: the user's own words may name any file, with lines, quoted, at the end of a sentence."""
+    assert texts(folder, words) == [content]
+
+
+def test_an_absolute_path_is_attached_and_nothing_twice(folder):
+    assert len(texts(folder, f"@{folder}/notes @notes @notes")) == 2
+
+
+def test_a_folder_is_attached_as_its_names(folder):
+    """RA-20."""
+    assert texts(folder, "what is in @src and @.") == [
+        "Attached: the names in src\na.py",
+        "Attached: the names in .\nmy file.txt\nnotes\nodd:1.txt\nsrc/",
+    ]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "mail ann@example.org or ann@src/a.py",
+        "use @property and @functools.lru_cache here",
+        "@app.get('/x') fails",
+        "@@ -1,2 +1,3 @@",
+        "ping @ann, @bob",
+        "@",
+        'say @""',
+        "a lone @ sign",
+    ],
+)
+def test_addresses_and_decorators_are_left_alone(folder, words):
+    """RA-20."""
+    assert texts(folder, words) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("@src/b.py?", "@src/b.py names no file and stays as it is"),
+        ("@missing.txt", "@missing.txt names no file and stays as it is"),
+        ('@"no such file"', "@no such file names no file and stays as it is"),
+        ("@src/a.py:9-10", "@src/a.py:9-10 is outside the file's 4 lines; it is not attached"),
+    ],
+)
+def test_what_looks_like_a_file_and_is_none_is_told(folder, words, said):
+    """RA-20."""
+    found = attached(folder, words)
+    assert found.parts == (Text(words),)
+    assert found.notices == (said,)
+
+
+@pytest.mark.parametrize(
+    ("data", "media_type"),
+    [
+        (PNG, "image/png"),
+        (b"\xff\xd8\xff\xe0rest", "image/jpeg"),
+        (b"GIF87a rest", "image/gif"),
+        (b"GIF89a rest", "image/gif"),
+        (b"RIFF\x01\x02\x03\x04WEBPrest", "image/webp"),
+    ],
+)
+def test_a_picture_is_known_by_its_bytes_not_by_its_name(folder, data, media_type):
+    """RA-20."""
+    (folder / "shot").write_bytes(data)
+    found = attached(folder, "what is @shot")
+    assert found.parts[1:] == (Text("Attached: shot"), Image(media_type, data))
+    assert found.notices == ()
+
+
+def test_a_picture_a_model_cannot_see_or_that_is_too_large_is_not_attached(folder):
+    """RA-20."""
+    (folder / "a.png").write_bytes(PNG)
+    (folder / "b.png").write_bytes(PNG + b"\0" * IMAGE_BYTES)
+    blind = attached(folder, "@a.png", images=False)
+    large = attached(folder, "@b.png")
+    assert len(blind.parts) == len(large.parts) == 1
+    assert "cannot see" in blind.notices[0]
+    assert "5,000,000" in large.notices[0]
+
+
+def test_what_is_no_text_is_refused(folder):
+    """RA-20."""
+    (folder / "binary").write_bytes(b"\0\1\2")
+    (folder / "latin").write_bytes("né".encode("latin-1"))
+    os.mkfifo(folder / "pipe")
+    found = attached(folder, "@binary @latin @pipe @/dev/null")
+    assert len(found.parts) == 1
+    assert [notice.split()[0] for notice in found.notices] == ["@binary", "@latin", "@pipe", "@/dev/null"]
+
+
+def test_long_files_are_cut_and_huge_ones_refused(folder):
+    (folder / "long.txt").write_text("begin\n" + "x" * 3 * TEXT_LIMIT + "\nend\n")
+    (folder / "huge.txt").write_bytes(b"")
+    os.truncate(folder / "huge.txt", READABLE_BYTES + 1)
+    [text] = texts(folder, "@long.txt")
+    assert len(text) < TEXT_LIMIT + 100
+    assert text.startswith("Attached: long.txt\nbegin\n")
+    assert text.endswith("\nend\n")
+    assert "too many to attach" in attached(folder, "@huge.txt").notices[0]
+
+
+def test_only_so_many_files_are_attached_at_once(folder):
+    for number in range(MOST + 2):
+        (folder / f"n{number}").write_text(str(number))
+    found = attached(folder, " ".join(f"@n{number}" for number in range(MOST + 2)))
+    assert len(found.parts) == MOST + 1
+    assert found.notices == ("2 more files are named; at most 20 are attached",)
+
+
+def test_names_no_file_system_takes_are_left_alone(folder):
+    assert len(attached(folder, "@a\0b @" + "x" * 5_000 + " @caf\udce9").parts) == 1

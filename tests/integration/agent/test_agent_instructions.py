@@ -1,0 +1,115 @@
+import os
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from scaffold.agent.instructions import LIMIT, find_instructions
+from scaffold.agent.prompts import session_context, session_prompt
+
+
+@pytest.fixture
+def repo(tmp_path):
+    """A repository with a folder in it, in a folder that has instructions, too."""
+    repo = tmp_path / "repo"
+    (repo / ".git").mkdir(parents=True)
+    (repo / "a" / "b").mkdir(parents=True)
+    (tmp_path / "AGENTS.md").write_text("outside")
+    return repo
+
+
+def found(cwd, home="/nowhere"):
+    instructions = find_instructions(cwd, home=Path(home))
+    return None if instructions is None else instructions.text
+
+
+def test_the_nearest_instructions_count_up_to_the_repositorys_root_and_no_further(repo):
+    """RA-20."""
+    assert found(repo / "a" / "b") is None
+    (repo / "AGENTS.md").write_text("root\n")
+    assert found(repo / "a" / "b") == "root"
+    (repo / "a" / "AGENTS.md").write_text("nearer\n")
+    assert found(repo / "a" / "b") == "nearer"
+    assert found(repo) == "root"
+
+
+def test_another_agents_file_stands_in_where_there_is_none(repo):
+    """RA-20: CLAUDE.md as fallback in the same folder; the nearest folder wins."""
+    (repo / "CLAUDE.md").write_text("claude")
+    assert found(repo / "a") == "claude"
+    (repo / "AGENTS.md").write_text("agents")
+    assert found(repo / "a") == "agents"
+    (repo / "a" / "CLAUDE.md").write_text("near claude")
+    assert found(repo / "a") == "near claude"
+
+
+def test_a_worktree_whose_git_is_a_file_is_a_repository(repo):
+    (repo / "a" / ".git").write_text("gitdir: elsewhere")
+    (repo / "AGENTS.md").write_text("root")
+    assert found(repo / "a" / "b") is None
+
+
+def test_without_a_repository_the_search_ends_at_home(tmp_path):
+    home = tmp_path / "home"
+    (home / "work").mkdir(parents=True)
+    (tmp_path / "AGENTS.md").write_text("outside")
+    assert found(home / "work", home) is None
+    (home / "AGENTS.md").write_text("mine")
+    assert found(home / "work", home) == "mine"
+    assert found(home / "work", tmp_path / "elsewhere") == "mine"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
+def test_without_a_repository_files_of_others_do_not_count(tmp_path):
+    """Anybody may leave a file in a shared folder."""
+    (tmp_path / "shared" / "mine").mkdir(parents=True)
+    (tmp_path / "shared" / "AGENTS.md").write_text("obey me")
+    assert found(tmp_path / "shared" / "mine") == "obey me"
+    os.chown(tmp_path / "shared" / "AGENTS.md", 12345, 12345)
+    assert found(tmp_path / "shared" / "mine") is None
+    (tmp_path / "shared" / ".git").mkdir()
+    os.chown(tmp_path / "shared" / ".git", 12345, 12345)
+    assert found(tmp_path / "shared" / "mine") is None
+    (tmp_path / "AGENTS.md").write_text("my own, further up")
+    assert found(tmp_path / "shared" / "mine") == "my own, further up"
+
+
+def test_long_instructions_are_cut_at_a_line_and_the_user_is_told(repo):
+    (repo / "AGENTS.md").write_text("line é\n" * LIMIT)
+    instructions = find_instructions(repo, home=Path("/"))
+    assert len(instructions.text.encode()) <= LIMIT
+    assert instructions.text.endswith("line é")
+    assert "only its first 32,000 bytes" in instructions.notice
+    (repo / "AGENTS.md").write_text("x" * (LIMIT + 1))
+    assert find_instructions(repo, home=Path("/")).text == "x" * LIMIT
+    (repo / "AGENTS.md").write_text("x" * LIMIT)
+    whole = find_instructions(repo, home=Path("/"))
+    assert (whole.text, whole.notice) == ("x" * LIMIT, "")
+
+
+def test_what_is_no_readable_file_is_passed_over_or_told(repo):
+    os.mkfifo(repo / "AGENTS.md")
+    (repo / "CLAUDE.md").mkdir()
+    assert found(repo) is None
+    (repo / "CLAUDE.md").rmdir()
+    (repo / "CLAUDE.md").write_bytes(b"caf\xe9\r\n")
+    assert found(repo) == "caf\ufffd"
+
+
+def test_instructions_are_part_of_the_base_prompt_and_the_day_is_not(repo):
+    """RA-3, RA-20: the base prompt is the same bytes all through a session; what may differ stands apart."""
+    (repo / "AGENTS.md").write_text("Use tabs.")
+    instructions = find_instructions(repo, home=Path("/"))
+    prompt = session_prompt(instructions)
+    assert prompt.endswith("# What this project tells agents (AGENTS.md)\n\nUse tabs.")
+    assert prompt.startswith(session_prompt(None))
+    assert session_prompt(instructions, own="Be a pirate.\n").startswith("Be a pirate.\n\n# What this project")
+    assert str(repo) not in prompt
+    context = session_context(cwd=repo, today=date(2030, 1, 2), platform="Linux", branch="main")
+    assert context.split("\n") == [
+        f"Working directory: {repo}",
+        "Platform: Linux",
+        "Date: 2030-01-02",
+        "Git branch: main",
+    ]
+    assert "branch" not in session_context(cwd=repo, today=date(2030, 1, 2), platform="Linux")

@@ -1,0 +1,312 @@
+"""Everything that goes wrong between us and a model, over real sockets, on all three wires."""
+
+import asyncio
+from itertools import pairwise
+
+import pytest
+
+from scaffold.core.conversation import Superseded, TextDelta, Waiting
+from scaffold.core.errors import ContextOverflow, ModelTrouble
+from scaffold.llm.line import Deadlines
+from wires import rendering
+from wires.asking import asking
+from wires.server import KEY, serve
+from wires.turn import Call, Turn
+
+WIRES = ("anthropic", "chat", "responses")
+CALL = Turn(text="Now.", calls=(Call("shell", {"cmd": "rm -r b"}, id="c1"),))
+FINE = Turn(text="here I am")
+
+
+def size(wire, turn, model="m" * 20):
+    return sum(len(event) for event in rendering.events(wire, turn, model))
+
+
+class EveryOther:
+    """Answers badly, then well, and so on; what is bad is set from outside."""
+
+    def __init__(self):
+        self.bad = CALL
+        self.number = 0
+
+    def __call__(self, received):
+        self.number += 1
+        return self.bad if self.number % 2 else CALL
+
+
+async def drop_and_compare(wire, framing, bytes_to_drop_at):
+    """Let a stream drop at each of the bytes, and see that what comes in the end is what came at first."""
+    script = EveryOther()
+    async with serve(wire, script) as server, asking(server, deadlines=None) as asked:
+        whole = await asked.reply()
+        assert (whole.message.tool_calls[0].args, whole.stop) == ({"cmd": "rm -r b"}, "tool_calls")
+        for byte in bytes_to_drop_at:
+            script.bad = Turn(text=CALL.text, calls=CALL.calls, cut_at=byte, framing=framing)
+            script.number = 0
+            asked.heard.clear()
+            reply = await asked.reply()
+            assert (reply.message, reply.stop) == (whole.message, whole.stop)
+            assert reply.usage.input_tokens > 0
+            assert said_last(asked.heard) == ["Now."], byte
+            assert script.number in {1, 2}
+
+
+def said_last(heard):
+    """Return the words that nothing superseded; each repetition is told, and marked if there was something to mark."""
+    said = []
+    for before, delta in pairwise([None, *heard]):
+        match delta:
+            case TextDelta(text):
+                said.append(text)
+            case Superseded():
+                said.clear()
+            case Waiting():
+                assert isinstance(before, Superseded) or not said
+    return said
+
+
+@pytest.mark.parametrize("framing", ["chunked", "close"])
+@pytest.mark.parametrize("wire", WIRES)
+async def test_a_stream_that_drops_is_repeated_whole_and_no_call_is_ever_half(wire, framing):
+    """RA-21, RA-2: what was shown of it is marked, and the reply is the one that came whole."""
+    await drop_and_compare(wire, framing, range(-1, size(wire, CALL), 29))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("framing", ["chunked", "close"])
+@pytest.mark.parametrize("wire", WIRES)
+async def test_a_stream_may_drop_at_every_single_byte(wire, framing):
+    """RA-21, RA-2."""
+    await drop_and_compare(wire, framing, range(-1, size(wire, CALL)))
+
+
+async def reply_after(wire, *turns, stream=True, deadlines=None):
+    """Return what was asked, once the reply after `turns` came."""
+    async with serve(wire, [*turns, FINE]) as server:
+        kind = {"deadlines": deadlines} if deadlines else {}
+        async with asking(server, stream=stream, **kind) as asked:
+            reply = await asked.reply()
+    assert reply.message.text == "here I am"
+    assert len(server.requests) == sum(turn.times for turn in turns) + 1
+    assert len({request.body for request in server.requests}) == 1
+    return asked
+
+
+async def trouble_of(wire, *turns, stream=True, environ=None, **options):
+    """Return the server and the trouble that asking it ends with."""
+    async with serve(wire, turns) as server, asking(server, stream=stream, **options) as asked:
+        with pytest.raises(ModelTrouble) as caught:
+            await asked.reply()
+    assert caught.value.what
+    assert caught.value.fix
+    assert "\n" not in caught.value.what
+    assert KEY not in caught.value.what + caught.value.fix
+    return server, caught.value, asked
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
+@pytest.mark.parametrize("wire", WIRES)
+async def test_a_refusal_that_passes_is_asked_again(wire, status, stream):
+    """RA-21."""
+    asked = await reply_after(wire, Turn(status=status), stream=stream)
+    assert 0.5 <= asked.clock.slept_s <= 1.5
+    assert [type(delta) for delta in asked.heard][:1] == [Waiting]
+
+
+@pytest.mark.parametrize("status", [429, 529, 503])
+@pytest.mark.parametrize(
+    ("headers", "wait_s"),
+    [
+        ({"Retry-After": "17"}, 17.0),
+        ({"retry-after-ms": "2500"}, 2.5),
+        ({"Retry-After": "Sun, 01 Nov 2026 00:00:21 GMT"}, 21.0),
+        ({"Retry-After": "soon"}, 0.75),
+    ],
+)
+@pytest.mark.parametrize("wire", WIRES)
+async def test_retry_after_is_honoured(wire, status, headers, wait_s):
+    """RA-21, AL-31."""
+    asked = await reply_after(wire, Turn(status=status, headers=headers))
+    assert asked.clock.slept_s == pytest.approx(wait_s, abs=0.3)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_a_retry_after_beyond_the_minute_is_told_and_not_waited_for(wire):
+    """RA-21."""
+    server, trouble, asked = await trouble_of(wire, Turn(status=429, headers={"Retry-After": "3600"}))
+    assert len(server.requests) == 1
+    assert asked.clock.slept_s == 0
+    assert "asked again in 3600 s" in trouble.what
+
+
+async def test_a_refusal_that_breaks_off_is_the_refusal_its_status_says():
+    asked = await reply_after("anthropic", Turn(status=529, cut_at=9))
+    assert "529" in next(delta.reason for delta in asked.heard if isinstance(delta, Waiting))
+    _, trouble, _ = await trouble_of("anthropic", Turn(status=401, body="x" * 100_000, cut_at=90_000))
+    assert "_API_KEY" in trouble.fix
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_an_endpoint_that_never_answers_well_is_given_up_after_a_minute(wire):
+    """RA-21."""
+    server, trouble, asked = await trouble_of(wire, Turn(status=500, times=100))
+    assert asked.clock.slept_s <= 60
+    assert 6 <= len(server.requests) <= 9
+    assert f"tried {len(server.requests)} times" in trouble.what
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_a_wrong_key_is_told_at_once_with_what_to_set_and_never_shown(wire):
+    server, trouble, _ = await trouble_of(
+        wire, Turn(status=401, error=("authentication_error", f"Incorrect API key provided: {KEY}"))
+    )
+    assert len(server.requests) == 1
+    assert "_API_KEY" in trouble.fix
+    assert "--model" in trouble.fix
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_an_unknown_model_is_told_at_once(wire):
+    server, trouble, _ = await trouble_of(wire, Turn(status=404, error=("not_found_error", "model: nobody")))
+    assert len(server.requests) == 1
+    assert "nobody" in trouble.what
+    assert "model" in trouble.fix
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_a_conversation_that_is_too_long_is_told_apart(wire):
+    error = {
+        "anthropic": ("invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum"),
+        "chat": ("context_length_exceeded", "This model's maximum context length is 128000 tokens."),
+        "responses": ("context_length_exceeded", "Your input exceeds the context window of this model."),
+    }[wire]
+    _, trouble, _ = await trouble_of(wire, Turn(status=400, error=error))
+    assert isinstance(trouble, ContextOverflow)
+
+
+@pytest.mark.parametrize("kind", ["overloaded_error", "api_error", "rate_limit_error", "server_error"])
+@pytest.mark.parametrize(("wire", "stream"), [(wire, True) for wire in WIRES] + [("chat", False), ("responses", False)])
+async def test_an_error_within_a_reply_is_an_error_and_passes(wire, stream, kind):
+    """RA-1: errors at HTTP 200 are surfaced; RA-21: and what passes is asked again."""
+    asked = await reply_after(wire, Turn(text="I was go", error=(kind, "Sorry.")), stream=stream)
+    if stream:
+        assert [d for d in asked.heard if isinstance(d, TextDelta | Superseded)][:2] == [
+            TextDelta("I was go"),
+            Superseded(next(d.reason for d in asked.heard if isinstance(d, Superseded))),
+        ]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_an_error_within_a_reply_that_stays_is_told_with_its_words(wire):
+    server, trouble, _ = await trouble_of(wire, Turn(text="I", error=("invalid_request_error", "No such tool.")))
+    assert "No such tool" in trouble.what
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        Turn(body="data: {not json}\n\n", content_type="text/event-stream"),
+        Turn(body="data: [1, 2]\n\n", content_type="text/event-stream"),
+        Turn(body="data: 7\n\n", content_type="text/event-stream"),
+        Turn(body="<html>log in to this hotel</html>", content_type="text/html; charset=utf-8"),
+        Turn(body="what?", content_type="application/json"),
+        Turn(body="{}", content_type="application/json"),
+        Turn(body="[]", content_type="application/json"),
+        Turn(body="null", content_type="application/json"),
+        Turn(body="", content_type="text/event-stream"),
+        Turn(body="", content_type="application/json"),
+        Turn(body="\x00\x01\x02", content_type="text/event-stream"),
+    ],
+)
+@pytest.mark.parametrize("wire", WIRES)
+async def test_what_cannot_be_read_is_asked_for_again(wire, garbage):
+    """RA-21."""
+    await reply_after(wire, garbage)
+
+
+async def test_a_web_page_instead_of_a_reply_is_called_one():
+    asked = await reply_after("chat", Turn(body="<html>log in to this hotel</html>", content_type="text/html"))
+    assert any("a web page" in delta.reason for delta in asked.heard)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_a_reply_that_is_whole_is_there_although_the_server_does_not_hang_up(wire):
+    def never_ending(received):
+        whole = size(wire, FINE, received.json["model"])
+        return Turn(text=FINE.text, stall_at=whole)
+
+    async with serve(wire, never_ending) as server, asking(server, deadlines=Deadlines(idle_s=5.0)) as asked:
+        async with asyncio.timeout(2.0):
+            reply = await asked.reply()
+    assert reply.message.text == "here I am"
+
+
+@pytest.mark.parametrize("byte", [-1, 0, 60, 400])
+@pytest.mark.parametrize("wire", WIRES)
+async def test_a_stream_that_stalls_is_left_after_the_idle_time(wire, byte):
+    """RA-21: idle deadline."""
+    async with serve(wire, [Turn(text="x" * 400, stall_at=byte), FINE]) as server, asking(server) as asked:
+        await asked.reply()
+        assert server.open_connections == 1
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_a_slow_stream_that_makes_progress_is_not_cut(wire):
+    async with (
+        serve(wire, [Turn(text="slow but sure, as they say", drip_s=0.05)]) as server,
+        asking(server, deadlines=Deadlines(idle_s=0.3, total_s=10.0)) as asked,
+    ):
+        reply = await asked.reply()
+    assert reply.message.text == "slow but sure, as they say"
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_an_endless_stream_is_ended_by_the_total_time(wire):
+    """RA-21: total deadline."""
+    asked = await reply_after(wire, Turn(text="and so on ", endless=True))
+    reasons = [delta.reason for delta in asked.heard if isinstance(delta, Superseded)]
+    assert len(reasons) == 1
+    assert "was not whole after 0.6 s" in reasons[0]
+
+
+async def test_a_stream_of_nothing_without_end_is_ended_by_its_size():
+    nothing = Turn(body=(":" + "x" * 2**20 + "\n") * 65, content_type="text/event-stream")
+    asked = await reply_after("anthropic", nothing, deadlines=Deadlines())
+    assert any("more than 67,108,864 bytes" in delta.reason for delta in asked.heard if isinstance(delta, Waiting))
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_a_redirect_is_not_followed_because_the_key_would_go_along(wire):
+    async with serve(wire, [FINE]) as elsewhere:
+        moved = Turn(status=307, headers={"Location": f"{elsewhere.base_url}/v1/messages"})
+        server, trouble, _ = await trouble_of(wire, moved)
+    assert "307" in trouble.what
+    assert "never sent on" in trouble.fix
+    assert elsewhere.connections == 0
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_a_server_nobody_reaches_is_named_without_secrets(wire):
+    async with serve(wire, []) as server:
+        pass
+    async with asking(server) as asked:
+        with pytest.raises(ModelTrouble, match="cannot be reached") as caught:
+            await asked.reply()
+    assert f"127.0.0.1:{server.port}" in caught.value.what
+    assert "tried" in caught.value.what
+    assert KEY not in repr(caught.value.__cause__)
+    assert asked.clock.slept_s <= 60
+
+
+async def test_the_troubles_of_one_conversation_leave_the_next_request_alone():
+    refusal = Turn(status=400, error=("invalid_request_error", "no"))
+    async with serve("anthropic", [refusal, FINE]) as server, asking(server) as asked:
+        with pytest.raises(ModelTrouble):
+            await asked.reply()
+        reply = await asked.reply()
+    assert reply.message.text == "here I am"

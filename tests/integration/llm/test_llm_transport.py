@@ -1,0 +1,245 @@
+import asyncio
+import gc
+import time
+
+import pytest
+
+from scaffold.core.conversation import Image, Text, TextDelta, UserMessage
+from scaffold.core.errors import ModelTrouble
+from scaffold.llm.line import Deadlines, Post
+from scaffold.llm.transport import Proxies, Transport, is_loopback
+from wires.asking import asking
+from wires.server import serve
+from wires.turn import Turn
+
+FINE = Turn(text="here I am")
+
+
+def post(url, **deadlines):
+    return Post(url=url, headers={"x-api-key": "secret"}, body=b"{}", deadlines=Deadlines(**deadlines))
+
+
+async def trouble_at(url, **deadlines):
+    async with Transport({}) as wire:
+        with pytest.raises(ModelTrouble) as caught:
+            async with wire.post(post(url, **deadlines)):
+                pass
+    assert "secret" not in caught.value.what
+    return caught.value
+
+
+async def test_a_name_that_leads_nowhere_may_lead_somewhere_later():
+    trouble = await trouble_at("http://nowhere.invalid:1/v1/x")
+    assert "http://nowhere.invalid:1/v1/x" in trouble.what
+    assert trouble.transient
+
+
+async def test_nobody_speaks_in_the_clear_where_a_certificate_was_expected():
+    async def answer(reader, writer):
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    listening = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with listening:
+        trouble = await trouble_at(f"https://127.0.0.1:{listening.sockets[0].getsockname()[1]}/v1")
+    assert "cannot be trusted" in trouble.what
+    assert not trouble.transient
+    assert "SSL_CERT_FILE" in trouble.fix
+
+
+async def test_a_server_that_says_nothing_is_left_after_a_while():
+    async with serve("chat", [Turn(stall_at=-1)]) as server:
+        trouble = await trouble_at(f"{server.base_url}/chat/completions", idle_s=0.1)
+    assert trouble.what == f"{server.base_url}/chat/completions sent nothing for 0.1 s."
+    assert trouble.transient
+
+
+async def test_a_url_is_shown_without_login_and_query():
+    trouble = await trouble_at("http://user:pw@127.0.0.1:1/v1?key=k")
+    assert "http://127.0.0.1:1/v1 " in trouble.what
+
+
+async def test_cancelling_closes_the_connection():
+    async with serve("anthropic", [Turn(text="x" * 400, stall_at=100)]) as server, asking(server) as asked:
+        reply = asyncio.create_task(asked.reply())
+        while not server.requests:  # noqa: ASYNC110 - a server's list rings no bell
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(0.02)
+        assert server.open_connections == 1
+        reply.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reply
+        async with asyncio.timeout(2.0):
+            while server.open_connections:  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+
+
+async def test_a_compressed_reply_is_read():
+    async with serve("chat", [Turn(text="small", compressed=True)]) as server, asking(server) as asked:
+        reply = await asked.reply()
+    assert reply.message.text == "small"
+
+
+async def test_a_body_of_many_megabytes_is_sent():
+    picture = UserMessage((Text("what is it?"), Image("image/png", b"\x89PNG" * 700_000)))
+    async with serve("anthropic", [FINE]) as server, asking(server) as asked:
+        await asked.reply(picture)
+    assert len(server.requests[0].body) > 3_700_000
+
+
+def test_another_event_loop_gets_a_session_of_its_own():
+    """As after a fork: nothing of the parent's connections is used."""
+    wire = Transport({})
+
+    async def once(server):
+        async with wire.post(post(f"{server.base_url}/chat/completions")) as answer:
+            return answer.status
+
+    async def in_a_loop():
+        async with serve("chat", [FINE, FINE]) as server:
+            assert await once(server) == 200
+            assert await once(server) == 200
+            await wire.close()
+            return server.connections
+
+    assert asyncio.run(in_a_loop()) == 1
+    assert asyncio.run(in_a_loop()) == 1
+
+
+@pytest.mark.filterwarnings("ignore:Unclosed")
+def test_a_session_whose_event_loop_is_gone_is_not_used_again():
+    wire = Transport({})
+
+    async def once():
+        async with serve("chat", [FINE]) as server, wire.post(post(f"{server.base_url}/chat/completions")) as answer:
+            return answer.status
+
+    async def once_and_close():
+        try:
+            return await once()
+        finally:
+            await wire.close()
+
+    assert asyncio.run(once()) == 200
+    assert asyncio.run(once_and_close()) == 200
+    gc.collect()
+
+
+async def test_the_end_of_a_stream_may_come_a_moment_later_and_the_connection_is_still_of_use():
+    late = Turn(text="a", drip_s=0.01)
+    async with serve("anthropic", [late, FINE]) as server, asking(server) as asked:
+        await asked.reply()
+        await asked.reply()
+    assert server.connections == 1
+
+
+async def test_a_connection_the_server_closed_meanwhile_is_not_the_users_problem():
+    async with serve("chat", [Turn(text="a", framing="close"), FINE]) as server, asking(server) as asked:
+        await asked.reply()
+        reply = await asked.reply()
+    assert reply.message.text == "here I am"
+    assert server.connections == 2
+    assert asked.clock.slept_s == 0
+
+
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [
+        ("localhost", True),
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("a.localhost", True),
+        ("localhost.example.org", False),
+        ("10.0.0.1", False),
+        ("", False),
+    ],
+)
+def test_this_machine_is_known_by_its_names(host, local):
+    assert is_loopback(host) is local
+
+
+@pytest.mark.parametrize(
+    ("url", "environ", "proxy"),
+    [
+        ("https://api.x.org/v1", {"https_proxy": "http://p:1"}, "http://p:1"),
+        ("https://api.x.org/v1", {"HTTPS_PROXY": "p:1"}, "http://p:1"),
+        ("https://api.x.org/v1", {"http_proxy": "http://p:1"}, None),
+        ("http://api.x.org/v1", {"http_proxy": "http://p:1", "HTTP_PROXY": "http://q:1"}, "http://p:1"),
+        ("https://api.x.org/v1", {"ALL_PROXY": "http://u:w@p:1"}, "http://p:1"),
+        ("https://api.x.org/v1", {"all_proxy": "http://p:1", "no_proxy": "y.org, .x.org"}, None),
+        ("https://api.x.org/v1", {"all_proxy": "http://p:1", "NO_PROXY": "api.x.org:443"}, "http://p:1"),
+        ("https://api.x.org:443/v1", {"all_proxy": "http://p:1", "NO_PROXY": "api.x.org:443"}, None),
+        ("https://notx.org/v1", {"all_proxy": "http://p:1", "no_proxy": "x.org"}, "http://p:1"),
+        ("https://api.x.org/v1", {"all_proxy": "http://p:1", "no_proxy": "*"}, None),
+        ("http://localhost:8000/v1", {"all_proxy": "http://p:1"}, None),
+        ("http://[::1]:8000/v1", {"http_proxy": "http://p:1"}, None),
+        ("http://10.0.0.9:8000/v1", {}, None),
+    ],
+)
+def test_the_proxy_is_the_environments_and_never_for_this_machine(url, environ, proxy):
+    way = Proxies(environ).way(url)
+    assert (None if way.proxy is None else str(way.proxy).rstrip("/")) == proxy
+
+
+async def test_a_proxy_gets_its_login_and_the_request():
+    async with serve("chat", [FINE]) as proxy:
+        environ = {"http_proxy": f"http://me:p%20w@127.0.0.1:{proxy.port}"}
+        async with asking(proxy, model="local:tiny@http://models.example/v1", environ=environ) as asked:
+            reply = await asked.reply()
+    assert reply.message.text == "here I am"
+    [seen] = proxy.requests
+    assert seen.path == "http://models.example/v1/chat/completions"
+    assert seen.headers["proxy-authorization"] == "Basic bWU6cCB3"
+
+
+@pytest.mark.parametrize(("status", "transient"), [(407, False), (502, True)])
+async def test_a_proxy_gets_its_login_when_it_is_asked_for_a_tunnel_and_may_refuse(status, transient):
+    seen = []
+
+    async def refuse(reader, writer):
+        seen.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 %d Refused\r\nContent-Length: 0\r\n\r\n" % status)
+        writer.close()
+
+    listening = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    environ = {"https_proxy": f"http://me:pw@127.0.0.1:{listening.sockets[0].getsockname()[1]}"}
+    async with listening, Transport(environ) as wire:
+        with pytest.raises(ModelTrouble, match=rf"models\.example/v1 refused with HTTP status {status}") as caught:
+            async with wire.post(post("https://models.example/v1")):
+                pass
+    assert caught.value.transient is transient
+    assert b"CONNECT models.example:443" in seen[0]
+    assert b"Basic bWU6cHc=" in seen[0]
+    assert b"secret" not in seen[0]
+
+
+async def test_a_proxy_that_cannot_be_reached_is_told_apart():
+    environ = {"http_proxy": "http://127.0.0.1:1"}
+    async with Transport(environ) as wire:
+        with pytest.raises(ModelTrouble, match=r"The proxy on the way to http://models\.example/v1 cannot be reached"):
+            async with wire.post(post("http://models.example/v1")):
+                pass
+
+
+async def test_a_hundred_streams_over_one_client_cost_no_more_than_one_after_the_other():
+    """RA-1: one client that is shared must not slow down with the number of its streams."""
+    turn = Turn(text="some words that come in a few pieces, as they do")
+
+    async def ask(asked, times):
+        for _ in range(times):
+            await asked.reply()
+
+    async with serve("anthropic", lambda received: turn) as server, asking(server, deadlines=Deadlines()) as asked:
+        await ask(asked, 20)
+        began = time.process_time()
+        await ask(asked, 500)
+        alone_s = time.process_time() - began
+        began = time.process_time()
+        async with asyncio.TaskGroup() as group:
+            for _ in range(100):
+                group.create_task(ask(asked, 5))
+        together_s = time.process_time() - began
+    assert together_s <= 2 * alone_s
+    assert sum(isinstance(delta, TextDelta) for delta in asked.heard) == 1_020 * 4
+    assert server.connections <= 101

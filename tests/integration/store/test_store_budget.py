@@ -1,0 +1,349 @@
+"""Budgets: set aside before a request, settled after it, one limit for all processes."""
+
+import asyncio
+import signal
+import subprocess  # noqa: TID251 - the test is about killing another process
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from integration.store.nouns import (
+    ALIVE,
+    ME,
+    OWNER,
+    an_action,
+    an_attempt,
+    claim,
+    events_of,
+    lay_out,
+    let_run,
+    pass_time,
+    words_of,
+)
+from scaffold.core.errors import BudgetSpent, StaleFence, StoreTrouble
+from scaffold.core.events import Noticed
+from scaffold.core.model import Usage
+from scaffold.core.ports import Budget
+from scaffold.host.clock import FakeClock
+from scaffold.store.budget import RunBudget
+from scaffold.store.database import Store
+from scaffold.store.place import Place
+from scaffold.store.session import session_budget
+from scaffold.store.user import UserStore
+
+A, B = an_attempt(an_action("a")), an_attempt(an_action("b"))
+
+RESERVE_AND_WAIT = """
+import asyncio, sys
+from integration.store.nouns import place_of
+from integration.store.test_store_budget import A, a_budget, cost
+from scaffold.host.clock import FakeClock
+from scaffold.host.identity import own_identity
+from scaffold.store.database import Store
+
+clock = FakeClock()
+store = Store.open(place_of(sys.argv[1:]), clock=clock)
+asyncio.run(a_budget(store, clock, A, owner=own_identity()).reserve(cost(0.7)))
+print("reserved", flush=True)
+sys.stdin.read()
+"""
+BESIDE_TESTS = {"PYTHONPATH": str(Path(__file__).parents[2])}
+
+
+def cost(usd: float | None) -> Usage:
+    return Usage(input_tokens=10, cost_usd=usd, requests=1)
+
+
+def a_budget(store: Store, clock: FakeClock, attempt=A, *, limit: float | None = 1.0, owner=ME) -> RunBudget:
+    return RunBudget(store, attempt, limit_usd=limit, clock=clock, owner=owner)
+
+
+@pytest.fixture
+def run(store: Store) -> Store:
+    """A run with an attempt at each of two actions."""
+    lay_out(store, an_action("a"), an_action("b"))
+    claim(store, A)
+    claim(store, B)
+    return store
+
+
+@pytest.fixture
+def second(run: Store, place: Place, clock: FakeClock):
+    """The same run as another process sees it."""
+    with closing(Store.open(place, clock=clock)) as second:
+        yield second
+
+
+async def _spend(budget: Budget, usd: float) -> None:
+    budget.settle(await budget.reserve(cost(usd)), cost(usd))
+
+
+async def test_what_a_request_used_is_booked_and_what_was_set_aside_is_free(run: Store, clock: FakeClock) -> None:
+    """BX-11: reserve before, settle after."""
+    budget = a_budget(run, clock)
+    reservation = await budget.reserve(cost(0.4))
+    assert run.runs.reserved("run-1") == 0.4
+    assert run.runs.spent("run-1") == Usage()
+    budget.settle(reservation, cost(0.3))
+    assert run.runs.reserved("run-1") == 0
+    assert run.runs.spent("run-1") == cost(0.3)
+    assert run.attempts.get(A.id).usage == cost(0.3)
+
+
+async def test_settling_twice_books_once(run: Store, clock: FakeClock) -> None:
+    budget = a_budget(run, clock)
+    reservation = await budget.reserve(cost(0.4))
+    for _ in range(2):
+        budget.settle(reservation, cost(0.3))
+    assert run.runs.paid_usd("run-1") == 0.3
+
+
+async def test_a_request_without_a_reply_costs_nothing(run: Store, clock: FakeClock) -> None:
+    budget = a_budget(run, clock)
+    budget.settle(await budget.reserve(cost(0.4)), Usage())
+    assert (run.runs.reserved("run-1"), run.runs.paid_usd("run-1")) == (0, 0)
+
+
+async def test_nobody_is_refused_before_all_is_spent_and_everybody_from_then_on(run: Store, clock: FakeClock) -> None:
+    """At 100% no request starts, however little it would cost; before, one of any size does."""
+    budget = a_budget(run, clock)
+    await _spend(budget, 0.99)
+    await _spend(budget, 5.0)
+    for attempt in (A, B):
+        with pytest.raises(BudgetSpent, match=r"\$1\.00 is used up \(\$5\.99 spent\)") as caught:
+            await a_budget(run, clock, attempt).reserve(cost(0.0))
+        assert "--budget-usd MORE" in caught.value.fix
+    assert run.runs.reserved("run-1") == 0
+
+
+async def test_a_limit_that_is_reached_but_for_rounding_is_reached(run: Store, clock: FakeClock) -> None:
+    """Ten times 0.1 is a little less than 1 in a computer's numbers."""
+    assert sum([0.1] * 10) < 1
+    budget = a_budget(run, clock)
+    reservations = [await budget.reserve(cost(0.1)) for _ in range(10)]
+    waiting = asyncio.create_task(budget.reserve(cost(0.1)))
+    await pass_time(clock, 0.2)
+    assert not waiting.done()
+    for reservation in reservations:
+        budget.settle(reservation, cost(0.1))
+    with pytest.raises(BudgetSpent):
+        await budget.reserve(cost(0.1))
+    waiting.cancel()
+
+
+async def test_a_limit_of_nothing_allows_nothing(run: Store, clock: FakeClock) -> None:
+    with pytest.raises(BudgetSpent):
+        await a_budget(run, clock, limit=0.0).reserve(cost(None))
+
+
+async def test_without_a_limit_nobody_waits(run: Store, second: Store, clock: FakeClock) -> None:
+    await a_budget(run, clock, limit=None).reserve(cost(1000.0))
+    await a_budget(second, clock, B, limit=None, owner=ALIVE).reserve(cost(1000.0))
+    assert run.runs.reserved("run-1") == 2000
+
+
+async def test_others_wait_while_all_that_is_left_is_set_aside(run: Store, second: Store, clock: FakeClock) -> None:
+    """BX-11: what processes have set aside counts for all of them."""
+    first = a_budget(run, clock)
+    reservation = await first.reserve(cost(1.0))
+    waiting = asyncio.create_task(a_budget(second, clock, B, owner=ALIVE).reserve(cost(0.5)))
+    await pass_time(clock, 0.5)
+    assert not waiting.done()
+    assert run.runs.reserved("run-1") == 1.0
+    first.settle(reservation, cost(0.2))
+    await pass_time(clock, 0.1)
+    assert waiting.done()
+    assert run.runs.reserved("run-1") == 0.5
+
+
+async def test_who_waits_is_told_when_the_others_spend_the_rest(run: Store, second: Store, clock: FakeClock) -> None:
+    first = a_budget(run, clock)
+    reservation = await first.reserve(cost(1.0))
+    waiting = asyncio.create_task(a_budget(second, clock, B, owner=ALIVE).reserve(cost(0.5)))
+    await pass_time(clock, 0.1)
+    first.settle(reservation, cost(1.0))
+    await pass_time(clock, 0.1)
+    with pytest.raises(BudgetSpent):
+        await waiting
+    assert run.reservations.of_account("run-1") == ()
+
+
+async def test_who_waits_longest_comes_first(run: Store, second: Store, clock: FakeClock) -> None:
+    """Nobody starves: a newcomer stands behind those who wait, even if he could start at once."""
+    first = a_budget(run, clock)
+    reservation = await first.reserve(cost(1.0))
+    order: list[str] = []
+
+    async def wait(store: Store, name: str) -> None:
+        budget = a_budget(store, clock, B)
+        mine = await budget.reserve(cost(1.0))
+        order.append(name)
+        await clock.sleep(0.2)
+        budget.settle(mine, cost(0.01))
+
+    tasks = []
+    for name in "abcdef":
+        tasks.append(asyncio.create_task(wait(run if name in "ace" else second, name)))
+        await let_run()
+    first.settle(reservation, cost(0.01))
+    late = asyncio.create_task(wait(run, "late"))
+    await pass_time(clock, 3)
+    await asyncio.wait([*tasks, late])
+    assert order == [*"abcdef", "late"]
+
+
+async def test_who_gives_up_waiting_leaves_the_line(run: Store, clock: FakeClock) -> None:
+    first = a_budget(run, clock)
+    reservation = await first.reserve(cost(1.0))
+    gone = asyncio.create_task(a_budget(run, clock, B).reserve(cost(0.5)))
+    next_one = asyncio.create_task(a_budget(run, clock, B).reserve(cost(0.5)))
+    await pass_time(clock, 0.1)
+    gone.cancel()
+    await asyncio.wait([gone])
+    first.settle(reservation, cost(0.2))
+    await pass_time(clock, 0.1)
+    assert next_one.done()
+    assert [each.id for each in run.reservations.of_account("run-1")] == [next_one.result()]
+
+
+async def test_waiting_does_not_keep_the_database_busy(run: Store, second: Store, clock: FakeClock) -> None:
+    await a_budget(run, clock).reserve(cost(1.0))
+    waiting = asyncio.create_task(a_budget(run, clock, B).reserve(cost(0.5)))
+    await let_run()
+    before = second.data_version()
+    await pass_time(clock, 5)
+    assert second.data_version() == before
+    waiting.cancel()
+
+
+async def test_an_unknown_price_is_kept_and_counts_as_nothing(run: Store, clock: FakeClock) -> None:
+    budget = a_budget(run, clock)
+    reservation = await budget.reserve(cost(None))
+    assert run.runs.reserved("run-1") == 0
+    assert [each.usd for each in run.reservations.of_account("run-1")] == [None]
+    budget.settle(reservation, cost(None))
+    assert run.runs.spent("run-1") == cost(None)
+    await _spend(a_budget(run, clock, B), 1.0)
+    with pytest.raises(BudgetSpent):
+        await budget.reserve(cost(None))
+
+
+async def test_what_the_dead_had_set_aside_counts_as_spent_once(run: Store, second: Store, clock: FakeClock) -> None:
+    """BX-11, OR-8: it may have been billed; the run says so."""
+    await a_budget(run, clock, A, owner=OWNER).reserve(cost(0.25))
+    await a_budget(run, clock, A, owner=OWNER).reserve(cost(None))
+    for store in (run, second):
+        await a_budget(store, clock, B).reserve(cost(0.125))
+    assert run.runs.reserved("run-1") == 0.25
+    assert run.attempts.get(A.id).usage == Usage(cost_usd=None, requests=2)
+    told = [event.text for event in events_of(run) if isinstance(event, Noticed)]
+    assert len(told) == 2
+    assert f"process {OWNER.pid} died during a request" in told[0]
+    assert "$0.2500, counts as spent" in told[0]
+    assert "an unknown cost" in told[1]
+
+
+async def test_who_died_in_line_holds_nobody_up(run: Store, clock: FakeClock) -> None:
+    first = a_budget(run, clock)
+    reservation = await first.reserve(cost(1.0))
+    waiting = asyncio.create_task(a_budget(run, clock, B).reserve(cost(0.5)))
+    await let_run()
+    dead = msgspec.structs.replace(run.reservations.of_account("run-1")[1], id="dead", owner=OWNER)
+    with run.transaction():
+        run.reservations.ask(dead)
+        run._connection.write("UPDATE reservation SET position = 0 WHERE id = 'dead'")
+    first.settle(reservation, cost(0.1))
+    await pass_time(clock, 0.5)
+    assert not waiting.done()
+    await pass_time(clock, 1)
+    assert waiting.done()
+    assert run.runs.paid_usd("run-1") == 0.1
+
+
+def test_a_killed_process_frees_what_it_had_set_aside(run: Store, place: Place, clock: FakeClock) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", RESERVE_AND_WAIT, *words_of(place)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=BESIDE_TESTS,
+    ) as child:
+        assert child.stdout.readline() == b"reserved\n"
+        budget = a_budget(run, clock, B)
+        asyncio.run(budget.reserve(cost(0.1)))
+        assert run.runs.reserved("run-1") == pytest.approx(0.8)
+        child.send_signal(signal.SIGKILL)
+        child.wait(timeout=60)
+    clock.advance(2)
+    asyncio.run(budget.reserve(cost(0.1)))
+    assert run.runs.reserved("run-1") == pytest.approx(0.2)
+    assert run.attempts.get(A.id).usage.cost_usd == 0.7
+
+
+async def test_who_was_taken_for_dead_by_mistake_is_told(run: Store, clock: FakeClock) -> None:
+    await a_budget(run, clock).reserve(cost(1.0))
+    waiting = asyncio.create_task(a_budget(run, clock, B).reserve(cost(0.5)))
+    await let_run()
+    with run.transaction():
+        run.reservations.free(run.reservations.of_account("run-1")[1].id)
+    await pass_time(clock, 0.1)
+    with pytest.raises(StoreTrouble, match="took this one for dead"):
+        await waiting
+
+
+async def test_no_request_of_an_attempt_that_was_ended_starts(run: Store, clock: FakeClock) -> None:
+    budget = a_budget(run, clock)
+    with run.transaction():
+        run.attempts.end(A.id, outcome="cancelled")
+    with pytest.raises(StaleFence):
+        await budget.reserve(cost(0.1))
+    assert run.runs.reserved("run-1") == 0
+
+
+async def test_what_an_attempt_spent_that_was_ended_meanwhile_is_booked(run: Store, clock: FakeClock) -> None:
+    """Money is gone, whoever owns the attempt; its worker is told to stop."""
+    budget = a_budget(run, clock)
+    reservation = await budget.reserve(cost(0.4))
+    with run.transaction():
+        run.attempts.end(A.id, outcome="cancelled")
+    with pytest.raises(StaleFence):
+        budget.settle(reservation, cost(0.3))
+    assert run.attempts.get(A.id).usage == cost(0.3)
+    assert run.runs.reserved("run-1") == 0
+
+
+async def test_runs_have_accounts_of_their_own(run: Store, clock: FakeClock) -> None:
+    await a_budget(run, clock).reserve(cost(1.0))
+    assert run.runs.reserved("run-2") == 0
+    assert run.reservations.of_account("run-2") == ()
+
+
+async def test_a_sessions_agents_share_one_limit(user: UserStore, neighbour: UserStore, clock: FakeClock) -> None:
+    """BX-11, `--max-budget-usd`: the same ledger, in the user's database."""
+    mine = session_budget(user, "session-1", limit_usd=1.0, clock=clock, owner=ME)
+    theirs = session_budget(neighbour, "session-1", limit_usd=1.0, clock=clock, owner=ALIVE)
+    reservation = await mine.reserve(cost(1.0))
+    waiting = asyncio.create_task(theirs.reserve(cost(0.5)))
+    await pass_time(clock, 0.5)
+    assert not waiting.done()
+    mine.settle(reservation, cost(0.75))
+    await pass_time(clock, 0.1)
+    theirs.settle(waiting.result(), cost(0.5))
+    theirs.settle(waiting.result(), cost(0.5))
+    assert user.accounts.spent_usd("session-1") == 1.25
+    with pytest.raises(BudgetSpent, match=r"session's budget of \$1\.00 is used up \(\$1\.25 spent\)") as caught:
+        await mine.reserve(cost(0.1))
+    assert "--max-budget-usd MORE" in caught.value.fix
+    other = session_budget(user, "session-2", limit_usd=1.0, clock=clock, owner=ME)
+    await other.reserve(cost(0.1))
+
+
+async def test_what_a_dead_agent_of_a_session_had_set_aside_counts_as_spent(user: UserStore, clock: FakeClock) -> None:
+    for usd in (0.75, None):
+        await session_budget(user, "s", limit_usd=9.0, clock=clock, owner=OWNER).reserve(cost(usd))
+    mine = session_budget(user, "s", limit_usd=9.0, clock=clock, owner=ME)
+    mine.settle(await mine.reserve(cost(None)), cost(None))
+    assert user.accounts.spent_usd("s") == 0.75
+    assert user.reservations.of_account("s") == ()

@@ -1,0 +1,297 @@
+"""Conversations: kept as they were said, by one process at a time, whatever happens to it."""
+
+import signal
+import sqlite3
+import subprocess  # noqa: TID251 - the test is about killing another process
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from integration.store.nouns import ALIVE, ME, OWNER
+from scaffold.core.conversation import AssistantMessage, Image, Text, Thinking, ToolCall, ToolResult, UserMessage
+from scaffold.core.errors import ConversationBusy, StoreTrouble, UsageProblem
+from scaffold.core.model import Usage
+from scaffold.host.clock import FakeClock
+from scaffold.store.history import ConversationHistory
+from scaffold.store.user import UserStore
+
+SAY_AND_WAIT = """
+import sys
+from pathlib import Path
+from scaffold.core.conversation import Text, UserMessage
+from scaffold.core.model import Usage
+from scaffold.host.clock import FakeClock
+from scaffold.host.identity import own_identity
+from scaffold.store.history import ConversationHistory
+from scaffold.store.user import UserStore
+
+store = UserStore.open(Path(sys.argv[1]), clock=FakeClock())
+with store.transaction():
+    store.conversations.begin("talk", cwd="/shop", model="m", title="hello")
+    store.conversations.claim("talk", own_identity())
+history = ConversationHistory(store, "talk", own_identity())
+for number in range(5):
+    history.add(UserMessage((Text(f"message {number}"),)), Usage(requests=1))
+print("said", flush=True)
+sys.stdin.read()
+"""
+
+ALL_KINDS = (
+    UserMessage((Text("look at this"), Image("image/png", b"\x89PNG\x00\xff"))),
+    AssistantMessage(
+        (
+            Thinking("hm", seal="c2VhbA==", id="rs_1"),
+            Thinking("", seal="secret", redacted=True),
+            Text("I read it."),
+            ToolCall("call-1", "read_file", {"path": "a.py", "deep": {"list": [1, 2.5, None, True]}}),
+        ),
+        "anthropic:claude",
+    ),
+    UserMessage((ToolResult("call-1", "read_file", "print()", failed=True),)),
+)
+
+
+@pytest.fixture
+def talk(user: UserStore) -> ConversationHistory:
+    """A conversation of this process in /shop."""
+    return _begin(user, "talk")
+
+
+def _begin(store: UserStore, name: str, cwd: str = "/shop") -> ConversationHistory:
+    with store.transaction():
+        store.conversations.begin(name, cwd=cwd, model="openai:gpt", title=f"about {name}")
+        store.conversations.claim(name, ME)
+    return ConversationHistory(store, name, ME)
+
+
+def _said(text: str) -> UserMessage:
+    return UserMessage((Text(text),))
+
+
+def _texts(store: UserStore, name: str = "talk") -> list[str]:
+    return [message.parts[0].text for message in store.conversations.load(name)[1]]
+
+
+def test_what_was_said_comes_back_as_it_was(user: UserStore, talk: ConversationHistory, neighbour: UserStore) -> None:
+    """RA-10: conversations are kept, with pictures, thoughts and their seals."""
+    for message in ALL_KINDS:
+        talk.add(message)
+    assert neighbour.conversations.load("talk") == (None, ALL_KINDS)
+
+
+def test_usage_adds_up(user: UserStore, talk: ConversationHistory) -> None:
+    usage = Usage(input_tokens=100, cached_input_tokens=60, output_tokens=7, cost_usd=0.25, requests=1)
+    talk.add(_said("a"))
+    talk.add(AssistantMessage((Text("b"),)), usage)
+    talk.add(AssistantMessage((Text("c"),)), usage)
+    found = user.conversations.get("talk")
+    assert found.usage == usage + usage
+    assert found.messages == 3
+
+
+def test_one_unknown_cost_makes_the_sum_unknown(user: UserStore, talk: ConversationHistory) -> None:
+    talk.add(_said("a"), Usage(cost_usd=1.0, requests=1))
+    talk.add(_said("b"), Usage(cost_usd=None, requests=1))
+    talk.add(_said("c"), Usage(cost_usd=1.0, requests=1))
+    assert user.conversations.get("talk").usage == Usage(cost_usd=None, requests=3)
+
+
+def test_a_conversation_knows_where_it_began_and_who_has_it(user: UserStore, clock: FakeClock) -> None:
+    began = clock.now()
+    talk = _begin(user, "talk")
+    clock.advance(60)
+    talk.add(_said("a"))
+    found = user.conversations.get("talk")
+    assert (found.cwd, found.model, found.title, found.owner) == ("/shop", "openai:gpt", "about talk", ME)
+    assert (found.created_at, found.updated_at) == (began, clock.now())
+
+
+@pytest.mark.parametrize(
+    "text", ["caf\udce9", "\ud83d", "\\\ud83d\\", 'NUL \x00 "quote"', "\ud83d\ude00", "\U0001f600"]
+)
+def test_no_text_is_too_odd(user: UserStore, talk: ConversationHistory, text: str) -> None:
+    """Names that are not UTF-8 reach us as lone surrogates: they are kept as the escapes that the model sees."""
+    kept = text.encode(errors="backslashreplace").decode()
+    talk.add(_said(text))
+    talk.add(AssistantMessage((ToolCall("1", "shell", {"command": text, text: [text]}),)))
+    with user.transaction():
+        user.conversations.begin("odd", cwd=f"/{text}", model="m", title=text)
+        user.conversations.claim("odd", ME)
+        user.conversations.add("odd", _said("a"), Usage(), me=ME)
+        user.conversations.compact("odd", 1, text, me=ME)
+    said, called = user.conversations.load("talk")[1]
+    assert said.parts[0].text == kept
+    assert called.tool_calls[0].args == {"command": kept, kept: [kept]}
+    assert user.conversations.latest(f"/{text}").title == kept
+    assert user.conversations.load("odd")[0] == kept
+    assert user.conversations.get(f"nothing like {text}") is None
+
+
+def test_a_crash_loses_nothing_that_was_kept(user: UserStore, user_path: Path) -> None:
+    """RA-10, RA-21: a killed process leaves all it was told to keep, and others may go on with it."""
+    with subprocess.Popen(
+        [sys.executable, "-c", SAY_AND_WAIT, user_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdout.readline() == b"said\n"
+        with user.transaction(), pytest.raises(ConversationBusy, match=f"process {child.pid} goes on with it"):
+            user.conversations.claim("talk", ME)
+        child.send_signal(signal.SIGKILL)
+        child.wait(timeout=60)
+    assert _texts(user) == [f"message {number}" for number in range(5)]
+    with user.transaction():
+        user.conversations.claim("talk", ME)
+    ConversationHistory(user, "talk", ME).add(_said("and on"))
+    assert user.conversations.get("talk").messages == 6
+    assert user.conversations.get("talk").usage.requests == 5
+
+
+def test_a_message_and_its_cost_are_kept_together_or_not_at_all(
+    user: UserStore, talk: ConversationHistory, user_path: Path
+) -> None:
+    with closing(sqlite3.connect(user_path)) as raw:
+        raw.execute("CREATE TRIGGER full BEFORE INSERT ON message BEGIN SELECT RAISE(ABORT, 'no room'); END")
+        raw.commit()
+    with pytest.raises(StoreTrouble, match="no room"):
+        talk.add(_said("a"), Usage(cost_usd=1.0, requests=1))
+    found = user.conversations.get("talk")
+    assert (found.messages, found.usage) == (0, Usage())
+
+
+def test_two_living_processes_never_have_the_same_conversation(user: UserStore, neighbour: UserStore) -> None:
+    _begin(user, "talk").add(_said("a"))
+    with user.transaction():
+        user.conversations.claim("talk", ME)
+    with neighbour.transaction():
+        neighbour.conversations.release("talk", ALIVE)
+    with neighbour.transaction(), pytest.raises(ConversationBusy) as caught:
+        neighbour.conversations.claim("talk", ALIVE)
+    assert str(ME.pid) in caught.value.what
+    assert "End that one" in caught.value.fix
+    with user.transaction():
+        user.conversations.release("talk", ME)
+    with neighbour.transaction():
+        neighbour.conversations.claim("talk", ALIVE)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda history, store: history.add(_said("late"), Usage(requests=1)),
+        lambda history, store: history.compact(0, "late"),
+        lambda history, store: _switch(store),
+    ],
+)
+@pytest.mark.parametrize("owner", [ALIVE, None])
+def test_who_was_overtaken_writes_nothing_more(user: UserStore, talk: ConversationHistory, change, owner) -> None:
+    talk.add(_said("a"))
+    with user.transaction():
+        user.conversations.release("talk", ME)
+        if owner:
+            user.conversations.claim("talk", owner)
+    before = user.conversations.get("talk")
+    with pytest.raises(ConversationBusy, match="not yours"):
+        change(talk, user)
+    assert user.conversations.get("talk") == before
+    assert user.conversations.load("talk") == (None, (_said("a"),))
+
+
+def _switch(store: UserStore) -> None:
+    with store.transaction():
+        store.conversations.switch_model("talk", "m2", me=ME)
+
+
+def test_a_dead_process_holds_no_conversation(user: UserStore) -> None:
+    _begin(user, "talk")
+    with user.transaction():
+        user.conversations.release("talk", ME)
+        user.conversations.claim("talk", OWNER)
+    with user.transaction():
+        user.conversations.claim("talk", ME)
+    assert user.conversations.get("talk").owner == ME
+
+
+def test_another_model_may_go_on(user: UserStore, talk: ConversationHistory) -> None:
+    """RA-1: `/model` switches, and the conversation remembers it."""
+    _switch(user)
+    assert user.conversations.get("talk").model == "m2"
+
+
+def test_after_a_compaction_the_summary_and_the_last_messages_stand_for_all(
+    user: UserStore, talk: ConversationHistory
+) -> None:
+    """RA-10: compaction with a rolling summary; what was said before is not deleted."""
+    for text in "abcd":
+        talk.add(_said(text))
+    talk.compact(2, "a and b")
+    assert user.conversations.load("talk")[0] == "a and b"
+    assert _texts(user) == ["c", "d"]
+    talk.add(_said("e"))
+    assert _texts(user) == ["c", "d", "e"]
+    talk.compact(1, "a to d")
+    talk.compact(0, "a to e")
+    assert user.conversations.load("talk") == ("a to e", ())
+    talk.add(_said("f"))
+    assert _texts(user) == ["f"]
+    assert user.conversations.get("talk").messages == 6
+
+
+def test_conversations_are_found_by_directory_the_latest_first(user: UserStore, clock: FakeClock) -> None:
+    """RA-10: `-c` goes on with what was gone on with last here."""
+    histories = {}
+    for name, cwd in (("one", "/shop"), ("two", "/shop"), ("other", "/farm"), ("empty", "/shop")):
+        histories[name] = _begin(user, name, cwd)
+    for name in ("two", "other", "one"):
+        clock.advance(1)
+        histories[name].add(_said("a"))
+    conversations = user.conversations
+    assert conversations.latest("/shop").id == "one"
+    assert conversations.latest("/nowhere") is None
+    assert [each.id for each in conversations.listed()] == ["one", "other", "two"]
+    assert [each.id for each in conversations.listed("/shop")] == ["one", "two"]
+    assert [each.id for each in conversations.listed(limit=2)] == ["one", "other"]
+
+
+def test_the_beginning_of_an_id_is_enough_if_it_is_the_only_one(user: UserStore) -> None:
+    for name in ("abc", "abcd", "xyz"):
+        _begin(user, name)
+    assert user.conversations.get("x").id == "xyz"
+    assert user.conversations.get("abc").id == "abc"
+    assert user.conversations.get("%") is None
+    with pytest.raises(UsageProblem, match="abc, abcd") as caught:
+        user.conversations.get("ab")
+    assert "in full" in caught.value.fix
+
+
+def test_a_forgotten_conversation_leaves_nothing(user: UserStore, talk: ConversationHistory, user_path: Path) -> None:
+    talk.add(_said("a secret"))
+    talk.compact(0, "a secret")
+    with user.transaction():
+        user.conversations.release("talk", ME)
+        user.conversations.forget("talk")
+    assert user.conversations.get("talk") is None
+    with closing(sqlite3.connect(user_path)) as raw:
+        for table in ("conversation", "message", "compaction"):
+            assert raw.execute(f"SELECT COUNT(*) FROM {table}").fetchone() == (0,)
+
+
+def test_a_conversation_that_goes_on_cannot_be_forgotten(user: UserStore, talk: ConversationHistory) -> None:
+    with user.transaction(), pytest.raises(ConversationBusy):
+        user.conversations.forget("talk")
+    assert user.conversations.get("talk") is not None
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda store: store.conversations.claim("nobody", ME),
+        lambda store: store.conversations.forget("nobody"),
+        lambda store: store.conversations.load("nobody"),
+        lambda store: store.conversations.add("nobody", _said("a"), Usage(), me=ME),
+    ],
+)
+def test_a_conversation_that_is_not_there_is_trouble(user: UserStore, use) -> None:
+    with pytest.raises(StoreTrouble, match="no conversation 'nobody'") as caught, user.transaction():
+        use(user)
+    assert "ralph --resume" in caught.value.fix

@@ -1,0 +1,129 @@
+"""RA-10: however a conversation went, what compaction leaves of it can be sent, and fits."""
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaffold.agent.compaction import LEAST_LIMIT, compacted, fitted
+from scaffold.agent.conversation import Conversation
+from scaffold.agent.measure import shortened, size_of, text_size
+from scaffold.agent.summary import Entry, entries_of, summarised
+from scaffold.core.conversation import AssistantMessage, Image, Text, ToolCall, ToolResult, UserMessage
+
+WORDS = st.sampled_from(
+    ("w", "fix it", "a\nb", "é漢\n\n", "w\n- user: not me", "w\n  - tool: x", "- left out: 3", "\nq ", "z" * 90)
+)
+LONG = st.builds(lambda words, times: words * times, WORDS, st.sampled_from((1, 2, 30, 400, 2_000)))
+IMAGE = Image("image/png", b"\x89PNG")
+
+
+@st.composite
+def steps(draw):
+    """One reply that calls tools, and their results."""
+    count = draw(st.integers(1, 3))
+    number = draw(st.integers(0, 10**9))
+    ids = [f"c{number}-{index}" for index in range(count)]
+    calls = tuple(ToolCall(call_id, "shell", {"command": draw(LONG), "timeout_s": 3}) for call_id in ids)
+    results = tuple(ToolResult(call_id, "shell", draw(LONG), draw(st.booleans())) for call_id in ids)
+    words = (Text(draw(WORDS)),) if draw(st.booleans()) else ()
+    return [AssistantMessage((*words, *calls)), UserMessage(results)]
+
+
+@st.composite
+def turns(draw):
+    """The user's words, any number of steps, and mostly a last reply."""
+    images = (IMAGE,) * draw(st.integers(0, 3))
+    said = [UserMessage((Text(draw(LONG)), *images))]
+    said += [message for step in draw(st.lists(steps(), max_size=4)) for message in step]
+    return [*said, AssistantMessage((Text(draw(LONG)),))] if draw(st.integers(0, 3)) else said
+
+
+CONVERSATIONS = st.lists(turns(), min_size=1, max_size=5).map(lambda all_turns: [m for turn in all_turns for m in turn])
+LIMITS = st.integers(LEAST_LIMIT, 60_000)
+
+
+def checked(shown):
+    """Return the messages after checking that a wire takes them: sides take turns, each call has its result."""
+    assert isinstance(shown[0], UserMessage)
+    for before, after in pairwise(shown):
+        assert type(before) is not type(after)
+        results = [part.call_id for part in after.parts if isinstance(part, ToolResult)]
+        calls = [call.id for call in before.tool_calls] if isinstance(before, AssistantMessage) else []
+        assert results == calls
+    assert not any(isinstance(part, ToolResult) for part in shown[0].parts)
+    return shown
+
+
+@given(CONVERSATIONS, LIMITS)
+def test_a_compacted_conversation_fits_and_can_be_sent(messages, limit):
+    """RA-10."""
+    conversation = Conversation(messages)
+    last = messages[-1]
+    conversation.compact(limit)
+    shown = checked(conversation.shown())
+    assert sum(map(size_of, shown)) == conversation.size
+    overhead = sum(60 for message in conversation.kept for _ in message.parts)
+    assert conversation.size <= max(limit, overhead)
+    assert type(shown[-1]) is type(last)
+
+
+@given(CONVERSATIONS, LIMITS)
+def test_what_fits_stays_as_it_is(messages, limit):
+    """RA-10: compacting twice is compacting once."""
+    conversation = Conversation(messages)
+    conversation.compact(limit)
+    once = conversation.shown()
+    again = conversation.compact(max(limit, conversation.size))
+    assert again.dropped == 0
+    assert conversation.shown() == once
+
+
+@given(CONVERSATIONS, LIMITS)
+def test_what_is_kept_is_the_end_and_the_rest_is_counted(messages, limit):
+    after = compacted(messages, "", limit)
+    assert after.dropped + len(after.kept) == len(messages)
+    assert [type(message) for message in after.kept] == [type(message) for message in messages[after.dropped :]]
+    assert bool(after.summary) == bool(after.dropped)
+    assert text_size(after.summary) <= limit // 4
+    exact = compacted(messages, "", max(sum(map(size_of, messages)), LEAST_LIMIT))
+    assert exact.kept == tuple(messages)
+
+
+@given(st.lists(CONVERSATIONS, min_size=2, max_size=4), st.integers(600, 30_000))
+def test_a_summary_of_summaries_keeps_its_bound_and_the_first_request(parts, limit):
+    """RA-10: rolling."""
+    summary = ""
+    for messages in parts:
+        summary = summarised(summary, messages, limit)
+        assert text_size(summary) <= limit
+        assert summarised(summary, [], limit) == summary
+    first, again = entries_of("", parts[0])[0], entries_of(summary, [])[0]
+    assert again.kind == "user"
+    assert again.text.split()[0][:3] == first.text.split()[0][:3]
+
+
+@given(st.lists(LONG, min_size=1, max_size=6), st.integers(200, 5_000))
+def test_the_longest_texts_are_cut_first(texts, limit):
+    messages = [UserMessage(tuple(Text(text) for text in texts))]
+    [after] = fitted(messages, limit)
+    assert size_of(after) <= limit
+    cut = [text_size(old) for old, new in zip(texts, after.parts, strict=True) if old != new.text]
+    whole = [text_size(old) for old, new in zip(texts, after.parts, strict=True) if old == new.text]
+    assert not cut or max(whole, default=0) <= min(cut)
+    assert not cut or size_of(after) >= limit - 20 * len(texts), "the room there is is used"
+
+
+@given(LONG, st.sampled_from(("user", "you", "tool")), st.integers(20, 3_000))
+def test_an_entry_keeps_its_bound(text, kind, limit):
+    entry = Entry(kind, text)
+    short = entry.within(limit)
+    assert text_size(str(short)) <= limit
+    assert (short == entry) == (text_size(str(entry)) <= limit)
+
+
+@given(LONG, st.integers(0, 3_000))
+def test_a_shortened_text_keeps_its_bound(text, limit):
+    short = shortened(text, limit)
+    assert text_size(short) <= limit
+    assert (short == text) == (text_size(text) <= limit)

@@ -1,0 +1,175 @@
+"""Budgets under many spenders at random: the limit holds, nothing is lost, nobody starves."""
+
+import asyncio
+import itertools
+import subprocess  # noqa: TID251 - spenders are real processes
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from integration.store.nouns import ME, a_goal, a_run, an_action, an_attempt, claim, place_of, words_of
+from postgres import new_place
+from scaffold.core.errors import BudgetSpent
+from scaffold.core.model import Usage
+from scaffold.core.ports import Budget
+from scaffold.host.clock import FakeClock, SystemClock
+from scaffold.host.identity import own_identity
+from scaffold.store.budget import RunBudget
+from scaffold.store.database import Store
+from scaffold.store.place import Place
+from scaffold.store.session import session_budget
+from scaffold.store.user import UserStore
+
+NUMBERS = itertools.count()
+BESIDE_TESTS = {"PYTHONPATH": str(Path(__file__).parents[1])}
+
+cents = st.integers(0, 40)
+requests = st.lists(st.tuples(cents, cents, st.integers(0, 30)), max_size=6)
+"""What each request is thought to cost and costs, in cents, and how long it takes, in hundredths of a second."""
+
+SPEND = """
+import sys
+from properties.test_store_budget_properties import spend_for_real
+spend_for_real(int(sys.argv[1]), sys.argv[2:])
+"""
+
+
+class Spenders:
+    """Several agents of one account; every step is held against the promise."""
+
+    def __init__(self, budget: Budget, clock: FakeClock, limit: int) -> None:
+        self.budget = budget
+        self.clock = clock
+        self.limit = limit
+        self.spent = 0
+        self.held: dict[str, int] = {}
+        self.largest_step = 0
+        self.surprise = 0
+
+    async def spend(self, wishes: list[tuple[int, int, int]]) -> None:
+        for estimated, real, hundredths in wishes:
+            try:
+                reservation = await self.budget.reserve(Usage(cost_usd=estimated / 100, requests=1))
+            except BudgetSpent:
+                assert self.spent >= self.limit, "refused before 100%"
+                return
+            assert self.spent < self.limit, "a request started at 100%"
+            assert self.spent + sum(self.held.values()) < self.limit, "what others had set aside did not count"
+            self.held[reservation] = estimated
+            self.largest_step = max(self.largest_step, estimated)
+            await self.clock.sleep(hundredths / 100)
+            self.budget.settle(reservation, Usage(cost_usd=real / 100, requests=1))
+            del self.held[reservation]
+            self.spent += real
+            self.surprise += max(0, real - estimated)
+
+
+@pytest.fixture(scope="module")
+def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UserStore]:
+    path = tmp_path_factory.mktemp("properties") / "user.db"
+    with closing(UserStore.open(path, clock=FakeClock())) as user:
+        yield user
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(limit=st.integers(1, 200), agents=st.lists(requests, min_size=1, max_size=8))
+def test_many_spenders_keep_to_one_limit(user: UserStore, limit: int, agents: list) -> None:
+    """BX-11: the limit is passed by the one request that reaches it, and by surprises, and by no more."""
+    clock = FakeClock()
+    account = f"session-{next(NUMBERS)}"
+    budget = session_budget(user, account, limit_usd=limit / 100, clock=clock, owner=ME)
+    spenders = Spenders(budget, clock, limit)
+
+    async def spend_together() -> None:
+        tasks = [asyncio.create_task(spenders.spend(wishes)) for wishes in agents]
+        for _ in range(2_000):
+            if all(task.done() for task in tasks):
+                break
+            await asyncio.sleep(0)
+            clock.advance(0.01)
+        for task in tasks:
+            assert task.done(), "somebody starves"
+            await task
+
+    asyncio.run(spend_together())
+    assert user.reservations.of_account(account) == ()
+    assert user.accounts.spent_usd(account) == pytest.approx(spenders.spent / 100)
+    assert spenders.spent < limit + spenders.largest_step + spenders.surprise + 1
+
+
+def _expect_processes_to_keep_to_one_limit(place: Place) -> None:
+    """Have four processes of three agents each spend a limit of $1 in steps of 1 to 3 cents."""
+    with closing(Store.open(place, clock=SystemClock())) as store:
+        actions = [an_action(f"key-{number}") for number in range(4)]
+        with store.transaction():
+            store.runs.add(a_run())
+            store.goals.add(a_goal())
+            store.actions.add(actions)
+        for action in actions:
+            claim(store, an_attempt(action))
+        children = [
+            subprocess.Popen(
+                [sys.executable, "-c", SPEND, str(number), *words_of(place)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=BESIDE_TESTS,
+                text=True,
+            )
+            for number in range(4)
+        ]
+        assert [child.stdout.readline() for child in children] == ["ready\n"] * 4
+        for child in children:
+            child.stdin.write("go\n")
+            child.stdin.flush()
+        said = [child.communicate(timeout=60)[0] for child in children]
+        assert [child.returncode for child in children] == [0] * 4
+        spent = [sum(map(int, words.split())) for words in said]
+        assert store.runs.paid_usd("run-1") == pytest.approx(sum(spent) / 100)
+        assert store.runs.spent("run-1").requests == sum(len(words.split()) for words in said)
+        assert store.reservations.of_account("run-1") == ()
+        assert 100 <= sum(spent) <= 102
+        assert all(spent), "somebody starves"
+
+
+def spend_for_real(number: int, words: list[str]) -> None:
+    """Be one of several processes: spend until nothing is left, and print each request's cents."""
+    clock = SystemClock()
+    store = Store.open(place_of(words), clock=clock)
+    attempt = an_attempt(an_action(f"key-{number}"))
+    budget = RunBudget(store, attempt, limit_usd=1.0, clock=clock, owner=own_identity())
+
+    async def spend(usd_cents: int) -> None:
+        usage = Usage(cost_usd=usd_cents / 100, requests=1)
+        while True:
+            try:
+                reservation = await budget.reserve(usage)
+            except BudgetSpent:
+                return
+            await clock.sleep(0.02)
+            budget.settle(reservation, usage)
+            print(usd_cents)
+
+    async def spend_all() -> None:
+        async with asyncio.TaskGroup() as together:
+            for usd_cents in (1, 2, 3):
+                together.create_task(spend(usd_cents))
+
+    print("ready", flush=True)
+    sys.stdin.readline()
+    asyncio.run(spend_all())
+
+
+def test_many_processes_keep_to_one_limit(tmp_path: Path) -> None:
+    """BX-11, OR-8: the ledger is one for all processes of a run, and nothing is lost between them."""
+    _expect_processes_to_keep_to_one_limit(tmp_path / "state.db")
+
+
+@pytest.mark.postgres
+def test_many_processes_keep_to_one_limit_on_a_server_too(postgres_url: str) -> None:
+    """BX-11: the same on PostgreSQL."""
+    _expect_processes_to_keep_to_one_limit(new_place(postgres_url))

@@ -1,0 +1,133 @@
+"""What an agent needs to talk: models that are scripted, a budget, a history and tools, all in memory."""
+
+from pathlib import Path
+
+from scaffold.agent.agent import Agent, Books, Brief
+from scaffold.agent.conversation import Conversation
+from scaffold.agent.journal import JournalList
+from scaffold.core.conversation import AssistantMessage, Caller, Reply, unheard
+from scaffold.core.errors import BudgetSpent
+from scaffold.core.model import Usage
+from scaffold.core.ports import NOTHING
+from scaffold.core.tool import Tool, ToolOutput
+from scaffold.llm.cassette import Cassette, CassetteModel, Entry, Prices, When, WrittenCall, WrittenUsage
+from scaffold.tools.arguments import object_schema
+
+CALLER = Caller(role="implementation", action="store", attempt=2)
+
+
+class Purse:
+    """A budget of so many requests; writes down what was set aside and what was booked for it."""
+
+    def __init__(self, requests=1_000):
+        self.left = requests
+        self.reserved = []
+        self.settled = []
+
+    async def reserve(self, estimate):
+        if self.left == 0:
+            raise BudgetSpent("The budget is used up.", "Raise it.")
+        self.left -= 1
+        self.reserved.append(estimate)
+        return f"reservation {len(self.reserved)}"
+
+    def settle(self, reservation, usage):
+        self.settled.append((reservation, usage))
+
+
+class Kept:
+    """A history in memory, as a store would keep it."""
+
+    def __init__(self):
+        self.messages = []
+        self.usage = Usage()
+        self.compactions = []
+
+    def add(self, message, usage=NOTHING):
+        self.messages.append(message)
+        self.usage += usage
+
+    def compact(self, kept, summary):
+        self.compactions.append((kept, summary, len(self.messages) - kept))
+
+    def loaded(self):
+        """Return the conversation as another process would find it."""
+        if not self.compactions:
+            return Conversation(self.messages)
+        _, summary, begin = self.compactions[-1]
+        return Conversation(self.messages[begin:], summary)
+
+
+class Listening:
+    """A model that keeps what it was asked and hands it on."""
+
+    def __init__(self, inner, window_tokens=None):
+        self._inner = inner
+        self.window_tokens = window_tokens
+        self.requests = []
+
+    def estimate(self, request):
+        return self._inner.estimate(request)
+
+    async def reply(self, request, hear=unheard):
+        self.requests.append(request)
+        return await self._inner.reply(request, hear)
+
+
+class Scripted:
+    """A model that gives these replies, or raises these errors, in order."""
+
+    window_tokens = None
+
+    def __init__(self, *replies):
+        self._replies = list(replies)
+
+    def estimate(self, request):
+        return Usage(input_tokens=10, requests=1)
+
+    async def reply(self, request, hear=unheard):
+        said = self._replies.pop(0)
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+
+def saying(*parts, stop="end", input_tokens=0):
+    return Reply(message=AssistantMessage(parts), usage=Usage(input_tokens=input_tokens, requests=1), stop=stop)
+
+
+def tape(*entries):
+    return CassetteModel(Cassette(path=Path("tape"), digest="", entries=entries, prices=Prices(output_per_mtok=1.0)))
+
+
+def calling(turn, *calls, text="", output_tokens=0):
+    written = tuple(WrittenCall(name, args) for name, args in calls)
+    usage = WrittenUsage(output_tokens=output_tokens)
+    return Entry(when=When(turn=turn), text=text, tool_calls=written, usage=usage)
+
+
+def tool(name, work, *, category="file_write", **required):
+    async def run(args):
+        return await work(**args)
+
+    schema = object_schema({key: {"type": kind} for key, kind in required.items()})
+    return Tool(name=name, description=name, schema=schema, category=category, run=run)
+
+
+async def echo(text):
+    return ToolOutput(f"<{text}>")
+
+
+ECHO = tool("echo", echo, text="string")
+
+
+def agent(model, *tools, conversation=None, hear=unheard, **options):
+    books = {name: options.pop(name) for name in ("journal", "budget", "history") if name in options}
+    return Agent(
+        model=model,
+        tools=tools,
+        brief=Brief(**{"system": "Be good.", "caller": CALLER, **options}),
+        books=Books(**{"journal": JournalList(), "budget": Purse(), **books}),
+        conversation=conversation,
+        hear=hear,
+    )

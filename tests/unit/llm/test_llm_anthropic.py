@@ -1,0 +1,240 @@
+"""What is sent on the Anthropic wire; that the official SDK would send the same is a property of its own."""
+
+import json
+from typing import Any
+
+import pytest
+
+from scaffold.core.conversation import (
+    AssistantMessage,
+    Caller,
+    Image,
+    Message,
+    Request,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+)
+from scaffold.core.tool import Tool, ToolOutput
+from scaffold.llm.anthropic import AnthropicCodec
+from scaffold.llm.codec import Target
+
+CODEC = AnthropicCodec()
+ME = "anthropic:claude-sonnet-4-6"
+TARGET = Target(name="claude-sonnet-4-6", model=ME)
+CACHED = {"type": "ephemeral"}
+
+
+async def nothing(args: object) -> ToolOutput:
+    return ToolOutput("")
+
+
+def tool(name: str) -> Tool:
+    schema = {"type": "object", "properties": {"path": {"type": "string"}}, "additionalProperties": False}
+    return Tool(name=name, description=f"Does {name}.", schema=schema, category="file_read", run=nothing)
+
+
+def asked(*messages: Message, target: Target = TARGET, **fields: Any) -> dict[str, Any]:
+    """Return the body of a request, as an object."""
+    given = {"caller": Caller(role="agent"), "system": "Be good."} | fields
+    request = Request(messages=messages, **given)
+    pieces = [CODEC.message(message, target) for message in messages]
+    body: dict[str, Any] = json.loads(CODEC.request(request, pieces, target))
+    return body
+
+
+def words(text: str) -> UserMessage:
+    return UserMessage((Text(text),))
+
+
+def mine(*parts: Text | Thinking | ToolCall) -> AssistantMessage:
+    return AssistantMessage(parts, ME)
+
+
+def sent(message: Message, target: Target = TARGET) -> list[dict[str, Any]]:
+    """Return a message's blocks as they stand in the middle of a conversation."""
+    piece = CODEC.message(message, target)
+    blocks: list[dict[str, Any]] = json.loads(piece)["content"] if piece else []
+    return blocks
+
+
+def test_the_base_prompt_and_the_last_tool_and_the_conversations_end_are_marked_for_the_cache():
+    """RA-3."""
+    body = asked(
+        words("one"), mine(Text("two")), words("three"), context="It is Sunday.", tools=[tool("read"), tool("find")]
+    )
+    assert body["system"] == [
+        {"type": "text", "text": "Be good.", "cache_control": CACHED},
+        {"type": "text", "text": "It is Sunday."},
+    ]
+    assert [tool.get("cache_control") for tool in body["tools"]] == [None, CACHED]
+    marks = [block.get("cache_control") for message in body["messages"] for block in message["content"]]
+    assert marks == [None, None, CACHED]
+
+
+def test_the_base_prompt_is_the_same_bytes_whatever_the_context():
+    """RA-3."""
+    requests = [Request(caller=Caller(role="agent"), system="Grüß", context=c, messages=()) for c in ("", "a", "b")]
+    base = b'{"type":"text","text":"Gr\xc3\xbc\xc3\x9f","cache_control":{"type":"ephemeral"}}'
+    assert all(base in CODEC.request(request, [], TARGET) for request in requests)
+
+
+def test_pieces_are_sent_as_they_were_encoded_but_for_the_last():
+    """RA-3: history is append-only; a turn costs what is new."""
+    messages = (words("one"), mine(Text("two")), words("three"))
+    pieces = [b'{"role":"user","content":"not encoded again"}', b"{}", b"replaced"]
+    body = json.loads(CODEC.request(Request(caller=Caller(role="agent"), system="", messages=messages), pieces, TARGET))
+    assert body["messages"] == [
+        {"role": "user", "content": "not encoded again"},
+        {},
+        {"role": "user", "content": [{"type": "text", "text": "three", "cache_control": CACHED}]},
+    ]
+
+
+def test_what_nobody_asked_for_is_left_out():
+    body = asked(words("hi"), system=" ", target=Target(name="claude-sonnet-4-6", model=ME, stream=False))
+    assert set(body) == {"model", "max_tokens", "messages"}
+    assert body["model"] == "claude-sonnet-4-6"
+    assert asked(words("hi"))["stream"] is True
+
+
+@pytest.mark.parametrize(
+    ("wanted", "possible", "max_tokens"),
+    [(None, None, 8192), (None, 64_000, 64_000), (500, None, 500), (500, 64_000, 500), (99_000, 64_000, 64_000)],
+)
+def test_a_reply_may_have_what_is_wanted_and_possible(wanted, possible, max_tokens):
+    target = Target(name="claude-sonnet-4-6", model=ME, max_output_tokens=possible)
+    assert asked(words("hi"), target=target, max_output_tokens=wanted)["max_tokens"] == max_tokens
+
+
+@pytest.mark.parametrize(
+    ("name", "thinking", "effort"),
+    [
+        ("claude-sonnet-4-6", {"type": "adaptive", "display": "summarized"}, "medium"),
+        ("claude-opus-4-10", {"type": "adaptive", "display": "summarized"}, "medium"),
+        ("claude-fable-5", {"type": "adaptive", "display": "summarized"}, "medium"),
+        ("claude-opus-12-5-20290101", {"type": "adaptive", "display": "summarized"}, "medium"),
+        ("house-model", {"type": "adaptive", "display": "summarized"}, "medium"),
+        ("claude-haiku-4-5-20251001", {"type": "enabled", "budget_tokens": 10_000}, None),
+        ("claude-sonnet-4-20250514", {"type": "enabled", "budget_tokens": 10_000}, None),
+        ("claude-3-7-sonnet-20250219", {"type": "enabled", "budget_tokens": 10_000}, None),
+        ("claude-3-5-haiku-latest", None, None),
+    ],
+)
+def test_effort_is_said_as_the_model_understands_it(name, thinking, effort):
+    """RA-2."""
+    target = Target(name=name, model=f"anthropic:{name}", max_output_tokens=64_000)
+    body = asked(words("hi"), target=target, effort="medium")
+    assert body.get("thinking") == thinking
+    assert body.get("output_config") == (None if effort is None else {"effort": effort})
+    assert "thinking" not in asked(words("hi"), target=target)
+
+
+@pytest.mark.parametrize(("max_tokens", "budget"), [(30_000, 10_000), (8192, 4096), (2048, 1024), (2000, None)])
+def test_a_budget_for_thoughts_leaves_room_for_the_reply(max_tokens, budget):
+    target = Target(name="claude-haiku-4-5", model="anthropic:claude-haiku-4-5", max_output_tokens=max_tokens)
+    thinking = asked(words("hi"), target=target, effort="medium").get("thinking")
+    assert thinking == (budget and {"type": "enabled", "budget_tokens": budget})
+
+
+@pytest.mark.parametrize(("speaker", "thinks"), [("anthropic:claude-haiku-4-5", True), ("openai:gpt-5", False)])
+def test_calls_without_their_thoughts_are_gone_on_with_without_thinking(speaker, thinks):
+    target = Target(name="claude-haiku-4-5", model="anthropic:claude-haiku-4-5", max_output_tokens=30_000)
+    reply = AssistantMessage((Thinking("hm", seal="s"), ToolCall("c1", "read", {})), speaker)
+    body = asked(words("hi"), reply, UserMessage((ToolResult("c1", "read", "x"),)), target=target, effort="low")
+    assert ("thinking" in body) is thinks
+
+
+def test_an_answer_that_must_fit_a_schema_is_asked_for():
+    schema = {"type": "object", "properties": {}, "additionalProperties": False}
+    body = asked(words("hi"), answer_schema=schema, effort="high")
+    assert body["output_config"] == {"effort": "high", "format": {"type": "json_schema", "schema": schema}}
+
+
+def test_results_of_tools_come_before_everything_else():
+    message = UserMessage(
+        (
+            Text("look"),
+            Image("image/png", b"\x89PNG"),
+            ToolResult("c1", "read", "text"),
+            ToolResult("c2", "read", "no such file", failed=True),
+            ToolResult("c3", "read", ""),
+        )
+    )
+    assert sent(message) == [
+        {"type": "tool_result", "tool_use_id": "c1", "content": "text"},
+        {"type": "tool_result", "tool_use_id": "c2", "content": "no such file", "is_error": True},
+        {"type": "tool_result", "tool_use_id": "c3"},
+        {"type": "text", "text": "look"},
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw=="}},
+    ]
+
+
+def test_thoughts_go_back_to_whoever_thought_them_and_to_nobody_else():
+    """RA-2: providers check what they thought, and refuse what others did."""
+    parts = (Thinking("hm", seal="sig"), Thinking("", seal="data", redacted=True), Text("so"))
+    thought = [
+        {"type": "thinking", "thinking": "hm", "signature": "sig"},
+        {"type": "redacted_thinking", "data": "data"},
+    ]
+    assert sent(AssistantMessage(parts, ME)) == [*thought, {"type": "text", "text": "so"}]
+    assert sent(AssistantMessage(parts, "anthropic:claude-opus-4-6")) == [{"type": "text", "text": "so"}]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (),
+        (Text(""),),
+        (Text(" \n"),),
+        (Thinking("hm", seal="sig"),),
+        (Thinking("unsealed"), Text("")),
+        (Thinking("", seal="x", redacted=True),),
+    ],
+)
+def test_a_reply_of_which_nothing_may_be_sent_is_skipped(parts):
+    """The wire refuses empty messages, empty texts, and replies that end in thoughts."""
+    assert CODEC.message(mine(*parts), TARGET) == b""
+    roles = [message["role"] for message in asked(words("a"), mine(*parts), words("b"))["messages"]]
+    assert roles == ["user", "user"]
+
+
+def test_thoughts_without_a_seal_are_not_sent_back():
+    assert sent(mine(Thinking("hm"), Text("so"))) == [{"type": "text", "text": "so"}]
+
+
+def test_a_reply_does_not_end_in_thoughts():
+    assert sent(mine(Text("so"), Thinking("hm", seal="sig"))) == [{"type": "text", "text": "so"}]
+
+
+@pytest.mark.parametrize("parts", [(), (Text(""),), (Text("\n"), Text(" "))])
+def test_a_user_who_said_nothing_is_sent_as_saying_so(parts):
+    assert sent(UserMessage(parts)) == [{"type": "text", "text": "(no words)"}]
+
+
+@pytest.mark.parametrize("call_id", ["call|1", "a" * 65, "", "ü", "fc_1:0", "call 1\n"])
+def test_ids_from_other_wires_are_replaced_by_the_same_stand_in_in_call_and_result(call_id):
+    """RA-1, trap (e)."""
+    [call] = sent(AssistantMessage((ToolCall(call_id, "read", {}),), "openai:gpt-5"))
+    [result] = sent(UserMessage((ToolResult(call_id, "read", "x"),)))
+    assert call["id"] == result["tool_use_id"] != sent(mine(ToolCall(call_id + "x", "read", {})))[0]["id"]
+    assert call["id"].isascii()
+    assert call["id"].replace("_", "").isalnum()
+    assert len(call["id"]) <= 64
+
+
+def test_ids_of_this_wire_are_left_alone():
+    assert sent(mine(ToolCall("toolu_01-A", "read", {})))[0]["id"] == "toolu_01-A"
+
+
+@pytest.mark.parametrize(("name", "wire"), [("functions.read", "functions_read"), ("", "_"), ("ü" * 80, "_" * 64)])
+def test_names_of_tools_that_never_were_do_not_make_the_history_invalid(name, wire):
+    assert sent(mine(ToolCall("c1", name, {"a": [1]}))) == [
+        {"type": "tool_use", "id": "c1", "name": wire, "input": {"a": [1]}}
+    ]
+
+
+def test_a_conversation_of_nothing_has_no_messages():
+    assert asked()["messages"] == []

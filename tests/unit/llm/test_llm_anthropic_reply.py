@@ -1,0 +1,311 @@
+"""What is heard on the Anthropic wire; that the official SDK hears the same is a property of its own."""
+
+import json
+from typing import Any
+
+import pytest
+
+from scaffold.core.conversation import CallDelta, Delta, Text, TextDelta, Thinking, ThinkingDelta, ToolCall
+from scaffold.core.errors import ContextOverflow, ModelTrouble
+from scaffold.core.model import Usage
+from scaffold.llm.anthropic import AnthropicCodec
+from scaffold.llm.arguments import UNREADABLE
+from scaffold.llm.codec import Event, Heard, Target
+
+TARGET = Target(name="claude-sonnet-4-6", model="anthropic:claude-sonnet-4-6")
+
+
+def event(kind: str, **fields: Any) -> Event:
+    return Event(kind, json.dumps({"type": kind, **fields}))
+
+
+def start(**usage: int | None) -> Event:
+    message = {"type": "message", "id": "msg_1", "role": "assistant", "content": [], "stop_reason": None}
+    return event("message_start", message=message | {"usage": {"input_tokens": 3, "output_tokens": 1} | usage})
+
+
+def opens(index: int, kind: str, **fields: Any) -> Event:
+    return event("content_block_start", index=index, content_block={"type": kind, **fields})
+
+
+def grows(index: int, kind: str, **fields: Any) -> Event:
+    return event("content_block_delta", index=index, delta={"type": kind, **fields})
+
+
+def stops(reason: str | None, **usage: int | None) -> list[Event]:
+    delta = {"stop_reason": reason, "stop_sequence": None}
+    return [event("message_delta", delta=delta, usage={"output_tokens": 9} | usage), event("message_stop")]
+
+
+def call(index: int, text: str, *, call_id: str = "toolu_1", name: str = "read") -> list[Event]:
+    return [
+        opens(index, "tool_use", id=call_id, name=name, input={}),
+        grows(index, "input_json_delta", partial_json=""),
+        *(grows(index, "input_json_delta", partial_json=char) for char in text),
+        event("content_block_stop", index=index),
+    ]
+
+
+def hear(*events: Event) -> tuple[Heard, list[Delta]]:
+    reader = AnthropicCodec().reader(TARGET)
+    deltas = [delta for event in events for delta in reader.feed(event)]
+    return reader.end(), deltas
+
+
+def heard(*events: Event) -> Heard:
+    return hear(*events)[0]
+
+
+def trouble(*events: Event) -> ModelTrouble:
+    with pytest.raises(ModelTrouble) as caught:
+        hear(*events)
+    return caught.value
+
+
+def test_text_thoughts_and_calls_are_told_as_they_come_and_given_as_a_whole():
+    """RA-2."""
+    whole, deltas = hear(
+        start(),
+        event("ping"),
+        opens(0, "thinking", thinking="", signature=""),
+        grows(0, "thinking_delta", thinking="Hm"),
+        grows(0, "thinking_delta", thinking="m."),
+        grows(0, "signature_delta", signature="sig"),
+        event("content_block_stop", index=0),
+        opens(1, "redacted_thinking", data="opaque"),
+        opens(2, "text", text="I "),
+        grows(2, "text_delta", text="read."),
+        opens(3, "tool_use", id="toolu_1", name="read", input={}),
+        grows(3, "input_json_delta", partial_json='{"path": '),
+        grows(3, "input_json_delta", partial_json='"a.py"}'),
+        opens(4, "tool_use", id="toolu_2", name="find", input={}),
+        *stops("tool_use"),
+    )
+    assert deltas == [
+        ThinkingDelta("Hm"),
+        ThinkingDelta("m."),
+        TextDelta("I "),
+        TextDelta("read."),
+        CallDelta(0, "read", ""),
+        CallDelta(0, "read", '{"path": '),
+        CallDelta(0, "read", '"a.py"}'),
+        CallDelta(1, "find", ""),
+    ]
+    assert whole.message.parts == (
+        Thinking("Hmm.", seal="sig"),
+        Thinking("", seal="opaque", redacted=True),
+        Text("I read."),
+        ToolCall("toolu_1", "read", {"path": "a.py"}),
+        ToolCall("toolu_2", "find", {}),
+    )
+    assert whole.message.model == TARGET.model
+    assert whole.stop == "tool_calls"
+
+
+def test_usage_counts_once_and_all_input_counts():
+    """Trap (b): the numbers are totals, however often they come."""
+    whole = heard(
+        start(input_tokens=3, cache_creation_input_tokens=20, cache_read_input_tokens=100, output_tokens=1),
+        event("message_delta", delta={"stop_reason": None}, usage={"output_tokens": 5}),
+        *stops("end_turn", output_tokens=9),
+    )
+    assert whole.usage == Usage(
+        input_tokens=123,
+        cached_input_tokens=100,
+        written_input_tokens=20,
+        output_tokens=9,
+        cost_usd=None,
+        requests=1,
+    )
+
+
+def test_a_later_total_corrects_an_earlier_one_unless_it_says_nothing():
+    whole = heard(start(cache_read_input_tokens=100), *stops("end_turn", input_tokens=4, cache_read_input_tokens=None))
+    assert whole.usage.input_tokens == 104
+
+
+@pytest.mark.parametrize(
+    ("reason", "stop"),
+    [
+        ("end_turn", "end"),
+        ("stop_sequence", "end"),
+        ("pause_turn", "end"),
+        ("tool_use", "end"),
+        ("max_tokens", "max_tokens"),
+        ("model_context_window_exceeded", "max_tokens"),
+        ("refusal", "refused"),
+        ("something_new", "end"),
+    ],
+)
+def test_a_reply_of_words_stops_for_one_of_our_reasons(reason, stop):
+    assert heard(start(), opens(0, "text", text="hi"), *stops(reason)).stop == stop
+
+
+def test_a_reason_that_was_told_is_not_taken_back():
+    more = event("message_delta", delta={"stop_reason": None}, usage={"output_tokens": 9})
+    reason, end = stops("max_tokens")
+    assert heard(start(), reason, more, end).stop == "max_tokens"
+
+
+@pytest.mark.parametrize("reason", ["max_tokens", "model_context_window_exceeded", "something_new"])
+@pytest.mark.parametrize("text", ["", "{}", '{"path": "a.py"}', '{"path": "a.p'])
+def test_calls_of_a_reply_that_was_cut_off_have_no_arguments_at_all(reason, text):
+    """Trap (a), RA-2: whoever reads only what looks whole would write half a file."""
+    whole = heard(start(), *call(0, text), *stops(reason))
+    assert whole.stop == "max_tokens"
+    assert whole.message.tool_calls == (ToolCall("toolu_1", "read", {}),)
+
+
+@pytest.mark.parametrize("reason", ["end_turn", "stop_sequence", "pause_turn", "tool_use"])
+def test_calls_are_calls_whatever_the_server_says_it_stopped_for(reason):
+    assert heard(start(), *call(0, "{}"), *stops(reason)).stop == "tool_calls"
+
+
+def test_a_refused_reply_has_no_calls():
+    """Nobody will answer them, and the wire refuses a history with calls that have no results."""
+    whole = heard(start(), opens(0, "text", text="I was"), *call(1, "{}"), *stops("refusal"))
+    assert whole.message.parts == (Text("I was"),)
+
+
+def test_arguments_that_are_no_object_reach_the_agent_as_such():
+    """The model gets a useful message, and the call is not run."""
+    [unreadable] = heard(start(), *call(0, '{"path": '), *stops("tool_use")).message.tool_calls
+    assert list(unreadable.args) == [UNREADABLE]
+
+
+def test_arguments_may_come_with_the_start_of_the_call():
+    events = [opens(0, "tool_use", id="toolu_1", name="read", input={"path": "a.py"})]
+    assert heard(start(), *events, *stops("tool_use")).message.tool_calls[0].args == {"path": "a.py"}
+
+
+def test_ids_of_calls_are_unique_even_if_the_servers_are_not():
+    """Trap (e)."""
+    ids = ["toolu_1", "toolu_2", "toolu_1", "toolu_1_2", "toolu_2_5", "toolu_2", None, None]
+    events = [event for index, call_id in enumerate(ids) for event in call(index, "{}", call_id=call_id)]
+    calls = heard(start(), *events, *stops("tool_use")).message.tool_calls
+    assert [call.id for call in calls[:3]] == ["toolu_1", "toolu_2", "toolu_1_2"]
+    assert len({call.id for call in calls}) == len(ids)
+    assert all(call.id for call in calls)
+
+
+@pytest.mark.parametrize("length", range(7))
+def test_a_stream_that_ends_early_is_no_reply(length):
+    """Trap (f), RA-21: never half executed."""
+    events = [start(), *call(0, "{}"), *stops("tool_use")]
+    assert len(events) == 8
+    assert trouble(*events[:length]).transient
+
+
+def test_what_follows_the_end_is_of_no_interest():
+    reader = AnthropicCodec().reader(TARGET)
+    for each in (start(), opens(0, "text", text="hi"), *stops("end_turn")):
+        assert not reader.complete
+        reader.feed(each)
+    assert reader.complete
+    assert reader.feed(Event("error", "garbage")) == ()
+    assert reader.end().message.text == "hi"
+
+
+def test_what_is_not_known_is_ignored():
+    whole = heard(
+        Event("", ""),
+        Event("ping", ""),
+        Event("brand_new", "no json"),
+        start(),
+        Event("", json.dumps({"type": "newer", "index": 3})),
+        opens(0, "server_tool_use", id="x", name="web_search", input={}),
+        grows(0, "input_json_delta", partial_json="{"),
+        opens(1, "text", text=""),
+        grows(1, "citations_delta", citation={"cited_text": "x"}),
+        grows(1, "text_delta", text="hi"),
+        grows(1, "thinking_delta", thinking="not here"),
+        opens(2, "text", text=""),
+        *stops("end_turn"),
+    )
+    assert whole.message.parts == (Text("hi"),)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [Event("message_start", "{")],
+        [Event("message_start", "[]")],
+        [Event("message_delta", '{"type": "message_delta", "delta": "?"}')],
+        [Event("content_block_delta", "[" * 100_000)],
+        [grows(0, "text_delta", text="no beginning")],
+        [start(), start()],
+        [opens(0, "text", text="a"), opens(0, "text", text="b")],
+        [start(), *stops(None)],
+    ],
+)
+def test_what_is_not_of_this_wire_is_a_trouble_that_passes(events):
+    """RA-21."""
+    assert "cannot be read" in trouble(*events).what
+    assert trouble(*events).transient
+
+
+def test_errors_within_the_stream_are_reported():
+    """RA-21."""
+    overloaded = trouble(start(), event("error", error={"type": "overloaded_error", "message": "Overloaded"}))
+    assert (overloaded.transient, overloaded.limited) == (True, True)
+    assert "Overloaded" in overloaded.what
+    final = trouble(event("error", error={"type": "invalid_request_error", "message": "no"}))
+    assert not final.transient
+    long = trouble(event("error", error={"type": "invalid_request_error", "message": "prompt is too long: 2 > 1"}))
+    assert isinstance(long, ContextOverflow)
+
+
+@pytest.mark.parametrize(
+    "data", ["upstream gone", '"upstream gone"', '{"message": "upstream gone"}', '{"detail": "upstream gone"}']
+)
+def test_errors_in_a_shape_of_their_own_are_reported_too(data):
+    assert "upstream gone" in trouble(Event("error", data)).what
+
+
+def body(**fields: Any) -> bytes:
+    message = {"type": "message", "content": [], "stop_reason": "end_turn", "usage": {"input_tokens": 3}}
+    return json.dumps(message | fields).encode()
+
+
+def test_a_reply_in_one_piece_is_read_as_a_streamed_one():
+    """RA-2: `--no-stream`."""
+    content = [
+        {"type": "thinking", "thinking": "Hm", "signature": "sig"},
+        {"type": "redacted_thinking", "data": "opaque"},
+        {"type": "text", "text": "I read.", "citations": None},
+        {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "a.py"}},
+    ]
+    usage = {"input_tokens": 3, "cache_read_input_tokens": 10, "output_tokens": 5}
+    whole = AnthropicCodec().whole(body(content=content, stop_reason="tool_use", usage=usage), TARGET)
+    assert whole.message.parts == (
+        Thinking("Hm", seal="sig"),
+        Thinking("", seal="opaque", redacted=True),
+        Text("I read."),
+        ToolCall("toolu_1", "read", {"path": "a.py"}),
+    )
+    assert whole.stop == "tool_calls"
+    assert whole.usage == Usage(input_tokens=13, cached_input_tokens=10, output_tokens=5, cost_usd=None, requests=1)
+
+
+def test_calls_of_a_reply_in_one_piece_that_was_cut_off_have_no_arguments_either():
+    """Trap (a)."""
+    content = [{"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "a.p"}}]
+    whole = AnthropicCodec().whole(body(content=content, stop_reason="max_tokens"), TARGET)
+    assert whole.message.tool_calls == (ToolCall("toolu_1", "read", {}),)
+    assert whole.stop == "max_tokens"
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b"[]", b"{}", b"\xff", b'{"content": [{"type": "text", "text": 7}]}', body(stop_reason=None)]
+)
+def test_a_body_that_is_no_message_is_a_trouble_that_passes(data):
+    with pytest.raises(ModelTrouble, match="cannot be read") as caught:
+        AnthropicCodec().whole(data, TARGET)
+    assert caught.value.transient
+
+
+def test_an_error_that_came_with_status_200_is_reported():
+    error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    with pytest.raises(ModelTrouble, match="Overloaded") as caught:
+        AnthropicCodec().whole(json.dumps(error).encode(), TARGET)
+    assert caught.value.limited

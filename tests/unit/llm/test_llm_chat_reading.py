@@ -1,0 +1,362 @@
+import json
+from itertools import pairwise
+
+import pytest
+
+from scaffold.core.conversation import CallDelta, Text, TextDelta, Thinking, ThinkingDelta, ToolCall
+from scaffold.core.errors import ContextOverflow, ModelTrouble
+from scaffold.core.model import Usage
+from scaffold.llm.arguments import UNREADABLE
+from scaffold.llm.chat import ChatCodec
+from scaffold.llm.codec import Event, Heard, Target
+
+TARGET = Target(name="gpt-5", model="openai-chat:gpt-5")
+TAGGED = Target(name="qwen", model="local:qwen@http://127.0.0.1:1/v1", thinking_tags=True)
+DONE = "[DONE]"
+
+
+def chunk(*, finish=None, usage=None, **delta):
+    return {"id": "chatcmpl-1", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}], "usage": usage}
+
+
+def piece(index=None, *, own=None, name=None, arguments=None):
+    return {"tool_calls": [{"index": index, "id": own, "function": {"name": name, "arguments": arguments}}]}
+
+
+def used(prompt, completion, cached=0):
+    details = {"cached_tokens": cached}
+    return {"prompt_tokens": prompt, "completion_tokens": completion, "prompt_tokens_details": details}
+
+
+def feed(*chunks, target=TARGET):
+    reader, deltas = ChatCodec().reader(target), []
+    for each in chunks:
+        deltas += reader.feed(Event("", each if isinstance(each, str) else json.dumps(each)))
+    return reader, deltas
+
+
+def heard(*chunks, target=TARGET) -> Heard:
+    return feed(*chunks, target=target)[0].end()
+
+
+def calls(*chunks) -> tuple[ToolCall, ...]:
+    return heard(*chunks).message.tool_calls
+
+
+def test_words_come_in_pieces_and_stay_whole():
+    """RA-2."""
+    reader, deltas = feed(
+        chunk(role="assistant", content=""), chunk(content="Hel"), chunk(content="lo"), chunk(finish="stop"), DONE
+    )
+    assert deltas == [TextDelta("Hel"), TextDelta("lo")]
+    assert reader.complete
+    said = reader.end()
+    assert (said.message.parts, said.message.model, said.stop) == ((Text("Hello"),), TARGET.model, "end")
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_thoughts_are_told_from_words(field):
+    """RA-2."""
+    reader, deltas = feed(chunk(**{field: "Hm."}), chunk(content="Yes."), chunk(finish="stop"))
+    assert deltas == [ThinkingDelta("Hm."), TextDelta("Yes.")]
+    assert reader.end().message.parts == (Thinking("Hm."), Text("Yes."))
+
+
+def test_space_around_a_thought_that_is_no_tags_stays():
+    assert heard(chunk(reasoning=" Hm.\n"), chunk(finish="stop")).message.parts == (Thinking(" Hm.\n"),)
+
+
+def test_an_error_without_a_name_is_told_without_one():
+    with pytest.raises(ModelTrouble, match=r"reported an error: Oops\."):
+        feed({"error": {"message": "Oops."}})
+
+
+def test_a_thought_that_is_sent_under_both_names_counts_once():
+    assert heard(chunk(reasoning="Hm.", reasoning_content="Hm."), chunk(finish="stop")).message.parts == (
+        Thinking("Hm."),
+    )
+
+
+def test_a_calls_arguments_are_heard_while_they_are_written():
+    """RA-2."""
+    reader, deltas = feed(
+        chunk(**piece(0, own="call_1", name="look")),
+        chunk(**piece(0, arguments='{"at":')),
+        chunk(**piece(0, arguments=' "a"}')),
+        chunk(finish="tool_calls"),
+    )
+    assert deltas == [CallDelta(0, "look", ""), CallDelta(0, "look", '{"at":'), CallDelta(0, "look", ' "a"}')]
+    assert reader.end().message.parts == (ToolCall("call_1", "look", {"at": "a"}),)
+
+
+def test_parallel_calls_keep_their_order_however_their_pieces_mix():
+    assert calls(
+        chunk(**piece(0, own="a", name="look", arguments="{")),
+        chunk(**piece(1, own="b", name="shell", arguments='{"x"')),
+        chunk(**piece(0, arguments="}")),
+        chunk(**piece(1, arguments=":1}")),
+        chunk(finish="tool_calls"),
+    ) == (ToolCall("a", "look", {}), ToolCall("b", "shell", {"x": 1}))
+
+
+def test_id_and_name_may_be_repeated_in_each_piece():
+    assert calls(
+        chunk(**piece(0, own="a", name="look", arguments='{"x"')),
+        chunk(**piece(0, own="a", name="look", arguments=":1}")),
+        chunk(finish="tool_calls"),
+    ) == (ToolCall("a", "look", {"x": 1}),)
+
+
+def test_whole_calls_with_one_index_and_different_ids_are_different_calls():
+    assert calls(
+        chunk(**piece(0, own="a", name="look", arguments='{"x":1}')),
+        chunk(**piece(0, own="b", name="look", arguments='{"x":2}')),
+        chunk(finish="stop"),
+    ) == (ToolCall("a", "look", {"x": 1}), ToolCall("b", "look", {"x": 2}))
+
+
+@pytest.mark.parametrize("own", [None, "", "same"])
+@pytest.mark.parametrize("indexes", [(0, 0), (0, 1), (None, None)])
+def test_ids_that_are_missing_or_repeated_are_made_unique_and_the_same_each_time(own, indexes):
+    """RA-1: ids of tool calls are unique."""
+    chunks = [
+        chunk(**piece(indexes[0], own=own, name="look", arguments='{"x":1}')),
+        chunk(**piece(indexes[1], own=own, name="look", arguments='{"x":2}')),
+        chunk(finish="tool_calls"),
+    ]
+    first, second = calls(*chunks)
+    assert (first.args, second.args) == ({"x": 1}, {"x": 2})
+    assert first.id
+    assert second.id
+    assert first.id != second.id
+    assert calls(*chunks) == (first, second)
+
+
+def test_calls_without_arguments_are_told_apart_by_their_ids():
+    assert calls(
+        chunk(**piece(0, own="a", name="look", arguments="")),
+        chunk(**piece(0, own="b", name="look", arguments="")),
+        chunk(finish="tool_calls"),
+    ) == (ToolCall("a", "look", {}), ToolCall("b", "look", {}))
+
+
+def test_an_id_may_come_late_and_a_call_may_end_in_nothing():
+    assert calls(
+        chunk(**piece(0, name="look", arguments="{")),
+        chunk(**piece(0, own="a", arguments="}")),
+        chunk(**piece(0, arguments="")),
+        chunk(finish="tool_calls"),
+    ) == (ToolCall("a", "look", {}),)
+
+
+def test_a_call_gets_an_id_though_not_even_the_reply_has_one():
+    said = chunk(**piece(0, name="look", arguments="{}"), finish="tool_calls")
+    assert calls(said | {"id": None})[0].id.startswith("call_")
+
+
+def test_ids_that_are_made_differ_from_reply_to_reply():
+    said = chunk(**piece(0, name="look", arguments="{}"), finish="tool_calls")
+    assert calls(said)[0].id != calls(said | {"id": "chatcmpl-2"})[0].id
+
+
+def test_calls_in_one_chunk_without_an_index_go_by_their_place():
+    both = {"tool_calls": [*piece(name="look")["tool_calls"], *piece(name="ls")["tool_calls"]]}
+    assert [call.name for call in calls(chunk(**both), chunk(finish="tool_calls"))] == ["look", "ls"]
+
+
+def test_arguments_may_come_as_an_object():
+    assert calls(chunk(**piece(0, own="a", name="look", arguments={"x": 1})), chunk(finish="stop"))[0].args == {"x": 1}
+
+
+def test_a_reply_with_calls_stopped_for_them_whatever_the_server_says():
+    assert heard(chunk(**piece(0, own="a", name="look", arguments="{}")), chunk(finish="stop")).stop == "tool_calls"
+
+
+def test_a_reply_that_says_it_stopped_for_calls_and_has_none_is_at_its_end():
+    assert heard(chunk(content="Hm."), chunk(finish="tool_calls")).stop == "end"
+
+
+def test_a_call_cut_by_the_length_limit_is_never_read_as_if_whole():
+    """RA-2: a call cut in two may look whole, so the stop reason is looked at first."""
+    said = heard(chunk(**piece(0, own="a", name="rm", arguments='{"path": "/tmp/a"}')), chunk(finish="length"))
+    assert (said.stop, said.message.parts) == ("max_tokens", (ToolCall("a", "rm", {}),))
+
+
+def test_arguments_that_are_no_object_reach_the_model_and_no_tool():
+    (call,) = calls(chunk(**piece(0, own="a", name="look", arguments="{x}")), chunk(finish="tool_calls"))
+    assert call.args.keys() == {UNREADABLE}
+
+
+def test_a_refusal_is_told_and_counts_as_one():
+    reader, deltas = feed(chunk(refusal="I will "), chunk(refusal="not."), chunk(finish="stop"))
+    assert deltas == [TextDelta("I will "), TextDelta("not.")]
+    assert (reader.end().message.text, reader.end().stop) == ("I will not.", "refused")
+
+
+def test_calls_of_a_reply_that_a_filter_cut_are_dropped():
+    said = heard(
+        chunk(content="So"), chunk(**piece(0, own="a", name="look", arguments="{}")), chunk(finish="content_filter")
+    )
+    assert (said.stop, said.message.parts) == ("refused", (Text("So"),))
+
+
+def test_usage_that_stands_in_every_chunk_counts_once():
+    """RA-2: usage repeated within a message counts once."""
+    said = heard(
+        chunk(content="a", usage=used(100, 1, 60)),
+        chunk(content="b", usage=used(100, 2, 60)),
+        chunk(finish="stop", usage=used(100, 3, 60)),
+        {"id": "chatcmpl-1", "choices": [], "usage": used(100, 3, 60)},
+        DONE,
+    )
+    assert said.usage == Usage(input_tokens=100, cached_input_tokens=60, output_tokens=3, cost_usd=None, requests=1)
+
+
+def test_usage_comes_after_the_last_word():
+    reader, _ = feed(chunk(content="a"), chunk(finish="stop"))
+    assert not reader.complete
+    reader.feed(Event("", json.dumps({"choices": [], "usage": used(7, 1)})))
+    assert reader.end().usage.input_tokens == 7
+
+
+@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None, "prompt_tokens_details": None}])
+def test_a_server_may_be_silent_about_usage(usage):
+    assert heard(chunk(content="a", usage=usage), chunk(finish="stop")).usage == Usage(cost_usd=None, requests=1)
+
+
+def test_nothing_is_taken_for_cached_unless_the_server_says_so():
+    assert heard(chunk(usage={"prompt_tokens": 9}, finish="stop")).usage.cached_input_tokens == 0
+    assert heard(chunk(usage=used(9, 1, 20), finish="stop")).usage.cached_input_tokens == 9
+
+
+def test_a_reply_is_whole_by_its_finish_reason_though_no_done_follows():
+    reader, _ = feed(chunk(content="a"), chunk(finish="stop"))
+    assert reader.end().message.text == "a"
+
+
+@pytest.mark.parametrize("chunks", [[], [chunk(content="a")], [chunk(content="a"), DONE]])
+def test_a_stream_that_ends_without_a_finish_reason_gives_no_reply(chunks):
+    """RA-21: what was cut off never becomes a reply, and is asked for again."""
+    with pytest.raises(ModelTrouble, match="in the middle") as caught:
+        heard(*chunks)
+    assert caught.value.transient
+
+
+def test_an_end_nobody_knows_gives_no_reply():
+    with pytest.raises(ModelTrouble, match="`abort`") as caught:
+        heard(chunk(content="a"), chunk(finish="abort"))
+    assert caught.value.transient
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "transient"),
+    [
+        ({"error": {"message": "No.", "type": "x", "code": "model_not_found"}}, ModelTrouble, False),
+        ({"error": {"message": "Slow down.", "code": 429}}, ModelTrouble, True),
+        ({"error": {"message": "Too long.", "type": "exceed_context_size_error", "code": 400}}, ContextOverflow, False),
+        ({"error": "the model crashed"}, ModelTrouble, True),
+        ({"object": "error", "message": "No.", "type": "BadRequestError", "code": 400}, ModelTrouble, False),
+    ],
+)
+def test_an_error_within_the_stream_is_one(said, kind, transient):
+    """RA-21."""
+    with pytest.raises(kind) as caught:
+        feed(chunk(content="a"), said)
+    assert caught.value.transient is transient
+
+
+@pytest.mark.parametrize(
+    "data", ["<html>", '{"choices": 1}', "[" * 100_000, '{"choices": [{"delta": {"content": 1}}]}']
+)
+def test_what_is_no_chunk_cannot_be_read(data):
+    with pytest.raises(ModelTrouble) as caught:
+        feed(data)
+    assert caught.value.transient
+
+
+def test_nulls_unknown_fields_other_choices_and_empty_events_are_passed_over():
+    nulls = {"index": None, "delta": None, "finish_reason": None, "logprobs": {"content": []}}
+    other = {"index": 1, "delta": {"content": "other"}, "finish_reason": "stop"}
+    said = heard("", {"choices": None, "x": {}}, {"choices": [nulls, other]}, chunk(content="a"), chunk(finish="stop"))
+    assert said.message.parts == (Text("a"),)
+
+
+def test_nothing_after_done_is_read():
+    assert heard(chunk(finish="stop"), DONE, "<html>").stop == "end"
+
+
+def test_a_reply_in_one_piece_reads_like_a_stream():
+    """RA-2: `--no-stream`."""
+    function = {"name": "look", "arguments": '{"x": 1}'}
+    message = {
+        "role": "assistant",
+        "content": "So.",
+        "reasoning_content": "Hm.",
+        "refusal": None,
+        "tool_calls": [{"id": "a", "type": "function", "function": function}, {"id": "b", "function": function}],
+    }
+    body = {
+        "id": "1",
+        "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}],
+        "usage": used(9, 2),
+    }
+    said = ChatCodec().whole(json.dumps(body).encode(), TARGET)
+    assert said.message.parts == (
+        Thinking("Hm."),
+        Text("So."),
+        ToolCall("a", "look", {"x": 1}),
+        ToolCall("b", "look", {"x": 1}),
+    )
+    assert (said.stop, said.usage.tokens, said.message.model) == ("tool_calls", 11, TARGET.model)
+
+
+def test_a_body_without_choices_says_so():
+    with pytest.raises(ModelTrouble, match="no reply"):
+        ChatCodec().whole(b"{}", TARGET)
+
+
+@pytest.mark.parametrize("body", [b"<html>", b'{"choices": []}', b'{"error": {"code": 503}}', b"\xff", b"[]"])
+def test_a_body_without_a_reply_is_trouble_that_may_pass(body):
+    with pytest.raises(ModelTrouble) as caught:
+        ChatCodec().whole(body, TARGET)
+    assert caught.value.transient
+
+
+TAGGED_REPLIES = [
+    ("<think>Hm.</think>Yes.", "Hm.", "Yes."),
+    ("<think>\nHm.\n</think>\n\nYes.\n", "Hm.", "Yes.\n"),
+    ("<think></think>Yes.", "", "Yes."),
+    ("Hm.</think>Yes.", "Hm.", "Yes."),
+    ("<think>Hm.", "Hm.", ""),
+    ("Yes.", "", "Yes."),
+    ("a < b </ c <thing>", "", "a < b </ c <thing>"),
+    ("Yes.<thi", "", "Yes.<thi"),
+    ("<think>a</thin</think>b", "a</thin", "b"),
+    ("<think>a</think>b<think>c</think>d", "a\nc", "bd"),
+    ("<think>a</think>The tag </think> ends thoughts.", "a", "The tag </think> ends thoughts."),
+]
+
+
+@pytest.mark.parametrize(("content", "thought", "text"), TAGGED_REPLIES)
+def test_thoughts_between_tags_are_told_from_words_wherever_the_stream_is_cut(content, thought, text):
+    """RA-1: thinking tags."""
+    parts = (*((Thinking(thought),) if thought else ()), *((Text(text),) if text else ()))
+    for first in range(len(content) + 1):
+        for second in range(first, len(content) + 1):
+            cuts = pairwise((0, first, second, len(content)))
+            chunks = [chunk(content=content[start:end]) for start, end in cuts]
+            assert heard(*chunks, chunk(finish="stop"), target=TAGGED).message.parts == parts
+
+
+def test_what_may_be_a_tag_is_held_back_until_it_is_clear():
+    _, deltas = feed(chunk(content="a <th"), chunk(content="ing"), target=TAGGED)
+    assert deltas == [TextDelta("a "), TextDelta("<thing")]
+
+
+def test_what_was_held_back_is_told_at_the_end():
+    _, deltas = feed(chunk(content="a <th"), chunk(finish="stop"), target=TAGGED)
+    assert deltas == [TextDelta("a "), TextDelta("<th")]
+
+
+def test_tags_are_words_where_the_model_does_not_think_in_them():
+    assert heard(chunk(content="<think>a</think>"), chunk(finish="stop")).message.text == "<think>a</think>"

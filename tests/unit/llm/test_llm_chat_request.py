@@ -1,0 +1,208 @@
+import json
+from base64 import b64encode
+
+import pytest
+
+from scaffold.core.conversation import (
+    AssistantMessage,
+    Caller,
+    Image,
+    Message,
+    Request,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+)
+from scaffold.core.tool import Tool, ToolOutput
+from scaffold.llm.chat import ChatCodec
+from scaffold.llm.codec import Target
+
+TARGET = Target(name="gpt-5", model="openai-chat:gpt-5")
+STRICT = {
+    "type": "object",
+    "properties": {"n": {"type": "integer"}},
+    "required": ["n"],
+    "additionalProperties": False,
+}
+
+
+async def nothing(arguments):
+    return ToolOutput("")
+
+
+LOOK = Tool(name="look", description="Look.", schema={"type": "object"}, category="file_read", run=nothing)
+
+
+def asked(*messages: Message, codec: ChatCodec | None = None, target: Target = TARGET, **fields: object) -> dict:
+    codec = codec or ChatCodec()
+    given: dict = {"caller": Caller(role="agent"), "system": "Base.", "messages": messages} | fields
+    pieces = [codec.message(message, target) for message in messages]
+    return json.loads(codec.request(Request(**given), pieces, target))
+
+
+def user(*parts):
+    return UserMessage(tuple(Text(part) if isinstance(part, str) else part for part in parts))
+
+
+def replied(*parts, model=TARGET.model):
+    return AssistantMessage(tuple(Text(part) if isinstance(part, str) else part for part in parts), model)
+
+
+def test_the_base_prompt_and_the_context_are_two_system_messages():
+    """RA-3."""
+    body = asked(user("Hello"), context="Todos: none.")
+    assert body["messages"] == [
+        {"role": "system", "content": "Base."},
+        {"role": "system", "content": "Todos: none."},
+        {"role": "user", "content": "Hello"},
+    ]
+
+
+def test_bodies_begin_with_the_same_bytes_whatever_the_context_and_the_history():
+    """RA-3: the prefix providers cache is byte-identical over a session."""
+    codec, first = ChatCodec(), user("Hello")
+    pieces = [codec.message(first, TARGET), codec.message(replied("Hi"), TARGET)]
+    bodies = [
+        codec.request(
+            Request(caller=Caller(role="agent"), system="Base.", context=context, messages=(), tools=(LOOK,)),
+            pieces[:count],
+            TARGET,
+        )
+        for context, count in (("one", 1), ("another", 2), ("", 2))
+    ]
+    shared = bodies[0][: bodies[0].index(b"Base.") + len(b'Base."}')]
+    assert all(body.startswith(shared) for body in bodies)
+
+
+def test_without_a_context_there_is_one_system_message_and_without_a_prompt_none():
+    assert [said["role"] for said in asked(user("Hello"))["messages"]] == ["system", "user"]
+    assert [said["role"] for said in asked(user("Hello"), system="")["messages"]] == ["user"]
+
+
+def test_local_servers_get_one_system_message_that_begins_with_the_base_prompt():
+    """RA-1: the templates of many local models refuse a second one."""
+    body = asked(user("Hello"), context="Todos: none.", codec=ChatCodec(local=True, joined=True))
+    assert [said["role"] for said in body["messages"]] == ["system", "user"]
+    assert body["messages"][0]["content"] == "Base.\n\nTodos: none."
+
+
+def test_a_stream_is_asked_for_with_its_usage():
+    """RA-2."""
+    body = asked(user("Hello"))
+    assert (body["stream"], body["stream_options"]) == (True, {"include_usage": True})
+
+
+def test_without_streaming_nothing_is_said_of_streams():
+    """RA-2: `--no-stream`."""
+    target = Target(name="gpt-5", model="openai-chat:gpt-5", stream=False)
+    assert asked(user("Hello"), target=target).keys() == {"model", "messages"}
+
+
+def test_tools_are_wrapped_as_functions():
+    function = {"name": "look", "description": "Look.", "parameters": {"type": "object"}}
+    assert asked(user("Hello"), tools=(LOOK,))["tools"] == [{"type": "function", "function": function}]
+
+
+@pytest.mark.parametrize(
+    ("schema", "strict"),
+    [
+        (STRICT, True),
+        (STRICT | {"required": []}, False),
+        ({"type": "object", "properties": {}}, False),
+        (STRICT | {"properties": {"n": {"type": "object"}}}, False),
+        (STRICT | {"properties": {"n": {"type": ["object", "null"]}}}, False),
+        (STRICT | {"properties": {"n": {"type": "array", "items": STRICT}}}, True),
+        (STRICT | {"properties": {"n": {"type": "array", "items": {"type": "object"}}}}, False),
+        (STRICT | {"properties": {"n": {"anyOf": [STRICT, {"type": "null"}]}}}, True),
+        (STRICT | {"properties": {"n": {}}}, False),
+        (STRICT | {"properties": {"n": {"type": "array", "items": True}}}, False),
+        (STRICT | {"properties": {"n": {"type": "string", "minLength": 1}}}, False),
+        (STRICT | {"properties": {"n": {"$ref": "#/$defs/m"}}, "$defs": {"m": {"type": "object"}}}, False),
+        ({"anyOf": [STRICT]}, False),
+    ],
+)
+def test_a_schema_is_strict_where_the_provider_can_hold_the_model_to_it(schema, strict):
+    wanted = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": strict}}
+    assert asked(user("Hello"), answer_schema=schema)["response_format"] == wanted
+
+
+@pytest.mark.parametrize(("local", "name"), [(False, "max_completion_tokens"), (True, "max_tokens")])
+def test_the_length_limit_has_another_name_at_local_servers(local, name):
+    assert asked(user("Hello"), codec=ChatCodec(local=local), max_output_tokens=100)[name] == 100
+
+
+@pytest.mark.parametrize(("wanted", "most", "sent"), [(100, 50, 50), (50, 100, 50), (50, None, 50), (None, 100, None)])
+def test_no_more_is_asked_for_than_the_model_may_give(wanted, most, sent):
+    target = Target(name="gpt-5", model="openai-chat:gpt-5", max_output_tokens=most)
+    assert asked(user("Hello"), target=target, max_output_tokens=wanted).get("max_completion_tokens") == sent
+
+
+def test_effort_goes_by_the_wires_name():
+    assert asked(user("Hello"), effort="low")["reasoning_effort"] == "low"
+
+
+def test_results_of_tools_come_before_the_users_words():
+    body = asked(user("Now stop.", ToolResult("call_1", "look", "seen"), ToolResult("call_2", "look", "")))
+    assert body["messages"][1:] == [
+        {"role": "tool", "tool_call_id": "call_1", "content": "seen"},
+        {"role": "tool", "tool_call_id": "call_2", "content": ""},
+        {"role": "user", "content": "Now stop."},
+    ]
+
+
+def test_pictures_are_data_urls_in_their_place():
+    """RA-20."""
+    url = f"data:image/png;base64,{b64encode(b'png').decode()}"
+    assert asked(user("Look:", Image("image/png", b"png"), "", "What is it?"))["messages"][1]["content"] == [
+        {"type": "text", "text": "Look:"},
+        {"type": "image_url", "image_url": {"url": url}},
+        {"type": "text", "text": "What is it?"},
+    ]
+
+
+def test_a_reply_of_calls_alone_has_no_content():
+    said = asked(replied(ToolCall("call_1", "look", {"at": "ä"})))["messages"][1]
+    assert said == {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": '{"at":"ä"}'}},
+        ],
+    }
+
+
+def test_thoughts_are_never_sent_back():
+    said = asked(replied(Thinking("Hm.", seal="s"), "Yes.", Thinking("So."), "No."))["messages"][1]
+    assert said == {"role": "assistant", "content": "Yes.\nNo."}
+
+
+@pytest.mark.parametrize("message", [user(""), user(), replied(""), replied(Thinking("Hm.")), replied()])
+def test_a_message_without_words_is_not_sent(message):
+    assert [said["role"] for said in asked(message, user("Hello"))["messages"]] == ["system", "user"]
+
+
+@pytest.mark.parametrize("foreign", ["call_" + "x" * 60, "with space", "ä", "", "line\n"])
+def test_ids_of_another_wire_get_stand_ins_that_calls_and_results_share(foreign):
+    body = asked(replied(ToolCall(foreign, "look", {})), user(ToolResult(foreign, "look", "seen")))
+    called, told = body["messages"][1]["tool_calls"][0]["id"], body["messages"][2]["tool_call_id"]
+    assert called == told
+    assert called.startswith("call_")
+    assert len(called) <= 64
+    assert called != foreign
+
+
+@pytest.mark.parametrize("own", ["toolu_01A", "functions.look:0", "x" * 64])
+def test_ids_the_wire_can_take_stay_as_they_are(own):
+    assert asked(replied(ToolCall(own, "look", {})))["messages"][1]["tool_calls"][0]["id"] == own
+
+
+@pytest.mark.parametrize(("made_up", "sent"), [("a.b c", "a_b_c"), ("", "unknown"), ("x" * 80, "x" * 64)])
+def test_names_of_tools_a_model_made_up_are_sent_in_a_form_the_wire_takes(made_up, sent):
+    said = asked(replied(ToolCall("call_1", made_up, {})))["messages"][1]
+    assert said["tool_calls"][0]["function"]["name"] == sent
+
+
+def test_half_a_surrogate_pair_does_not_break_the_request():
+    assert asked(user("name-\udcff.txt"))["messages"][1]["content"] == "name-?.txt"

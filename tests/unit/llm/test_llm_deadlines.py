@@ -1,0 +1,92 @@
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+
+from scaffold.core.conversation import Caller, Request, Text, UserMessage
+from scaffold.core.errors import ModelTrouble
+from scaffold.host.clock import FakeClock
+from scaffold.llm.catalog import open_model
+from scaffold.llm.line import Deadlines, Line
+from scaffold.llm.throttle import Unshared
+
+ENVIRON = {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k"}
+REQUEST = Request(caller=Caller(role="agent"), system="", messages=(UserMessage((Text("go"),)),))
+
+
+class NoJitter:
+    """Nothing is left to chance."""
+
+    def uniform(self, a, b, /):
+        return a
+
+
+class Refusing:
+    """A wire that leads nowhere and notes what it was given."""
+
+    def __init__(self):
+        self.posts = []
+
+    @asynccontextmanager
+    async def post(self, post):
+        self.posts.append(post)
+        raise ModelTrouble("Nowhere.", "Turn back.")
+        yield
+
+
+class Silent:
+    """A wire on which nothing ever comes."""
+
+    @asynccontextmanager
+    async def post(self, post):
+        await asyncio.Event().wait()
+        yield
+
+
+def opened(model, wire, *, deadlines=None, stream=True):
+    clock = FakeClock()
+    throttle = Unshared(clock=clock, rng=NoJitter())
+    line = Line(wire=wire, throttle=throttle, environ=ENVIRON, deadlines=deadlines)
+    return open_model(model, clock=clock, rng=NoJitter(), line=line, stream=stream)
+
+
+@pytest.mark.parametrize(
+    ("model", "stream", "idle_s"),
+    [
+        ("anthropic:claude-sonnet-4-5", True, 60),
+        ("openai-chat:gpt-4.1", True, 60),
+        ("openai:gpt-5", True, 300),
+        ("openai:o3", True, 300),
+        ("local:tiny@http://h/v1", True, 300),
+        ("anthropic:claude-sonnet-4-5", False, 600),
+    ],
+)
+async def test_a_model_that_thinks_in_silence_is_given_the_time(model, stream, idle_s):
+    """RA-21."""
+    wire = Refusing()
+    with pytest.raises(ModelTrouble):
+        await opened(model, wire, stream=stream).reply(REQUEST)
+    [post] = wire.posts
+    assert (post.deadlines.idle_s, post.deadlines.total_s) == (idle_s, 1_800)
+
+
+async def test_a_key_is_not_in_what_is_shown_of_a_request():
+    wire = Refusing()
+    with pytest.raises(ModelTrouble):
+        await opened("openai:gpt-5", wire).reply(REQUEST)
+    [post] = wire.posts
+    assert post.headers["Authorization"] == "Bearer k"
+    assert "Bearer" not in repr(post)
+
+
+async def test_a_wire_on_which_nothing_comes_is_left_after_the_idle_time():
+    model = opened("openai:gpt-5", Silent(), deadlines=Deadlines(idle_s=0.02))
+    heard = []
+    asking = asyncio.create_task(model.reply(REQUEST, heard.append))
+    async with asyncio.timeout(5.0):
+        while not heard:  # noqa: ASYNC110 - a list rings no bell
+            await asyncio.sleep(0.005)
+    assert heard[0].reason == "openai:gpt-5 did not answer within 0 s."
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking

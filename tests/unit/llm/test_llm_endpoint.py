@@ -1,0 +1,116 @@
+import pytest
+
+from scaffold.core.errors import UsageProblem
+from scaffold.llm.endpoint import find_endpoint
+from scaffold.llm.naming import parse_model
+
+KEY = "sk-secret-0123456789"
+KEYS = {"ANTHROPIC_API_KEY": KEY, "OPENAI_API_KEY": KEY, "CODEX_ACCESS_TOKEN": KEY, "CODEX_ACCOUNT_ID": "acc"}
+
+
+def find(model, **environ):
+    return find_endpoint(parse_model(model), environ)
+
+
+@pytest.mark.parametrize(
+    ("model", "url", "headers"),
+    [
+        (
+            "anthropic:claude-sonnet-4-5",
+            "https://api.anthropic.com/v1/messages",
+            {"x-api-key": KEY, "anthropic-version": "2023-06-01"},
+        ),
+        ("openai:gpt-5", "https://api.openai.com/v1/responses", {"Authorization": f"Bearer {KEY}"}),
+        ("openai-chat:gpt-4.1", "https://api.openai.com/v1/chat/completions", {"Authorization": f"Bearer {KEY}"}),
+        (
+            "codex:gpt-5",
+            "https://chatgpt.com/backend-api/codex/responses",
+            {"Authorization": f"Bearer {KEY}", "chatgpt-account-id": "acc"},
+        ),
+        ("local:q@http://localhost:8000/v1/", "http://localhost:8000/v1/chat/completions", {}),
+    ],
+)
+def test_each_provider_is_asked_at_its_own_address_with_its_own_key(model, url, headers):
+    """RA-1."""
+    endpoint = find(model, **KEYS)
+    assert endpoint.url == url
+    assert {name: endpoint.headers[name] for name in headers} == headers
+    assert ("Authorization" in endpoint.headers) is ("Authorization" in headers)
+
+
+def test_a_base_url_of_ones_own_goes_before():
+    assert find("anthropic:c", **KEYS, ANTHROPIC_BASE_URL="http://h:1/").url == "http://h:1/v1/messages"
+    assert find("anthropic:c", **KEYS, ANTHROPIC_BASE_URL="http://h:1/v1").url == "http://h:1/v1/messages"
+    assert find("openai:g", **KEYS, OPENAI_BASE_URL="http://h:1/x/v1").url == "http://h:1/x/v1/responses"
+
+
+def test_a_local_server_may_want_a_key():
+    assert find("local:q@http://h/v1", LOCAL_API_KEY=KEY).headers["Authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize(
+    ("model", "variable", "alternative"),
+    [
+        ("anthropic:claude", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"),
+        ("openai:gpt", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"),
+        ("openai-chat:gpt", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"),
+    ],
+)
+@pytest.mark.parametrize("value", [None, ""])
+def test_without_a_key_it_is_said_which_and_what_else_there_is(model, variable, alternative, value):
+    with pytest.raises(UsageProblem) as caught:
+        find(model, **({} if value is None else {variable: value}))
+    assert caught.value.what == f"{variable} is not set."
+    assert alternative in caught.value.fix
+    assert "local:" in caught.value.fix
+    assert "scaffold demo" in caught.value.fix
+
+
+def test_a_login_that_is_not_there_yet_is_no_riddle():
+    with pytest.raises(UsageProblem, match="needs a login") as caught:
+        find("codex:gpt-5", OPENAI_API_KEY=KEY)
+    assert "OPENAI_API_KEY" in caught.value.fix
+
+
+@pytest.mark.parametrize("key", ["sk-1\n", "sk-1\r\nx-evil: 1", "sk 1", "sk-ü", '"sk-1"\x00', "\t"])
+@pytest.mark.parametrize(
+    ("model", "variable"),
+    [
+        ("anthropic:c", "ANTHROPIC_API_KEY"),
+        ("openai:g", "OPENAI_API_KEY"),
+        ("local:q@http://h/v1", "LOCAL_API_KEY"),
+        ("codex:g", "CODEX_ACCESS_TOKEN"),
+        ("codex:g", "CODEX_ACCOUNT_ID"),
+    ],
+)
+def test_a_key_that_would_change_the_header_never_reaches_it_and_is_not_shown(model, variable, key):
+    with pytest.raises(UsageProblem, match=variable) as caught:
+        find(model, **(KEYS | {variable: key}))
+    assert "sk" not in caught.value.what + caught.value.fix
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["h:1", "ftp://h", "http://", "http://u:p@h/v1", "http://h/v1?k=1", "http://h/#a", "http://h\n/", "http://h:99999"],
+)
+def test_a_base_url_that_is_none_or_holds_a_login_is_refused(url):
+    with pytest.raises(UsageProblem, match="OPENAI_BASE_URL") as caught:
+        find("openai:g", **KEYS, OPENAI_BASE_URL=url)
+    assert "http://HOST:PORT/PATH" in caught.value.fix
+    assert "u:p" not in caught.value.what
+
+
+def test_a_local_url_is_checked_likewise():
+    with pytest.raises(UsageProblem, match="local model's URL"):
+        find("local:q@http:///v1")
+
+
+def test_nothing_that_is_shown_of_an_endpoint_holds_the_key():
+    endpoint = find("anthropic:claude", **KEYS)
+    assert KEY not in f"{endpoint!r} {endpoint} {endpoint.name}"
+
+
+def test_models_of_one_provider_at_one_address_share_their_limits():
+    """AL-31."""
+    assert find("openai:gpt-5", **KEYS).name == find("openai:gpt-5.1", **KEYS).name
+    assert find("local:a@http://h:1/v1").name != find("local:a@http://h:2/v1").name

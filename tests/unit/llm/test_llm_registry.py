@@ -1,0 +1,101 @@
+from datetime import date
+
+import pytest
+
+from scaffold.core.model import Usage
+from scaffold.llm.naming import parse_model
+from scaffold.llm.registry import card, find_provider, known_models
+
+TODAY = date(2026, 11, 1)
+MILLION = 1_000_000
+
+
+def cost(model, day=TODAY, **tokens):
+    return card(parse_model(model)).prices.cost_usd(Usage(**tokens), day)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "usd"),
+    [
+        ({"input_tokens": 1_000}, 0.003),
+        ({"input_tokens": 1_000, "cached_input_tokens": 1_000}, 0.0003),
+        ({"input_tokens": 100_000, "cached_input_tokens": 90_000}, 0.027 + 0.030),
+        (
+            {"input_tokens": 100_000, "cached_input_tokens": 90_000, "written_input_tokens": 8_000},
+            0.027 + 0.030 + 0.006,
+        ),
+        ({"output_tokens": 1_000}, 0.015),
+    ],
+)
+def test_cached_input_is_cheaper_and_input_that_is_put_into_the_cache_dearer(tokens, usd):
+    """RA-1."""
+    assert cost("anthropic:claude-sonnet-4-5", **tokens) == pytest.approx(usd)
+
+
+def test_input_without_a_price_of_its_own_costs_what_other_input_costs():
+    assert cost("openai:gpt-5", input_tokens=2_000) == pytest.approx(0.0025)
+    assert cost("openai:gpt-4", input_tokens=2_000, cached_input_tokens=2_000) == pytest.approx(0.06)
+
+
+def test_a_large_request_is_priced_as_such_and_a_price_holds_from_its_day_on():
+    before = date(2026, 3, 12)
+    small, large = {"output_tokens": MILLION}, {"input_tokens": 200_001, "output_tokens": MILLION}
+    assert cost("anthropic:claude-opus-4-6", before, **small) == pytest.approx(25)
+    assert cost("anthropic:claude-opus-4-6", before, **large) == pytest.approx(37.5 + 0.200001 * 10)
+    assert cost("anthropic:claude-opus-4-6", date(2026, 3, 13), **large) == pytest.approx(25 + 0.200001 * 5)
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["anthropic:claude-nobody-1", "openai:my-tune", "local:gpt-5@http://h/v1", "codex:gpt-5", "cassette:a.yaml"],
+)
+def test_where_no_price_is_known_none_is_invented(model):
+    """RA-1: unknown models count tokens, their cost is unknown."""
+    assert card(parse_model(model)).prices is None
+
+
+def test_an_unknown_window_is_not_guessed():
+    assert card(parse_model("anthropic:claude-nobody-1")).window_tokens is None
+    assert card(parse_model("local:q@http://h/v1")).window_tokens is None
+    assert card(parse_model("codex:gpt-5")).window_tokens == 400_000
+
+
+@pytest.mark.parametrize(
+    ("name", "tokens"),
+    [
+        ("claude-3-haiku-20240307", 4_096),
+        ("claude-3-5-sonnet-latest", 8_192),
+        ("claude-3-7-sonnet-latest", 64_000),
+        ("claude-opus-4-1", 32_000),
+        ("claude-opus-4-20250514", 32_000),
+        ("claude-opus-4-5", 64_000),
+        ("claude-sonnet-5", 64_000),
+        ("something-else", None),
+    ],
+)
+def test_a_model_is_not_asked_for_more_output_than_it_surely_gives(name, tokens):
+    assert card(parse_model(f"anthropic:{name}")).max_output_tokens == tokens
+
+
+def test_the_features_of_models_are_known():
+    """RA-1: features."""
+    assert card(parse_model("openai:o3")).thinking
+    assert not card(parse_model("openai:gpt-4.1")).thinking
+    assert card(parse_model("local:q@http://h/v1")).thinking_tags
+    assert not card(parse_model("openai:gpt-5")).thinking_tags
+    assert card(parse_model("openai:gpt-5")).images
+    assert not card(parse_model("openai:gpt-3.5-turbo")).images
+
+
+def test_a_name_is_a_providers_only_if_it_knows_it():
+    assert find_provider("claude-opus-4-5") == "anthropic"
+    assert find_provider("CLAUDE-opus-4-5") == "anthropic"
+    assert find_provider("gpt-5.1-codex") == "openai"
+    assert find_provider("llama-3") is None
+
+
+def test_every_model_to_choose_from_is_described_whole():
+    for known in known_models():
+        assert known.window_tokens
+        assert known.prices.on(TODAY)[0].output > 0
+        assert card(parse_model(known.model)) == known

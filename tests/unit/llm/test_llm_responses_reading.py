@@ -1,0 +1,343 @@
+import json
+
+import pytest
+
+from scaffold.core.conversation import (
+    AssistantMessage,
+    CallDelta,
+    Text,
+    TextDelta,
+    Thinking,
+    ThinkingDelta,
+    ToolCall,
+)
+from scaffold.core.errors import ContextOverflow, ModelTrouble
+from scaffold.core.model import Usage
+from scaffold.llm.arguments import UNREADABLE
+from scaffold.llm.codec import Event, Heard, Target
+from scaffold.llm.responses import ResponsesCodec
+
+TARGET = Target(name="gpt-5", model="openai:gpt-5")
+
+
+def event(kind, **fields):
+    return {"type": f"response.{kind}", "sequence_number": 1} | fields
+
+
+def thought(*summary, seal="sealed", own="rs_1", content=None):
+    parts = [{"type": "summary_text", "text": text} for text in summary]
+    return {"type": "reasoning", "id": own, "summary": parts, "content": content, "encrypted_content": seal}
+
+
+def message(*texts, refusal=None):
+    content = [{"type": "output_text", "text": text, "annotations": []} for text in texts]
+    refused = [{"type": "refusal", "refusal": refusal}] if refusal else []
+    return {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": content + refused}
+
+
+def call(own="call_1", name="look", arguments='{"x": 1}'):
+    return {"type": "function_call", "id": "fc_1", "call_id": own, "name": name, "arguments": arguments}
+
+
+def ended(*output, status="completed", **fields):
+    return event(status, response={"id": "resp_1", "status": status, "output": list(output)} | fields)
+
+
+def feed(*events):
+    reader, deltas = ResponsesCodec().reader(TARGET), []
+    for each in events:
+        deltas += reader.feed(Event("", each if isinstance(each, str) else json.dumps(each)))
+    return reader, deltas
+
+
+def heard(*events) -> Heard:
+    return feed(*events)[0].end()
+
+
+def parts(*events):
+    return heard(*events).message.parts
+
+
+def test_words_thoughts_and_calls_are_heard_while_they_are_written():
+    """RA-2."""
+    reader, deltas = feed(
+        event("created", response={"id": "resp_1", "status": "in_progress", "output": []}),
+        event("output_item.added", output_index=0, item=thought(seal="half")),
+        event("reasoning_summary_part.added", output_index=0, summary_index=0),
+        event("reasoning_summary_text.delta", output_index=0, summary_index=0, delta="Hm."),
+        event("reasoning_summary_part.added", output_index=0, summary_index=1),
+        event("reasoning_summary_text.delta", output_index=0, summary_index=1, delta="So."),
+        event("output_item.done", output_index=0, item=thought("Hm.", "So.")),
+        event("output_item.added", output_index=1, item=message()),
+        event("output_text.delta", output_index=1, content_index=0, delta="Yes."),
+        event("output_item.done", output_index=1, item=message("Yes.")),
+        event("output_item.added", output_index=2, item=call(arguments="")),
+        event("function_call_arguments.delta", output_index=2, delta='{"x":'),
+        event("function_call_arguments.delta", output_index=2, delta=" 1}"),
+        event("output_item.done", output_index=2, item=call()),
+        ended(thought("Hm.", "So."), message("Yes."), call()),
+    )
+    assert deltas == [
+        ThinkingDelta("Hm."),
+        ThinkingDelta("\n\n"),
+        ThinkingDelta("So."),
+        TextDelta("Yes."),
+        CallDelta(0, "look", ""),
+        CallDelta(0, "look", '{"x":'),
+        CallDelta(0, "look", " 1}"),
+    ]
+    assert reader.complete
+    said = reader.end()
+    assert said.stop == "tool_calls"
+    assert said.message == AssistantMessage(
+        (Thinking("Hm.\n\nSo.", seal="sealed", id="rs_1"), Text("Yes."), ToolCall("call_1", "look", {"x": 1})),
+        TARGET.model,
+    )
+
+
+def test_the_last_event_counts_for_more_than_all_before():
+    events = (
+        event("output_item.added", output_index=0, item=message()),
+        event("output_text.delta", output_index=0, delta="Yas"),
+        event("output_item.done", output_index=0, item=message("Yes?")),
+    )
+    assert parts(*events, ended(message("Yes."))) == (Text("Yes."),)
+    assert parts(*events, ended()) == (Text("Yes?"),)
+
+
+def test_codex_gives_whole_items_and_a_last_event_without_any():
+    """RA-1: the Codex backend ends with an empty output."""
+    reader, deltas = feed(
+        event("output_item.done", output_index=1, item=call()),
+        event("output_item.done", output_index=0, item=message("Yes.")),
+        ended(),
+    )
+    assert deltas == [CallDelta(0, "look", '{"x": 1}'), TextDelta("Yes.")]
+    assert reader.end().message.parts == (Text("Yes."), ToolCall("call_1", "look", {"x": 1}))
+
+
+def test_items_without_a_place_go_by_their_order():
+    assert parts(
+        event("output_item.done", item=thought("Hm.")),
+        event("output_text.delta", delta="Ye"),
+        event("output_item.done", item=message("Yes.")),
+        event("output_item.done", item=call()),
+        ended(),
+    ) == (Thinking("Hm.", seal="sealed", id="rs_1"), Text("Yes."), ToolCall("call_1", "look", {"x": 1}))
+
+
+def test_where_no_item_was_whole_the_pieces_make_them():
+    said = heard(
+        event("output_item.added", output_index=0, item=thought(seal="half")),
+        event("reasoning_text.delta", output_index=0, delta="Hm."),
+        event("output_text.delta", output_index=1, delta="Ye"),
+        event("output_text.delta", output_index=1, delta="s."),
+        event("output_item.added", output_index=2, item=call(arguments="")),
+        event("function_call_arguments.delta", output_index=2, delta="{"),
+        event("function_call_arguments.done", output_index=2, arguments='{"x": 2}'),
+        ended(),
+    )
+    assert said.message.parts == (
+        Thinking("Hm.", id="rs_1"),
+        Text("Yes."),
+        ToolCall("call_1", "look", {"x": 2}),
+    )
+
+
+def test_words_of_which_only_pieces_came_are_no_refusal():
+    said = heard(event("output_text.delta", output_index=0, delta="Yes."), ended())
+    assert (said.message.text, said.stop) == ("Yes.", "end")
+
+
+def test_a_thought_that_comes_in_one_piece_is_heard_as_one():
+    assert feed(event("output_item.done", output_index=0, item=thought("Hm.")))[1] == [ThinkingDelta("Hm.")]
+
+
+def test_ids_that_are_made_differ_from_reply_to_reply():
+    said = ended(call(own=None) | {"id": None})
+    other = ended(call(own=None) | {"id": None}, id="resp_2")
+    assert heard(said).message.tool_calls[0].id != heard(other).message.tool_calls[0].id
+
+
+def test_open_thoughts_are_read_where_there_is_no_summary():
+    content = [{"type": "reasoning_text", "text": "Hm."}]
+    assert parts(ended(thought(seal=None, content=content))) == (Thinking("Hm.", id="rs_1"),)
+
+
+def test_a_thought_of_which_only_the_seal_is_told_is_kept_and_an_empty_one_is_not():
+    """RA-1."""
+    assert parts(ended(thought())) == (Thinking("", seal="sealed", id="rs_1", redacted=True),)
+    assert parts(ended(thought(seal=None))) == ()
+
+
+def test_each_message_is_one_text():
+    assert parts(ended(message("Yes", "."), message("No."), message())) == (Text("Yes."), Text("No."))
+
+
+def test_ids_that_are_missing_or_repeated_are_made_unique_and_the_same_each_time():
+    """RA-1: ids of tool calls are unique."""
+    last = ended(call(), call(), call(own=None), call(own=None) | {"id": None})
+    first = heard(last).message.tool_calls
+    assert len({made.id for made in first}) == 4
+    assert (first[0].id, first[2].id) == ("call_1", "fc_1")
+    assert heard(last).message.tool_calls == first
+
+
+def test_arguments_that_are_no_object_reach_the_model_and_no_tool():
+    (said,) = parts(ended(call(arguments="{x}")))
+    assert isinstance(said, ToolCall)
+    assert said.args.keys() == {UNREADABLE}
+
+
+def test_a_call_cut_by_the_length_limit_is_never_read_as_if_whole():
+    """RA-2: a call cut in two may look whole, so the stop reason is looked at first."""
+    said = heard(
+        event("output_item.added", output_index=0, item=call(arguments="")),
+        event("function_call_arguments.delta", output_index=0, delta='{"path": "/tmp/a"}'),
+        ended(call(), status="incomplete", incomplete_details={"reason": "max_output_tokens"}),
+    )
+    assert (said.stop, said.message.parts) == ("max_tokens", (ToolCall("call_1", "look", {}),))
+
+
+def test_calls_of_a_reply_that_a_filter_cut_are_dropped():
+    """RA-1: response.incomplete."""
+    said = heard(ended(message("So"), call(), status="incomplete", incomplete_details={"reason": "content_filter"}))
+    assert (said.stop, said.message.parts) == ("refused", (Text("So"),))
+
+
+def test_incomplete_for_a_reason_nobody_knows_is_no_reply():
+    with pytest.raises(ModelTrouble, match="`steered`") as caught:
+        heard(ended(message("So"), status="incomplete", incomplete_details={"reason": "steered"}))
+    assert caught.value.transient
+
+
+@pytest.mark.parametrize("last", [ended(), ended(message(refusal="I will not."))])
+def test_a_refusal_is_told_and_counts_as_one(last):
+    reader, deltas = feed(
+        event("refusal.delta", output_index=0, delta="I will "),
+        event("refusal.delta", output_index=0, delta="not."),
+        last,
+    )
+    assert deltas == [TextDelta("I will "), TextDelta("not.")]
+    assert (reader.end().message.text, reader.end().stop) == ("I will not.", "refused")
+
+
+def test_usage_counts_once_though_it_is_repeated():
+    """RA-2: usage repeated within a message counts once."""
+    usage = {"input_tokens": 100, "output_tokens": 3, "input_tokens_details": {"cached_tokens": 60}}
+    response = {"id": "resp_1", "output": [], "usage": usage}
+    said = heard(event("created", response=response), event("in_progress", response=response), ended(usage=usage))
+    assert said.usage == Usage(input_tokens=100, cached_input_tokens=60, output_tokens=3, cost_usd=None, requests=1)
+
+
+def test_nothing_is_taken_for_cached_unless_the_server_says_so():
+    assert heard(ended(usage={"input_tokens": 9})).usage.cached_input_tokens == 0
+    assert heard(ended(usage={"input_tokens": 9, "input_tokens_details": {"cached_tokens": 20}})).usage == Usage(
+        input_tokens=9, cached_input_tokens=9, cost_usd=None, requests=1
+    )
+
+
+@pytest.mark.parametrize("usage", [None, {}, {"input_tokens": None, "input_tokens_details": None}])
+def test_a_server_may_be_silent_about_usage(usage):
+    assert heard(ended(usage=usage)).usage == Usage(cost_usd=None, requests=1)
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "transient"),
+    [
+        (ended(status="failed", error={"code": "server_error", "message": "Oops."}), ModelTrouble, True),
+        (ended(status="failed", error={"code": "rate_limit_exceeded", "message": "Oops."}), ModelTrouble, True),
+        (ended(status="failed", error={"code": "context_length_exceeded", "message": "Oops."}), ContextOverflow, False),
+        (ended(status="failed", error={"code": "invalid_prompt", "message": "Oops."}), ModelTrouble, False),
+        ({"type": "error", "code": "server_error", "message": "Oops.", "param": None}, ModelTrouble, True),
+        ({"type": "error", "error": {"type": "usage_not_included", "message": "Oops."}}, ModelTrouble, False),
+        ({"error": {"message": "Oops."}}, ModelTrouble, True),
+        ({"error": "Oops."}, ModelTrouble, True),
+    ],
+)
+def test_what_fails_within_the_stream_is_surfaced_in_the_servers_words(said, kind, transient):
+    """RA-1, RA-21: response.failed and error."""
+    with pytest.raises(kind, match="Oops") as caught:
+        feed(event("output_text.delta", output_index=0, delta="a"), said)
+    assert caught.value.transient is transient
+
+
+def test_a_failure_without_a_word_is_one_too():
+    with pytest.raises(ModelTrouble, match="`failed`") as caught:
+        feed(ended(status="failed"))
+    assert caught.value.transient
+
+
+@pytest.mark.parametrize("events", [[], [event("output_item.done", output_index=0, item=message("Yes."))], ["[DONE]"]])
+def test_a_stream_that_ends_without_its_last_event_gives_no_reply(events):
+    """RA-21: what was cut off never becomes a reply, and is asked for again."""
+    reader, _ = feed(*events)
+    assert not reader.complete
+    with pytest.raises(ModelTrouble) as caught:
+        reader.end()
+    assert caught.value.transient
+
+
+@pytest.mark.parametrize(
+    "data", ["<html>", '{"type": 1}', "[" * 100_000, '{"type": "response.completed", "response": 1}']
+)
+def test_what_is_no_event_cannot_be_read(data):
+    with pytest.raises(ModelTrouble) as caught:
+        feed(data)
+    assert caught.value.transient
+
+
+def test_unknown_events_items_and_fields_are_passed_over():
+    reader, deltas = feed(
+        "",
+        event("web_search_call.searching", output_index=0, item_id="ws_1"),
+        event("audio.delta", delta={"not": "text"}),
+        event("output_text.delta", output_index=0, delta=None),
+        event("output_item.added", output_index=0, item=None),
+        event("output_item.done", output_index=0, item=None),
+        event("function_call_arguments.done", output_index=0, arguments=None),
+        ended(
+            {"type": "web_search_call", "id": "ws_1", "action": {"query": "x"}, "content": [{"text": "x"}]},
+            message("Yes."),
+            more=1,
+        ),
+    )
+    assert deltas == []
+    assert (reader.end().message.parts, reader.end().stop) == ((Text("Yes."),), "end")
+
+
+def test_an_event_is_named_by_the_stream_where_its_data_does_not_say():
+    reader = ResponsesCodec().reader(TARGET)
+    reader.feed(Event("response.completed", json.dumps({"response": {"output": [message("Yes.")]}})))
+    assert reader.end().message.text == "Yes."
+
+
+def test_a_reply_in_one_piece_reads_like_a_stream():
+    """RA-2: `--no-stream`."""
+    last = ended(thought("Hm."), message("Yes."), call(), usage={"input_tokens": 9, "output_tokens": 2})
+    said = ResponsesCodec().whole(json.dumps(last["response"]).encode(), TARGET)
+    assert said == heard(last)
+
+
+@pytest.mark.parametrize(
+    "body", [b"<html>", b"{}", b"\xff", b"[]", b'{"status": "cancelled"}', b'{"error": {"code": "server_error"}}']
+)
+def test_a_body_without_a_reply_is_trouble_that_may_pass(body):
+    with pytest.raises(ModelTrouble) as caught:
+        ResponsesCodec().whole(body, TARGET)
+    assert caught.value.transient
+
+
+def test_what_was_heard_goes_back_as_it_came():
+    """RA-1: thoughts are checked by the provider, and calls are what results refer to."""
+    sent = ResponsesCodec().message(heard(ended(thought("Hm."), message("Yes."), call())).message, TARGET)
+    assert json.loads(b"[%b]" % sent) == [
+        {
+            "type": "reasoning",
+            "id": "rs_1",
+            "summary": [{"type": "summary_text", "text": "Hm."}],
+            "encrypted_content": "sealed",
+        },
+        {"type": "message", "role": "assistant", "content": "Yes."},
+        {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": '{"x":1}'},
+    ]

@@ -1,0 +1,198 @@
+import json
+from base64 import b64encode
+
+import pytest
+
+from scaffold.core.conversation import (
+    AssistantMessage,
+    Caller,
+    Image,
+    Message,
+    Request,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+)
+from scaffold.core.tool import Tool, ToolOutput
+from scaffold.llm.codec import Target
+from scaffold.llm.responses import ResponsesCodec
+
+TARGET = Target(name="gpt-5", model="openai:gpt-5")
+
+
+async def nothing(arguments):
+    return ToolOutput("")
+
+
+LOOK = Tool(name="look", description="Look.", schema={"type": "object"}, category="file_read", run=nothing)
+
+
+def body_of(
+    *messages: Message, codec: ResponsesCodec | None = None, target: Target = TARGET, **fields: object
+) -> bytes:
+    codec = codec or ResponsesCodec()
+    given: dict = {"caller": Caller(role="agent"), "system": "Base.", "messages": messages} | fields
+    return codec.request(Request(**given), [codec.message(message, target) for message in messages], target)
+
+
+def asked(*messages: Message, codec: ResponsesCodec | None = None, target: Target = TARGET, **fields: object) -> dict:
+    return json.loads(body_of(*messages, codec=codec, target=target, **fields))
+
+
+def user(*parts):
+    return UserMessage(tuple(Text(part) if isinstance(part, str) else part for part in parts))
+
+
+def replied(*parts, model=TARGET.model):
+    return AssistantMessage(tuple(Text(part) if isinstance(part, str) else part for part in parts), model)
+
+
+def said(role, text):
+    content = text if role == "assistant" else [{"type": "input_text", "text": text}]
+    return {"type": "message", "role": role, "content": content}
+
+
+def test_the_instructions_are_the_base_prompt_alone_and_the_context_comes_last():
+    """RA-3: Responses joins what is dynamic into one prefix, which would then never be cached."""
+    body = asked(user("Hello"), replied("Hi"), user("Go on"), context="Todos: none.")
+    assert body["instructions"] == "Base."
+    assert body["input"] == [
+        said("user", "Hello"),
+        said("assistant", "Hi"),
+        said("user", "Go on"),
+        said("developer", "Todos: none."),
+    ]
+
+
+def test_a_longer_conversation_with_another_context_begins_with_the_same_bytes():
+    """RA-3: all that was sent before is byte-identical in the next request, up to the context."""
+    before = body_of(user("Hello"), replied("Hi"), context="one", tools=(LOOK,))
+    after = body_of(user("Hello"), replied("Hi"), user("Go on"), context="two", tools=(LOOK,))
+    shared = before.index(b',{"type":"message","role":"developer"')
+    assert before[:shared] == after[:shared]
+
+
+def test_a_conversation_keeps_its_cache_key_and_another_has_another():
+    """RA-3."""
+    first, later, other = asked(user("A")), asked(user("A"), replied("B"), context="c"), asked(user("Z"))
+    assert first["prompt_cache_key"] == later["prompt_cache_key"] != other["prompt_cache_key"]
+    assert asked()["prompt_cache_key"]
+
+
+def test_what_is_not_wanted_is_not_mentioned():
+    wanted = {"model", "instructions", "store", "prompt_cache_key", "stream", "include", "input"}
+    assert asked(user("Hello")).keys() == wanted
+
+
+def test_nothing_is_stored_and_thoughts_are_asked_for_sealed():
+    """RA-1."""
+    body = asked(user("Hello"))
+    assert (body["store"], body["include"], body["stream"]) == (False, ["reasoning.encrypted_content"], True)
+
+
+@pytest.mark.parametrize("name", ["gpt-4.1-mini", "gpt-4o", "chatgpt-4o-latest", "ft:gpt-4o:us"])
+def test_models_that_do_not_think_are_not_asked_for_thoughts(name):
+    assert "include" not in asked(user("Hello"), target=Target(name=name, model=f"openai:{name}"))
+
+
+def test_without_streaming_nothing_is_said_of_streams():
+    """RA-2: `--no-stream`."""
+    target = Target(name="gpt-5", model="openai:gpt-5", stream=False)
+    assert "stream" not in asked(user("Hello"), target=target)
+
+
+def test_codex_always_streams_and_takes_no_length_limit():
+    """RA-1: instructions, input and flat tools."""
+    target = Target(name="gpt-5-codex", model="codex:gpt-5-codex", stream=False)
+    body = asked(user("Hello"), codec=ResponsesCodec(codex=True), target=target, max_output_tokens=100, tools=(LOOK,))
+    assert body["stream"] is True
+    assert body["instructions"] == "Base."
+    assert body["tools"][0]["name"] == "look"
+    assert "max_output_tokens" not in body
+
+
+def test_codex_gets_its_own_words_back_as_it_wrote_them():
+    content = [{"type": "output_text", "text": "Yes."}]
+    assert asked(replied("Yes."), codec=ResponsesCodec(codex=True))["input"][0]["content"] == content
+
+
+def test_tools_are_flat():
+    """RA-1."""
+    assert asked(user("Hello"), tools=(LOOK,))["tools"] == [
+        {"type": "function", "name": "look", "description": "Look.", "parameters": {"type": "object"}, "strict": False}
+    ]
+
+
+def test_limit_effort_and_schema_go_by_the_wires_names():
+    schema = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+    body = asked(user("Hello"), max_output_tokens=100, effort="high", answer_schema=schema)
+    assert body["max_output_tokens"] == 100
+    assert body["reasoning"] == {"effort": "high", "summary": "auto"}
+    assert body["text"] == {"format": {"type": "json_schema", "name": "answer", "schema": schema, "strict": True}}
+
+
+def test_results_of_tools_come_before_the_users_words():
+    assert asked(user("Now stop.", ToolResult("call_1", "look", "seen", failed=True)))["input"] == [
+        {"type": "function_call_output", "call_id": "call_1", "output": "seen"},
+        said("user", "Now stop."),
+    ]
+
+
+def test_pictures_are_data_urls_in_their_place():
+    """RA-20."""
+    url = f"data:image/jpeg;base64,{b64encode(b'jpeg').decode()}"
+    assert asked(user("Look:", Image("image/jpeg", b"jpeg")))["input"][0]["content"] == [
+        {"type": "input_text", "text": "Look:"},
+        {"type": "input_image", "image_url": url, "detail": "auto"},
+    ]
+
+
+def test_sealed_thoughts_go_back_to_the_model_that_had_them_before_what_followed():
+    """RA-1."""
+    reply = replied(
+        Thinking("Hm.", seal="s1", id="rs_1"), "So.", Thinking("", seal="s2"), ToolCall("call_1", "look", {})
+    )
+    assert asked(reply)["input"] == [
+        {
+            "type": "reasoning",
+            "id": "rs_1",
+            "summary": [{"type": "summary_text", "text": "Hm."}],
+            "encrypted_content": "s1",
+        },
+        said("assistant", "So."),
+        {"type": "reasoning", "summary": [], "encrypted_content": "s2"},
+        {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": "{}"},
+    ]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        replied(Thinking("Hm.", seal="s", id="rs_1"), "So.", model="openai:gpt-5.1"),
+        replied(Thinking("Hm.", seal="s", id="rs_1"), "So.", model=""),
+        replied(Thinking("Hm.", id="rs_1"), "So."),
+        replied("So.", Thinking("Hm.", seal="s", id="rs_1")),
+        replied("So.", Thinking("Hm.", seal="s", id="rs_1"), ""),
+    ],
+)
+def test_thoughts_of_other_models_without_seal_or_with_nothing_after_them_stay_here(reply):
+    """RA-1: a thought nothing follows, or that nobody sealed, is refused by the provider."""
+    assert asked(reply)["input"] == [said("assistant", "So.")]
+
+
+@pytest.mark.parametrize("message", [user(""), user(), replied(""), replied(Thinking("Hm.", seal="s")), replied()])
+def test_a_message_without_words_is_not_sent(message):
+    assert asked(message, user("Hello"))["input"] == [said("user", "Hello")]
+
+
+@pytest.mark.parametrize("foreign", ["x" * 65, "functions.look:0", "ä", "", "line\n"])
+def test_ids_of_another_wire_get_stand_ins_that_calls_and_results_share(foreign):
+    call, told = asked(replied(ToolCall(foreign, "look", {})), user(ToolResult(foreign, "look", "seen")))["input"]
+    assert call["call_id"] == told["call_id"] != foreign
+    assert len(call["call_id"]) <= 64
+
+
+def test_half_a_surrogate_pair_does_not_break_the_request():
+    assert asked(user("name-\udcff.txt"), system="\udcff")["input"] == [said("user", "name-?.txt")]

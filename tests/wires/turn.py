@@ -1,0 +1,81 @@
+"""What a loopback server answers to one request, whatever its wire: in Python, or in a YAML script."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct, field
+
+Protocol = Literal["anthropic", "chat", "responses"]
+
+
+class Call(Struct, frozen=True, forbid_unknown_fields=True):
+    """A tool call; without an id of its own it gets one that no other call of the server has."""
+
+    name: str
+    args: dict[str, Any] = {}
+    id: str | None = None
+
+
+class Used(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Tokens: `input` is all of it, `cached` and `written` (Anthropic alone tells it) are parts of it."""
+
+    input: int = 100
+    cached: int = 0
+    written: int = 0
+    output: int = 10
+
+
+class Turn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One answer. By default a good one; the later fields say how it goes wrong."""
+
+    text: str = ""
+    thinking: str = ""
+    calls: tuple[Call, ...] = ()
+    usage: Used = field(default_factory=Used)
+    stop: Literal["end", "tool_calls", "max_tokens", "refused"] | None = None
+    """None for what fits: `tool_calls` where there are calls."""
+    times: int = 1
+    """How many requests in a row it answers."""
+    delay_s: float = 0.0
+    """Before the first byte."""
+
+    status: int = 200
+    """Any other one comes with an error of the wire, whose kind and message `error` may give."""
+    error: tuple[str, str] | None = None
+    """Kind and message. At status 200 it is told in-band, after the words and before the end."""
+    headers: dict[str, str] = {}
+    """More header fields, e.g. `Retry-After`."""
+    body: str | None = None
+    """These very words instead of all that: garbage, a web page."""
+    content_type: str | None = None
+    compressed: bool = False
+    """The body is sent with gzip, in one piece."""
+
+    cut_at: int | None = None
+    """The connection is reset after so many bytes of the body; -1: before the head."""
+    stall_at: int | None = None
+    """Nothing comes any more after so many bytes of the body, and the connection stays open; -1: not even a head."""
+    drip_s: float = 0.0
+    """Seconds between any two of the body's events."""
+    endless: bool = False
+    """The words are said again and again."""
+    framing: Literal["chunked", "close"] = "chunked"
+    """How a stream's end is told: `close` leaves it to the end of the connection, as old servers do."""
+
+
+class Received(Struct, frozen=True, kw_only=True):
+    """One request as it came; header names are in small letters."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """Return the body, read."""
+        return msgspec.json.decode(self.body)
+
+
+Script = Sequence[Turn] | Callable[[Received], Turn]
+"""Turns in the order of the requests, or who thinks of one for each request."""
