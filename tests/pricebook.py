@@ -49,7 +49,7 @@ def _start(constraint: types.StartDateConstraint | types.TimeOfDateConstraint | 
 
 
 def _model(model: types.ModelInfo) -> dict[str, Any]:
-    periods = [{"since": since, "tiers": _tiers(prices)} for since, prices in _periods(model)]
+    periods = [{"since": since, "rates": _rates(prices)} for since, prices in _periods(model)]
     return {"id": model.id, "window": model.context_window, "match": _clauses(model.match), "periods": periods}
 
 
@@ -60,7 +60,7 @@ def _clauses(match: Any) -> list[list[str]]:
     return [[kind, text]]
 
 
-def _tiers(prices: types.ModelPrice) -> list[list[float | None]]:
+def _rates(prices: types.ModelPrice) -> list[list[float | None]]:
     """Return rows of: more input tokens than, then the prices of `KEYS` for a million tokens."""
     values = [getattr(prices, key) for key in KEYS]
     starts = sorted({tier.start for value in values if isinstance(value, types.TieredPrices) for tier in value.tiers})

@@ -1,5 +1,6 @@
 """A run whose state lies on a PostgreSQL server: the same walk, the same answers."""
 
+import psycopg
 import pytest
 
 from scenario import Scenario, action, plan_of, write
@@ -49,3 +50,23 @@ def test_a_server_that_is_gone_is_told_in_two_lines(scenario):
     assert what.startswith("error: postgresql://127.0.0.1:1/work (schema scaffold_repo_")
     assert "SCAFFOLD_DATABASE_URL" in fix
     assert "secret" not in refused.stderr
+
+
+def test_purge_removes_the_schema_from_the_server(scenario, postgres_url):
+    """Nothing of a repository's state is left behind, on a server either."""
+    scenario.plan(plan_of(store=[action("model", effects=["model_works"], check="true")]))
+    scenario.cassette(model=[write("model.py", "VALUE = 1\n")])
+    assert scenario.run("--yes").returncode == 0
+    schema = (scenario.repo / ".git" / "scaffold" / "schema").read_text().strip()
+    assert schemas(postgres_url, schema) == [schema]
+    assert f"remove schema {schema}" in scenario.scaffold("purge", "--dry-run").stdout
+    assert schemas(postgres_url, schema) == [schema]
+    assert scenario.scaffold("purge", "--yes").returncode == 0
+    assert schemas(postgres_url, schema) == []
+    assert scenario.status()["run"] is None
+
+
+def schemas(url, name):
+    """Return the schemas of this name on the server."""
+    with psycopg.connect(url) as raw:
+        return [row[0] for row in raw.execute("SELECT nspname FROM pg_namespace WHERE nspname = %s", [name])]

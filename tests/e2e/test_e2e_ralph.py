@@ -1,11 +1,18 @@
 """One agent, one task, by the real command."""
 
 import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import yaml
 
 from scenario import Scenario, shell, write
+
+RALPH = Path(sys.executable).with_name("ralph")
 
 
 @pytest.fixture
@@ -62,6 +69,54 @@ def test_a_session_without_an_end_is_an_error_that_names_the_limit(scenario):
     assert "turn limit" in json.loads(done.stdout)["error"]
 
 
+@pytest.mark.parametrize("amount", ["nan", "inf"])
+def test_a_budget_that_is_no_amount_is_refused(scenario, amount):
+    """A limit that compares with nothing would let every request wait for ever."""
+    done = scenario.scaffold("ralph", "hi", "--model", replies(scenario, "hi"), "--max-budget-usd", amount)
+    assert done.returncode == 64
+    assert "amount in dollars" in done.stderr
+
+
+@pytest.mark.parametrize("args", [("ralph", "hi"), ("status",)])
+def test_a_directory_that_is_gone_is_told_as_such(scenario, args):
+    gone = scenario.home / "gone"
+    gone.mkdir()
+    model = replies(scenario, "hi") if args[0] == "ralph" else ""
+    told = subprocess.run(
+        ["sh", "-c", f"rmdir {gone}; exec {shlex.join(scenario.command(*args))}"],
+        cwd=gone,
+        env=scenario.environ | {"SCAFFOLD_MODEL": model},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told.returncode == 64
+    assert told.stderr.startswith("error: the current directory is gone\n")
+
+
+def test_the_command_is_called_by_its_name_alone():
+    told = subprocess.run([RALPH, "--bogus"], capture_output=True, text=True, check=False)
+    assert told.returncode == 64
+    assert "`ralph --help`" in told.stderr
+    assert "--debug" in subprocess.run([RALPH, "--help"], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize(("closed", "code"), [("2>&-", 0), (">/dev/full", 1)])
+def test_an_output_that_takes_nothing_is_told_in_two_lines_at_most(scenario, closed, code):
+    command = shlex.join(scenario.command("ralph", "hi", "--model", replies(scenario, "hi")))
+    told = subprocess.run(
+        ["sh", "-c", f"{command} {closed}"],
+        cwd=scenario.repo,
+        env=scenario.environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told.returncode == code, told.stderr
+    assert told.stdout == ("hi\n" if code == 0 else "")
+    assert len(told.stderr.splitlines()) == (0 if code == 0 else 2)
+
+
 def test_without_a_task_it_says_so(scenario):
     assert scenario.scaffold("ralph").returncode == 64
 
@@ -101,3 +156,35 @@ def test_another_process_cannot_go_on_with_what_is_not_there(scenario):
     done = scenario.scaffold("ralph", "-c", "go on")
     assert done.returncode == 64
     assert len(done.stderr.splitlines()) == 2
+
+
+def test_the_command_ralph_is_a_command_of_its_own(scenario):
+    """It has a version, a help that names it, and shows tracebacks to those who ask for them."""
+
+    def call(*args):
+        argv = [sys.executable, "-c", "from scaffold.cli.main import ralph; ralph()", *args]
+        return subprocess.run(
+            argv,
+            cwd=scenario.repo,
+            env=scenario.environ,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    assert call("--version").stdout.startswith("ralph, version ")
+    assert call("-h").stdout.startswith("Usage: ralph [OPTIONS] [TASK]")
+    assert "Traceback" not in call("hi").stderr
+    asked = call("--debug", "hi")
+    assert (asked.returncode, "Traceback" in asked.stderr) == (64, True)
+
+
+def test_a_folder_may_have_a_name_that_is_no_text(scenario, tmp_path):
+    """RA-2: every line of the stream is JSON all the same."""
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    folder.mkdir()
+    model = replies(scenario, "here")
+    done = scenario.scaffold("ralph", "hi", "--model", model, "--cwd", folder, "--output-format", "stream-json")
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (done.returncode, events[0]["cwd"], events[-1]["result"]) == (0, f"{tmp_path}/caf\\udce9", "here")

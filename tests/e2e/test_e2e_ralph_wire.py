@@ -89,6 +89,28 @@ async def test_a_wrong_key_is_told_at_once_and_never_shown(scenario, wire):
     assert len(err.splitlines()) == 2
 
 
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("status", [400, 200], ids=["refused", "in-band"])
+async def test_a_server_that_repeats_the_key_does_not_make_it_known(scenario, wire, status):
+    """Whatever form the key has: it is taken out of what the server says, before that is shortened."""
+    plain = "mykey" * 6
+    words = "x" * 280 if status == 400 else "wrong"
+    async with serve(wire, [Turn(status=status, error=("invalid_request_error", f"{words} {plain}"))]) as server:
+        variable = "ANTHROPIC_API_KEY" if wire == "anthropic" else "OPENAI_API_KEY"
+        process = await asyncio.create_subprocess_exec(
+            *scenario.command("ralph", "hi", "--output-format", "json", "--model", server.model),
+            cwd=scenario.repo,
+            env=scenario.environ | server.environ | {variable: plain},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        out, err = await process.communicate()
+    assert process.returncode == 1
+    assert "***" in json.loads(out)["error"]
+    assert b"mykey" not in out + err
+
+
 async def test_an_endpoint_that_is_busy_is_asked_again_when_it_said_so(scenario):
     """RA-21, AL-31: Retry-After is honoured, and the wait is told."""
     busy = Turn(status=429, headers={"Retry-After": "1"})
@@ -190,7 +212,8 @@ async def test_a_process_killed_while_it_waits_has_lost_nothing_it_was_told(scen
     assert "tool_result" in json.dumps(last)
 
 
-async def test_an_interrupt_ends_it_at_once_with_the_way_to_go_on(scenario):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+async def test_an_interrupt_ends_it_at_once_with_the_way_to_go_on(scenario, number):
     asked = asyncio.Event()
 
     def script(_request):
@@ -200,7 +223,7 @@ async def test_an_interrupt_ends_it_at_once_with_the_way_to_go_on(scenario):
     async with serve("anthropic", script) as server:
         process = await start(scenario, server, "make it", "--output-format", "json")
         await asyncio.wait_for(asked.wait(), 30)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         out, err = await asyncio.wait_for(process.communicate(), 10)
     assert process.returncode == 130
     assert json.loads(out)["stop_reason"] == "interrupted"

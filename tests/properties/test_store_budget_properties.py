@@ -19,10 +19,10 @@ from scaffold.core.model import Usage
 from scaffold.core.ports import Budget
 from scaffold.host.clock import FakeClock, SystemClock
 from scaffold.host.identity import own_identity
-from scaffold.store.budget import RunBudget
 from scaffold.store.database import Store
 from scaffold.store.place import Place
-from scaffold.store.session import session_budget
+from scaffold.store.run_budget import RunBudget
+from scaffold.store.session_budget import session_budget
 from scaffold.store.user import UserStore
 
 NUMBERS = itertools.count()

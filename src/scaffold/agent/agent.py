@@ -7,8 +7,8 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.agent.compaction import AFTERWARDS, FULL
-from scaffold.agent.context import gauge_for
 from scaffold.agent.conversation import Conversation
+from scaffold.agent.gauge import gauge_for
 from scaffold.agent.journal import Journal
 from scaffold.agent.toolbox import Toolbox
 from scaffold.core.conversation import (
@@ -27,13 +27,17 @@ from scaffold.core.conversation import (
     UserMessage,
     unheard,
 )
-from scaffold.core.errors import ContextOverflow, TurnLimit
+from scaffold.core.errors import ContextOverflow, ModelTrouble, TurnLimit
+from scaffold.core.legible import legible
 from scaffold.core.model import Usage
 from scaffold.core.ports import NOTHING, Budget, History, Model
 from scaffold.core.tool import Tool
+from scaffold.llm.ear import Ear
 
 CUT_OFF = "Your reply was cut off at its length limit, and no tool call of it was run. Go on in smaller steps."
 REFUSED = "Not run: the reply that asked for it was a refusal."
+MOST_CUTS = 3
+"""So many replies in a row that are cut off end a turn: whoever cannot come to an end will not the next time."""
 UNKNOWN = "Whether this ran is not known: the work was interrupted. It is not run again; look at what is there now."
 
 
@@ -112,19 +116,22 @@ class Agent:
         """Say `said`, then let model and tools go on until a reply without tool calls.
 
         Raises TurnLimit when the requests are used up, BudgetSpent when no further request may start, another
-        ModelTrouble when no reply is to be had. Whatever was said until then is remembered.
+        ModelTrouble when no reply is to be had, or none that is whole. Whatever was said until then is remembered.
         """
         self._say(said)
-        before, usage = self._requests, Usage()
+        before, usage, cuts = self._requests, Usage(), 0
         while True:
             reply = await self._ask()
             usage += reply.usage
             calls = reply.message.tool_calls
+            cuts = cuts + 1 if reply.stop == "max_tokens" else 0
             if reply.stop == "refused":
                 self._answer(_unrun(calls, REFUSED))
                 return Finish(reply.message.text, usage, self._requests - before, "refused")
             if reply.stop == "max_tokens":
                 self._answer(_unrun(calls, CUT_OFF) or (Text(CUT_OFF),))
+                if cuts == MOST_CUTS:
+                    raise _cut_again()
             elif calls:
                 self._answer(await self._toolbox.answer(calls))
             else:
@@ -150,16 +157,19 @@ class Agent:
         self._keep_room()
         size, books = self.conversation.size, self._books
         request = self._next()
-        reservation, used = await books.budget.reserve(self._model.estimate(request)), Usage()
+        estimate = self._model.estimate(request)
+        reservation, ear, used = await books.budget.reserve(estimate), Ear(self._hear), Usage()
         try:
-            reply = await self._model.reply(request, self._hear)
+            reply = await self._model.reply(request, ear)
+            ear.understood()
             used = reply.usage
         finally:
+            used = sum((msgspec.structs.replace(estimate, requests=0),) * ear.void, used)
             books.budget.settle(reservation, used)
+            self._usage += used
         self._requests += 1
-        self._usage += used
-        self._gauge = self._gauge.corrected(size, used.input_tokens)
-        reply = msgspec.structs.replace(reply, message=self.conversation.distinct(reply.message))
+        self._gauge = self._gauge.corrected(size, reply.usage.input_tokens)
+        reply = msgspec.structs.replace(reply, message=self.conversation.distinct(reply.message), usage=used)
         self._add(reply.message, used)
         self._write_down(reply.message, used)
         return reply
@@ -191,10 +201,11 @@ class Agent:
         after = self.conversation.compact(self._gauge.room(tokens))
         if self.conversation.size >= size:
             return False
+        how = "its longest texts have lost their middles"
         if after.dropped:
             self._books.history.compact(len(after.kept), after.summary)
-        text = f"the conversation was shortened: {after.dropped} earlier messages are told in a summary"
-        self._books.journal.note("notice", text=text)
+            how = f"{after.dropped} earlier messages are told in a summary"
+        self._books.journal.note("notice", text=f"the conversation was shortened: {how}")
         return True
 
     def _add(self, message: Message, usage: Usage = NOTHING) -> None:
@@ -228,6 +239,13 @@ def _unrun(calls: Sequence[ToolCall], why: str) -> tuple[ToolResult, ...]:
     return tuple(ToolResult(call.id, call.name, why, failed=True) for call in calls)
 
 
+def _cut_again() -> ModelTrouble:
+    return ModelTrouble(
+        f"{MOST_CUTS} replies in a row were cut off at the model's length limit.",
+        "Ask for less at a time, or choose a model that gives longer replies with `--model`.",
+    )
+
+
 def _sayable(part: Text | Image) -> Text | Image:
     """Return the part without half surrogate pairs, which no journal, store or wire can carry."""
-    return part if isinstance(part, Image) else Text(part.text.encode(errors="backslashreplace").decode())
+    return part if isinstance(part, Image) else Text(legible(part.text))

@@ -24,26 +24,36 @@ def find_instructions(cwd: Path, *, home: Path) -> Instructions | None:
     """Return the nearest instructions from `cwd` upwards to its repository's root; None if there are none.
 
     Without a repository of the owner of `cwd` the search ends at `home` or at the file system's root, and counts only
-    what is the owner's: others may leave files in shared folders.
+    what is the owner's: others may leave files in shared folders. No link is followed out of the repository, or out of
+    `home`: others may have made it, and what it leads to is nobody's business.
     """
     cwd = cwd.resolve()
-    for folder, owner in _folders(cwd, home.resolve()):
+    for place in _places(cwd, home.resolve()):
         for name in NAMES:
-            found = _read(folder / name, owner)
+            found = _read(place.folder / name, place)
             if found is not None:
                 return found
     return None
 
 
-def _folders(cwd: Path, home: Path) -> Iterator[tuple[Path, int | None]]:
-    """Yield the folders to look in, each with the user who must own what is found; None for anybody."""
+class _Place(Struct, frozen=True):
+    """A folder to look in."""
+
+    folder: Path
+    within: Path
+    """What links may not lead out of."""
+    owner: int | None = None
+    """Who must own what is found; None for anybody."""
+
+
+def _places(cwd: Path, home: Path) -> Iterator[_Place]:
     upwards, owner = [cwd, *cwd.parents], _owner(cwd)
     root = next((folder for folder in upwards if _owner(folder / ".git") == owner), None)
     if root is not None:
-        yield from ((folder, None) for folder in upwards[: upwards.index(root) + 1])
+        yield from (_Place(folder, root) for folder in upwards[: upwards.index(root) + 1])
         return
     for folder in upwards:
-        yield folder, owner
+        yield _Place(folder, home if folder.is_relative_to(home) else folder, owner)
         if folder == home:
             return
 
@@ -55,13 +65,16 @@ def _owner(path: Path) -> int | None:
         return None
 
 
-def _read(path: Path, owner: int | None) -> Instructions | None:
+def _read(path: Path, place: _Place) -> Instructions | None:
     """Return what a file says, None if there is no such regular file, or it is not the owner's."""
     try:
         status = path.stat()
-        if not stat.S_ISREG(status.st_mode) or owner not in {None, status.st_uid}:
+        if not stat.S_ISREG(status.st_mode) or place.owner not in {None, status.st_uid}:
             return None
-        with path.open("rb") as file:
+        reached = path.resolve()
+        if not reached.is_relative_to(place.within):
+            return Instructions(path, "", f"{path} is a link that leads out of {place.within} and is left out")
+        with reached.open("rb") as file:
             data = file.read(LIMIT + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None

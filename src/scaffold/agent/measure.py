@@ -6,9 +6,11 @@ from typing import Any
 import msgspec
 
 from scaffold.core.conversation import Image, Message, Text, Thinking, ToolCall, ToolResult
+from scaffold.core.legible import legible
+from scaffold.llm.pieces import BYTES_PER_TOKEN, IMAGE_TOKENS
 
-IMAGE_SIZE = 6_000
-"""Bytes an image counts for: about 1,500 tokens."""
+IMAGE_SIZE = IMAGE_TOKENS * BYTES_PER_TOKEN
+"""Bytes an image counts for."""
 LEFT_OUT = " ... {count} bytes left out ... "
 
 
@@ -19,7 +21,7 @@ def size_of(message: Message) -> int:
 
 def text_size(text: str) -> int:
     """Return the bytes of a text; half a surrogate pair counts as its escape, which is how it is told."""
-    return len(text) if text.isascii() else len(text.encode(errors="backslashreplace"))
+    return len(text) if text.isascii() else len(legible(text).encode())
 
 
 def args_size(args: Mapping[str, Any]) -> int:
@@ -32,7 +34,7 @@ def shortened(text: str, limit: int) -> str:
     size = text_size(text)
     if size <= limit:
         return text
-    data = text.encode(errors="backslashreplace")
+    data = legible(text).encode()
     room = limit - len(LEFT_OUT.format(count=size))
     if room <= 0:
         return data[: max(limit, 0)].decode(errors="ignore")

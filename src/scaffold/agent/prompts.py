@@ -5,6 +5,7 @@ from importlib import resources
 from pathlib import Path
 
 from scaffold.agent.instructions import Instructions
+from scaffold.core.legible import legible
 
 ROLES = resources.files("scaffold.agent") / "roles"
 
@@ -31,7 +32,7 @@ def session_prompt(instructions: Instructions | None = None, *, own: str | None 
 
 def session_context(*, cwd: Path, today: date, platform: str, branch: str | None = None) -> str:
     """Return what a session is told beside the base prompt; the same all day, or no provider can cache what follows."""
-    lines = [f"Working directory: {cwd}", f"Platform: {platform}", f"Date: {today.isoformat()}"]
+    lines = [f"Working directory: {legible(str(cwd))}", f"Platform: {platform}", f"Date: {today.isoformat()}"]
     return "\n".join([*lines, f"Git branch: {branch}"] if branch else lines)
 
 

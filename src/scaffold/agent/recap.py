@@ -5,6 +5,7 @@ from scaffold.agent.measure import shortened
 from scaffold.agent.summary import Entry, entries_of
 from scaffold.core.conversation import UserMessage
 from scaffold.core.model import Usage
+from scaffold.core.money import dollars
 
 LINE = 160
 """Bytes of what is quoted."""
@@ -39,7 +40,7 @@ def _standing(conversation: Conversation) -> str:
 
 
 def _used(usage: Usage) -> str:
-    cost = "cost unknown" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
+    cost = "cost unknown" if usage.cost_usd is None else dollars(usage.cost_usd)
     cached = f" ({usage.cached_input_tokens:,} cached)" if usage.cached_input_tokens else ""
     return f"{usage.input_tokens:,} tokens in{cached}, {usage.output_tokens:,} out, {usage.requests} requests, {cost}"
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from scaffold.core.conversation import ToolCall, ToolResult
+from scaffold.core.legible import legible
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.llm.arguments import UNREADABLE
 from scaffold.tools.arguments import misfit
@@ -19,11 +20,8 @@ class Toolbox:
 
     def __init__(self, tools: Sequence[Tool]) -> None:
         self._tools = {tool.name: tool for tool in tools}
-
-    @property
-    def tools(self) -> tuple[Tool, ...]:
-        """Return the tools, in the order they were given."""
-        return tuple(self._tools.values())
+        self.tools = tuple(self._tools.values())
+        """The tools, in the order they were given; always the same object, so that models measure it once."""
 
     async def answer(self, calls: Sequence[ToolCall]) -> tuple[ToolResult, ...]:
         """Run the calls and return their results in the same order; neighbours that only read run side by side."""
@@ -39,9 +37,7 @@ class Toolbox:
 
     async def _result(self, call: ToolCall) -> ToolResult:
         output = await self._output(call)
-        # names that are not UTF-8 reach us as lone surrogates, which neither a journal nor a wire can carry
-        content = output.content.encode(errors="backslashreplace").decode()
-        return ToolResult(call.id, call.name, excerpt(content, RESULT_LIMIT), output.failed)
+        return ToolResult(call.id, call.name, excerpt(legible(output.content), RESULT_LIMIT), output.failed)
 
     async def _output(self, call: ToolCall) -> ToolOutput:
         tool = self._tools.get(call.name)

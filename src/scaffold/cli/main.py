@@ -49,14 +49,7 @@ class LateGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - likewise
         """Import and return one command; None if there is no such command."""
-        place = SCAFFOLD.get(cmd_name)
-        if place is None:
-            return None
-        module, _, name = place.partition(":")
-        command = getattr(importlib.import_module(module), name)
-        if not isinstance(command, click.Command):
-            raise TypeError(place)
-        return command
+        return load(cmd_name) if cmd_name in SCAFFOLD else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the everyday commands first, each with its line; the rest by name."""
@@ -65,6 +58,15 @@ class LateGroup(click.Group):
         with formatter.section("Advanced"):
             advanced = [name for name in self.list_commands(ctx) if name not in EVERYDAY]
             formatter.write_dl([(name, SUMMARIES[name]) for name in advanced])
+
+
+def load(name: str) -> click.Command:
+    """Import and return the command of this name; there must be one."""
+    module, _, attribute = SCAFFOLD[name].partition(":")
+    command = getattr(importlib.import_module(module), attribute)
+    if not isinstance(command, click.Command):
+        raise TypeError(SCAFFOLD[name])
+    return command
 
 
 SUMMARIES: Mapping[str, str] = {
@@ -106,27 +108,36 @@ def scaffold() -> NoReturn:
 
 def ralph() -> NoReturn:
     """Run the command `ralph` and exit."""
-    sys.exit(call(scaffold_group, ["ralph", *sys.argv[1:]], prog="ralph"))
+    args = sys.argv[1:]
+    debug = args[:1] == ["--debug"]
+    sys.exit(call(load("ralph"), args[debug:], prog="ralph", debug=debug))
 
 
-def call(command: click.Command, args: Sequence[str], *, prog: str) -> int:
+def call(command: click.Command, args: Sequence[str], *, prog: str, debug: bool = False) -> int:
     """Run a command and return its exit code; errors are told in two lines, tracebacks only with `--debug`."""
+    debug = debug or args[:1] == ["--debug"]
     try:
-        result = command.main(list(args), prog_name=prog, standalone_mode=False)
+        # `ralph` is a command of the group, and not to be called `ralph ralph`
+        result = command.main(list(args), prog_name="" if args[:1] == [prog] else prog, standalone_mode=False)
     except click.exceptions.Exit as ending:
         return ending.exit_code
     except (click.Abort, KeyboardInterrupt):
-        return tell("interrupted", "Go on with `scaffold resume`.", INTERRUPTED)
+        return tell("interrupted", f"Go on with `{'ralph -c' if prog == 'ralph' else 'scaffold resume'}`.", INTERRUPTED)
     except click.ClickException as problem:
         return _told_by_click(problem, prog)
     except (BrokenPipeError, SystemExit):  # click exits by itself when whoever reads has gone
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return CUT_OFF
     except Exception as error:  # noqa: BLE001 - the commands' boundary: nobody is shown a traceback unasked
-        if "--debug" in args:
+        if debug:
             sys.excepthook(type(error), error, error.__traceback__)
         return _told_by_us(error, prog)
     return result if isinstance(result, int) else 0
+
+
+def _drop_output() -> None:
+    """Let what standard output still holds go nowhere, or Python fails once more when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _told_by_click(problem: click.ClickException, prog: str) -> int:
@@ -140,7 +151,11 @@ def _told_by_click(problem: click.ClickException, prog: str) -> int:
 
 def _told_by_us(error: Exception, prog: str) -> int:
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        if error.filename is None:
+            _drop_output()
         return tell(f"the disk is full ({error.filename or 'standard output'})", "Free some space, then go on.", FAILED)
+    if isinstance(error, FileNotFoundError) and error.filename is None:  # only asking where we are names no file
+        return tell("the current directory is gone", "Change to one that is there, then repeat the command.", USAGE)
     if not isinstance(error, ScaffoldError):
         what = f"unexpected {type(error).__name__}: {error}"
         return tell(what, f"This is a mistake of ours: please report what `{prog} --debug` says.", FAILED)

@@ -7,13 +7,15 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from random import SystemRandom  # noqa: TID251 - jitter needs no seed
 
 from scaffold.core.errors import UsageProblem
+from scaffold.core.money import dollars
 from scaffold.core.ports import Model
 from scaffold.host.clock import SystemClock
 from scaffold.host.dirs import user_dirs
 from scaffold.host.identity import own_identity
-from scaffold.llm.catalog import cassette_digest, needs_line, open_model, parse_model, pinned_model
+from scaffold.llm.catalog import cassette_digest, open_model
 from scaffold.llm.endpoint import find_endpoint
 from scaffold.llm.line import Line, Wire
+from scaffold.llm.naming import needs_line, parse_model, pinned_model
 from scaffold.llm.registry import card
 from scaffold.store.throttle import SharedThrottle
 from scaffold.store.user import UserStore, user_database
@@ -73,7 +75,7 @@ def unheld(model: str, limit_usd: float | None) -> str:
     name = parse_model(model)
     if limit_usd is None or name.provider == "cassette" or card(name).prices is not None:
         return ""
-    what = f"nobody knows what {model} costs, so a limit of ${limit_usd:.2f} cannot be held"
+    what = f"nobody knows what {model} costs, so a limit of {dollars(limit_usd)} cannot be held"
     if name.provider != "local":
         raise UsageProblem(
             what, "Leave the limit out, or choose a model with a known price: `ralph /model` lists them."

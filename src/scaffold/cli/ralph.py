@@ -1,8 +1,10 @@
 """`ralph`: one agent, one task, in one directory."""
 
 import asyncio
+import math
 import os
 import select
+import signal
 import sys
 from pathlib import Path
 from typing import assert_never
@@ -14,20 +16,23 @@ from scaffold.agent.conversation import Conversation
 from scaffold.agent.recap import recap
 from scaffold.agent.slash import Misunderstood, ShowModels, SwitchModel, model_listing, parse_slash
 from scaffold.cli.exits import INTERRUPTED, OK
-from scaffold.cli.models import open_user_store, opened_model
+from scaffold.cli.models import open_user_store, usable_model
 from scaffold.cli.outcome import shape
 from scaffold.cli.settings import Settings, load_settings
 from scaffold.cli.sitting import Order, Sitting, carry_out
 from scaffold.cli.telling import Format, Teller, teller
 from scaffold.core.errors import UsageProblem
 from scaffold.core.ids import ConversationId
+from scaffold.core.legible import legible
 from scaffold.core.model import Usage
+from scaffold.host.collector import calm_down
 from scaffold.host.identity import own_identity
 from scaffold.host.ids import new_id
-from scaffold.llm.catalog import known_models, pinned_model
+from scaffold.llm.naming import pinned_model
+from scaffold.llm.registry import known_models
 from scaffold.policy.gate import Rules, parse_category, parse_decision
 from scaffold.policy.rules import parse_rule
-from scaffold.store.conversations import Conversation as Stored
+from scaffold.store.conversations import StoredConversation
 from scaffold.store.user import UserStore
 
 LATEST = ""
@@ -59,7 +64,8 @@ class Flags(Struct, frozen=True, kw_only=True):
     system_prompt_file: Path | None
 
 
-@click.command()
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="ralph-scaffold", prog_name="ralph")
 @click.argument("task", required=False)
 @click.option("-p", "--print", "printed", is_flag=True, help="One shot: the task comes as argument, or on stdin.")
 @click.option("-c", "--continue", "go_on", is_flag=True, help="Go on with this directory's latest conversation.")
@@ -73,6 +79,7 @@ class Flags(Struct, frozen=True, kw_only=True):
 @click.option("--yolo", is_flag=True, help="Nothing needs your consent; protected files stay protected.")
 @click.option("--allow", multiple=True, metavar="TOOL:PATTERN", help="Needs no consent, e.g. `shell:pytest *`.")
 @click.option("--allow-category", multiple=True, metavar="CAT", help="No tool of this category needs consent.")
+@click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks.")
 @click.option(
     "--system-prompt-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -84,11 +91,12 @@ def ralph(**given: object) -> int:
     Reading is free; what would need your consent is denied unless a rule allows it, and the agent is told so. Write
     @FILE in the task to attach a file or a picture. AGENTS.md is read where there is one.
     """
+    calm_down()
     flags = Flags(**given)  # type: ignore[arg-type] # click has checked each of them
     chosen = load_settings(None, os.environ, {"model": flags.model})
     try:
         return asyncio.run(_sit(flags, chosen, _piped(flags)))
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         click.echo("interrupted: nothing that was said is lost; go on with `ralph -c`", err=True)
         return INTERRUPTED
 
@@ -108,6 +116,10 @@ async def _sit(flags: Flags, settings: Settings, piped: str) -> int:
     if not (task + piped).strip():
         hint = "Pass it as an argument, or on standard input with -p." if flags.printed else 'Try `ralph "TASK"`.'
         raise UsageProblem("there is no task", hint)
+    limit_usd = flags.max_budget_usd
+    if limit_usd is not None and not math.isfinite(limit_usd):
+        raise UsageProblem("--max-budget-usd takes an amount in dollars", "Write it like `--max-budget-usd 0.50`.")
+    _end_in_good_order()
     store = open_user_store()
     try:
         stored = _stored(flags, store)
@@ -115,7 +127,7 @@ async def _sit(flags: Flags, settings: Settings, piped: str) -> int:
         command = parse_slash(task)
         if command is not None:
             model = settings.model() or "none" if stored is None else stored.model
-            said = await _command(command, stored, model, store)
+            said = _command(command, stored, model, store)
             told.result(shape(session=stored.id if stored else "", model=model, result=said, usage=Usage(), stop="end"))
             return OK
         return await _converse(_order(flags, settings, piped), stored, _model(settings, stored), told, store)
@@ -123,7 +135,15 @@ async def _sit(flags: Flags, settings: Settings, piped: str) -> int:
         store.close()
 
 
-async def _converse(order: Order, stored: Stored | None, model: str, told: Teller, store: UserStore) -> int:
+def _end_in_good_order() -> None:
+    """Let a request to end count as an interrupt, which asyncio sees to; what a parent has ignored stays ignored."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if task is not None and signal.getsignal(number) == signal.SIG_DFL:
+            loop.add_signal_handler(number, task.cancel)
+
+
+async def _converse(order: Order, stored: StoredConversation | None, model: str, told: Teller, store: UserStore) -> int:
     """Begin a conversation, or take one up where it stands, and have one turn of it."""
     me, session = own_identity(), stored.id if stored else ConversationId(new_id(12))
     with store.transaction():
@@ -136,7 +156,7 @@ async def _converse(order: Order, stored: Stored | None, model: str, told: Telle
             store.conversations.switch_model(session, model, me=me)
     summary, messages = store.conversations.load(session)
     conversation = Conversation(messages, summary or "")
-    told.session(session_id=session, model=model, cwd=str(order.cwd))
+    told.session(session_id=session, model=model, cwd=legible(str(order.cwd)))
     if stored is not None:
         told.note("notice", text=recap(conversation, stored.usage, model=stored.model))
     try:
@@ -163,7 +183,7 @@ def _order(flags: Flags, settings: Settings, piped: str) -> Order:
     )
 
 
-def _stored(flags: Flags, store: UserStore) -> Stored | None:
+def _stored(flags: Flags, store: UserStore) -> StoredConversation | None:
     """Return the conversation to go on with, None for a new one; UsageProblem if there is none such."""
     if flags.resume is None and not flags.go_on:
         return None
@@ -176,7 +196,7 @@ def _stored(flags: Flags, store: UserStore) -> Stored | None:
     return found
 
 
-def _model(settings: Settings, stored: Stored | None) -> str:
+def _model(settings: Settings, stored: StoredConversation | None) -> str:
     """Return the model string: what the command line says, else what the conversation had, else what is configured."""
     if stored is not None and settings.values["model"].origin != "--model":
         return stored.model
@@ -191,8 +211,8 @@ def _model(settings: Settings, stored: Stored | None) -> str:
     return pinned_model(chosen)
 
 
-async def _command(
-    command: ShowModels | SwitchModel | Misunderstood, stored: Stored | None, model: str, store: UserStore
+def _command(
+    command: ShowModels | SwitchModel | Misunderstood, stored: StoredConversation | None, model: str, store: UserStore
 ) -> str:
     """Carry a slash command out and return what it says; no model is asked anything."""
     match command:
@@ -203,13 +223,12 @@ async def _command(
         case SwitchModel(model=wanted):
             if stored is None:
                 raise UsageProblem("there is no conversation to switch", "Add -c, or start one with `--model`.")
-            async with opened_model(pinned_model(wanted), store):
-                pass
+            pinned, _ = usable_model(wanted)
             me = own_identity()
             with store.transaction():
                 store.conversations.claim(stored.id, me)
-                store.conversations.switch_model(stored.id, pinned_model(wanted), me=me)
+                store.conversations.switch_model(stored.id, pinned, me=me)
                 store.conversations.release(stored.id, me)
-            return f"{stored.id} goes on with {pinned_model(wanted)}"
+            return f"{stored.id} goes on with {pinned}"
         case _:
             assert_never(command)

@@ -19,6 +19,7 @@ from scaffold.cli.settings import Settings, load_settings
 from scaffold.cli.wiring import open_site
 from scaffold.core.errors import PlanInvalid, UsageProblem
 from scaffold.core.model import Run, RunSettings
+from scaffold.core.money import dollars
 from scaffold.core.plan import Finding, Plan
 from scaffold.core.states import INTERRUPTED
 from scaffold.git.repository import open_repository, signatures, survey
@@ -119,7 +120,7 @@ async def _start(site: Site, started: Run, plan: Plan, flags: Flags) -> int:
 
 def _offer(run: Run, plan: Plan) -> str:
     settings = run.settings
-    cap = "no cap" if settings.budget_usd is None else f"at most ${settings.budget_usd:.2f}"
+    cap = "no cap" if settings.budget_usd is None else f"at most {dollars(settings.budget_usd)}"
     payer = "replayed from a file, nobody pays" if settings.model.startswith("cassette:") else "you pay by your key"
     return (
         f"{len(plan.actions)} actions in {len(plan.goals)} goals, up to {settings.agents} agents at once\n"

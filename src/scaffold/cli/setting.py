@@ -2,12 +2,11 @@
 
 import math
 from collections.abc import Callable, Mapping
-from typing import get_args
 
 from msgspec import Struct
 
-from scaffold.core.tool import Category
-from scaffold.llm.catalog import parse_model
+from scaffold.llm.naming import parse_model
+from scaffold.policy.gate import CATEGORIES, DECISIONS
 
 Setting = str | int | float | None
 Check = Callable[[object], Setting]
@@ -15,8 +14,6 @@ Check = Callable[[object], Setting]
 
 SIZES = ("small", "medium", "large")
 """Names for models that the user's configuration fills in: `models.small` and so on."""
-CATEGORIES: tuple[Category, ...] = get_args(Category)
-RULES = ("allow", "ask", "deny")
 MOST_AGENTS = 20
 
 
@@ -57,9 +54,9 @@ def _named_model(setting: object) -> Setting:
 
 
 def _rule(setting: object) -> Setting:
-    if setting in RULES:
+    if setting in DECISIONS:
         return str(setting)
-    raise ValueError(f"one of {', '.join(RULES)}")
+    raise ValueError(f"one of {', '.join(DECISIONS)}")
 
 
 def _tier(setting: object) -> Setting:

@@ -26,12 +26,12 @@ from scaffold.host.clock import SystemClock
 from scaffold.host.environment import child_environment
 from scaffold.host.identity import own_identity
 from scaffold.host.ids import new_id
-from scaffold.llm.catalog import parse_model
+from scaffold.llm.naming import parse_model
 from scaffold.llm.registry import card
 from scaffold.policy.consent import Gate
 from scaffold.policy.gate import Rules
 from scaffold.store.history import ConversationHistory
-from scaffold.store.session import session_budget
+from scaffold.store.session_budget import session_budget
 from scaffold.store.user import UserStore
 from scaffold.tools.builtin import builtin_tools
 from scaffold.tools.workspace import Workspace
@@ -77,7 +77,7 @@ async def carry_out(order: Order, sitting: Sitting, teller: Teller) -> int:
         if stop == "refused":
             error, code = "the model declined to answer", FAILED
     except ScaffoldError as trouble:
-        stop, error, code = stop_reason(trouble), f"{trouble.what} {trouble.fix}", exit_code(trouble)
+        stop, error, code = stop_reason(trouble), f"{trouble.what.rstrip('.')}. {trouble.fix}", exit_code(trouble)
         if teller.for_people:
             raise
     except asyncio.CancelledError:

@@ -45,7 +45,7 @@ def teller(output: Format) -> Teller:
     """Return who tells in this format."""
     match output:
         case "text":
-            return Plain(live=sys.stderr.isatty())
+            return Plain(live=sys.stderr is not None and sys.stderr.isatty())
         case "json":
             return Quiet()
         case "stream-json":

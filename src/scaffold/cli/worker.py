@@ -11,6 +11,7 @@ from scaffold.cli.models import opened_model
 from scaffold.cli.wiring import open_site
 from scaffold.core.errors import StaleFence
 from scaffold.core.ids import AttemptId
+from scaffold.host.collector import calm_down
 from scaffold.host.identity import own_identity
 from scaffold.host.lifeline import hold
 from scaffold.worker.assignment import Assignment, read_assignment
@@ -27,6 +28,7 @@ STALE = 0
 def worker(attempt: str) -> int:
     """Carry out one attempt of a run; started by the engine, which holds the other end of standard input."""
     hold()
+    calm_down()
     return asyncio.run(_carry_out(AttemptId(attempt)))
 
 

@@ -54,7 +54,10 @@ class Budget(Protocol):
         ...
 
     def settle(self, reservation: ReservationId, usage: Usage) -> None:
-        """Book what the request really used, nothing if there was no reply, and free what was set aside."""
+        """Book what the request really used, with what of it broke off, and free what was set aside.
+
+        Nothing was used if nothing was heard.
+        """
         ...
 
 

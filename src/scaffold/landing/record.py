@@ -8,11 +8,11 @@ from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.errors import RepositoryUnfit
 from scaffold.core.events import Landed, Noticed
 from scaffold.core.ids import AttemptId, Commit
+from scaffold.core.legible import legible
 from scaffold.core.model import Attempt, Evidence, Intent, Run
 from scaffold.core.states import Completed
 from scaffold.git import commit, refs
 from scaffold.store.database import Store
-from scaffold.verify.names import readable
 from scaffold.worker.ending import conclude
 from scaffold.worker.lease import owned
 from scaffold.worker.site import Site
@@ -67,7 +67,7 @@ async def record_landing(site: Site, run: Run, attempt_id: AttemptId, landed: Co
     if attempt is None or action is None or attempt.verification is None:
         raise LookupError(attempt_id)
     changed = await commit.changed_paths(site.git, Commit(f"{landed}^"), landed)
-    paths = [readable(path) for path in changed]
+    paths = [legible(path) for path in changed]
     evidence = evidence_of(attempt.verification, attempt_id, landed, site.clock.now())
     with owned(store, run, durable=True):
         for intent in store.intents.open_of_run(run.id):

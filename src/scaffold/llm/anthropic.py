@@ -1,12 +1,8 @@
-"""The wire of Anthropic Messages: what we send; `anthropic_reply` reads what comes back."""
+"""The wire of Anthropic Messages: what we send; `anthropic_reader` reads what comes back."""
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
-
-import msgspec
-from msgspec import Raw
 
 from scaffold.core.conversation import (
     AssistantMessage,
@@ -21,8 +17,9 @@ from scaffold.core.conversation import (
     UserMessage,
 )
 from scaffold.core.tool import Tool
-from scaffold.llm.anthropic_reply import MessageReader, read_message
+from scaffold.llm.anthropic_reader import MessageReader, read_message
 from scaffold.llm.codec import Heard, Reader, Target
+from scaffold.llm.wires import PLAIN_ID, body, encoded, wire_id, wire_name
 
 MAX_TOKENS = 8192
 """What a reply may have where nobody knows what the model may give: the wire demands a number."""
@@ -43,7 +40,11 @@ _SMALLEST_BUDGET = 1024
 
 
 class AnthropicCodec:
-    """Speaks Messages. Marked for the provider's cache: the base prompt, the last tool, and the conversation's end."""
+    """Speaks Messages.
+
+    Marked for the provider's cache: the base prompt, the last tool, the conversation's end, and where it ended before:
+    however many blocks came since, the provider finds what it has.
+    """
 
     path: Final = "/v1/messages"
 
@@ -53,21 +54,17 @@ class AnthropicCodec:
         return _message(message, blocks) if blocks else b""
 
     def request(self, request: Request, pieces: Sequence[bytes], target: Target) -> bytes:
-        """Return the request's body; of the pieces only the last is encoded anew, with the mark."""
+        """Return the request's body; of the pieces only those that are marked are encoded anew."""
         max_tokens = _max_tokens(request, target)
-        body: _Json = {
-            "model": target.name,
-            "max_tokens": max_tokens,
-            "messages": Raw(b"[%b]" % b",".join(_marked(request.messages, pieces, target))),
-        }
-        body |= _given(
+        fields: _Json = {"model": target.name, "max_tokens": max_tokens}
+        fields |= _given(
             system=_system(request),
             tools=_tools(request.tools),
             thinking=_thinking(request, max_tokens, target),
             output_config=_output_config(request, target),
             stream=target.stream,
         )
-        return msgspec.json.encode(body)
+        return body(fields, "messages", _marked(request.messages, pieces, target))
 
     def reader(self, target: Target) -> Reader:
         """Return a reader for one streamed reply."""
@@ -88,8 +85,8 @@ def _system(request: Request) -> list[_Json]:
 
 
 def _tools(tools: Sequence[Tool]) -> list[_Json]:
-    encoded = [{"name": tool.name, "description": tool.description, "input_schema": tool.schema} for tool in tools]
-    return [*encoded[:-1], encoded[-1] | _CACHED] if encoded else []
+    told = [{"name": tool.name, "description": tool.description, "input_schema": tool.schema} for tool in tools]
+    return [*told[:-1], told[-1] | _CACHED] if told else []
 
 
 def _max_tokens(request: Request, target: Target) -> int:
@@ -131,18 +128,21 @@ def _output_config(request: Request, target: Target) -> _Json:
 
 
 def _marked(messages: Sequence[Message], pieces: Sequence[bytes], target: Target) -> list[bytes]:
-    """Return the pieces that say something, the last one of them with the cache's mark at its end."""
+    """Return the pieces that say something, with the cache's mark at the end of the last and the user's before it."""
     said = [place for place, piece in enumerate(pieces) if piece]
-    if not said:
-        return []
-    last = messages[said[-1]]
-    *others, end = _blocks(last, target)
-    return [*(pieces[place] for place in said[:-1]), _message(last, [*others, end | _CACHED])]
+    before = next((place for place in reversed(said[:-1]) if isinstance(messages[place], UserMessage)), None)
+    ends = {before, *said[-1:]}
+    return [_marked_end(messages[place], target) if place in ends else pieces[place] for place in said]
+
+
+def _marked_end(message: Message, target: Target) -> bytes:
+    *others, end = _blocks(message, target)
+    return _message(message, [*others, end | _CACHED])
 
 
 def _message(message: Message, blocks: list[_Json]) -> bytes:
     role = "user" if isinstance(message, UserMessage) else "assistant"
-    return msgspec.json.encode({"role": role, "content": blocks})
+    return encoded({"role": role, "content": blocks})
 
 
 def _blocks(message: Message, target: Target) -> list[_Json]:
@@ -168,7 +168,7 @@ def _words_and_pictures(message: UserMessage) -> list[_Json]:
 
 
 def _result(result: ToolResult) -> _Json:
-    block = {"type": "tool_result", "tool_use_id": _wire_id(result.call_id)}
+    block = {"type": "tool_result", "tool_use_id": wire_id(result.call_id, PLAIN_ID)}
     content = result.content if result.content.strip() else None
     return block | _given(content=content, is_error=result.failed)
 
@@ -185,20 +185,8 @@ def _said(part: Text | Thinking | ToolCall, *, mine: bool) -> list[_Json]:
         case Thinking(text=text, seal=seal):
             return [{"type": "thinking", "thinking": text, "signature": seal}]
         case ToolCall(id=call_id, name=name, args=args):
-            return [{"type": "tool_use", "id": _wire_id(call_id), "name": _wire_name(name), "input": args}]
+            return [{"type": "tool_use", "id": wire_id(call_id, PLAIN_ID), "name": wire_name(name), "input": args}]
 
 
 def _text(text: str) -> _Json:
     return {"type": "text", "text": text}
-
-
-def _wire_id(call_id: str) -> str:
-    """Return the id itself where the wire allows it; others, from other wires, always become the same stand-in."""
-    if re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", call_id):
-        return call_id
-    return f"call_{hashlib.sha256(call_id.encode()).hexdigest()[:32]}"
-
-
-def _wire_name(name: str) -> str:
-    """Return a tool's name as the wire allows it, for models call tools that never were."""
-    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "_"

@@ -9,13 +9,10 @@ from scaffold.llm.cassettefile import load_cassette
 from scaffold.llm.endpoint import find_endpoint
 from scaffold.llm.line import Deadlines, Line
 from scaffold.llm.live import LiveModel
-from scaffold.llm.modelname import ModelName
-from scaffold.llm.naming import needs_line, parse_model, pinned_model
-from scaffold.llm.registry import ModelCard, card, known_models
+from scaffold.llm.naming import ModelName, parse_model
+from scaffold.llm.registry import ModelCard, card
 from scaffold.llm.retry import RetryingModel
 from scaffold.llm.throttle import Jitter, Unshared
-
-__all__ = ("cassette_digest", "known_models", "needs_line", "open_model", "parse_model", "pinned_model")
 
 CASSETTE_IDLE_S = 10.0
 """Seconds; a cassette answers at once, so what has not come by then hangs."""

@@ -11,7 +11,7 @@ from scaffold.core.errors import UsageProblem
 from scaffold.llm.anthropic import AnthropicCodec
 from scaffold.llm.chat import ChatCodec
 from scaffold.llm.codec import Codec
-from scaffold.llm.modelname import ModelName
+from scaffold.llm.naming import ModelName
 from scaffold.llm.responses import ResponsesCodec
 
 ANTHROPIC_VERSION = "2023-06-01"
@@ -19,6 +19,11 @@ ANTHROPIC_VERSION = "2023-06-01"
 WITHOUT_KEY = (
     "Or use a server of your own (`local:NAME@http://HOST:PORT/v1`), or see it work without any key: `scaffold demo`."
 )
+
+SHORTEST_SECRET = 6
+"""Characters; local servers are started with keys such as `none`, which are none."""
+
+_SECRET_FIELDS = ("Authorization", "x-api-key", "chatgpt-account-id")
 
 _VISIBLE = re.compile(r"[\x21-\x7e]+")
 """What a key may consist of: anything else would change the header it is put into."""
@@ -37,6 +42,14 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return f"Endpoint({self.name!r})"
+
+    def without_key(self, words: str) -> str:
+        """Return what the endpoint said without the key it was sent: some repeat all they got."""
+        for field in _SECRET_FIELDS:
+            key = self.headers.get(field, "").removeprefix("Bearer ")
+            if len(key) >= SHORTEST_SECRET:
+                words = words.replace(key, "***")
+        return words
 
 
 def find_endpoint(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
@@ -64,7 +77,7 @@ def _chat(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
 
 def _openai(environ: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
     key = _key("OPENAI_API_KEY", environ, "ANTHROPIC_API_KEY with `--model anthropic:NAME`")
-    base = _base("OPENAI_BASE_URL", environ, "https://api.openai.com/v1")
+    base = _versioned(_base("OPENAI_BASE_URL", environ, "https://api.openai.com/v1"))
     return base, {"Authorization": f"Bearer {key}"}
 
 
@@ -86,7 +99,8 @@ def _codex(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
 def _local(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
     key = environ.get("LOCAL_API_KEY")
     headers = {"Authorization": f"Bearer {_sound('LOCAL_API_KEY', key)}"} if key else {}
-    endpoint = _endpoint(model, _checked("The local model's URL", model.url or ""), headers, ChatCodec(local=True))
+    base = _versioned(_checked("The local model's URL", model.url or ""))
+    endpoint = _endpoint(model, base, headers, ChatCodec(local=True))
     return msgspec.structs.replace(endpoint, plainer=ChatCodec(local=True, joined=True))
 
 
@@ -122,6 +136,11 @@ def _sound(variable: str, key: str) -> str:
 
 def _base(variable: str, environ: Mapping[str, str], default: str) -> str:
     return _checked(variable, environ.get(variable) or default)
+
+
+def _versioned(base: str) -> str:
+    """Return the base URL with the path nearly every server has, if it has none at all."""
+    return base if urlsplit(base).path else f"{base}/v1"
 
 
 def _checked(name: str, url: str) -> str:

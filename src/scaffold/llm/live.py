@@ -1,21 +1,11 @@
 """A live model: one conversation with one endpoint, try by try."""
 
 import asyncio
-import itertools
-from collections.abc import Iterator, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Sequence
 
 import msgspec
 
-from scaffold.core.conversation import (
-    AssistantMessage,
-    Hear,
-    Reply,
-    Request,
-    Text,
-    Thinking,
-    ToolCall,
-)
+from scaffold.core.conversation import Hear, Reply, Request
 from scaffold.core.errors import ModelTrouble
 from scaffold.core.model import Usage
 from scaffold.core.ports import Clock
@@ -34,6 +24,10 @@ LONGEST_REPLY = 64 * 2**20
 LONGEST_REFUSAL = 2**16
 USUAL_OUTPUT_TOKENS = 1_000
 """What a turn of an agent is likely to say at first; later turns are likely to say what the last one said."""
+MARGIN = 0.1
+"""How much more than estimated a request's input may turn out to be."""
+LEAST_OUTPUT_TOKENS = 1_000
+"""Asked for however little the window leaves: if that is too much, the conversation is too long."""
 
 
 class LiveModel:
@@ -109,11 +103,11 @@ class LiveModel:
         return await self._once(request, hear, silence_s)
 
     async def _once(self, request: Request, hear: Hear, silence_s: float) -> Reply:
-        codec = self._codec
+        pieces = self._pieces.of(request.messages)
         post = Post(
             url=self._endpoint.url,
             headers=self._endpoint.headers,
-            body=codec.request(request, self._pieces.of(request.messages), self._target),
+            body=self._codec.request(self._within_window(request), pieces, self._target),
             deadlines=self._deadlines,
         )
         try:
@@ -123,10 +117,22 @@ class LiveModel:
                 heard = await self._read(_Body(answer, first), hear)
         except TimeoutError as error:
             raise _silent(self._card.model, silence_s) from error
+        except ModelTrouble as trouble:
+            trouble.what = self._endpoint.without_key(trouble.what)
+            raise
         return self._reply(request, heard)
 
+    def _within_window(self, request: Request) -> Request:
+        """Return the request with no more output wanted than its input leaves: some providers refuse it otherwise."""
+        window = self._card.window_tokens
+        limits = [most for most in (request.max_output_tokens, self._card.max_output_tokens) if most is not None]
+        if window is None or not limits:
+            return request
+        left = window - int(self.estimate(request).input_tokens * (1 + MARGIN))
+        return msgspec.structs.replace(request, max_output_tokens=min(*limits, max(left, LEAST_OUTPUT_TOKENS)))
+
     async def _read(self, body: "_Body", hear: Hear) -> Heard:
-        kind = body.answer.headers.get("content-type", "")
+        kind = body.answer.headers.get("content-type", "").lower()
         if body.answer.status != 200:
             raise await self._refusal(body)
         if kind.startswith("text/event-stream"):
@@ -158,9 +164,10 @@ class LiveModel:
                 f"{self._card.model} is not served where it was asked: HTTP status {status} sends us elsewhere.",
                 "Set the base URL to where the provider really is: a key is never sent on to another address.",
             )
+        said = (await body.whole(LONGEST_REFUSAL, strict=False)).decode(errors="replace")
         return refused(
             status,
-            await body.whole(LONGEST_REFUSAL, strict=False),
+            self._endpoint.without_key(said).encode(),  # before it is shortened, which might leave half a key
             who=self._card.model,
             retry_after=wish(headers),
             now=self._clock.now(),
@@ -168,10 +175,9 @@ class LiveModel:
         )
 
     def _reply(self, request: Request, heard: Heard) -> Reply:
-        message = with_own_ids(heard.message, self._pieces.calls(request.messages))
         usage = self._priced(self._counted(request, heard))
         self._last, self._guessed = usage, self._guess(request)
-        return Reply(message=message, usage=usage, stop=heard.stop)
+        return Reply(message=heard.message, usage=usage, stop=heard.stop)
 
     def _counted(self, request: Request, heard: Heard) -> Usage:
         """Return what was used; where the server did not count, what is likely, since nothing is free."""
@@ -228,29 +234,6 @@ class _Body:
             if strict:
                 raise
         return bytes(read[:longest])
-
-
-def with_own_ids(message: AssistantMessage, taken: AbstractSet[str]) -> AssistantMessage:
-    """Return `message` with each call's id unlike those in `taken` and those of the calls before it.
-
-    Some servers count their calls from 0 in every reply. The same conversation always gets the same ids.
-    """
-    used: set[str] = set()
-    parts: list[Text | Thinking | ToolCall] = []
-    for part in message.parts:
-        if isinstance(part, ToolCall):
-            own_id = next(name for name in _names(part.id) if name not in taken and name not in used)
-            used.add(own_id)
-            parts.append(part if own_id == part.id else ToolCall(own_id, part.name, part.args))
-        else:
-            parts.append(part)
-    return msgspec.structs.replace(message, parts=tuple(parts))
-
-
-def _names(call_id: str) -> Iterator[str]:
-    yield call_id
-    for number in itertools.count(2):
-        yield f"{call_id}-{number}"
 
 
 def _silent(model: str, seconds: float) -> ModelTrouble:

@@ -1,28 +1,20 @@
 """What the two wires of OpenAI have in common."""
 
-import hashlib
-import json
-import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from scaffold.core.conversation import Image, Request, ToolCall
 from scaffold.core.errors import ModelTrouble
 from scaffold.llm.arguments import arguments
 from scaffold.llm.codec import Target
-from scaffold.llm.trouble import reported, unreadable
+from scaffold.llm.trouble import reported
+from scaffold.llm.wires import encoded, made_id
 
 ANSWER = "answer"
 """What the schema of a reply is called on the wire; a name is required there and means nothing."""
-
-LONGEST_ID, LONGEST_NAME = 64, 64
-"""Characters; both wires refuse longer ones in the history, also those they gave themselves."""
-
-_FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
 
 _STRICT = frozenset(
     {"type", "description", "title", "enum", "const", "properties", "required", "additionalProperties", "items"}
@@ -31,8 +23,6 @@ _STRICT = frozenset(
 )
 """The words of JSON schema that may be used where the model is held to every detail."""
 _SAYING_WHAT = frozenset({"type", "enum", "const", "anyOf", "$ref"})
-
-_Read = TypeVar("_Read")
 
 
 class WrittenCall(Struct, frozen=True):
@@ -43,43 +33,9 @@ class WrittenCall(Struct, frozen=True):
     arguments: str
 
 
-def encoded(value: object) -> bytes:
-    """Return `value` as JSON; what UTF-8 cannot say, as half a surrogate pair in a file's name, becomes `?`."""
-    try:
-        return msgspec.json.encode(value, enc_hook=dict)
-    except UnicodeEncodeError:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=dict).encode(errors="replace")
-
-
-def decoded(decoder: msgspec.json.Decoder[_Read], data: str | bytes) -> _Read:
-    """Return what the server sent; ModelTrouble, transient, if that is not what the wire allows."""
-    try:
-        return decoder.decode(data)
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise unreadable(str(error)) from error
-
-
-def body(fields: Mapping[str, object], name: str, pieces: Iterable[bytes]) -> bytes:
-    """Return a JSON object of `fields`, at least one, and the array `name` of what is encoded already.
-
-    Pieces that say nothing are left out; nothing else is looked at, however long the history is.
-    """
-    return b"".join((encoded(fields)[:-1], b',"', name.encode(), b'":[', b",".join(filter(None, pieces)), b"]}"))
-
-
 def data_url(image: Image) -> str:
     """Return the picture as an address that holds all of it."""
     return f"data:{image.media_type};base64,{b64encode(image.data).decode()}"
-
-
-def wire_id(call_id: str, shape: re.Pattern[str]) -> str:
-    """Return the call's id as a wire takes it: itself if it has the `shape`, else always the same one in its place."""
-    return call_id if len(call_id) <= LONGEST_ID and shape.fullmatch(call_id) else _made_id(call_id)
-
-
-def wire_name(name: str) -> str:
-    """Return a tool's name, which a model may have made up, as the wires take it in the history."""
-    return _FOREIGN.sub("_", name)[:LONGEST_NAME] or "unknown"
 
 
 def fits_strictly(schema: Mapping[str, Any]) -> bool:
@@ -112,7 +68,7 @@ def tool_calls(written: Iterable[WrittenCall], *, reply: str, cut: bool) -> tupl
     for number, call in enumerate(written):
         own = call.id
         if not own or own in calls:
-            own = _made_id(reply, str(number), call.id, call.name, call.arguments)
+            own = made_id(reply, str(number), call.id, call.name, call.arguments)
         calls[own] = ToolCall(own, call.name, arguments(call.arguments, cut=cut))
     return tuple(calls.values())
 
@@ -124,10 +80,6 @@ def complaint(error: object) -> ModelTrouble:
     code, kind = error.get("code"), error.get("type")
     name = code if isinstance(code, str) and code else kind or code or ""
     return reported(str(name), str(error.get("message") or ""))
-
-
-def _made_id(*parts: str) -> str:
-    return "call_" + hashlib.sha256("\0".join(parts).encode(errors="replace")).hexdigest()[:24]
 
 
 def _strict(schema: object) -> bool:

@@ -1,14 +1,14 @@
 """A conversation's messages as a wire writes them: encoded once each, appended to, never walked again."""
 
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 from operator import is_
 
-from scaffold.core.conversation import AssistantMessage, Image, Message
+from scaffold.core.conversation import Image, Message
 from scaffold.llm.codec import Codec, Target
 
 BYTES_PER_TOKEN = 4
 IMAGE_TOKENS = 1_500
+"""What a token and a picture are taken for, where nobody counted."""
 
 
 class Pieces:
@@ -23,7 +23,6 @@ class Pieces:
         self._messages: list[Message] = []
         self._encoded: list[bytes] = []
         self._tokens = 0
-        self._calls: set[str] = set()
 
     def of(self, messages: Sequence[Message]) -> Sequence[bytes]:
         """Return the encoded `messages`; they are the caller's to read until the next call."""
@@ -38,17 +37,12 @@ class Pieces:
         self.of(messages)
         return self._tokens
 
-    def calls(self, messages: Sequence[Message]) -> AbstractSet[str]:
-        """Return the ids of all tool calls in `messages`."""
-        self.of(messages)
-        return self._calls
-
     def _begins(self, messages: Sequence[Message]) -> bool:
         known = self._messages
         return len(known) <= len(messages) and all(map(is_, known, messages))
 
     def _forget(self) -> None:
-        self._messages, self._encoded, self._calls = [], [], set()
+        self._messages, self._encoded = [], []
         self._tokens = 0
 
     def _append(self, message: Message) -> None:
@@ -56,8 +50,6 @@ class Pieces:
         self._messages.append(message)
         self._encoded.append(piece)
         self._tokens += _tokens(message, piece)
-        if isinstance(message, AssistantMessage):
-            self._calls.update(call.id for call in message.tool_calls)
 
 
 def _tokens(message: Message, piece: bytes) -> int:

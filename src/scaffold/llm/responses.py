@@ -1,7 +1,6 @@
 """Responses: OpenAI's newer wire, and that of Codex."""
 
 import hashlib
-import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -18,10 +17,9 @@ from scaffold.core.conversation import (
 )
 from scaffold.core.tool import Tool
 from scaffold.llm.codec import Heard, Target
-from scaffold.llm.openai import ANSWER, body, data_url, encoded, fits_strictly, most_tokens, wire_id, wire_name
+from scaffold.llm.openai import ANSWER, data_url, fits_strictly, most_tokens
 from scaffold.llm.responses_reader import ResponsesReader
-
-_ID = re.compile("[A-Za-z0-9_-]+")
+from scaffold.llm.wires import PLAIN_ID, body, encoded, wire_id, wire_name
 
 _THOUGHTLESS = ("gpt-3", "gpt-4", "chatgpt-4")
 """How the names of models begin that refuse to be asked for their thoughts."""
@@ -116,7 +114,7 @@ def _context(request: Request) -> list[bytes]:
 
 def _user(message: UserMessage) -> list[_Item]:
     results: list[_Item] = [
-        {"type": "function_call_output", "call_id": wire_id(part.call_id, _ID), "output": part.content}
+        {"type": "function_call_output", "call_id": wire_id(part.call_id, PLAIN_ID), "output": part.content}
         for part in message.parts
         if isinstance(part, ToolResult)
     ]
@@ -137,7 +135,7 @@ def _thought(thought: Thinking) -> _Item:
 def _call(call: ToolCall) -> _Item:
     written = encoded(call.args).decode()
     name = wire_name(call.name)
-    return {"type": "function_call", "call_id": wire_id(call.id, _ID), "name": name, "arguments": written}
+    return {"type": "function_call", "call_id": wire_id(call.id, PLAIN_ID), "name": name, "arguments": written}
 
 
 def _said_by(role: str, content: str | Sequence[_Item]) -> _Item:

@@ -20,8 +20,9 @@ from scaffold.core.conversation import (
 )
 from scaffold.core.model import Usage
 from scaffold.llm.codec import Event, Heard, Target
-from scaffold.llm.openai import WrittenCall, complaint, decoded, tool_calls, written_arguments
+from scaffold.llm.openai import WrittenCall, complaint, tool_calls, written_arguments
 from scaffold.llm.trouble import cut_short, unreadable
+from scaffold.llm.wires import decoded
 
 
 class _Said(Struct):

@@ -1,12 +1,14 @@
 """Trying again: one policy for every model."""
 
+import math
 from typing import Protocol
 
-from scaffold.core.conversation import Delta, Hear, Reply, Request, Superseded, Waiting, unheard
+from scaffold.core.conversation import Hear, Reply, Request, Superseded, Waiting, unheard
 from scaffold.core.errors import ModelTrouble
 from scaffold.core.ids import Ticket
 from scaffold.core.model import Usage
 from scaffold.core.ports import Clock, Throttle, Verdict
+from scaffold.llm.ear import Ear
 from scaffold.llm.throttle import Jitter
 
 FIRST_WAIT_S = 1.0
@@ -74,34 +76,36 @@ class RetryingModel:
 
     async def reply(self, request: Request, hear: Hear = unheard) -> Reply:
         """Return the first reply a try gives; ModelTrouble if one fails for good, or when time is up."""
-        ear = _Ear(hear)
-        tried = 0
-        deadline: float | None = None
-        why = "The model's endpoint has too much to do."
+        ear = Ear(hear)
+        tried, deadline = 0, math.inf
+        last: ModelTrouble | None = None
         while True:
-            ticket = await self._enter(self._retry_s if deadline is None else deadline - self._now(), why, hear)
+            ticket = await self._enter(min(self._retry_s, deadline - self._now()), last, hear)
+            silence_s = min(self._idle_s, deadline - self._now())
+            if last is not None and silence_s <= 0:
+                self._throttle.leave(ticket, "failed")
+                raise _given_up(last, tried, 0.0) from last
             tried += 1
-            silence_s = self._idle_s if deadline is None else min(self._idle_s, deadline - self._now())
             try:
                 return await self._attempt(ticket, request, tried, ear, silence_s)
             except ModelTrouble as trouble:
                 if not trouble.transient:
                     raise
-                deadline = self._now() + self._retry_s if deadline is None else deadline
+                last = trouble
+                deadline = min(deadline, self._now() + self._retry_s)
                 wait_s = self._wait_s(trouble, tried)
                 if self._now() + wait_s >= deadline:
                     raise _given_up(trouble, tried, wait_s) from trouble
-                why = trouble.what
-                limited = trouble.limited
-            ear.start_over(why)
-            if not limited:
-                hear(Waiting(wait_s, why))
+            if ear.begun:
+                ear(Superseded(last.what))
+            if not last.limited:
+                hear(Waiting(wait_s, last.what))
                 await self._clock.sleep(wait_s)
 
-    async def _enter(self, patience_s: float, why: str, hear: Hear) -> Ticket:
+    async def _enter(self, patience_s: float, last: ModelTrouble | None, hear: Hear) -> Ticket:
         parked_s = self._throttle.wait_s(self._inner.endpoint)
         if 0 < parked_s <= patience_s:
-            hear(Waiting(parked_s, why))
+            hear(Waiting(parked_s, "The model's endpoint has too much to do." if last is None else last.what))
         return await self._throttle.enter(self._inner.endpoint, patience_s=patience_s)
 
     async def _attempt(self, ticket: Ticket, request: Request, number: int, hear: Hear, silence_s: float) -> Reply:
@@ -129,26 +133,9 @@ class RetryingModel:
         return self._clock.monotonic()
 
 
-class _Ear:
-    """Hears on somebody's behalf, and remembers whether there was anything to hear."""
-
-    def __init__(self, hear: Hear) -> None:
-        self._hear = hear
-        self._heard = False
-
-    def __call__(self, delta: Delta) -> None:
-        self._heard = True
-        self._hear(delta)
-
-    def start_over(self, reason: str) -> None:
-        if self._heard:
-            self._heard = False
-            self._hear(Superseded(reason))
-
-
 def _given_up(trouble: ModelTrouble, tries: int, wait_s: float) -> ModelTrouble:
     times = "once" if tries == 1 else f"{tries} times"
-    again = f", may be asked again in {wait_s:.0f} s" if trouble.retry_after_s else ""
+    again = f", may be asked again in {wait_s:.0f} s" if trouble.retry_after_s and wait_s else ""
     return ModelTrouble(
         f"{trouble.what} (tried {times}{again})",
         trouble.fix,

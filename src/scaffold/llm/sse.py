@@ -57,23 +57,29 @@ class Events:
 
     def _read(self, lines: list[bytes]) -> list[Event]:
         events = []
+        if any(len(line) > self._longest for line in lines):
+            raise self._too_long()
+        if self._at_start and lines:
+            self._at_start = False
+            lines[0] = lines[0].removeprefix(_BOM)
         for line in lines:
-            if len(line) > self._longest:
-                raise self._too_long()
-            field, _, value = line.partition(b":")
-            value = value.removeprefix(b" ")
-            if self._at_start:
-                self._at_start = False
-                field = field.removeprefix(_BOM)
-            if field == b"data":
-                self._hold(value)
-            elif field == b"event":
-                self._name = value
-            elif not line:
+            if line.startswith(b"data:"):  # nearly all of them
+                self._hold(line[6:] if line[5:6] == b" " else line[5:])
+            elif line:
+                self._other(line)
+            else:
                 if self._data:
                     events.append(self._event())
                 self._name = b""
         return events
+
+    def _other(self, line: bytes) -> None:
+        """Take a field that is not plain data; comments and fields nobody knows mean nothing."""
+        field, _, value = line.partition(b":")
+        if field == b"event":
+            self._name = value.removeprefix(b" ")
+        elif field == b"data":
+            self._hold(b"")
 
     def _hold(self, value: bytes) -> None:
         self._data.append(value)

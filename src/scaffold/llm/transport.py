@@ -4,6 +4,7 @@ import asyncio
 import base64
 import io
 import ipaddress
+import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
@@ -216,7 +217,7 @@ def _raise_trouble(error: aiohttp.ClientError | OSError, post: Post) -> NoReturn
             transient = False
             what = f"{place} is no address that can be asked."
         case aiohttp.ClientConnectorError():
-            what = f"{place} cannot be reached: {error.os_error.strerror or error.os_error}."
+            what = f"{place} cannot be reached: {_reason(error.os_error)}."
         case _:
             what = f"The connection to {place} broke."
     raise ModelTrouble(what, _FIX if transient else _FIX_FOR_GOOD, transient=transient) from error
@@ -224,6 +225,11 @@ def _raise_trouble(error: aiohttp.ClientError | OSError, post: Post) -> NoReturn
 
 _FIX = "Check the network, the base URL and, for a local server, that it runs; then ask again."
 _FIX_FOR_GOOD = "Check the base URL, its certificate (SSL_CERT_FILE names your own authority) and the proxy's login."
+
+
+def _reason(error: OSError) -> str:
+    """Return what the system says; what asyncio says of it repeats the address."""
+    return os.strerror(error.errno) if error.errno else error.strerror or f"{error}"
 
 
 def _certificate_problem(error: aiohttp.ClientSSLError) -> str:

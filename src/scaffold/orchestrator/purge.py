@@ -25,11 +25,11 @@ SCHEMA = "schema"
 class Item(Struct, frozen=True, kw_only=True):
     """One thing that is ours or was made by us."""
 
-    kind: Literal["state", "ref", "cache", "branch", "projections", "user"]
+    kind: Literal["state", "schema", "ref", "cache", "branch", "projections", "user"]
     name: str
-    """A path, or the full name of a ref."""
+    """A path, the full name of a ref, or a schema."""
     size_bytes: int | None
-    """None for refs."""
+    """None for refs and schemas."""
     removed: bool
     why: str
 
@@ -74,6 +74,7 @@ class Purge(Struct, frozen=True, kw_only=True):
                 await refs.delete(self.repository.git, item.name, old=held[item.name])
         if self.site is not None:
             refuse_while_busy(self.site.store.runs.all())
+            self.site.store.erase()
             self.site.store.close()
         for item in items:
             if item.removed and item.kind in {"cache", "state", "user"}:
@@ -125,8 +126,14 @@ class Purge(Struct, frozen=True, kw_only=True):
         folder = self.repository.common_dir / "scaffold"
         schema = folder / SCHEMA
         if schema.is_file():
-            why = "on the PostgreSQL server: `DROP SCHEMA ... CASCADE` there"
-            yield Item(kind="state", name=schema.read_text("utf-8").strip(), size_bytes=None, removed=False, why=why)
+            reached = self.site is not None
+            why = (
+                "the schema on the PostgreSQL server"
+                if reached
+                else "on a server: set SCAFFOLD_DATABASE_URL to reach it"
+            )
+            name = schema.read_text("utf-8").strip()
+            yield Item(kind="schema", name=name, size_bytes=None, removed=reached, why=why)
         if folder.is_dir():
             why = "the database with its runs"
             yield Item(kind="state", name=str(folder), size_bytes=size(folder), removed=True, why=why)

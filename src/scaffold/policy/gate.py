@@ -15,7 +15,7 @@ from scaffold.policy.protected import protected_by
 from scaffold.policy.rules import Rule, Wish
 
 Decision = Literal["allow", "ask", "deny"]
-
+DECISIONS: tuple[Decision, ...] = get_args(Decision)
 CATEGORIES: tuple[Category, ...] = get_args(Category)
 DEFAULTS: Mapping[Category, Decision] = {
     "file_read": "allow",
@@ -122,7 +122,7 @@ def parse_decision(word: str) -> Decision:
     try:
         return msgspec.convert("ask" if word == "gate" else word, Decision)  # type: ignore[no-any-return]
     except msgspec.ValidationError as error:
-        raise UsageProblem(f"a category cannot be set to `{word}`", "Choose allow, ask or deny.") from error
+        raise UsageProblem(f"a category cannot be set to `{word}`", f"Choose one of {', '.join(DECISIONS)}.") from error
 
 
 def _by_category(wish: Wish, decision: Decision) -> str:

@@ -6,7 +6,16 @@ from scaffold.core.events import AttemptAdvanced, AttemptEnded, AttemptQueued
 from scaffold.core.ids import ActionId, AttemptId, Commit, RunId
 from scaffold.core.model import Attempt, ProcessIdentity, Usage
 from scaffold.core.states import OWN_FAILURES, PHASES, WORKER_PHASES, AttemptStatus, Outcome, Phase
-from scaffold.store.columns import PROCESS, VERIFICATION, Calendar, moment, moment_if_any, stamp
+from scaffold.store.columns import (
+    PROCESS,
+    VERIFICATION,
+    Calendar,
+    moment,
+    moment_if_any,
+    stamp,
+    usage_columns,
+    usage_of,
+)
 from scaffold.store.connection import Connection, Row, Value
 from scaffold.store.events import Events
 from scaffold.store.refusals import illegal_move, stale_fence
@@ -150,7 +159,7 @@ class Attempts:
         """Add what a request used; without a `fence` whatever became of the attempt, for what is spent is spent."""
         if fence is not None:
             self.check(attempt_id, fence=fence)
-        self._connection.swap(ACCOUNT, "attempt", attempt_id, **_usage_columns(usage))
+        self._connection.swap(ACCOUNT, "attempt", attempt_id, **usage_columns(usage))
 
     def end(
         self,
@@ -188,16 +197,6 @@ def _follows(was: Phase, to: Phase) -> bool:
     return sent_back or PHASES.index(to) >= PHASES.index(was)
 
 
-def _usage_columns(usage: Usage) -> dict[str, Value]:
-    return {
-        "input_tokens": usage.input_tokens,
-        "cached_input_tokens": usage.cached_input_tokens,
-        "output_tokens": usage.output_tokens,
-        "cost_usd": usage.cost_usd,
-        "requests": usage.requests,
-    }
-
-
 def _columns(attempt: Attempt) -> dict[str, Value]:
     return {
         "id": attempt.id,
@@ -217,7 +216,7 @@ def _columns(attempt: Attempt) -> dict[str, Value]:
         "briefing": attempt.briefing,
         "verification": VERIFICATION.write(attempt.verification),
         "result": attempt.result,
-        **_usage_columns(attempt.usage),
+        **usage_columns(attempt.usage),
         "log_file": attempt.log_file,
         "error": attempt.error,
         "queued_at": stamp(attempt.queued_at),
@@ -245,13 +244,7 @@ def _attempt(row: Row) -> Attempt:
         briefing=row["briefing"],
         verification=VERIFICATION.read(row["verification"]),
         result=row["result"],
-        usage=Usage(
-            input_tokens=row["input_tokens"],
-            cached_input_tokens=row["cached_input_tokens"],
-            output_tokens=row["output_tokens"],
-            cost_usd=row["cost_usd"],
-            requests=row["requests"],
-        ),
+        usage=usage_of(row),
         log_file=row["log_file"],
         error=row["error"],
         queued_at=moment(row["queued_at"]),

@@ -10,7 +10,9 @@ from scaffold.core.contract import Contract, Verification
 from scaffold.core.errors import StoreTrouble
 from scaffold.core.events import Event
 from scaffold.core.ids import Assertion
-from scaffold.core.model import Evidence, ProcessIdentity, RunSettings
+from scaffold.core.model import Evidence, ProcessIdentity, RunSettings, Usage
+from scaffold.core.ports import NOTHING
+from scaffold.store.connection import Row, Value
 
 T = TypeVar("T")
 
@@ -36,6 +38,22 @@ def moment(text: str) -> datetime:
 def moment_if_any(text: str | None) -> datetime | None:
     """Return the time that `stamp` wrote; None stays None."""
     return None if text is None else moment(text)
+
+
+def usage_columns(usage: Usage) -> dict[str, Value]:
+    """Return the columns that count what was used."""
+    return {
+        "input_tokens": usage.input_tokens,
+        "cached_input_tokens": usage.cached_input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cost_usd": usage.cost_usd,
+        "requests": usage.requests,
+    }
+
+
+def usage_of(row: Row) -> Usage:
+    """Return what the columns of `usage_columns` say."""
+    return Usage(**{column: row[column] for column in usage_columns(NOTHING)})
 
 
 class Json(Generic[T]):

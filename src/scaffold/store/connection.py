@@ -73,6 +73,10 @@ class Driver(Protocol):
         """Return a number that changes exactly when another connection commits."""
         ...
 
+    def erase(self) -> None:
+        """Remove from a server all that is stored; a file is left to whoever removes its folder."""
+        ...
+
     def close(self) -> None:
         """Give the connection back; an open transaction is rolled back."""
         ...

@@ -10,9 +10,10 @@ from msgspec import Struct
 from scaffold.core.conversation import Message
 from scaffold.core.errors import ConversationBusy, StoreTrouble, UsageProblem
 from scaffold.core.ids import ConversationId
+from scaffold.core.legible import legible
 from scaffold.core.model import ProcessIdentity, Usage
 from scaffold.host.identity import alive
-from scaffold.store.columns import PROCESS, Calendar, Json, moment, stamp
+from scaffold.store.columns import PROCESS, Calendar, Json, moment, stamp, usage_columns, usage_of
 from scaffold.store.connection import Connection, Row, Value
 
 BEGIN = """
@@ -54,7 +55,7 @@ MESSAGE = Json[Message](Message)
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-class Conversation(Struct, frozen=True, kw_only=True):
+class StoredConversation(Struct, frozen=True, kw_only=True):
     """One conversation, without what was said."""
 
     id: ConversationId
@@ -83,7 +84,7 @@ class Conversations:
     def begin(self, conversation_id: ConversationId, *, cwd: str, model: str, title: str) -> None:
         """Store a new conversation, which nobody has claimed."""
         at = stamp(self._clock.now())
-        self._connection.write(BEGIN, id=conversation_id, cwd=_legible(cwd), model=model, title=_legible(title), at=at)
+        self._connection.write(BEGIN, id=conversation_id, cwd=legible(cwd), model=model, title=legible(title), at=at)
 
     def claim(self, conversation_id: ConversationId, me: ProcessIdentity) -> None:
         """Make it this process's own; ConversationBusy if another one that is alive has it."""
@@ -102,11 +103,7 @@ class Conversations:
             id=conversation_id,
             owner=PROCESS.write(me),
             at=at,
-            input_tokens=usage.input_tokens,
-            cached_input_tokens=usage.cached_input_tokens,
-            output_tokens=usage.output_tokens,
-            cost_usd=usage.cost_usd,
-            requests=usage.requests,
+            **usage_columns(usage),
         )
         seq = self._own(conversation_id, rows)
         self._connection.write(ADD, id=conversation_id, seq=seq, at=at, body=_body(message))
@@ -120,7 +117,7 @@ class Conversations:
             id=conversation_id,
             after_seq=last,
             kept_from=last - kept + 1,
-            summary=_legible(summary),
+            summary=legible(summary),
             at=stamp(self._clock.now()),
         )
 
@@ -134,24 +131,24 @@ class Conversations:
         self._refuse_if_busy(conversation_id, None)
         self._connection.write(FORGET, id=conversation_id)
 
-    def get(self, text: str) -> Conversation | None:
+    def get(self, text: str) -> StoredConversation | None:
         """Return the conversation whose id is, or alone begins with, `text`; None if there is none.
 
         UsageProblem if several begin with it.
         """
-        exact = self._connection.row(GET, id=_legible(text))
-        rows = [exact] if exact else self._connection.rows(BY_PREFIX, text=_legible(text))
+        exact = self._connection.row(GET, id=legible(text))
+        rows = [exact] if exact else self._connection.rows(BY_PREFIX, text=legible(text))
         if len(rows) > 1:
             names = ", ".join(row["id"] for row in rows)
             raise UsageProblem(f"several conversations begin with {text!r}: {names}", "Name one of them in full.")
         return _conversation(rows[0]) if rows else None
 
-    def latest(self, cwd: str) -> Conversation | None:
+    def latest(self, cwd: str) -> StoredConversation | None:
         """Return the conversation of that directory that was gone on with last, None if there is none."""
         found = self.listed(cwd, limit=1)
         return found[0] if found else None
 
-    def listed(self, cwd: str | None = None, *, limit: int = 20) -> tuple[Conversation, ...]:
+    def listed(self, cwd: str | None = None, *, limit: int = 20) -> tuple[StoredConversation, ...]:
         """Return conversations of one directory, or of all; what was gone on with last comes first.
 
         Those in which nothing was said yet are left out.
@@ -159,7 +156,7 @@ class Conversations:
         if cwd is None:
             rows = self._connection.rows(LISTED, limit=limit)
         else:
-            rows = self._connection.rows(LISTED_IN, cwd=_legible(cwd), limit=limit)
+            rows = self._connection.rows(LISTED_IN, cwd=legible(cwd), limit=limit)
         return tuple(map(_conversation, rows))
 
     def load(self, conversation_id: ConversationId) -> tuple[str | None, tuple[Message, ...]]:
@@ -174,7 +171,7 @@ class Conversations:
         row = self._connection.row(GET, id=conversation_id)
         if row is None:
             what = f"there is no conversation {conversation_id!r}"
-            raise StoreTrouble(what, "See `ralph --resume` for those there are, or begin a new one.")
+            raise StoreTrouble(what, "Go on with this directory's latest, `ralph -c`, or begin a new one.")
         return row
 
     def _refuse_if_busy(self, conversation_id: ConversationId, me: ProcessIdentity | None) -> None:
@@ -195,29 +192,18 @@ def _busy(conversation_id: ConversationId, owner: ProcessIdentity | None) -> Con
     return ConversationBusy(f"conversation {conversation_id!r} is not yours to change: {who}", fix)
 
 
-def _conversation(row: Row) -> Conversation:
-    return Conversation(
+def _conversation(row: Row) -> StoredConversation:
+    return StoredConversation(
         id=row["id"],
         cwd=row["cwd"],
         model=row["model"],
         title=row["title"],
         messages=row["messages"],
-        usage=Usage(
-            input_tokens=row["input_tokens"],
-            cached_input_tokens=row["cached_input_tokens"],
-            output_tokens=row["output_tokens"],
-            cost_usd=row["cost_usd"],
-            requests=row["requests"],
-        ),
+        usage=usage_of(row),
         owner=PROCESS.read(row["owner"]),
         created_at=moment(row["created_at"]),
         updated_at=moment(row["updated_at"]),
     )
-
-
-def _legible(text: str) -> str:
-    r"""Return `text` with what UTF-8 cannot carry (odd bytes of file names, halves of pairs) written as `\udcNN`."""
-    return text.encode(errors="backslashreplace").decode()
 
 
 def _body(message: Message) -> Value:

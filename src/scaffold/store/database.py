@@ -76,6 +76,10 @@ class Store:
         """Return a number that differs from the last one given exactly if another connection committed since."""
         return self._connection.driver.data_version()
 
+    def erase(self) -> None:
+        """Remove from a server all that is stored, for good; a file is left to whoever removes its folder."""
+        self._connection.driver.erase()
+
     def close(self) -> None:
         """Give the database back; a store is of no use afterwards."""
         self._connection.driver.close()

@@ -143,6 +143,10 @@ class Postgres:
         """Return how many transactions of others there were so far."""
         return int(self.rows(DATA_VERSION, {})[0]["number"]) - self._own_commits
 
+    def erase(self) -> None:
+        """Drop the schema with all that is in it; one that is gone already is no trouble."""
+        self._script(f"DROP SCHEMA IF EXISTS {self._schema} CASCADE")
+
     def close(self) -> None:
         """Give the connection back; an open transaction is rolled back."""
         self._raw.close()

@@ -6,7 +6,7 @@ from scaffold.core.events import RunMoved, RunTaken
 from scaffold.core.ids import RunId
 from scaffold.core.model import ProcessIdentity, Run, RunSettings, Usage
 from scaffold.core.states import RUN_MOVES, RunState, goal_state, reason_of, status_of
-from scaffold.store.columns import PROCESS, SETTINGS, Calendar, moment, stamp
+from scaffold.store.columns import PROCESS, SETTINGS, Calendar, moment, stamp, usage_of
 from scaffold.store.connection import Connection, Row
 from scaffold.store.events import Events
 from scaffold.store.refusals import illegal_move, stale_fence
@@ -147,7 +147,7 @@ class Runs:
     def spent(self, run_id: RunId) -> Usage:
         """Return what all attempts of the run used so far."""
         (row,) = self._connection.rows(SPENT, run_id=run_id)
-        return Usage(**{column: row[column] for column in row.keys()})  # noqa: SIM118 - a Row iterates over its values
+        return usage_of(row)
 
     def paid_usd(self, run_id: RunId) -> float:
         """Return the known part of what all attempts of the run cost so far."""

@@ -142,6 +142,9 @@ class Sqlite:
         """Return SQLite's own count of others' commits."""
         return int(self.rows("PRAGMA data_version")[0]["data_version"])
 
+    def erase(self) -> None:
+        """Do nothing: the file goes with its folder."""
+
     def close(self) -> None:
         """Give the file back; an open transaction is rolled back."""
         self._raw.close()

@@ -8,7 +8,7 @@ from scaffold.core.errors import ModelTrouble
 from scaffold.core.ids import Ticket
 from scaffold.core.model import ProcessIdentity
 from scaffold.core.ports import Clock, Verdict
-from scaffold.core.throttling import Pace, admits, limited, nap_s, succeeded, wait_s
+from scaffold.core.throttling import FREE, Pace, admits, limited, nap_s, succeeded, wait_s
 from scaffold.host.identity import alive
 from scaffold.host.ids import new_id
 from scaffold.store.user import UserStore
@@ -62,8 +62,8 @@ class SharedThrottle:
     def leave(self, ticket: Ticket, verdict: Verdict, *, retry_after_s: float | None = None) -> None:
         """Tell how the request ended; `retry_after_s` is the endpoint's own wish after `limited`."""
         endpoint = self._under_way.pop(ticket)
-        if verdict != "limited" and self._pace(endpoint).width is None:
-            return
+        if verdict != "limited" and self._paces.get(endpoint, FREE).width is None and endpoint not in self._counted:
+            return  # nothing was written for it, whatever others found out meanwhile
         with self._store.transaction():
             pace, now_s = self._endpoints.pace(endpoint), self._now_s()
             self._endpoints.give_back(ticket)

@@ -17,12 +17,12 @@ from scaffold.core.contract import (
     Verification,
 )
 from scaffold.core.ids import Commit
+from scaffold.core.legible import legible
 from scaffold.git import commit
 from scaffold.git.command import Git
 from scaffold.git.worktree import unlock
 from scaffold.host.process import Finished, run
 from scaffold.policy.globs import matches
-from scaffold.verify.names import readable
 
 DEFAULT_TIMEOUT_S = 60.0
 DETAIL_CHARS = 2_000
@@ -88,7 +88,7 @@ def constraints(contract: Contract, paths: Sequence[str], changed: Sequence[str]
 
 
 def _constraint(name: str, *, ok: bool, detail: str) -> CheckResult:
-    return CheckResult(name=name, verdict="pass" if ok else "fail", detail=readable(detail))
+    return CheckResult(name=name, verdict="pass" if ok else "fail", detail=legible(detail))
 
 
 def _named(paths: Sequence[str], most: int = 5) -> str:
@@ -174,4 +174,4 @@ def ran_nothing(command: str, finished: Finished) -> bool:
 def _detail(why: str, finished: Finished) -> str:
     output = (finished.stdout + finished.stderr).decode(errors="replace").strip()
     tail = output if len(output) <= DETAIL_CHARS else "… " + output[-DETAIL_CHARS:]
-    return readable(f"{why}\n{tail}".strip())
+    return legible(f"{why}\n{tail}".strip())

@@ -7,12 +7,12 @@ from msgspec import Struct
 from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.errors import BudgetSpent, GitFailed, ModelTrouble, ScaffoldError, StaleFence
 from scaffold.core.ids import Commit
+from scaffold.core.legible import legible
 from scaffold.core.model import ProcessIdentity
 from scaffold.core.ports import Model
 from scaffold.core.states import Landing, Outcome, Phase, Running, Verifying
 from scaffold.git import commit, refs, worktree
 from scaffold.verify.contract import Tree, verify
-from scaffold.verify.names import readable
 from scaffold.worker.assignment import Assignment
 from scaffold.worker.context import failure_prompt, summary, task_prompt
 from scaffold.worker.ending import conclude
@@ -144,7 +144,7 @@ class Worker:
                 phase="candidate",
                 head_sha=head,
                 verification=verification,
-                result=readable(result),
+                result=legible(result),
             )
             store.actions.move(attempt.action_id, Landing())
         return Handed(head)
@@ -160,7 +160,7 @@ class Worker:
 
 
 def _uncommitted(base: Commit, why: str) -> Verification:
-    problem = CheckResult(name="commit", verdict="error", detail=readable(why))
+    problem = CheckResult(name="commit", verdict="error", detail=legible(why))
     return Verification(commit=base, results=(problem,))
 
 

@@ -2,11 +2,11 @@
 
 from scaffold.core.errors import StaleFence
 from scaffold.core.ids import AttemptId, Commit, GoalId
+from scaffold.core.legible import legible
 from scaffold.core.model import Action, Attempt, Run
 from scaffold.core.states import OWN_FAILURES, WORKER_PHASES, Failed, Outcome, Pending, status_of
 from scaffold.plan.readiness import Node, stranded
 from scaffold.store.database import Store
-from scaffold.verify.names import readable
 
 
 def conclude(
@@ -26,7 +26,7 @@ def conclude(
     is nobody's failure. Raises StaleFence if somebody ended the attempt before, if another process owns the run, and
     for a worker that has handed its candidate in: that one is the owner's.
     """
-    reason = readable(error)
+    reason = legible(error)
     with store.transaction(durable=True):
         if fence is None:
             store.runs.check(run.id, fence=run.fence)

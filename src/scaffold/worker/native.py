@@ -8,7 +8,7 @@ from scaffold.core.model import Action, Attempt
 from scaffold.core.ports import Model
 from scaffold.host.environment import child_environment
 from scaffold.host.identity import own_identity
-from scaffold.store.budget import RunBudget
+from scaffold.store.run_budget import RunBudget
 from scaffold.tools.builtin import Workspace as ToolRoot
 from scaffold.tools.builtin import builtin_tools
 from scaffold.worker.assignment import Assignment

@@ -9,12 +9,12 @@ from msgspec import Struct
 from scaffold.core.errors import GitFailed
 from scaffold.core.events import Noticed
 from scaffold.core.ids import AttemptId, Commit, RunId
+from scaffold.core.legible import legible
 from scaffold.core.model import Attempt, Run
 from scaffold.core.states import Phase
 from scaffold.git import commit, refs, worktree
 from scaffold.git.command import Git
 from scaffold.git.pool import Pool
-from scaffold.verify.names import readable
 from scaffold.worker.site import Site
 
 AT_WORK: frozenset[Phase] = frozenset({"executing", "verifying", "critiquing"})
@@ -36,7 +36,7 @@ async def open_workspace(site: Site, attempt: Attempt) -> Workspace:
     """
     slot = await _pool(site, attempt.run_id).take(attempt.id, attempt.base_sha)
     for missing in slot.missing:
-        _warn(site, attempt.run_id, f"The submodule {readable(missing.path)} stays empty: {missing.why}.")
+        _warn(site, attempt.run_id, f"The submodule {legible(missing.path)} stays empty: {missing.why}.")
     return Workspace(path=slot.git.cwd, git=slot.git, base=attempt.base_sha)
 
 

@@ -74,6 +74,17 @@ def test_without_a_repository_files_of_others_do_not_count(tmp_path):
     assert found(tmp_path / "shared" / "mine") == "my own, further up"
 
 
+def test_a_link_is_followed_within_the_repository_and_not_out_of_it(repo):
+    """RA-20: a repository from elsewhere must not have the user's own files told to a provider."""
+    (repo / "a" / "b" / "CLAUDE.md").write_text("inside")
+    (repo / "a" / "b" / "AGENTS.md").symlink_to("CLAUDE.md")
+    assert found(repo / "a" / "b") == "inside"
+    (repo / "AGENTS.md").symlink_to("../AGENTS.md")
+    instructions = find_instructions(repo, home=repo.parent)
+    assert instructions.text == ""
+    assert instructions.notice == f"{repo}/AGENTS.md is a link that leads out of {repo} and is left out"
+
+
 def test_long_instructions_are_cut_at_a_line_and_the_user_is_told(repo):
     (repo / "AGENTS.md").write_text("line é\n" * LIMIT)
     instructions = find_instructions(repo, home=Path("/"))

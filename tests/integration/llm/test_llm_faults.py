@@ -295,7 +295,7 @@ async def test_a_server_nobody_reaches_is_named_without_secrets(wire):
     async with serve(wire, []) as server:
         pass
     async with asking(server) as asked:
-        with pytest.raises(ModelTrouble, match="cannot be reached") as caught:
+        with pytest.raises(ModelTrouble, match="cannot be reached: Connection refused") as caught:
             await asked.reply()
     assert f"127.0.0.1:{server.port}" in caught.value.what
     assert "tried" in caught.value.what

@@ -9,7 +9,7 @@ from genai_prices.data import providers
 
 import pricebook
 from scaffold.core.model import Usage
-from scaffold.llm.modelname import ModelName
+from scaffold.llm.naming import ModelName
 from scaffold.llm.registry import card
 
 DAYS = [datetime(2025, 6, 9, tzinfo=UTC), datetime(2026, 3, 12, tzinfo=UTC), datetime(2026, 11, 1, tzinfo=UTC)]

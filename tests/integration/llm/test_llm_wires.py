@@ -117,18 +117,6 @@ async def test_a_conversation_goes_on_over_one_connection_and_its_beginning_stay
 
 
 @pytest.mark.parametrize("wire", WIRES)
-async def test_calls_of_a_server_that_counts_from_nought_each_time_get_ids_of_their_own(wire):
-    """RA-1: ids of tool calls are unique in a conversation."""
-    turn = Turn(calls=(Call("shell", {"command": "ls"}, id="call_0"),))
-    start = UserMessage((Text("look"),))
-    async with serve(wire, [turn, turn]) as server, asking(server) as asked:
-        first = await asked.reply(start)
-        [call] = first.message.tool_calls
-        second = await asked.reply(start, first.message, UserMessage((ToolResult(call.id, "shell", "x"),)))
-    assert {call.id, second.message.tool_calls[0].id} == {"call_0", "call_0-2"}
-
-
-@pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("stream", [True, False])
 async def test_a_call_that_was_cut_at_the_limit_is_told_apart(wire, stream):
     """RA-2: a call cut by the limit never looks whole."""

@@ -28,10 +28,10 @@ from scaffold.core.events import Noticed
 from scaffold.core.model import Usage
 from scaffold.core.ports import Budget
 from scaffold.host.clock import FakeClock
-from scaffold.store.budget import RunBudget
 from scaffold.store.database import Store
 from scaffold.store.place import Place
-from scaffold.store.session import session_budget
+from scaffold.store.run_budget import RunBudget
+from scaffold.store.session_budget import session_budget
 from scaffold.store.user import UserStore
 
 A, B = an_attempt(an_action("a")), an_attempt(an_action("b"))
@@ -242,7 +242,7 @@ async def test_what_the_dead_had_set_aside_counts_as_spent_once(run: Store, seco
     told = [event.text for event in events_of(run) if isinstance(event, Noticed)]
     assert len(told) == 2
     assert f"process {OWNER.pid} died during a request" in told[0]
-    assert "$0.2500, counts as spent" in told[0]
+    assert "$0.25, counts as spent" in told[0]
     assert "an unknown cost" in told[1]
 
 
@@ -336,6 +336,9 @@ async def test_a_sessions_agents_share_one_limit(user: UserStore, neighbour: Use
     with pytest.raises(BudgetSpent, match=r"session's budget of \$1\.00 is used up \(\$1\.25 spent\)") as caught:
         await mine.reserve(cost(0.1))
     assert "--max-budget-usd MORE" in caught.value.fix
+    tiny = session_budget(user, "session-1", limit_usd=0.0015, clock=clock, owner=ME)
+    with pytest.raises(BudgetSpent, match=r"\$0\.0015 is used up"):
+        await tiny.reserve(cost(0.1))
     other = session_budget(user, "session-2", limit_usd=1.0, clock=clock, owner=ME)
     await other.reserve(cost(0.1))
 

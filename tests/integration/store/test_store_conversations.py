@@ -294,4 +294,4 @@ def test_a_conversation_that_goes_on_cannot_be_forgotten(user: UserStore, talk: 
 def test_a_conversation_that_is_not_there_is_trouble(user: UserStore, use) -> None:
     with pytest.raises(StoreTrouble, match="no conversation 'nobody'") as caught, user.transaction():
         use(user)
-    assert "ralph --resume" in caught.value.fix
+    assert "`ralph -c`" in caught.value.fix

@@ -339,7 +339,8 @@ def request_is_the_sdks(sdk: Sdk, data: st.DataObject) -> None:
         parts = data.draw(user_parts(reply.tool_calls))
         ours += [AssistantMessage(reply.parts, model), UserMessage(parts)]
         theirs += [*reply_turn(sdk.hears(stream), mine=model == ME), user_turn(parts)]
-    theirs[-1]["content"][-1] |= CACHED
+    for turn in [turn for turn in theirs if turn["role"] == "user"][-2:]:
+        turn["content"][-1] |= CACHED
     request = data.draw(
         st.builds(
             Request,

@@ -1,6 +1,6 @@
 import pytest
 
-from scaffold.agent.context import Gauge, gauge_for
+from scaffold.agent.gauge import Gauge, gauge_for
 from scaffold.agent.measure import IMAGE_SIZE, shortened, size_of, text_size
 from scaffold.core.conversation import AssistantMessage, Image, Text, Thinking, ToolCall, ToolResult, UserMessage
 from scaffold.core.tool import Tool

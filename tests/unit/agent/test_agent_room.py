@@ -46,6 +46,16 @@ async def test_a_conversation_is_shortened_at_four_fifths_of_the_window_and_not_
     assert [entry["type"] for entry in journal.entries] == ["prompt", "notice", "text", "usage"]
 
 
+async def test_a_single_message_that_is_too_long_loses_its_middle_and_that_is_said():
+    journal = JournalList()
+    model = Listening(tape(Entry(text="fine")), window_tokens=10_000)
+    await agent(model, journal=journal).turn(f"begin {'x ' * 50_000} end")
+    words = model.requests[0].messages[0].parts[0].text
+    assert (words[:5], words[-3:]) == ("begin", "end")
+    [notice] = [entry["text"] for entry in journal.entries if entry["type"] == "notice"]
+    assert notice == "the conversation was shortened: its longest texts have lost their middles"
+
+
 async def test_a_window_nobody_knows_is_never_full():
     model = Listening(tape(Entry(text="fine")))
     await agent(model, conversation=long_talk(200)).turn("go")

@@ -119,7 +119,7 @@ def test_a_recap_tells_what_was_asked_and_done_where_it_stopped_and_what_it_cost
         "Done: 2 tool calls, the last: shell `make test`: failed: exit code 2 after 1.0 s",
         "Last said: The clock was late.",
         "Stopped: before the model replied",
-        "Used so far: 12,345 tokens in (9,000 cached), 678 out, 3 requests, $0.1200, openai:x",
+        "Used so far: 12,345 tokens in (9,000 cached), 678 out, 3 requests, $0.12, openai:x",
     ]
 
 

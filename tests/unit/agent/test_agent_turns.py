@@ -9,11 +9,15 @@ from scaffold.agent.toolbox import RESULT_LIMIT
 from scaffold.core.conversation import (
     AssistantMessage,
     Image,
+    Reply,
+    Superseded,
     Text,
     TextDelta,
     ToolCall,
     ToolResult,
     UserMessage,
+    Waiting,
+    unheard,
 )
 from scaffold.core.errors import BudgetSpent, ModelTrouble, TurnLimit
 from scaffold.core.model import Usage
@@ -175,7 +179,7 @@ async def test_a_refusal_ends_the_turn_and_runs_nothing_it_asked_for():
 
 
 async def test_what_was_set_aside_is_given_back_whatever_becomes_of_the_request():
-    """BX-11, AL-31: a request without a reply books nothing."""
+    """BX-11: a request of which nothing was heard books nothing."""
     purse = Purse()
     with pytest.raises(ModelTrouble):
         await agent(Scripted(ModelTrouble("down", "wait")), budget=purse).turn("go")
@@ -254,7 +258,7 @@ async def test_words_after_a_request_that_failed_are_said_in_one_breath():
 
 
 async def test_ids_of_calls_are_made_unique_before_they_are_kept():
-    """Trap: results are matched by id; providers and cassettes may use one twice, or none."""
+    """RA-1, trap (e): results are matched by id; providers and cassettes may use one twice, or none."""
     history = Kept()
     call = ToolCall("x", "echo", {"text": "a"})
     twice = saying(call, call, ToolCall("", "echo", {"text": "b"}), stop="tool_calls")
@@ -413,3 +417,58 @@ async def test_the_journal_tells_what_was_said_and_done_in_order():
         "content": "<a>",
         "failed": False,
     }
+
+
+async def test_replies_that_are_cut_off_again_and_again_end_the_turn():
+    """A model that cannot come to an end does not use up the turn limit."""
+    cut = saying(Text("so"), stop="max_tokens")
+    model = Listening(
+        Scripted(cut, cut, saying(ToolCall("1", "echo", {"text": "a"}), stop="tool_calls"), cut, cut, cut)
+    )
+    worker = agent(model, ECHO)
+    with pytest.raises(ModelTrouble, match="3 replies in a row were cut off"):
+        await worker.turn("go")
+    assert len(model.requests) == 6
+    assert worker.conversation.kept[-1] == UserMessage((Text(CUT_OFF),))
+
+
+class Breaking:
+    """A model whose stream breaks off `times` times; then it answers, or is given up."""
+
+    window_tokens = None
+
+    def __init__(self, times, *, answers):
+        self._times = times
+        self._answers = answers
+
+    def estimate(self, request):
+        return Usage(input_tokens=10, cost_usd=0.5, requests=1)
+
+    async def reply(self, request, hear=unheard):
+        hear(Waiting(1.0, "busy"))
+        for _ in range(self._times):
+            hear(TextDelta("he"))
+            hear(Superseded("it broke"))
+        hear(TextDelta("he"))
+        if not self._answers:
+            raise ModelTrouble("It broke.", "Try again.", transient=True)
+        usage = Usage(input_tokens=10, cost_usd=0.25, requests=1)
+        return Reply(message=AssistantMessage((Text("here"),)), usage=usage, stop="end")
+
+
+async def test_what_was_begun_and_broke_off_is_paid_for():
+    """BX-11: a provider bills a stream that broke, so it counts as what was set aside for it."""
+    purse, history = Purse(), Kept()
+    finish = await agent(Breaking(2, answers=True), budget=purse, history=history).turn("go")
+    [(_, settled)] = purse.settled
+    assert settled == finish.usage == history.usage == Usage(input_tokens=30, cost_usd=1.25, requests=1)
+
+
+async def test_what_was_begun_is_paid_for_though_there_was_no_reply():
+    """BX-11."""
+    purse = Purse()
+    worker = agent(Breaking(1, answers=False), budget=purse)
+    with pytest.raises(ModelTrouble, match="It broke"):
+        await worker.turn("go")
+    [(_, settled)] = purse.settled
+    assert settled == worker.usage == Usage(input_tokens=20, cost_usd=1.0)

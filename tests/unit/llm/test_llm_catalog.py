@@ -5,8 +5,9 @@ import pytest
 
 from scaffold.core.errors import UsageProblem
 from scaffold.host.clock import FakeClock
-from scaffold.llm.catalog import cassette_digest, known_models, needs_line, open_model, parse_model, pinned_model
-from scaffold.llm.modelname import ModelName
+from scaffold.llm.catalog import cassette_digest, open_model
+from scaffold.llm.naming import ModelName, needs_line, parse_model, pinned_model
+from scaffold.llm.registry import known_models
 
 
 @pytest.mark.parametrize(
@@ -46,6 +47,14 @@ def test_what_is_no_model_string_is_refused_with_the_forms(text):
         parse_model(text)
     assert text in caught.value.what
     assert "local:NAME@http://HOST:PORT/v1" in caught.value.fix
+
+
+def test_a_login_in_a_model_string_is_refused_and_not_shown():
+    """RA-1: model strings are stored and shown."""
+    with pytest.raises(UsageProblem) as caught:
+        parse_model("local:q@http://me:secret@h/v1")
+    assert "holds a login" in caught.value.what
+    assert "secret" not in caught.value.what + caught.value.fix
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 import asyncio
+import json
 from contextlib import asynccontextmanager
 
+import msgspec
 import pytest
 
 from scaffold.core.conversation import Caller, Request, Text, UserMessage
@@ -90,3 +92,23 @@ async def test_a_wire_on_which_nothing_comes_is_left_after_the_idle_time():
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
+
+
+@pytest.mark.parametrize(
+    ("model", "words", "wanted", "max_tokens"),
+    [
+        ("anthropic:claude-sonnet-4-5", 10, None, 64_000),
+        ("anthropic:claude-sonnet-4-5", 600_000, None, 35_000),
+        ("anthropic:claude-sonnet-4-5", 600_000, 500, 500),
+        ("anthropic:claude-sonnet-4-5", 900_000, None, 1_000),
+        ("anthropic:claude-unheard-of-9", 900_000, None, 64_000),
+        ("openai-chat:gpt-4.1", 900_000, None, None),
+    ],
+)
+async def test_no_more_output_is_asked_for_than_the_window_leaves(model, words, wanted, max_tokens):
+    """RA-10: input and output share the window, and some providers refuse a request that might go beyond it."""
+    wire = Refusing()
+    long = msgspec.structs.replace(REQUEST, messages=(UserMessage((Text("x" * words),)),), max_output_tokens=wanted)
+    with pytest.raises(ModelTrouble):
+        await opened(model, wire).reply(long)
+    assert json.loads(wire.posts[0].body).get("max_tokens") == pytest.approx(max_tokens, abs=100)

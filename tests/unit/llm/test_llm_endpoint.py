@@ -44,6 +44,13 @@ def test_a_base_url_of_ones_own_goes_before():
     assert find("openai:g", **KEYS, OPENAI_BASE_URL="http://h:1/x/v1").url == "http://h:1/x/v1/responses"
 
 
+@pytest.mark.parametrize("end", ["", "/", "/v1", "/v1/"])
+def test_a_base_url_that_is_a_host_alone_means_the_path_that_nearly_all_servers_have(end):
+    assert find("openai:g", **KEYS, OPENAI_BASE_URL=f"http://h:1{end}").url == "http://h:1/v1/responses"
+    assert find("openai-chat:g", **KEYS, OPENAI_BASE_URL=f"http://h:1{end}").url == "http://h:1/v1/chat/completions"
+    assert find(f"local:q@http://h:1{end}").url == "http://h:1/v1/chat/completions"
+
+
 def test_a_local_server_may_want_a_key():
     assert find("local:q@http://h/v1", LOCAL_API_KEY=KEY).headers["Authorization"] == f"Bearer {KEY}"
 

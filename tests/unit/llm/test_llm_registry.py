@@ -4,7 +4,8 @@ import pytest
 
 from scaffold.core.model import Usage
 from scaffold.llm.naming import parse_model
-from scaffold.llm.registry import card, find_provider, known_models
+from scaffold.llm.prices import find_family
+from scaffold.llm.registry import card, known_models
 
 TODAY = date(2026, 11, 1)
 MILLION = 1_000_000
@@ -88,10 +89,10 @@ def test_the_features_of_models_are_known():
 
 
 def test_a_name_is_a_providers_only_if_it_knows_it():
-    assert find_provider("claude-opus-4-5") == "anthropic"
-    assert find_provider("CLAUDE-opus-4-5") == "anthropic"
-    assert find_provider("gpt-5.1-codex") == "openai"
-    assert find_provider("llama-3") is None
+    assert find_family("claude-opus-4-5") == "anthropic"
+    assert find_family("CLAUDE-opus-4-5") == "anthropic"
+    assert find_family("gpt-5.1-codex") == "openai"
+    assert find_family("llama-3") is None
 
 
 def test_every_model_to_choose_from_is_described_whole():

@@ -208,6 +208,35 @@ async def test_one_that_is_told_there_is_too_much_to_do_queues_with_the_others()
     assert throttle.entered == [0.0, 0.0]
 
 
+class Crowded(Unshared):
+    """A way on which others keep whoever comes back waiting for `seconds`."""
+
+    def __init__(self, clock, seconds):
+        super().__init__(clock=clock, rng=NoJitter())
+        self.clock = clock
+        self.seconds = seconds
+        self.left = []
+
+    async def enter(self, endpoint, *, patience_s):
+        if self.left:
+            await self.clock.sleep(self.seconds)
+        return await super().enter(endpoint, patience_s=patience_s)
+
+    def leave(self, ticket, verdict, *, retry_after_s=None):
+        self.left.append(verdict)
+        super().leave(ticket, verdict, retry_after_s=retry_after_s)
+
+
+async def test_no_try_begins_when_the_minute_went_by_in_the_queue():
+    """RA-21: retries of one request end within 60 s, and the way is free for others."""
+    clock = FakeClock()
+    flaky, throttle = Flaky(clock, failures=1), Crowded(clock, 61.0)
+    with pytest.raises(ModelTrouble, match=r"^Overloaded\. \(tried once\)$"):
+        await ask(flaky, clock, throttle=throttle)
+    assert len(flaky.tries) == 1
+    assert throttle.left == ["failed", "failed"]
+
+
 async def test_a_quota_that_is_used_up_parks_nobody():
     clock = FakeClock()
     throttle = Watched(clock)

@@ -87,5 +87,29 @@ def test_what_only_reads_has_no_targets(command):
     assert written_words(command) == ()
 
 
+@pytest.mark.parametrize(
+    ("command", "target"),
+    [
+        ("sh -c 'echo x > .env'", ".env"),
+        ('/bin/bash -e -lc "tee .env" </dev/null', ".env"),
+        ("sh -c \"bash -c 'rm .env'\"", ".env"),
+        ("eval 'rm .env'", ".env"),
+        ("cd .git && touch config", ".git/config"),
+        ("(cd .git; echo x > hooks/pre-commit)", ".git/hooks/pre-commit"),
+        ("sh -c 'cd .git && rm config'", ".git/config"),
+    ],
+)
+def test_targets_are_found_in_handed_over_commands_and_below_entered_directories(command, target):
+    """RA-13: protected files stay protected where they are named less plainly."""
+    assert target in written_words(command)
+
+
+@pytest.mark.parametrize(
+    "command", ["grep -c 'rm .env' log", "sh -x .env", "echo eval", "cd .git && cat config", "sh -c"]
+)
+def test_words_that_no_shell_reads_are_no_commands(command):
+    assert written_words(command) == ()
+
+
 def test_only_the_word_after_a_redirect_is_its_target():
     assert written_words("cat > out .env") == ("out",)

@@ -5,7 +5,6 @@ import pytest
 from scaffold.core.contract import Check, Contract, ExitCode, OutputContains
 from scaffold.host.process import Finished
 from scaffold.verify.contract import constraints, judge
-from scaffold.verify.names import readable
 
 
 def finished(exit_code=0, *, out="", err="", signal=None, timed_out=False):
@@ -96,5 +95,4 @@ def test_of_many_paths_the_first_are_named():
 
 
 def test_a_name_that_is_not_utf_8_becomes_text_that_every_database_takes():
-    assert readable("caf\udce9 ☕") == "caf\\udce9 ☕"
     assert judged(("caf\udce9",), must_exist=("*",))[1] == "caf\\udce9"

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from scaffold.agent.measure import args_size, text_size
 from scaffold.core.tool import Tool
+from scaffold.llm.pieces import BYTES_PER_TOKEN
 
-BYTES_PER_TOKEN = 4
 LEAST_SCALE, MOST_SCALE = 0.25, 4.0
 """How far a reply's usage may set the estimate right; what is beyond that was not counted the way we count."""
 

@@ -1,6 +1,6 @@
-"""Names as git gives them, made fit for databases, prompts and screens."""
+"""Text from outside, made fit for databases, prompts, wires and screens."""
 
 
-def readable(text: str) -> str:
+def legible(text: str) -> str:
     r"""Return `text` with what UTF-8 cannot carry (odd bytes of file names, halves of pairs) written as `\udcNN`."""
     return text.encode(errors="backslashreplace").decode()

@@ -1,4 +1,4 @@
-"""The wire of Anthropic Messages: what we hear."""
+"""Reading Anthropic Messages: the events of a stream, or a message in one piece, into a reply."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,6 +22,7 @@ from scaffold.core.model import Usage
 from scaffold.llm.arguments import arguments
 from scaffold.llm.codec import Event, Heard, Target
 from scaffold.llm.trouble import cut_short, reported, unreadable
+from scaffold.llm.wires import decoded
 
 _STOPS: Mapping[str, StopReason] = {
     "end_turn": "end",
@@ -210,10 +211,7 @@ class MessageReader:
 
 def read_message(body: bytes, target: Target) -> Heard:
     """Return a reply that came in one piece; ModelTrouble if it is an error, or cannot be read (transient)."""
-    try:
-        message = _MESSAGE.decode(body)
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise unreadable(f"the answer is no message ({error})") from error
+    message = decoded(_MESSAGE, body)
     if message.error is not None:
         raise _reported(message.error)
     return _heard([(block, "") for block in message.content], message.stop_reason, message.usage, target)

@@ -2,41 +2,34 @@
 
 from contextlib import AbstractContextManager
 
-from scaffold.core.errors import BudgetSpent
 from scaffold.core.events import Noticed
 from scaffold.core.ids import AttemptId, ReservationId, RunId
 from scaffold.core.model import Attempt, ProcessIdentity, Usage
 from scaffold.core.ports import Clock
 from scaffold.store.database import Store
-from scaffold.store.purse import DUST_USD, Purse
+from scaffold.store.purse import Purse
 
 
-class RunBooks:
-    """The account of a run: its attempts pay. Implements `purse.Books`."""
+class RunAccount:
+    """The account of a run: its attempts pay. Implements `purse.Account`."""
+
+    name = "the budget"
+    way_on = "Go on with `scaffold resume --budget-usd MORE`."
 
     def __init__(self, store: Store, run_id: RunId, *, limit_usd: float | None) -> None:
-        self.account: str = run_id
+        self.id: str = run_id
+        self.limit_usd = limit_usd
         self.reservations = store.reservations
         self._store = store
         self._run_id = run_id
-        self._limit_usd = limit_usd
 
     def transaction(self, *, durable: bool = False) -> AbstractContextManager[None]:
         """Return a block whose changes are committed together."""
         return self._store.transaction(durable=durable)
 
-    def room_usd(self) -> float:
-        """Return what is not spent of the limit, infinity without one; raises BudgetSpent if that is nothing."""
-        if self._limit_usd is None:
-            return float("inf")
-        paid_usd = self._store.runs.paid_usd(self._run_id)
-        room_usd = self._limit_usd - paid_usd - DUST_USD
-        if room_usd <= 0:
-            raise BudgetSpent(
-                f"the budget of ${self._limit_usd:.2f} is used up (${paid_usd:.2f} spent)",
-                "Go on with `scaffold resume --budget-usd MORE`.",
-            )
-        return room_usd
+    def spent_usd(self) -> float:
+        """Return what all attempts of the run have spent."""
+        return self._store.runs.paid_usd(self._run_id)
 
     def book(self, payer: str, usage: Usage) -> None:
         """Add what was used to an attempt, even if it is over: the money is gone."""
@@ -56,8 +49,8 @@ class RunBudget:
     def __init__(
         self, store: Store, attempt: Attempt, *, limit_usd: float | None, clock: Clock, owner: ProcessIdentity
     ) -> None:
-        books = RunBooks(store, attempt.run_id, limit_usd=limit_usd)
-        self._purse = Purse(books, payer=attempt.id, clock=clock, owner=owner)
+        account = RunAccount(store, attempt.run_id, limit_usd=limit_usd)
+        self._purse = Purse(account, payer=attempt.id, clock=clock, owner=owner)
         self._store = store
         self._attempt = attempt
 

@@ -60,18 +60,23 @@ def sent(message: Message, target: Target = TARGET) -> list[dict[str, Any]]:
     return blocks
 
 
-def test_the_base_prompt_and_the_last_tool_and_the_conversations_end_are_marked_for_the_cache():
+def test_the_base_prompt_the_last_tool_and_the_last_two_ends_of_the_conversation_are_marked_for_the_cache():
     """RA-3."""
-    body = asked(
-        words("one"), mine(Text("two")), words("three"), context="It is Sunday.", tools=[tool("read"), tool("find")]
-    )
+    said = [
+        words("one"),
+        mine(Text("two")),
+        UserMessage((Text("three"), Text("four"))),
+        mine(Text("five")),
+        words("six"),
+    ]
+    body = asked(*said, context="It is Sunday.", tools=[tool("read"), tool("find")])
     assert body["system"] == [
         {"type": "text", "text": "Be good.", "cache_control": CACHED},
         {"type": "text", "text": "It is Sunday."},
     ]
     assert [tool.get("cache_control") for tool in body["tools"]] == [None, CACHED]
     marks = [block.get("cache_control") for message in body["messages"] for block in message["content"]]
-    assert marks == [None, None, CACHED]
+    assert marks == [None, None, None, CACHED, None, CACHED]
 
 
 def test_the_base_prompt_is_the_same_bytes_whatever_the_context():
@@ -81,16 +86,24 @@ def test_the_base_prompt_is_the_same_bytes_whatever_the_context():
     assert all(base in CODEC.request(request, [], TARGET) for request in requests)
 
 
-def test_pieces_are_sent_as_they_were_encoded_but_for_the_last():
+def test_pieces_are_sent_as_they_were_encoded_but_for_those_that_are_marked():
     """RA-3: history is append-only; a turn costs what is new."""
-    messages = (words("one"), mine(Text("two")), words("three"))
-    pieces = [b'{"role":"user","content":"not encoded again"}', b"{}", b"replaced"]
+    messages = (words("zero"), words("one"), mine(Text("two")), words("three"))
+    pieces = [b'{"role":"user","content":"not encoded again"}', b"replaced", b"{}", b"replaced"]
     body = json.loads(CODEC.request(Request(caller=Caller(role="agent"), system="", messages=messages), pieces, TARGET))
     assert body["messages"] == [
         {"role": "user", "content": "not encoded again"},
+        {"role": "user", "content": [{"type": "text", "text": "one", "cache_control": CACHED}]},
         {},
         {"role": "user", "content": [{"type": "text", "text": "three", "cache_control": CACHED}]},
     ]
+
+
+def test_what_utf_8_cannot_say_does_not_break_a_request():
+    """RA-1: a folder's name may be any bytes."""
+    body = asked(words("half \udcff"), context="Working directory: /tmp/\udcff")
+    assert body["system"][1]["text"] == "Working directory: /tmp/?"
+    assert body["messages"][0]["content"][0]["text"] == "half ?"
 
 
 def test_what_nobody_asked_for_is_left_out():
@@ -229,7 +242,9 @@ def test_ids_of_this_wire_are_left_alone():
     assert sent(mine(ToolCall("toolu_01-A", "read", {})))[0]["id"] == "toolu_01-A"
 
 
-@pytest.mark.parametrize(("name", "wire"), [("functions.read", "functions_read"), ("", "_"), ("ü" * 80, "_" * 64)])
+@pytest.mark.parametrize(
+    ("name", "wire"), [("functions.read", "functions_read"), ("", "unknown"), ("ü" * 80, "_" * 64)]
+)
 def test_names_of_tools_that_never_were_do_not_make_the_history_invalid(name, wire):
     assert sent(mine(ToolCall("c1", name, {"a": [1]}))) == [
         {"type": "tool_use", "id": "c1", "name": wire, "input": {"a": [1]}}
