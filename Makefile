@@ -5,8 +5,9 @@
 READY := .venv/.ready
 SOUND := $(shell [ "$$(cat $(READY) 2>/dev/null)" = "$$(pwd)" ] && .venv/bin/python -c '' 2>/dev/null && echo yes)
 HERE  := PATH="$(CURDIR)/.venv/bin:$$PATH"
-LOCK  := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-         --no-emit-index-url --no-annotate --no-header pyproject.toml
+PIN   := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+         --no-emit-index-url --no-annotate --no-header
+LOCK  := $(PIN) pyproject.toml
 
 help: ## Say what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile
@@ -22,6 +23,7 @@ coverage: $(READY) ## Hold core and plan to every branch, by their own tests
 		--cov-report=term-missing:skip-covered --cov-fail-under=100
 
 bench: $(READY) ## Measure speed: one JSON object a line
+	@bench/peers/setup || echo "make bench: the peers could not be set up; their rows are skipped" >&2
 	@$(HERE) python bench/run.py
 
 check: $(READY) ## Judge format, lint, types and layers
@@ -38,10 +40,12 @@ lock: ## Pin the dependencies again, with hashes (needs uv)
 	@command -v uv >/dev/null || { echo "make lock: uv was not found; install it first" >&2; exit 1; }
 	@$(LOCK) --output-file requirements/run.txt
 	@$(LOCK) --group dev --output-file requirements/dev.txt
+	@$(PIN) requirements/peers.in --output-file requirements/peers.txt
+	@$(PIN) --no-deps requirements/local-model.in --output-file requirements/local-model.txt
 	@echo "make lock: if genai-prices changed, write the price book anew: .venv/bin/python tests/pricebook.py"
 
 clean: ## Remove what was built
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov dist build .coverage*
+	rm -rf .venv .venv-peers .venv-servers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov dist build .coverage*
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): requirements/dev.txt pyproject.toml $(if $(SOUND),,broken)

@@ -13,6 +13,10 @@ from msgspec.json import encode
 import command_start
 import git_worktree
 import plan_lint
+import ralph_agents
+import ralph_cache
+import ralph_start
+import ralph_turns
 import store_actions
 import store_readiness
 import store_writers
@@ -22,6 +26,10 @@ BENCHES: Mapping[str, Callable[..., Iterator[Row]]] = {
     "command-start": command_start.rows,
     "git-worktree": git_worktree.rows,
     "plan-lint": plan_lint.rows,
+    "ralph-agents": ralph_agents.rows,
+    "ralph-cache": ralph_cache.rows,
+    "ralph-start": ralph_start.rows,
+    "ralph-turns": ralph_turns.rows,
     "store-actions": store_actions.rows,
     "store-readiness": store_readiness.rows,
     "store-writers": store_writers.rows,

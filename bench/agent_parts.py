@@ -1,0 +1,106 @@
+"""An agent as `ralph` puts it together, with a tool that finds the same thing each time."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random  # noqa: TID251 - seeded
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from msgspec import Struct
+
+from scaffold.agent.agent import Agent, Books, Brief, Unkept
+from scaffold.core.conversation import Caller
+from scaffold.core.ids import ConversationId, ReservationId
+from scaffold.core.model import Usage
+from scaffold.core.tool import Tool, ToolOutput
+from scaffold.host.clock import SystemClock
+from scaffold.host.identity import own_identity
+from scaffold.host.ids import new_id
+from scaffold.llm.catalog import open_model
+from scaffold.llm.line import Line
+from scaffold.llm.transport import Transport
+from scaffold.store.history import ConversationHistory
+from scaffold.store.throttle import SharedThrottle
+from scaffold.store.user import UserStore
+
+SYSTEM = "You are an agent. Look before you act.\n" * 50
+FOUND = ToolOutput("A line of the notes that were asked for.\n" * 10)
+
+
+async def _look(_: Mapping[str, Any]) -> ToolOutput:
+    return FOUND
+
+
+LOOK = Tool(
+    name="read_file",
+    description="Read a file.",
+    schema={
+        "type": "object",
+        "properties": {"path": {"type": "string"}},
+        "required": ["path"],
+        "additionalProperties": False,
+    },
+    category="file_read",
+    run=_look,
+)
+
+
+class Silent:
+    """A journal nobody reads."""
+
+    def note(self, kind: str, **fields: Any) -> None:
+        """Write nothing."""
+
+
+class Free:
+    """A budget without an end."""
+
+    async def reserve(self, _: Usage) -> ReservationId:
+        """Return at once."""
+        return ReservationId("")
+
+    def settle(self, reservation: ReservationId, usage: Usage) -> None:
+        """Book nothing."""
+
+
+class House(Struct, frozen=True):
+    """What all agents of a process share."""
+
+    store: UserStore
+    line: Line
+
+    async def converse(self, model: str, *, kept: bool = True) -> None:
+        """Hold one conversation to its end; `kept`: each message is in the database before the next request."""
+        agent = Agent(
+            model=open_model(model, clock=SystemClock(), rng=Random(1), line=self.line),
+            tools=(LOOK,),
+            brief=Brief(caller=Caller(role="agent"), system=SYSTEM, max_requests=1000),
+            books=Books(journal=Silent(), budget=Free(), history=self._history(model) if kept else Unkept()),
+        )
+        await agent.turn("Go on.")
+
+    def _history(self, model: str) -> ConversationHistory:
+        conversation, me = ConversationId(new_id()), own_identity()
+        with self.store.transaction():
+            self.store.conversations.begin(conversation, cwd="/nowhere", model=model, title="")
+            self.store.conversations.claim(conversation, me)
+        return ConversationHistory(self.store, conversation, me)
+
+
+@asynccontextmanager
+async def house(port: int) -> AsyncIterator[House]:
+    """Hold a database of a user of its own, and a line to the provider at `port`."""
+    environ = {
+        "OPENAI_API_KEY": "none",
+        "OPENAI_BASE_URL": f"http://127.0.0.1:{port}/v1",
+        "ANTHROPIC_API_KEY": "none",
+        "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{port}",
+    }
+    clock = SystemClock()
+    with TemporaryDirectory(prefix="scaffold-bench-") as folder:
+        store = UserStore.open(Path(folder) / "user.db", clock=clock)
+        async with Transport({}) as wire:
+            throttle = SharedThrottle(store, clock=clock, me=own_identity())
+            yield House(store, Line(wire=wire, throttle=throttle, environ=environ))
+        store.close()

@@ -1,0 +1,31 @@
+"""How much of what a session sends its provider has read before, as the provider would count it."""
+
+from collections.abc import Iterator
+
+from loopback import said
+from ralph_start import ask, desk
+from row import Row, row
+
+WIRES = ("anthropic", "openai", "openai-chat")
+CALLS = 5
+REQUESTS = 5
+UNCACHED = 0.15
+
+
+def rows(*, quick: bool) -> Iterator[Row]:
+    """Yield, for each wire: the tokens no cache had, against all tokens, of a session over several calls of `ralph`.
+
+    Each call goes on with the conversation: 25 requests, of which each fifth ends a call.
+    """
+    calls, wires = (2, WIRES[:1]) if quick else (CALLS, WIRES)
+    for wire in wires:
+        with desk() as place:
+            for number in range(calls):
+                flags = ["-c"] if number else []
+                argv = ask(f"{wire}:bench-{REQUESTS - 1}-0-cached", *flags, task=f"Go on with part {number} of it.")
+                said(argv, cwd=place.cwd, env=place.env)
+            told = place.provider.told()
+        if told.requests != calls * REQUESTS:
+            raise AssertionError(told)
+        fresh = told.input_tokens - told.cached_tokens
+        yield row(f"ralph-uncached-{wire}", fresh, told.input_tokens, unit="tokens", goal=UNCACHED)

@@ -1,0 +1,104 @@
+"""A real model on a real server of llama.cpp's: small and often wrong, but nothing of it is made up by us."""
+
+from random import Random  # noqa: TID251 - seeded
+
+import msgspec
+import pytest
+
+from scaffold.core.conversation import (
+    AssistantMessage,
+    Caller,
+    Delta,
+    Message,
+    Request,
+    Text,
+    TextDelta,
+    UserMessage,
+)
+from scaffold.core.errors import ContextOverflow
+from scaffold.core.ports import Model
+from scaffold.host.clock import SystemClock
+from scaffold.llm.catalog import open_model
+from scaffold.llm.line import Line
+
+pytestmark = pytest.mark.slow
+
+SYSTEM = "You answer in one short sentence."
+CITY = {
+    "type": "object",
+    "properties": {"city": {"type": "string", "maxLength": 40}, "sure": {"type": "boolean"}},
+    "required": ["city", "sure"],
+    "additionalProperties": False,
+}
+
+
+class City(msgspec.Struct, forbid_unknown_fields=True):
+    """What the schema promises."""
+
+    city: str
+    sure: bool
+
+
+def opened(url: str, line: Line, *, stream: bool = True) -> Model:
+    return open_model(f"local:smollm2@{url}", clock=SystemClock(), rng=Random(1), line=line, stream=stream)
+
+
+def asked(*messages: Message, **more: object) -> Request:
+    given = {"max_output_tokens": 60} | more
+    return Request(caller=Caller(role="agent"), system=SYSTEM, messages=messages, **given)
+
+
+def user(text: str) -> UserMessage:
+    return UserMessage((Text(text),))
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+async def test_a_local_model_answers_and_counts_its_tokens(llama: str, line: Line, stream: bool) -> None:
+    """RA-1, RA-2: chosen by URL, streamed or in one piece."""
+    heard: list[Delta] = []
+    reply = await opened(llama, line, stream=stream).reply(asked(user("What is the capital of France?")), heard.append)
+    assert reply.message.text
+    assert reply.stop in {"end", "max_tokens"}
+    assert reply.usage.input_tokens > 20
+    assert 1 < reply.usage.output_tokens <= 60
+    assert reply.usage.cost_usd is None or reply.usage.cost_usd == 0
+    pieces = [delta.text for delta in heard if isinstance(delta, TextDelta)]
+    assert "".join(pieces).strip() == reply.message.text.strip()
+    assert len(pieces) == 1 or stream
+
+
+async def test_a_streamed_reply_comes_in_many_pieces(llama: str, line: Line) -> None:
+    heard: list[Delta] = []
+    await opened(llama, line).reply(asked(user("Count from one to ten.")), heard.append)
+    assert len(heard) > 3
+
+
+async def test_an_answer_keeps_to_its_schema(llama: str, line: Line) -> None:
+    """RA-2: JSON output; a model this small would not keep to a form by itself."""
+    request = asked(user("Which city is the capital of France?"), answer_schema=CITY, max_output_tokens=200)
+    reply = await opened(llama, line).reply(request)
+    assert msgspec.json.decode(reply.message.text, type=City).city
+
+
+async def test_a_conversation_goes_on_from_what_was_said(llama: str, line: Line) -> None:
+    """RA-3: the server had read the beginning before."""
+    model = opened(llama, line)
+    first = asked(user("My name is Ada. " * 8 + "Say hello."), max_output_tokens=10)
+    reply = await model.reply(first)
+    more = AssistantMessage(reply.message.parts), user("What is my name?")
+    second = await model.reply(asked(*first.messages, *more, max_output_tokens=10))
+    assert second.usage.input_tokens > reply.usage.input_tokens
+    assert second.usage.cached_input_tokens > reply.usage.input_tokens // 2
+
+
+async def test_a_reply_is_cut_at_the_length_that_was_asked_for(llama: str, line: Line) -> None:
+    request = asked(user("Tell a long story of the sea."), max_output_tokens=5)
+    reply = await opened(llama, line).reply(request)
+    assert reply.stop == "max_tokens"
+    assert reply.usage.output_tokens == 5
+
+
+async def test_more_than_the_window_holds_is_told_as_such(llama: str, line: Line) -> None:
+    """RA-21: classified, whatever the words of this server are."""
+    with pytest.raises(ContextOverflow):
+        await opened(llama, line).reply(asked(user("word " * 6000)))
