@@ -121,6 +121,11 @@ def test_without_a_task_it_says_so(scenario):
     assert scenario.scaffold("ralph").returncode == 64
 
 
+def test_a_command_to_come_is_no_task(scenario):
+    done = scenario.scaffold("ralph", "login", "--model", replies(scenario, "logging in"))
+    assert (done.returncode, done.stdout) == (64, "")
+
+
 @pytest.mark.parametrize(
     ("rule", "made"),
     [

@@ -38,6 +38,9 @@ from scaffold.store.user import UserStore
 LATEST = ""
 """Stands for the conversation that was gone on with last in this directory."""
 
+NOT_YET = frozenset({"login", "logout"})
+"""Commands to come: no model is to take them for a task."""
+
 TITLE = 200
 """Characters of the task that a conversation is known by."""
 
@@ -116,6 +119,9 @@ async def _sit(flags: Flags, settings: Settings, piped: str) -> int:
     if not (task + piped).strip():
         hint = "Pass it as an argument, or on standard input with -p." if flags.printed else 'Try `ralph "TASK"`.'
         raise UsageProblem("there is no task", hint)
+    if task in NOT_YET:
+        hint = "Set ANTHROPIC_API_KEY or OPENAI_API_KEY instead; or say it in more words if it is a task."
+        raise UsageProblem(f"`ralph {task}` does not exist yet", hint)
     limit_usd = flags.max_budget_usd
     if limit_usd is not None and not math.isfinite(limit_usd):
         raise UsageProblem("--max-budget-usd takes an amount in dollars", "Write it like `--max-budget-usd 0.50`.")

@@ -1,9 +1,9 @@
 """Checking a call's arguments against the tool's JSON schema, in words a model can act on.
 
-Our schemas are objects of plain values: `type`, `required`, `properties`, `minimum` are all they say.
+Our schemas say `type`, `required`, `properties`, `additionalProperties`, `items`, `enum`, `minimum`, and nothing else.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from scaffold.core.tool import Tool
@@ -30,36 +30,55 @@ def object_schema(required: Mapping[str, Mapping[str, Any]], **optional: Mapping
 
 def misfit(tool: Tool, args: Mapping[str, Any]) -> str | None:
     """Return everything that is wrong with `args`, in one line; None if they fit the tool's schema."""
-    properties: Mapping[str, Mapping[str, Any]] = tool.schema.get("properties", {})
-    required = tool.schema.get("required", ())
-    missing = [f"{tool.name} needs {_described(name, properties[name])}" for name in required if name not in args]
-    unknown = [f"{tool.name} knows no `{name}`, {_takes(properties)}" for name in args if name not in properties]
-    wrong = [
-        f"`{name}` must be {_kind(schema)}, not {_shown(args[name])}"
-        for name, schema in properties.items()
-        if name in args and not _fits(args[name], schema)
-    ]
-    problems = missing + unknown + wrong
-    return "; ".join(problems) if problems else None
+    return "; ".join(_of_object(args, tool.schema, tool.name, "")) or None
+
+
+def _of_object(value: Mapping[str, Any], schema: Mapping[str, Any], owner: str, prefix: str) -> Iterator[str]:
+    """Yield what is wrong with the members of an object; `prefix` is the way to them."""
+    properties: Mapping[str, Mapping[str, Any]] = schema.get("properties", {})
+    for name in schema.get("required", ()):
+        if name not in value:
+            yield f"{owner} needs {_described(name, properties[name])}"
+    if not schema.get("additionalProperties", True):
+        yield from (f"{owner} knows no `{name}`, {_takes(properties)}" for name in value if name not in properties)
+    for name, inner in properties.items():
+        if name in value:
+            yield from _of_value(value[name], inner, f"{prefix}{name}")
+
+
+def _of_value(value: Any, schema: Mapping[str, Any], where: str) -> Iterator[str]:
+    if not _fits(value, schema):
+        yield f"`{where}` must be {_kind(schema)}, not {_shown(value)}"
+    elif isinstance(value, dict):
+        yield from _of_object(value, schema, f"`{where}`", f"{where}.")
+    elif isinstance(value, list | tuple) and "items" in schema:
+        for index, item in enumerate(value):
+            yield from _of_value(item, schema["items"], f"{where}[{index}]")
 
 
 def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
-    wanted = schema["type"]
+    wanted = schema.get("type")
+    if wanted is None:
+        return True
     if isinstance(value, bool) and wanted != "boolean":
         return False
     if not isinstance(value, _TYPES[wanted]):
         return False
+    if "enum" in schema:
+        return value in schema["enum"]
     return "minimum" not in schema or bool(value >= schema["minimum"])
 
 
 def _kind(schema: Mapping[str, Any]) -> str:
+    if "enum" in schema:
+        return "one of " + ", ".join(schema["enum"])
     article = "an" if schema["type"][0] in "aio" else "a"
     bound = f" of at least {schema['minimum']}" if "minimum" in schema else ""
     return f"{article} {schema['type']}{bound}"
 
 
 def _described(name: str, schema: Mapping[str, Any]) -> str:
-    return f"`{name}` ({schema['type']})"
+    return f"`{name}` ({schema.get('type', 'anything')})"
 
 
 def _takes(properties: Mapping[str, Any]) -> str:

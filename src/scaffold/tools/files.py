@@ -1,5 +1,6 @@
 """Reading, writing and listing files of a workspace."""
 
+import os
 import stat
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -8,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.host.files import write_atomic
 from scaffold.policy.paths import Refusal, confine
 from scaffold.tools.arguments import object_schema
+from scaffold.tools.regular import read_regular, replace_regular
+from scaffold.tools.text import LATIN_1, UTF_8, Decoded, Encoding, as_bytes, decode, lines_of
 from scaffold.tools.workspace import ANSWER_LIMIT, Workspace, failed, in_a_thread
 
 LINES_AT_ONCE = 2_000
@@ -18,7 +20,6 @@ LINE_LIMIT = 2_000
 """Characters of a line that are shown."""
 READABLE_BYTES = 10_000_000
 ENTRIES_AT_ONCE = 1_000
-SNIFFED_BYTES = 8_192
 
 PATH = {"type": "string", "description": "Relative to the workspace."}
 
@@ -30,10 +31,10 @@ def read_file(workspace: Workspace) -> Tool:
         place = confine(workspace.root, args["path"])
         if isinstance(place, Refusal):
             return failed(place.reason)
-        text = readable_text(place, args["path"])
-        if isinstance(text, Refusal):
-            return failed(text.reason)
-        return _numbered(args["path"], text, args.get("start_line", 1), args.get("end_line"))
+        decoded = readable_text(workspace.root, place, args["path"])
+        if isinstance(decoded, Refusal):
+            return failed(decoded.reason)
+        return _numbered(args["path"], decoded, args.get("start_line", 1), args.get("end_line"))
 
     return Tool(
         name="read_file",
@@ -55,14 +56,13 @@ def write_file(workspace: Workspace) -> Tool:
         place = confine(workspace.root, args["path"])
         if isinstance(place, Refusal):
             return failed(place.reason)
-        if place.exists() and not place.is_file():
-            return failed(f"{args['path']} is no file; choose another path.")
-        try:
-            data = args["content"].encode()
-        except UnicodeEncodeError:
-            return failed("`content` has half a surrogate pair in it; send whole Unicode characters.")
+        data = as_bytes(args["content"], UTF_8)
+        if isinstance(data, Refusal):
+            return failed(data.reason)
         done = "replaced" if place.exists() else "created"
-        _write(place, data)
+        refusal = replace_regular(workspace.root, place, data, args["path"], origin=None)
+        if refusal:
+            return failed(refusal.reason)
         return ToolOutput(f"{args['path']} {done}: {len(data)} bytes, {len(lines_of(args['content']))} lines.")
 
     return Tool(
@@ -98,41 +98,30 @@ def list_dir(workspace: Workspace) -> Tool:
     )
 
 
-def readable_text(place: Path, shown: str) -> str | Refusal:
-    """Return the text of a file, or why it is not to be had; `shown` is what the model calls it."""
-    data = _content(place, shown)
-    if isinstance(data, Refusal):
-        return data
-    if b"\0" in data[:SNIFFED_BYTES]:
-        return Refusal(f"{shown} is a binary file of {len(data)} bytes; look at it with shell (file, xxd).")
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        return Refusal(f"{shown} is not UTF-8 text (byte {error.start}); convert it with shell (iconv) to read it.")
+def readable_text(root: Path, place: Path, shown: str) -> Decoded | Refusal:
+    """Return the text of a file inside `root`, or why it is not to be had; `shown` is what the model calls it."""
+    content = read_regular(root, place, shown, limit_bytes=READABLE_BYTES)
+    if isinstance(content, Refusal):
+        return content
+    decoded = decode(content.data)
+    if decoded is None:
+        return Refusal(f"{shown} is a binary file of {len(content.data)} bytes; look at it with shell (file, xxd).")
+    return decoded
 
 
-def _content(place: Path, shown: str) -> bytes | Refusal:
-    if place.is_dir():
-        return Refusal(f"{shown} is a folder; use list_dir.")
-    if not place.is_file():
-        return Refusal(f"There is no file {shown}; look with list_dir, or find it with search_files.")
-    try:
-        size = place.stat().st_size
-        if size > READABLE_BYTES:
-            return Refusal(f"{shown} has {size} bytes, too many to read; take a part with shell (head, sed -n, grep).")
-        return place.read_bytes()
-    except OSError as error:
-        return Refusal(f"{shown} cannot be read ({error.strerror}); use another file.")
+def changed_at(status: os.stat_result) -> str:
+    """Return when a file was last changed: ISO 8601, UTC, whole seconds."""
+    return datetime.fromtimestamp(int(status.st_mtime), UTC).isoformat().replace("+00:00", "Z")
 
 
-def lines_of(text: str) -> list[str]:
-    r"""Return the lines without their ends, which are `\n` or `\r\n`; a last end opens no further line."""
-    lines = [line.removesuffix("\r") for line in text.split("\n")]
-    return lines if lines[-1] else lines[:-1]
+def kind_of(status: os.stat_result) -> str:
+    """Return `file`, `dir`, `link`, or `other` for pipes, sockets and devices."""
+    kinds = ((stat.S_ISLNK, "link"), (stat.S_ISDIR, "dir"), (stat.S_ISREG, "file"))
+    return next((kind for fits, kind in kinds if fits(status.st_mode)), "other")
 
 
-def _numbered(path: str, text: str, start: int, end: int | None) -> ToolOutput:
-    lines = lines_of(text)
+def _numbered(path: str, decoded: Decoded, start: int, end: int | None) -> ToolOutput:
+    lines = lines_of(decoded.text)
     total = len(lines)
     if total == 0:
         return ToolOutput(f"{path}: total_lines 0, the file is empty")
@@ -148,7 +137,14 @@ def _numbered(path: str, text: str, start: int, end: int | None) -> ToolOutput:
     last = start - 1 + len(shown)
     wanted = min(end or total, total)
     more = [f"... go on with start_line {last + 1}"] if last < wanted else []
-    return ToolOutput("\n".join([f"{path}: total_lines {total}, range {start}-{last}", *shown, *more]))
+    head = f"{path}: total_lines {total}, range {start}-{last}{_note(decoded.encoding)}"
+    return ToolOutput("\n".join([head, *shown, *more]))
+
+
+def _note(encoding: Encoding) -> str:
+    if encoding == UTF_8:
+        return ""
+    return f", encoding {encoding.name}" + (" (a guess: it is not UTF-8)" if encoding == LATIN_1 else "")
 
 
 def _cut(line: str) -> str:
@@ -157,20 +153,13 @@ def _cut(line: str) -> str:
     return f"{line[:LINE_LIMIT]} ... {len(line) - LINE_LIMIT} more characters"
 
 
-def _write(place: Path, data: bytes) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.touch()  # gives a new file the mode that the user's umask asks for
-    mode = stat.S_IMODE(place.stat().st_mode)
-    write_atomic(place, data)
-    place.chmod(mode)
-
-
 def _entry(entry: Path) -> str:
     status = entry.lstat()
-    changed = datetime.fromtimestamp(int(status.st_mtime), UTC).isoformat().replace("+00:00", "Z")
-    if stat.S_ISLNK(status.st_mode):
-        return f"link {status.st_size} {changed} {entry.name} -> {entry.readlink()}"
-    if stat.S_ISDIR(status.st_mode):
-        return f"dir - {changed} {entry.name}/"
-    kind = "file" if stat.S_ISREG(status.st_mode) else "other"
-    return f"{kind} {status.st_size} {changed} {entry.name}"
+    kind, changed = kind_of(status), changed_at(status)
+    match kind:
+        case "link":
+            return f"link {status.st_size} {changed} {entry.name} -> {entry.readlink()}"
+        case "dir":
+            return f"dir - {changed} {entry.name}/"
+        case _:
+            return f"{kind} {status.st_size} {changed} {entry.name}"

@@ -1,22 +1,25 @@
 """Running commands in a workspace."""
 
+import asyncio
 import shutil
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.process import Finished, run
 from scaffold.tools.arguments import object_schema
-from scaffold.tools.workspace import ANSWER_LIMIT, Workspace, excerpt, failed
+from scaffold.tools.outputs import KEPT_BYTES, ending, told
+from scaffold.tools.workspace import Workspace, failed
 
 DEFAULT_TIMEOUT_S = 120
 LONGEST_TIMEOUT_S = 600
 
 
-def shell(workspace: Workspace) -> Tool:
+def shell(workspace: Workspace, outputs: Path | None = None) -> Tool:
     """Return the tool that runs a command: how it ended on the first line, then its output and its errors.
 
-    Nothing a command starts outlives it.
+    Nothing a command starts outlives it. Output too long to be shown is kept in the folder `outputs`, if one is given.
     """
     interpreter = shutil.which("bash", path=workspace.env.get("PATH")) or "/bin/sh"
 
@@ -28,9 +31,10 @@ def shell(workspace: Workspace) -> Tool:
             cwd=workspace.root,
             env=workspace.env,
             timeout_s=min(args.get("timeout_s", DEFAULT_TIMEOUT_S), LONGEST_TIMEOUT_S),
+            limit_bytes=KEPT_BYTES,
             leash=True,
         )
-        return ToolOutput(_report(finished), failed=finished.exit_code != 0)
+        return await answer(finished, outputs)
 
     return Tool(
         name="shell",
@@ -56,21 +60,10 @@ def _sayable(command: str) -> bool:
     return "\0" not in command and not any("\ud800" <= character <= "\udfff" for character in command)
 
 
-def _report(finished: Finished) -> str:
-    parts = [f"{_ending(finished)} after {finished.duration_s:.1f} s"]
-    for title, output, limit in (
-        ("stdout", finished.stdout, ANSWER_LIMIT * 2 // 3),
-        ("stderr", finished.stderr, ANSWER_LIMIT // 3),
-    ):
-        text = output.decode(errors="replace").rstrip("\n")
-        if text:
-            parts += [f"--- {title}", excerpt(text, limit)]
-    return "\n".join(parts)
-
-
-def _ending(finished: Finished) -> str:
-    if finished.timed_out:
-        return "stopped at its time limit (give timeout_s for longer work)"
-    if finished.signal is not None:
-        return f"killed by signal {finished.signal}"
-    return f"exit code {finished.exit_code}"
+async def answer(finished: Finished, outputs: Path | None) -> ToolOutput:
+    """Return how a command ended on the first line, then what it said; a failed answer unless it ended well."""
+    try:
+        said = await asyncio.to_thread(told, finished, outputs)
+    except OSError as error:
+        said = f"{told(finished, None)}\n--- not kept on disk: {error.strerror}"
+    return ToolOutput(f"{ending(finished)}\n{said}".rstrip("\n"), failed=finished.exit_code != 0)

@@ -1,3 +1,4 @@
+import codecs
 import os
 import stat
 from pathlib import Path
@@ -96,7 +97,6 @@ async def test_an_empty_file_is_said_to_be_empty(root, call):
 async def test_what_cannot_be_read_as_text_is_refused_with_a_way_out(root, call):
     (root / "folder").mkdir()
     (root / "picture").write_bytes(b"\x89PNG\0\0")
-    (root / "latin").write_bytes(b"caf\xe9\n")
     with (root / "huge").open("wb") as file:
         file.truncate(READABLE_BYTES + 1)
     os.mkfifo(root / "pipe")
@@ -104,9 +104,8 @@ async def test_what_cannot_be_read_as_text_is_refused_with_a_way_out(root, call)
         "folder": "use list_dir",
         "none": "search_files",
         "picture": "binary",
-        "latin": "not UTF-8",
         "huge": "too many to read",
-        "pipe": "no file",
+        "pipe": "a pipe",
         "../out": "outside the workspace",
         ".git/config": "belongs to git",
     }
@@ -116,9 +115,37 @@ async def test_what_cannot_be_read_as_text_is_refused_with_a_way_out(root, call)
         assert way_out in output.content
 
 
+@pytest.mark.parametrize(
+    ("data", "note"),
+    [
+        ("vier ö".encode(), ""),
+        ("vier ö".encode("utf-8-sig"), ", encoding utf-8 with BOM"),
+        (codecs.BOM_UTF16_LE + "vier ö".encode("utf-16-le"), ", encoding utf-16-le with BOM"),
+        (codecs.BOM_UTF16_BE + "vier ö".encode("utf-16-be"), ", encoding utf-16-be with BOM"),
+        ("vier ö".encode("latin-1"), ", encoding latin-1 (a guess: it is not UTF-8)"),
+    ],
+)
+async def test_text_is_read_in_its_encoding_and_an_unusual_one_is_said(root, call, data, note):
+    """RA-4."""
+    (root / "a").write_bytes(data)
+    output = await call("read_file", path="a")
+    assert output.content == f"a: total_lines 1, range 1-1{note}\n1\tvier ö"
+
+
+@pytest.mark.parametrize(
+    "data", [b"\x89PNG\r\n\x1a\n", b"text\0", b"\xff\xfe\0", "x".encode("utf-32"), b"\x7fELF\x02\xff"]
+)
+async def test_bytes_that_are_no_text_are_never_shown(root, call, data):
+    (root / "a").write_bytes(data)
+    output = await call("read_file", path="a")
+    assert output.failed
+    assert "binary" in output.content
+
+
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs a file that nobody can read from its start")
 def test_a_file_the_system_will_not_read_is_refused_with_its_reason():
-    refusal = readable_text(Path("/proc/self/mem"), "mem")
+    process = Path("/proc/self").resolve()
+    refusal = readable_text(process, process / "mem", "mem")
     assert isinstance(refusal, Refusal)
     assert "mem cannot be read" in refusal.reason
 

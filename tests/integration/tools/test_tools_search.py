@@ -1,6 +1,10 @@
+import asyncio
+import os
+
 import pytest
 
 from scaffold.tools.search import search_files
+from scaffold.tools.seeking import Query, Search, found
 from scaffold.tools.workspace import ANSWER_LIMIT, Workspace
 
 
@@ -111,10 +115,38 @@ async def test_a_flood_in_a_single_file_is_shown_as_far_as_it_goes(root, search)
     assert lines[-1].startswith(f"... {500 - shown} more matches")
 
 
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a{1,50}){1,50}$", "(a|aa)+$", "(a*)*b", "a?" * 40 + "a" * 40 + "b"])
+async def test_a_pattern_that_never_ends_is_stopped_and_holds_nobody_meanwhile(root, pattern):
+    """RA-4: a tool that never ends."""
+    (root / "long").write_text("a" * 60 + "!\n")
+    alive = 0
+    running = asyncio.create_task(search_files(Workspace(root, {}), time_limit_s=0.5).run({"pattern": pattern}))
+    while not running.done():
+        await asyncio.sleep(0.05)
+        alive += 1
+    output = await running
+    assert output.failed
+    assert "took more than 0.5 s" in output.content
+    assert alive >= 5
+
+
+@pytest.mark.parametrize("pattern", [r"n\w+e \d", "needle( 1|x{0,2})", "^.*needle"])
+async def test_a_search_in_a_process_of_its_own_finds_the_same(root, pattern):
+    (root / os.fsdecode(b"odd-\xff")).write_text("needle 9\n")
+    workspace = Workspace(root, {})
+    apart = await search_files(workspace).run({"pattern": pattern, "context_lines": 1, "max_matches": 3})
+    here = found(Search(root, root, None, Query(pattern, None, 1, 3)))
+    assert not apart.failed, apart
+    assert apart.content == here
+    assert "total_matches_found" in here
+
+
 @pytest.mark.parametrize(
     ("args", "reason"),
     [
         ({"pattern": "("}, "no regular expression"),
+        ({"pattern": "(" * 5_000 + ")" * 5_000}, "no regular expression"),
+        ({"pattern": "x{99999999999}"}, "no regular expression"),
         ({"pattern": "x", "path": "none"}, "There is no none"),
         ({"pattern": "x", "path": ".."}, "outside the workspace"),
         ({"pattern": "x", "path": ".git"}, "belongs to git"),

@@ -65,6 +65,41 @@ def test_what_is_wrong_is_said_so_that_the_next_call_can_be_right(args, problem)
     assert misfit(TOOL, args) == problem
 
 
+LIST = Tool(
+    name="note",
+    description="",
+    schema=object_schema(
+        {
+            "entries": {
+                "type": "array",
+                "items": object_schema(
+                    {"text": {"type": "string"}}, state={"type": "string", "enum": ["open", "done"]}
+                ),
+            }
+        },
+        anything={"description": "Whatever."},
+    ),
+    category="memory",
+    run=nothing,
+)
+
+
+@pytest.mark.parametrize(
+    ("entries", "problem"),
+    [
+        ([], None),
+        ([{"text": "a", "state": "done"}], None),
+        (["a"], "`entries[0]` must be an object, not 'a'"),
+        ([{"text": "a"}, {}], "`entries[1]` needs `text` (string)"),
+        ([{"text": 1}], "`entries[0].text` must be a string, not 1"),
+        ([{"text": "a", "state": "shut"}], "`entries[0].state` must be one of open, done, not 'shut'"),
+        ([{"text": "a", "id": 1}], "`entries[0]` knows no `id`, it takes `text`, `state`"),
+    ],
+)
+def test_what_is_wrong_inside_a_list_is_said_with_its_place(entries, problem):
+    assert misfit(LIST, {"entries": entries, "anything": None}) == problem
+
+
 def test_everything_that_is_wrong_is_said_at_once():
     problem = misfit(TOOL, {"lines": 0, "file": "b"})
     assert problem is not None

@@ -1,0 +1,109 @@
+"""Packages that `python` and handmade tools may import: what there is, and getting more."""
+
+import asyncio
+import importlib.util
+import re
+import sys
+from collections.abc import Mapping
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from scaffold.core.errors import ScaffoldError
+from scaffold.core.tool import Tool, ToolOutput
+from scaffold.host.files import FileLock
+from scaffold.host.process import run
+from scaffold.tools.arguments import object_schema
+from scaffold.tools.outputs import KEPT_BYTES
+from scaffold.tools.shell import answer
+from scaffold.tools.workspace import Workspace, failed, in_a_thread
+
+INSTALL_TIME_S = 300.0
+LOCK_TIME_S = 60.0
+MOST_PACKAGES = 20
+_PIP = (sys.executable, "-I", "-m", "pip", "--disable-pip-version-check", "--no-input")
+_PYTHON = f"--python-version={sys.version_info.major}.{sys.version_info.minor}"
+_WHEEL = ("--only-binary=:all:", "--platform=any", "--implementation=py", "--abi=none", _PYTHON)
+"""Only py3-none-any wheels, of dependencies too: nothing is built, so nothing of theirs runs."""
+_VERSION = r"\s*(?:===|[<>=!~]=|[<>])\s*[\w.*+!-]+\s*"
+_NAME = r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?(?:\[[\w\s.,-]*\])?"
+_REQUIREMENT = re.compile(rf"{_NAME}(?:{_VERSION}(?:,{_VERSION})*)?", re.ASCII)
+_ARCHIVES = (".whl", ".zip", ".gz", ".bz2", ".xz", ".tar", ".tgz")
+
+
+def pip_list(packages: Path) -> Tool:
+    """Return the tool that lists what can be imported, as JSON: name, version, and whether it lies in `packages`."""
+
+    def work(args: Mapping[str, Any]) -> ToolOutput:
+        wanted = args.get("name", "").casefold()
+        found = {
+            (each.name, each.version, added)
+            for added, places in ((True, [str(packages)]), (False, [place for place in sys.path if place]))
+            for each in distributions(path=places)
+            if each.name and wanted in each.name.casefold()
+        }
+        listed = [{"name": name, "version": version, "added": added} for name, version, added in sorted(found)]
+        return ToolOutput(msgspec.json.encode(listed).decode())
+
+    return Tool(
+        name="pip_list",
+        description="List the Python packages that the python tool can import; `added` ones came by pip_install.",
+        schema=object_schema({}, name={"type": "string", "description": "Only names with this in them."}),
+        category="file_read",
+        run=in_a_thread(work),
+    )
+
+
+def pip_install(workspace: Workspace, packages: Path) -> Tool:
+    """Return the tool that installs pure Python packages into the folder `packages`, which is made if need be."""
+
+    async def work(args: Mapping[str, Any]) -> ToolOutput:
+        wanted = args["packages"]
+        if problem := _unfit(wanted):
+            return failed(problem)
+        if importlib.util.find_spec("pip") is None:
+            return failed(
+                "This installation's Python has no pip; ask the user to install what you need, or do without."
+            )
+        try:
+            await asyncio.to_thread(packages.mkdir, parents=True, exist_ok=True)
+            async with FileLock(packages.with_name(f"{packages.name}.lock"), timeout_s=LOCK_TIME_S):
+                finished = await run(
+                    [*_PIP, "install", *_WHEEL, "--upgrade", "--target", str(packages), *wanted],
+                    cwd=packages,
+                    env=workspace.env,
+                    timeout_s=INSTALL_TIME_S,
+                    limit_bytes=KEPT_BYTES,
+                    leash=True,
+                )
+        except ScaffoldError as error:
+            return failed(f"{error.what}; {error.fix}.")
+        except OSError as error:
+            return failed(f"The folder of packages cannot be written ({error.strerror}); tell the user, or do without.")
+        return await answer(finished, None)
+
+    return Tool(
+        name="pip_install",
+        description="Install pure Python packages (py3-none-any wheels) for the python tool, not for the workspace.",
+        schema=object_schema(
+            {
+                "packages": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "description": "Like `name`, `name==1.2` or `name[extra]>=1,<2`.",
+                }
+            }
+        ),
+        category="network",
+        run=work,
+    )
+
+
+def _unfit(wanted: list[str]) -> str | None:
+    """Return what is wrong with the names: options, paths and addresses are never passed on."""
+    if not 0 < len(wanted) <= MOST_PACKAGES:
+        return f"`packages` has {len(wanted)} names; give 1 to {MOST_PACKAGES}."
+    wrong = [each for each in wanted if not _REQUIREMENT.fullmatch(each) or each.lower().endswith(_ARCHIVES)]
+    return f"{wrong[0]!r} is no package of an index; give names like `name` or `name>=1.2`." if wrong else None

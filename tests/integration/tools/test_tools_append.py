@@ -1,0 +1,108 @@
+import codecs
+import os
+import resource
+
+import pytest
+
+from scaffold.tools.append import append_file
+from scaffold.tools.workspace import Workspace
+
+
+@pytest.fixture
+def root(tmp_path):
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def append(root):
+    return lambda path, content: append_file(Workspace(root, {})).run({"path": path, "content": content})
+
+
+async def test_text_is_added_to_the_end_and_the_rest_is_untouched(root, append):
+    """RA-4."""
+    (root / "a").write_bytes(b"one\r\n")
+    output = await append("a", "two\nthree")
+    assert (root / "a").read_bytes() == b"one\r\ntwo\nthree"
+    assert output.content == "a appended: 9 bytes, 2 lines; it has 14 bytes now."
+
+
+async def test_a_file_that_is_not_there_is_made_with_its_folders(root, append):
+    output = await append("new/deep/a", "one\n")
+    assert (root / "new" / "deep" / "a").read_text() == "one\n"
+    assert not output.failed
+    assert "no end" not in output.content
+
+
+async def test_a_last_line_without_an_end_is_told(root, append):
+    (root / "a").write_text("one")
+    output = await append("a", "two")
+    assert (root / "a").read_text() == "onetwo"
+    assert "no end" in output.content
+
+
+async def test_the_file_itself_is_kept_with_its_mode_and_its_other_names(root, append):
+    (root / "a").write_text("one\n")
+    (root / "a").chmod(0o750)
+    os.link(root / "a", root / "b")
+    await append("a", "two\n")
+    assert (root / "b").read_text() == "one\ntwo\n"
+    assert (root / "a").stat().st_mode & 0o777 == 0o750
+
+
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be"])
+async def test_what_is_added_is_in_the_encoding_of_the_file(root, append, codec):
+    mark = codecs.BOM_UTF16_LE if codec == "utf-16-le" else codecs.BOM_UTF16_BE
+    (root / "a").write_bytes(mark + "öl\n".encode(codec))
+    await append("a", "€\n")
+    assert (root / "a").read_bytes() == mark + "öl\n€\n".encode(codec)
+
+
+async def test_a_character_cut_by_the_end_of_the_sniffed_head_does_not_make_the_file_latin_1(root, append):
+    text = "x" + "ö" * 10_000
+    (root / "a").write_text(text)
+    await append("a", "€")
+    assert (root / "a").read_text() == text + "€"
+
+
+@pytest.fixture
+def small_files():
+    """The system lets us write no file of more than 1 MB."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+async def test_what_does_not_fit_whole_is_not_added_in_part(root, append, small_files):
+    (root / "a").write_text("one\n")
+    output = await append("a", "x" * 2_000_000)
+    assert output.failed
+    assert "too large" in output.content
+    assert (root / "a").read_text() == "one\n"
+
+
+async def test_what_cannot_be_added_to_is_refused_and_left_alone(root, append):
+    (root / "folder").mkdir()
+    (root / "binary").write_bytes(b"\0\1")
+    (root / "latin").write_bytes(b"caf\xe9\n")
+    (root.parent / "secret").write_text("mine")
+    (root / "link").symlink_to("../secret")
+    os.mkfifo(root / "pipe")
+    refused = {
+        ("folder", "x"): "is a folder",
+        ("binary", "x"): "binary",
+        ("latin", "€"): "cannot hold",
+        ("link", "x"): "outside the workspace",
+        ("pipe", "x"): "a pipe",
+        (".git/config", "x"): "belongs to git",
+        ("half", "\ud800"): "surrogate",
+    }
+    for (path, content), reason in refused.items():
+        output = await append(path, content)
+        assert output.failed, path
+        assert reason in output.content, path
+    assert (root / "binary").read_bytes() == b"\0\1"
+    assert (root / "latin").read_bytes() == b"caf\xe9\n"
+    assert (root.parent / "secret").read_text() == "mine"

@@ -1,0 +1,59 @@
+import os
+
+import pytest
+
+from scaffold.tools.arguments import misfit
+from scaffold.tools.builtin import builtin_tools
+from scaffold.tools.catalogue import all_tools
+from scaffold.tools.todos import Todos
+from scaffold.tools.workspace import Workspace
+
+
+@pytest.fixture
+def tools(tmp_path):
+    workspace = Workspace(tmp_path, {"PATH": os.environ["PATH"]})
+    return all_tools(workspace, todos=Todos(), packages=tmp_path / "packages", outputs=tmp_path / "outputs")
+
+
+def test_all_tools_have_the_names_arguments_and_categories_that_cassettes_and_rules_use(tools):
+    """RA-4, RA-5."""
+    assert {tool.name: (tool.category, list(tool.schema["properties"])) for tool in tools} == {
+        "read_file": ("file_read", ["path", "start_line", "end_line"]),
+        "write_file": ("file_write", ["path", "content"]),
+        "list_dir": ("file_read", ["path"]),
+        "search_files": ("file_read", ["pattern", "path", "glob", "context_lines", "max_matches"]),
+        "shell": ("shell", ["command", "timeout_s"]),
+        "append_file": ("file_write", ["path", "content"]),
+        "file_info": ("file_read", ["path"]),
+        "apply_delta": ("file_write", ["path", "operations"]),
+        "python": ("python", ["code", "timeout_s"]),
+        "web_fetch": ("network", ["url", "max_chars"]),
+        "pip_list": ("file_read", ["name"]),
+        "pip_install": ("network", ["packages"]),
+        "TodoWrite": ("memory", ["action", "todos"]),
+        "TodoRead": ("memory", ["status", "priority"]),
+    }
+
+
+def test_the_first_tools_are_the_builtin_ones_word_for_word(tools, tmp_path):
+    few = builtin_tools(Workspace(tmp_path, {"PATH": os.environ["PATH"]}))
+    told = [[(tool.name, tool.description, tool.schema) for tool in each] for each in (few, tools[: len(few)])]
+    assert told[0] == told[1]
+
+
+def test_without_a_folder_for_packages_there_are_no_pip_tools(tmp_path):
+    names = {tool.name for tool in all_tools(Workspace(tmp_path, {}), todos=Todos())}
+    assert not {"pip_list", "pip_install"} & names
+    assert len(names) == 12
+
+
+@pytest.mark.parametrize("number", range(14))
+async def test_every_tool_says_what_it_needs_and_none_raises_for_an_odd_path_or_text(tools, number):
+    tool = tools[number]
+    if tool.schema["required"]:
+        assert f"{tool.name} needs" in (misfit(tool, {}) or "")
+    for odd in ("", "\0", "..", "/", "x" * 5000, "\ud800", "a/" * 3000):
+        args = {name: odd for name in tool.schema["required"] if tool.schema["properties"][name]["type"] == "string"}
+        lists = {name: [] for name in tool.schema["required"] if name not in args}
+        if not misfit(tool, args | lists):
+            await tool.run(args | lists)

@@ -1,0 +1,122 @@
+import codecs
+import os
+import stat
+
+import pytest
+
+from scaffold.tools.arguments import misfit
+from scaffold.tools.edit import apply_delta
+from scaffold.tools.workspace import ANSWER_LIMIT, Workspace
+
+
+@pytest.fixture
+def root(tmp_path):
+    return tmp_path
+
+
+@pytest.fixture
+def edit(root):
+    """Change a file by operations that fit the schema."""
+    tool = apply_delta(Workspace(root, {}))
+
+    async def edit(path, *operations):
+        args = {"path": path, "operations": list(operations)}
+        assert misfit(tool, args) is None
+        return await tool.run(args)
+
+    return edit
+
+
+def replace(line, content, **more):
+    return {"operation": "replace", "start_line": line, "content": content, **more}
+
+
+async def test_lines_are_changed_and_the_change_is_shown(root, edit):
+    """RA-4."""
+    (root / "a").write_text("one\ntwo\nthree\n")
+    output = await edit("a", replace(2, "zwei", expected="two"))
+    assert (root / "a").read_text() == "one\nzwei\nthree\n"
+    assert output.content == "a changed: +1 -1 lines\n@@ -1,3 +1,3 @@\n one\n-two\n+zwei\n three"
+
+
+async def test_a_fit_apart_from_white_space_is_done_with_a_warning(root, edit):
+    """RA-4."""
+    (root / "a").write_text("\tone\n")
+    output = await edit("a", replace(1, "\tuno", expected="  one"))
+    assert not output.failed
+    assert output.content.splitlines()[1].startswith("Warning: Lines 1 fit")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (codecs.BOM_UTF8 + "ö\r\nb".encode(), codecs.BOM_UTF8 + "ä\r\nb".encode()),
+        (codecs.BOM_UTF16_LE + "ö\nb".encode("utf-16-le"), codecs.BOM_UTF16_LE + "ä\nb".encode("utf-16-le")),
+        (b"\xf6\nb\n", b"\xe4\nb\n"),
+    ],
+)
+async def test_encoding_line_ends_and_mode_stay(root, edit, before, after):
+    """RA-4."""
+    (root / "a").write_bytes(before)
+    (root / "a").chmod(0o751)
+    output = await edit("a", replace(1, "ä"))
+    assert not output.failed, output
+    assert (root / "a").read_bytes() == after
+    assert stat.S_IMODE((root / "a").stat().st_mode) == 0o751
+    assert len(list(root.iterdir())) == 1
+
+
+async def test_what_cannot_be_changed_is_refused_and_left_alone(root, edit):
+    (root / "text").write_text("one\n")
+    (root / "latin").write_bytes(b"caf\xe9\n")
+    (root / "binary").write_bytes(b"\0")
+    (root / "folder").mkdir()
+    os.mkfifo(root / "pipe")
+    refused = {
+        ("text", "x", "other"): "not what is expected",
+        ("latin", "€", "caf\xe9"): "cannot hold",
+        ("binary", "x", ""): "binary",
+        ("folder", "x", ""): "list_dir",
+        ("pipe", "x", ""): "a pipe",
+        ("none", "x", ""): "no file none",
+        ("../out", "x", ""): "outside",
+        (".git/config", "x", ""): "belongs to git",
+        ("text", "\ud800", "one"): "surrogate",
+    }
+    for (path, content, expected), reason in refused.items():
+        output = await edit(path, replace(1, content, expected=expected))
+        assert output.failed, path
+        assert reason in output.content, path
+    assert (root / "text").read_text() == "one\n"
+    assert (root / "latin").read_bytes() == b"caf\xe9\n"
+    assert (await edit("text")).failed
+
+
+class Meanwhile(list):
+    """Operations of somebody who sees to it that the file is changed before they are carried out."""
+
+    def __init__(self, operations, change):
+        super().__init__(operations)
+        self._change = change
+
+    def __iter__(self):
+        self._change()
+        return super().__iter__()
+
+
+async def test_a_file_that_changes_while_it_is_edited_is_left_as_it_became(root):
+    """RA-4: a file that changes while edited."""
+    (root / "a").write_text("one\ntwo\n")
+    operations = Meanwhile([replace(1, "uno", expected="one")], lambda: (root / "a").write_text("theirs\n"))
+    output = await apply_delta(Workspace(root, {})).run({"path": "a", "operations": operations})
+    assert output.failed
+    assert "read it again" in output.content
+    assert (root / "a").read_text() == "theirs\n"
+    assert len(list(root.iterdir())) == 1
+
+
+async def test_a_large_change_is_shown_in_part(root, edit):
+    (root / "a").write_text("x\n")
+    output = await edit("a", replace(1, "line of text\n" * 10_000))
+    assert len(output.content) < ANSWER_LIMIT + 200
+    assert output.content.startswith("a changed: +10000 -1 lines")

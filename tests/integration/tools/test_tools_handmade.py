@@ -1,0 +1,164 @@
+import json
+import os
+import sys
+
+import pytest
+
+from scaffold.tools.arguments import misfit
+from scaffold.tools.handmade import Bench, load_tools
+from scaffold.tools.workspace import Workspace
+
+
+@pytest.fixture
+def root(tmp_path):
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "töols"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def load(root, folder, tmp_path):
+    bench = Bench(Workspace(root, {"PATH": os.environ["PATH"]}), packages=tmp_path / "packages", load_time_s=2)
+
+    async def load(taken=(), **files):
+        for name, text in files.items():
+            (folder / f"{name}.py").write_text(text)
+        made = await load_tools(bench, folder, taken=taken)
+        return {tool.name: tool for tool in made.tools}, made.notices
+
+    return load
+
+
+FORECAST = '''
+"""Weather."""
+from __future__ import annotations
+import os
+from typing import Literal, Optional
+from os.path import join
+
+def forecast(city: str, days: int = 1, unit: Literal["C", "F"] = "C", tags: Optional[list[str]] = None,
+             *, exact: bool = False, scale: float = 1.0, more: dict | None = None) -> dict:
+    """Tell the weather
+    of a city.
+
+    Args:
+        city: Its name.
+        days (int): How many.
+    """
+    print("asking", city)
+    return {"city": city, "days": days, "at": os.getcwd(), "tags": tags}
+
+async def later(text: str) -> str:
+    """Say it later.
+
+    :param text: What is said.
+    """
+    return text
+
+def _hidden(x: int) -> int:
+    """Not a tool."""
+
+class Thing:
+    """Not a function."""
+'''
+
+
+async def test_a_typed_and_documented_function_becomes_a_tool(load, root):
+    """RA-4."""
+    tools, notices = await load(forecast=FORECAST)
+    assert list(tools) == ["forecast", "later"]
+    assert notices == ()
+    tool = tools["forecast"]
+    assert tool.description == "Tell the weather of a city."
+    assert tool.category == "python"
+    assert tool.schema == {
+        "type": "object",
+        "properties": {
+            "city": {"type": "string", "description": "Its name."},
+            "days": {"type": "integer", "description": "How many."},
+            "unit": {"type": "string", "enum": ["C", "F"]},
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "exact": {"type": "boolean"},
+            "scale": {"type": "number"},
+            "more": {"type": "object"},
+        },
+        "required": ["city"],
+        "additionalProperties": False,
+    }
+    args = {"city": "Köln", "tags": ["a"]}
+    assert misfit(tool, args) is None
+    output = await tool.run(args)
+    result, *printed = output.content.splitlines()
+    assert json.loads(result) == {"city": "Köln", "days": 1, "at": str(root), "tags": ["a"]}
+    assert printed == ["--- printed", "asking Köln"]
+    assert tools["later"].schema["properties"]["text"]["description"] == "What is said."
+    assert (await tools["later"].run({"text": "ö"})).content == "ö"
+
+
+async def test_nothing_of_a_tool_file_is_imported_into_our_process(load, tmp_path):
+    told = f"import os\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\n"
+    text = f"{told}def f() -> int:\n    'Give.'\n    return 1\n"
+    tools, _ = await load(handmade_probe=text)
+    assert "handmade_probe" not in sys.modules
+    assert (tmp_path / "pid").read_text() != str(os.getpid())
+    assert (await tools["f"].run({})).content == "1"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def f(:\n", "cannot be loaded (SyntaxError"),
+        ("1 / 0\n", "cannot be loaded (ZeroDivisionError"),
+        ("import nothing_like_this\n", "cannot be loaded (ModuleNotFoundError"),
+        ("raise SystemExit\n", "do not exit at import"),
+        ("import os; os._exit(3)\n", "it said nothing"),
+        ("while True: pass\n", "more than 2 s"),
+        ("def f(x: int): return 1\n", "f has no docstring"),
+        ("def f(x):\n    'Do.'\n", "does not say of what type `x` is"),
+        ("def f(x: complex):\n    'Do.'\n", "type <class 'complex'>"),
+        ("def f(x: 'Nowhere'):\n    'Do.'\n", "'Nowhere' is not defined"),
+        ("def f(*x: int):\n    'Do.'\n", "name each parameter"),
+        ("def shell(x: int):\n    'Do.'\n", "another tool `shell`"),
+        ("def good(x: int):\n    'Do.'\n", "another tool `good`"),
+        ("def größe(x: int):\n    'Do.'\n", "no name for a tool"),
+    ],
+)
+async def test_a_broken_file_is_told_and_does_not_stop_the_others(load, folder, text, said):
+    """RA-4."""
+    tools, notices = await load(taken={"shell"}, a="def good() -> int:\n    'Good.'\n    return 1\n", broken=text)
+    assert list(tools) == ["good"]
+    assert len(notices) == 1
+    assert notices[0].startswith(f"{folder / 'broken.py'}: ")
+    assert said in notices[0]
+
+
+async def test_a_call_that_raises_is_a_failed_answer_with_its_traceback(load):
+    tools, _ = await load(a="def f(x: int) -> int:\n    'Divide.'\n    return 1 // x\n")
+    output = await tools["f"].run({"x": 0})
+    assert output.failed
+    assert "ZeroDivisionError" in output.content
+    assert "return 1 // x" in output.content
+    assert (await tools["f"].run({"x": 1})).content == "1"
+
+
+async def test_a_file_may_import_its_neighbours_and_the_installed_packages(load, folder, tmp_path):
+    (tmp_path / "packages").mkdir()
+    (tmp_path / "packages" / "extra.py").write_text("x = 3")
+    (folder / "_shared.py").write_text("y = 4")
+    tools, notices = await load(
+        a="import extra, _shared\ndef f() -> int:\n    'Add.'\n    return extra.x + _shared.y\n"
+    )
+    assert notices == ()
+    assert (await tools["f"].run({})).content == "7"
+
+
+async def test_without_a_folder_there_are_no_tools(root, tmp_path):
+    made = await load_tools(Bench(Workspace(root, {})), tmp_path / "none", taken=())
+    assert made.tools == made.notices == ()

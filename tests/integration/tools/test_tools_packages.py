@@ -1,0 +1,103 @@
+import json
+import os
+import zipfile
+
+import pytest
+
+from scaffold.tools.packages import pip_install, pip_list
+from scaffold.tools.python import python
+from scaffold.tools.workspace import Workspace
+
+
+@pytest.fixture
+def index(tmp_path):
+    """A folder with wheels: one that needs another, and one that is bound to a machine."""
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    wheel(folder, "alpha_pure", "py3-none-any", needs="beta_pure")
+    wheel(folder, "beta_pure", "py2.py3-none-any")
+    wheel(folder, "gamma_bound", "cp311-cp311-manylinux2014_x86_64")
+    wheel(folder, "delta_pure", "py3-none-any", needs="gamma_bound")
+    return folder
+
+
+def wheel(folder, name, tag, needs=None):
+    inside = f"{name}-1.0.dist-info"
+    require = f"Requires-Dist: {needs}\n" if needs else ""
+    with zipfile.ZipFile(folder / f"{name}-1.0-{tag}.whl", "w") as file:
+        file.writestr(f"{name}.py", f"WHO = {name!r}\n")
+        file.writestr(f"{inside}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{require}")
+        file.writestr(f"{inside}/WHEEL", f"Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: {tag}\n")
+        file.writestr(f"{inside}/RECORD", f"{name}.py,,\n{inside}/METADATA,,\n{inside}/WHEEL,,\n{inside}/RECORD,,\n")
+
+
+@pytest.fixture
+def tools(index, tmp_path):
+    folder = tmp_path / "work"
+    folder.mkdir()
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index)}
+    workspace = Workspace(folder, env)
+    packages = tmp_path / "data" / "packages"
+    made = (pip_install(workspace, packages), pip_list(packages), python(workspace, packages=packages))
+    return {tool.name: tool for tool in made}
+
+
+async def test_pure_packages_are_installed_with_what_they_need(tools, tmp_path):
+    """RA-4."""
+    output = await tools["pip_install"].run({"packages": ["alpha-pure >= 1, < 2"]})
+    assert not output.failed, output
+    listed = json.loads((await tools["pip_list"].run({"name": "PURE"})).content)
+    assert listed == [
+        {"name": "alpha_pure", "version": "1.0", "added": True},
+        {"name": "beta_pure", "version": "1.0", "added": True},
+    ]
+    output = await tools["python"].run({"code": "import alpha_pure, beta_pure; print(beta_pure.WHO)"})
+    assert "beta_pure" in output.content
+    assert list((tmp_path / "work").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["gamma_bound", "delta_pure", "none_such"])
+async def test_what_is_bound_to_a_machine_is_not_installed(tools, tmp_path, name):
+    """RA-4."""
+    output = await tools["pip_install"].run({"packages": [name]})
+    assert output.failed
+    assert "No matching distribution" in output.content
+    assert list((tmp_path / "data" / "packages").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "--index-url=http://x",
+        "-e .",
+        "./alpha",
+        "a/b",
+        "x @ http://y",
+        "git+https://x/y",
+        "x.whl",
+        "x; os_name",
+        "",
+        "a b",
+    ],
+)
+async def test_nothing_but_names_and_versions_reaches_pip(tools, tmp_path, name):
+    output = await tools["pip_install"].run({"packages": ["alpha_pure", name]})
+    assert output.failed
+    assert f"{name!r} is no package" in output.content
+    assert not (tmp_path / "data").exists()
+
+
+async def test_an_empty_wish_is_refused(tools):
+    assert (await tools["pip_install"].run({"packages": []})).failed
+
+
+async def test_the_packages_of_our_own_python_are_listed_too(tools):
+    listed = json.loads((await tools["pip_list"].run({})).content)
+    assert {"msgspec"} <= {each["name"] for each in listed if not each["added"]}
+
+
+async def test_a_folder_that_cannot_be_made_is_a_failed_answer(tools, tmp_path):
+    (tmp_path / "data").touch()
+    output = await tools["pip_install"].run({"packages": ["alpha_pure"]})
+    assert output.failed
+    assert "cannot be written" in output.content

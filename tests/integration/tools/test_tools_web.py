@@ -1,0 +1,217 @@
+import asyncio
+import contextlib
+import gzip
+
+import pytest
+from aiohttp import web
+
+from scaffold.tools.addresses import is_public
+from scaffold.tools.web import MOST_REDIRECTS, PAGE_BYTES, web_fetch
+
+
+@pytest.fixture
+async def site():
+    """A server on the loopback; the port it listens on and what it was asked for."""
+    asked = []
+
+    async def handle(request):
+        asked.append(request.path)
+        return await PAGES[request.match_info["page"]](request)
+
+    application = web.Application()
+    application.router.add_get("/{page}", handle)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    listening = web.TCPSite(runner, "127.0.0.1", 0)
+    await listening.start()
+    yield runner.addresses[0][1], asked
+    await runner.cleanup()
+
+
+async def html(request):
+    return web.Response(text="<title>T</title><p>Hellö <a href='/x'>x</a>", content_type="text/html", charset="latin-1")
+
+
+async def json(request):
+    return web.json_response({"a": 1})
+
+
+async def picture(request):
+    return web.Response(body=b"\x89PNG", content_type="image/png")
+
+
+async def missing(request):
+    raise web.HTTPNotFound(text="not here")
+
+
+async def around(request):
+    raise web.HTTPFound("/around")
+
+
+async def moved(request):
+    raise web.HTTPMovedPermanently("json")
+
+
+async def inside(request):
+    raise web.HTTPFound("http://127.0.0.2:1/secret")
+
+
+async def to_a_file(request):
+    raise web.HTTPFound("file:///etc/passwd")
+
+
+async def huge(request):
+    return web.Response(text="x" * (PAGE_BYTES + 10))
+
+
+async def bomb(request):
+    return web.Response(
+        body=gzip.compress(b"0" * 50_000_000), headers={"Content-Encoding": "gzip"}, content_type="text/plain"
+    )
+
+
+async def slow(request):
+    response = web.StreamResponse(headers={"Content-Type": "text/plain"})
+    await response.prepare(request)
+    with contextlib.suppress(ConnectionError):
+        while True:
+            await response.write(b"x")
+            await asyncio.sleep(0.05)
+    return response
+
+
+async def nasty(request):
+    return web.Response(text="<a " * 600_000, content_type="text/html")
+
+
+async def endless(request):
+    response = web.StreamResponse(headers={"Content-Type": "text/plain"})
+    await response.prepare(request)
+    with contextlib.suppress(ConnectionError):
+        while True:
+            await response.write(b"x" * 65_536)
+    return response
+
+
+async def odd(request):
+    return web.Response(body=b"ok", headers={"Content-Type": "text/plain; charset=no-such"})
+
+
+PAGES = {
+    page.__name__: page
+    for page in (html, json, picture, missing, around, moved, inside, to_a_file, huge, bomb, slow, odd, nasty, endless)
+}
+
+
+def only_this(address):
+    return address == "127.0.0.1"
+
+
+@pytest.fixture
+def fetch(site):
+    """Fetch a page of the site, which is admitted; its name needs a look-up."""
+
+    async def fetch(page, **args):
+        return await web_fetch(admits=only_this, time_limit_s=1.5).run(
+            {"url": f"http://localhost:{site[0]}/{page}", **args}
+        )
+
+    return fetch
+
+
+async def test_a_page_is_told_as_text(fetch, site):
+    """RA-4."""
+    output = await fetch("html")
+    at = f"http://localhost:{site[0]}"
+    assert output.content.splitlines() == [f"200 {at}/html (text/html, 43 bytes)", "T", "", f"Hellö x ({at}/x)"]
+    assert not output.failed
+
+
+async def test_redirects_are_followed_and_the_end_is_told(fetch, site):
+    output = await fetch("moved")
+    assert output.content.splitlines() == [
+        f"200 http://localhost:{site[0]}/json (application/json, 8 bytes)",
+        '{"a": 1}',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [
+        ("missing", "not here"),
+        ("picture", "no text"),
+        ("around", f"more than {MOST_REDIRECTS} times"),
+        ("inside", "127.0.0.2 is not on the open internet"),
+        ("to_a_file", "no http:// or https:// address"),
+        ("slow", "within 1.5 s"),
+    ],
+)
+async def test_what_is_no_page_is_a_failed_answer(fetch, page, said):
+    """RA-4."""
+    output = await fetch(page)
+    assert output.failed
+    assert said in output.content
+
+
+async def test_a_circle_of_redirects_ends(fetch, site):
+    await fetch("around")
+    assert len(site[1]) == MOST_REDIRECTS + 1
+
+
+async def test_a_page_made_to_be_read_for_ever_holds_nobody(fetch):
+    """RA-4: a tool that never ends."""
+    alive = 0
+    running = asyncio.create_task(fetch("nasty"))
+    while not running.done():
+        await asyncio.sleep(0.1)
+        alive += 1
+    output = await running
+    assert output.failed
+    assert "cannot be read as text" in output.content
+    assert alive >= 10
+
+
+@pytest.mark.parametrize("page", ["huge", "bomb", "endless"])
+async def test_no_more_than_the_limit_is_read(fetch, page):
+    """RA-4."""
+    output = await fetch(page, max_chars=10)
+    head, text, more = output.content.splitlines()
+    assert f"{PAGE_BYTES} bytes, the rest was not fetched" in head
+    assert len(text) == 10
+    assert more == f"... {PAGE_BYTES - 10} more characters"
+
+
+async def test_an_unknown_charset_is_read_as_utf_8(fetch):
+    assert (await fetch("odd")).content.endswith("\nok")
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["localhost", "127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "169.254.169.254", "2130706433", "127.1"],
+)
+async def test_nothing_of_this_machine_is_asked_by_whatever_name(site, host):
+    """RA-4."""
+    output = await web_fetch(admits=is_public).run({"url": f"http://{host}:{site[0]}/html"})
+    assert output.failed
+    assert site[1] == []
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("file:///etc/passwd", "no http"),
+        ("ftp://example.org", "no http"),
+        ("example.org", "no http"),
+        ("http://", "http"),
+        ("http://[::1", "cannot be fetched"),
+        ("http://user:secret@127.0.0.1/", "login"),
+        ("http://nowhere.invalid/", "cannot be fetched"),
+        ("http://a\0b/", "cannot be fetched"),
+        ("http://127.0.0.1:99999/", "cannot be fetched"),
+    ],
+)
+async def test_what_cannot_be_fetched_is_refused_with_the_reason(url, said):
+    output = await web_fetch(admits=only_this, time_limit_s=5).run({"url": url})
+    assert output.failed
+    assert said in output.content
+    assert "secret" not in output.content
