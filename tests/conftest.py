@@ -9,9 +9,10 @@ from postgres import private_server
 
 
 def pytest_configure() -> None:
-    """Let an interrupt mean something to the commands that tests start: shells ignore it for what runs behind them."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Let signals mean something to the commands that tests start; shells ignore some for what runs behind them."""
+    for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, usual)
 
 
 @pytest.fixture(scope="session")
