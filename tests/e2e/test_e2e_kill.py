@@ -68,7 +68,8 @@ def killed_at_random(scenario, seed, times, victims):
             times -= 1
             give_it(dice.uniform(0.1, 1.6), running)
             for pid in victims(scenario, running.pid, dice):
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it may have ended by itself just now
+                    os.kill(pid, signal.SIGKILL)
         running.wait(PATIENCE_S)
         if running.returncode == 0:
             break
