@@ -11,6 +11,7 @@ import click
 
 from scaffold.cli.exits import CUT_OFF, FAILED, INTERRUPTED, USAGE, exit_code
 from scaffold.core.errors import ScaffoldError
+from scaffold.host.collector import while_loading
 
 SCAFFOLD: Mapping[str, str] = {
     "init": "scaffold.cli.init:init",
@@ -63,7 +64,8 @@ class LateGroup(click.Group):
 def load(name: str) -> click.Command:
     """Import and return the command of this name; there must be one."""
     module, _, attribute = SCAFFOLD[name].partition(":")
-    command = getattr(importlib.import_module(module), attribute)
+    with while_loading():
+        command = getattr(importlib.import_module(module), attribute)
     if not isinstance(command, click.Command):
         raise TypeError(SCAFFOLD[name])
     return command

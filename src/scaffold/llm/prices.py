@@ -90,6 +90,7 @@ def known(family: Family) -> Sequence[Known]:
     return models
 
 
+@cache
 def find(family: Family, name: str) -> Known | None:
     """Return the first model of `family` that goes by `name`; None if nobody knows it."""
     return next((each for each in known(family) if each.fits(name.lower())), None)

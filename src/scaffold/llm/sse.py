@@ -57,7 +57,7 @@ class Events:
 
     def _read(self, lines: list[bytes]) -> list[Event]:
         events = []
-        if any(len(line) > self._longest for line in lines):
+        if max(map(len, lines), default=0) > self._longest:
             raise self._too_long()
         if self._at_start and lines:
             self._at_start = False
