@@ -205,6 +205,7 @@ class _YamlText:
         self._open: set[yaml.Node] = set()
 
     def read(self, text: str) -> Located:
+        """Return the document in `text`; _Unreadable, with its place, if it is no YAML or unfolds without end."""
         if odd := Reader.NON_PRINTABLE.search(text):
             line = text.count("\n", 0, odd.start()) + 1
             mark = Mark(line, odd.start() - text.rfind("\n", 0, odd.start()))

@@ -20,6 +20,7 @@ def append_file(workspace: Workspace) -> Tool:
     """
 
     def work(args: Mapping[str, Any]) -> ToolOutput:
+        """Add the content, or say what stands in the way."""
         shown = args["path"]
         place = confine(workspace.root, shown)
         if isinstance(place, Refusal):

@@ -26,6 +26,7 @@ def file_info(workspace: Workspace) -> Tool:
     """
 
     def work(args: Mapping[str, Any]) -> ToolOutput:
+        """Look at the path itself, not at what it leads to."""
         place = _unfollowed(workspace.root, args["path"])
         if isinstance(place, Refusal):
             return failed(place.reason)

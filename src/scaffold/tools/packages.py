@@ -60,6 +60,7 @@ def pip_install(workspace: Workspace, packages: Path) -> Tool:
     """Return the tool that installs pure Python packages into the folder `packages`, which is made if need be."""
 
     async def work(args: Mapping[str, Any]) -> ToolOutput:
+        """Install what is pure Python, or say what is not."""
         wanted = args["packages"]
         if problem := _unfit(wanted):
             return failed(problem)

@@ -32,6 +32,7 @@ def python(workspace: Workspace, *, packages: Path | None = None, outputs: Path 
     """
 
     async def work(args: Mapping[str, Any]) -> ToolOutput:
+        """Run the code in a process of its own."""
         try:
             code = args["code"].encode()
         except UnicodeEncodeError:

@@ -52,6 +52,7 @@ def web_fetch(*, admits: Admits = is_public, time_limit_s: float = TIME_LIMIT_S)
     """
 
     async def work(args: Mapping[str, Any]) -> ToolOutput:
+        """Fetch the page and return its words, within the time limit."""
         try:
             async with asyncio.timeout(time_limit_s):
                 answer = await _fetched(args["url"], admits)
@@ -97,6 +98,7 @@ class _Resolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
+        """Return the addresses of `host`, all of them admitted; _Forbidden if one is not."""
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
         addresses = [(kind, protocol, str(place[0])) for kind, _, protocol, _, place in found]

@@ -34,7 +34,7 @@ class EveryOther:
         return self.bad if self.number % 2 else CALL
 
 
-async def drop_and_compare(wire, framing, bytes_to_drop_at):
+async def expect_the_whole_reply_after_drops(wire, framing, bytes_to_drop_at):
     """Let a stream drop at each of the bytes, and see that what comes in the end is what came at first."""
     script = EveryOther()
     async with serve(wire, script) as server, asking(server, deadlines=None) as asked:
@@ -69,7 +69,7 @@ def said_last(heard):
 @pytest.mark.parametrize("wire", WIRES)
 async def test_a_stream_that_drops_is_repeated_whole_and_no_call_is_ever_half(wire, framing):
     """RA-21, RA-2: what was shown of it is marked, and the reply is the one that came whole."""
-    await drop_and_compare(wire, framing, range(-1, size(wire, CALL), 29))
+    await expect_the_whole_reply_after_drops(wire, framing, range(-1, size(wire, CALL), 29))
 
 
 @pytest.mark.slow
@@ -77,7 +77,7 @@ async def test_a_stream_that_drops_is_repeated_whole_and_no_call_is_ever_half(wi
 @pytest.mark.parametrize("wire", WIRES)
 async def test_a_stream_may_drop_at_every_single_byte(wire, framing):
     """RA-21, RA-2."""
-    await drop_and_compare(wire, framing, range(-1, size(wire, CALL)))
+    await expect_the_whole_reply_after_drops(wire, framing, range(-1, size(wire, CALL)))
 
 
 async def reply_after(wire, *turns, stream=True, deadlines=None):
@@ -223,7 +223,9 @@ async def test_an_error_within_a_reply_that_stays_is_told_with_its_words(wire):
 @pytest.mark.parametrize("wire", WIRES)
 async def test_what_cannot_be_read_is_asked_for_again(wire, garbage):
     """RA-21."""
-    await reply_after(wire, garbage)
+    asked = await reply_after(wire, garbage)
+    assert "".join(said_last(asked.heard)) == FINE.text
+    assert len([delta for delta in asked.heard if isinstance(delta, Waiting)]) == 1
 
 
 async def test_a_web_page_instead_of_a_reply_is_called_one():

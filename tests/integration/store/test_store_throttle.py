@@ -67,8 +67,10 @@ async def test_while_nothing_is_refused_nobody_waits_for_the_database(
     mine: SharedThrottle, onlooker: UserStore
 ) -> None:
     with onlooker.transaction():
-        (ticket,) = await _enter(mine)
-        mine.leave(ticket, "ok")
+        for verdict in ("ok", "failed"):
+            (ticket,) = await _enter(mine)
+            mine.leave(ticket, verdict)
+        assert mine.wait_s(HOST) == 0.0
 
 
 async def test_one_refusal_parks_all_processes(mine: SharedThrottle, theirs: SharedThrottle, clock: FakeClock) -> None:

@@ -213,7 +213,7 @@ def as_ours(message: SdkMessage) -> Heard:
     return Heard(AssistantMessage(tuple(parts), ME), usage, stop)
 
 
-def reading_is_the_sdks(sdk: Sdk, stream: bytes) -> None:
+def expect_the_sdks_reading(sdk: Sdk, stream: bytes) -> None:
     assert hear(stream) == as_ours(sdk.hears(stream))
     whole = Events().feed(stream)
     for cut in range(1, len(stream)):
@@ -225,7 +225,7 @@ def reading_is_the_sdks(sdk: Sdk, stream: bytes) -> None:
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_stream_cut_anywhere_is_read_as_the_sdk_reads_it(sdk, stream):
     """RA-1, RA-2."""
-    reading_is_the_sdks(sdk, stream)
+    expect_the_sdks_reading(sdk, stream)
 
 
 @pytest.mark.slow
@@ -233,7 +233,7 @@ def test_a_stream_cut_anywhere_is_read_as_the_sdk_reads_it(sdk, stream):
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_many_streams_cut_anywhere_are_read_as_the_sdk_reads_them(sdk, stream):
     """RA-1, RA-2."""
-    reading_is_the_sdks(sdk, stream)
+    expect_the_sdks_reading(sdk, stream)
 
 
 @pytest.mark.slow
@@ -327,7 +327,7 @@ def user_parts(draw: st.DrawFn, calls: Sequence[ToolCall] = ()) -> tuple[Text | 
     return tuple(draw(st.permutations([*parts, *results])))
 
 
-def request_is_the_sdks(sdk: Sdk, data: st.DataObject) -> None:
+def expect_the_sdks_request(sdk: Sdk, data: st.DataObject) -> None:
     parts = data.draw(user_parts())
     ours: list[UserMessage | AssistantMessage] = [UserMessage(parts)]
     theirs: list[Json] = [user_turn(parts)]
@@ -383,7 +383,7 @@ def sdk_options(request: Request) -> Json:
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_conversation_is_sent_as_the_sdk_sends_it(sdk, data):
     """RA-1, RA-2, RA-3: what was heard goes back as the SDK's own blocks would."""
-    request_is_the_sdks(sdk, data)
+    expect_the_sdks_request(sdk, data)
 
 
 @pytest.mark.slow
@@ -391,4 +391,4 @@ def test_a_conversation_is_sent_as_the_sdk_sends_it(sdk, data):
 @settings(max_examples=800, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_many_conversations_are_sent_as_the_sdk_sends_them(sdk, data):
     """RA-1, RA-2, RA-3."""
-    request_is_the_sdks(sdk, data)
+    expect_the_sdks_request(sdk, data)

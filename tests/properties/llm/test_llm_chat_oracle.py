@@ -132,7 +132,7 @@ def clients_reading(stream: bytes) -> Any:
     return state.current_completion_snapshot
 
 
-def assert_same(heard: Heard, theirs: Any) -> None:
+def expect_the_same(heard: Heard, theirs: Any) -> None:
     (choice,) = theirs.choices
     message = choice.message
     stop = STOPS[choice.finish_reason]
@@ -152,9 +152,9 @@ def assert_same(heard: Heard, theirs: Any) -> None:
     )
 
 
-def reads_alike_at_every_cut(stream: bytes) -> None:
+def expect_the_same_reading_at_every_cut(stream: bytes) -> None:
     whole = read(ChatCodec(), stream)
-    assert_same(whole, clients_reading(stream))
+    expect_the_same(whole, clients_reading(stream))
     for pieces in cuts(stream):
         assert read(ChatCodec(), *pieces) == whole
     assert all(whole_or_none(ChatCodec(), stream, whole))
@@ -173,7 +173,7 @@ def test_the_client_sends_the_same_body_for_the_same_conversation(request):
 @given(streams())
 def test_the_client_reads_the_same_from_the_same_stream_wherever_it_is_cut(stream):
     """RA-2, RA-21: a stream that breaks off gives the whole reply or none."""
-    reads_alike_at_every_cut(stream)
+    expect_the_same_reading_at_every_cut(stream)
 
 
 @pytest.mark.slow
@@ -192,7 +192,7 @@ def test_many_bodies_are_the_same(request):
 @given(streams())
 def test_many_streams_read_the_same(stream):
     """RA-2, RA-21."""
-    reads_alike_at_every_cut(stream)
+    expect_the_same_reading_at_every_cut(stream)
 
 
 @QUICK
@@ -214,4 +214,4 @@ def test_a_completion_in_one_piece_is_read_as_the_client_reads_it(arguments, nam
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
     body = json.dumps({"id": "1", "object": "chat.completion", "choices": [choice], "usage": usage}).encode()
     theirs = client(Tape(body, "application/json")).chat.completions.create(model="gpt-5", messages=[])
-    assert_same(ChatCodec().whole(body, TARGET), theirs)
+    expect_the_same(ChatCodec().whole(body, TARGET), theirs)

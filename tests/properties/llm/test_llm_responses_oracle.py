@@ -190,7 +190,7 @@ def clients_reading(stream: bytes) -> Response:
     return last[-1]
 
 
-def assert_same(heard: Heard, theirs: Response) -> None:
+def expect_the_same(heard: Heard, theirs: Response) -> None:
     made = [item for item in theirs.output if item.type == "function_call"]
     said_no = any(part.type == "refusal" and part.refusal for part in contents(theirs))
     reason = theirs.incomplete_details and theirs.incomplete_details.reason
@@ -228,14 +228,14 @@ def contents(response: Response) -> list[Any]:
     return [part for item in response.output if item.type == "message" for part in item.content]
 
 
-def reads_alike_at_every_cut(stream: bytes) -> None:
+def expect_the_same_reading_at_every_cut(stream: bytes) -> None:
     whole = read(ResponsesCodec(), stream)
-    assert_same(whole, clients_reading(stream))
+    expect_the_same(whole, clients_reading(stream))
     assert all(read(ResponsesCodec(), *pieces) == whole for pieces in cuts(stream))
     assert all(whole_or_none(ResponsesCodec(), stream, whole))
 
 
-def sends_alike(request: Request) -> None:
+def expect_the_same_body(request: Request) -> None:
     ours = body_of(ResponsesCodec(), request)
     assert ours == sent_by_client(request, ours["prompt_cache_key"])
     assert is_declared(DECLARED, ours)
@@ -245,14 +245,14 @@ def sends_alike(request: Request) -> None:
 @given(requests)
 def test_the_client_sends_the_same_body_for_the_same_conversation(request):
     """RA-1."""
-    sends_alike(request)
+    expect_the_same_body(request)
 
 
 @FEW
 @given(streams())
 def test_the_client_reads_the_same_from_the_same_stream_wherever_it_is_cut(stream):
     """RA-2, RA-21: a stream that breaks off gives the whole reply or none."""
-    reads_alike_at_every_cut(stream)
+    expect_the_same_reading_at_every_cut(stream)
 
 
 @QUICK
@@ -262,7 +262,7 @@ def test_a_response_in_one_piece_is_read_as_the_client_reads_it(stream):
     last = json.loads(stream.decode().rsplit("data: ", 1)[1])["response"]
     body = json.dumps(last | {"output": last["output"] or []}).encode()
     theirs = client(Tape(body, "application/json")).responses.create(model="gpt-5", input="")
-    assert_same(ResponsesCodec().whole(body, TARGET), theirs)
+    expect_the_same(ResponsesCodec().whole(body, TARGET), theirs)
 
 
 @pytest.mark.slow
@@ -270,7 +270,7 @@ def test_a_response_in_one_piece_is_read_as_the_client_reads_it(stream):
 @given(requests)
 def test_many_bodies_are_the_same(request):
     """RA-1."""
-    sends_alike(request)
+    expect_the_same_body(request)
 
 
 @pytest.mark.slow
@@ -279,4 +279,4 @@ def test_many_bodies_are_the_same(request):
 @given(streams())
 def test_many_streams_read_the_same(stream):
     """RA-2, RA-21."""
-    reads_alike_at_every_cut(stream)
+    expect_the_same_reading_at_every_cut(stream)
