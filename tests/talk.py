@@ -5,6 +5,7 @@ from pathlib import Path
 from scaffold.agent.agent import Agent, Books, Brief
 from scaffold.agent.conversation import Conversation
 from scaffold.agent.journal import JournalList
+from scaffold.agent.outside import FixedContext, NoNews, Outside
 from scaffold.core.conversation import AssistantMessage, Caller, Reply, unheard
 from scaffold.core.errors import BudgetSpent
 from scaffold.core.model import Usage
@@ -121,13 +122,20 @@ async def echo(text):
 ECHO = tool("echo", echo, text="string")
 
 
-def agent(model, *tools, conversation=None, hear=unheard, **options):
+def agent(model, *tools, conversation=None, hear=unheard, news=None, context="", **options):
     books = {name: options.pop(name) for name in ("journal", "budget", "history") if name in options}
     return Agent(
         model=model,
         tools=tools,
-        brief=Brief(**{"system": "Be good.", "caller": CALLER, **options}),
+        brief=Brief(
+            **{
+                "system": "Be good.",
+                "caller": CALLER,
+                "context": FixedContext(context) if isinstance(context, str) else context,
+                **options,
+            }
+        ),
         books=Books(**{"journal": JournalList(), "budget": Purse(), **books}),
         conversation=conversation,
-        hear=hear,
+        outside=Outside(hear=hear, news=news or NoNews()),
     )

@@ -10,12 +10,12 @@ from scaffold.agent.compaction import AFTERWARDS, FULL
 from scaffold.agent.conversation import Conversation
 from scaffold.agent.gauge import gauge_for
 from scaffold.agent.journal import Journal
+from scaffold.agent.outside import ALONE, Context, FixedContext, Outside
 from scaffold.agent.toolbox import Toolbox
 from scaffold.core.conversation import (
     AssistantMessage,
     Caller,
     Effort,
-    Hear,
     Image,
     Message,
     Reply,
@@ -25,7 +25,6 @@ from scaffold.core.conversation import (
     ToolCall,
     ToolResult,
     UserMessage,
-    unheard,
 )
 from scaffold.core.errors import ContextOverflow, ModelTrouble, TurnLimit
 from scaffold.core.legible import legible
@@ -57,8 +56,9 @@ class Brief(Struct, frozen=True, kw_only=True):
     caller: Caller
     """Its `turn` is the number of the first request."""
     system: str
-    context: str = ""
+    context: Context = FixedContext()
     max_requests: int = 100
+    """Between one thing said and the next; what comes in does not begin to count anew."""
     effort: Effort | None = None
 
 
@@ -90,16 +90,17 @@ class Agent:
         brief: Brief,
         books: Books,
         conversation: Conversation | None = None,
-        hear: Hear = unheard,
+        outside: Outside = ALONE,
     ) -> None:
         self._model = model
         self._toolbox = Toolbox(tools)
         self._brief = brief
         self._books = books
-        self._hear = hear
+        self._outside = outside
         self._requests = 0
+        self._answered = 0
         self._usage = Usage()
-        self._gauge = gauge_for(brief.system, brief.context, tools)
+        self._gauge = gauge_for(brief.system, brief.context.text(), tools)
         self.conversation = conversation or Conversation()
 
     @property
@@ -113,7 +114,7 @@ class Agent:
         self._gauge = msgspec.structs.replace(self._gauge, scale=1.0)
 
     async def turn(self, said: str | Sequence[Text | Image]) -> Finish:
-        """Say `said`, then let model and tools go on until a reply without tool calls.
+        """Say `said`, then let model and tools go on until a reply without tool calls; with nothing said, about news.
 
         Raises TurnLimit when the requests are used up, BudgetSpent when no further request may start, another
         ModelTrouble when no reply is to be had, or none that is whole. Whatever was said until then is remembered.
@@ -121,6 +122,7 @@ class Agent:
         self._say(said)
         before, usage, cuts = self._requests, Usage(), 0
         while True:
+            self._take_news()
             reply = await self._ask()
             usage += reply.usage
             calls = reply.message.tool_calls
@@ -141,15 +143,24 @@ class Agent:
         """Add the user's words; calls that an interruption left open are closed before them."""
         parts = (Text(said),) if isinstance(said, str) else tuple(said)
         parts = tuple(_sayable(part) for part in parts)
-        self._books.journal.note("prompt", text="\n".join(part.text for part in parts if isinstance(part, Text)))
-        self._add(UserMessage((*_unrun(self.conversation.unanswered, UNKNOWN), *parts)))
+        if parts:
+            self._answered = self._requests
+            self._books.journal.note("prompt", text=_words(parts))
+        self._hand_in((*_unrun(self.conversation.unanswered, UNKNOWN), *parts))
+
+    def _take_news(self) -> None:
+        news = tuple(map(_sayable, self._outside.news.look()))
+        if news:
+            self._books.journal.note("news", text=_words(news))
+            self._hand_in(news)
+            self._outside.news.take()
 
     async def _ask(self) -> Reply:
         """Return the next reply; a conversation that is too long is shortened once."""
         try:
             return await self._request()
         except ContextOverflow:
-            if not self._compact(self._gauge.tokens(self.conversation.size) * AFTERWARDS):
+            if not self.compact():
                 raise
         return await self._request()
 
@@ -158,7 +169,7 @@ class Agent:
         size, books = self.conversation.size, self._books
         request = self._next()
         estimate = self._model.estimate(request)
-        reservation, ear, used = await books.budget.reserve(estimate), Ear(self._hear), Usage()
+        reservation, ear, used = await books.budget.reserve(estimate), Ear(self._outside.hear), Usage()
         try:
             reply = await self._model.reply(request, ear)
             ear.understood()
@@ -176,7 +187,7 @@ class Agent:
 
     def _next(self) -> Request:
         brief = self._brief
-        if self._requests >= brief.max_requests:
+        if self._requests - self._answered >= brief.max_requests:
             raise TurnLimit(
                 f"The turn limit is reached: {brief.max_requests} requests without an end.",
                 "Make the task smaller, or raise the limit.",
@@ -184,7 +195,7 @@ class Agent:
         return Request(
             caller=msgspec.structs.replace(brief.caller, turn=brief.caller.turn + self._requests),
             system=brief.system,
-            context=brief.context,
+            context=brief.context.text(),
             messages=self.conversation.shown(),
             tools=self._toolbox.tools,
             effort=brief.effort,
@@ -195,12 +206,17 @@ class Agent:
         if window is not None and self._gauge.tokens(self.conversation.size) > window * FULL:
             self._compact(window * AFTERWARDS)
 
+    def compact(self) -> bool:
+        """Shorten the conversation now, as a full window would; tell whether it became any shorter."""
+        return self._compact(self._gauge.tokens(self.conversation.size) * AFTERWARDS)
+
     def _compact(self, tokens: float) -> bool:
         """Shorten the conversation until a request takes `tokens`; tell whether it became any shorter."""
         size = self.conversation.size
         after = self.conversation.compact(self._gauge.room(tokens))
         if self.conversation.size >= size:
             return False
+        self._brief.context.renew()
         how = "its longest texts have lost their middles"
         if after.dropped:
             self._books.history.compact(len(after.kept), after.summary)
@@ -218,6 +234,9 @@ class Agent:
                 self._books.journal.note(
                     "tool_result", id=part.call_id, name=part.name, content=part.content, failed=part.failed
                 )
+        self._hand_in(parts)
+
+    def _hand_in(self, parts: Sequence[Text | Image | ToolResult]) -> None:
         if parts:
             self._add(UserMessage(tuple(parts)))
 
@@ -237,6 +256,10 @@ class Agent:
 def _unrun(calls: Sequence[ToolCall], why: str) -> tuple[ToolResult, ...]:
     """Return results for calls that are not run: each call gets one, or wires refuse the conversation."""
     return tuple(ToolResult(call.id, call.name, why, failed=True) for call in calls)
+
+
+def _words(parts: Sequence[Text | Image]) -> str:
+    return "\n".join(part.text for part in parts if isinstance(part, Text))
 
 
 def _cut_again() -> ModelTrouble:

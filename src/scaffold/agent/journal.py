@@ -10,7 +10,7 @@ from scaffold.core.ports import Clock
 from scaffold.host.files import append_line
 from scaffold.policy.consent import Approval, Tell
 
-Kind = Literal["prompt", "text", "thinking", "tool_call", "tool_result", "approval", "notice", "usage"]
+Kind = Literal["prompt", "text", "thinking", "tool_call", "tool_result", "approval", "notice", "news", "usage"]
 
 
 class Journal(Protocol):

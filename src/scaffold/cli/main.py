@@ -1,7 +1,6 @@
-"""The commands `scaffold` and `ralph`: one table, loaded late; every error becomes two lines and an exit code."""
+"""The commands `scaffold` and `ralph`: loaded late; every error becomes two lines and an exit code."""
 
 import errno
-import importlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,33 +9,9 @@ from typing import NoReturn
 import click
 
 from scaffold.cli.exits import CUT_OFF, FAILED, INTERRUPTED, USAGE, exit_code
+from scaffold.cli.table import SCAFFOLD, load
 from scaffold.core.errors import ScaffoldError
-from scaffold.host.collector import while_loading
 
-SCAFFOLD: Mapping[str, str] = {
-    "init": "scaffold.cli.init:init",
-    "run": "scaffold.cli.run:run",
-    "status": "scaffold.cli.status:status",
-    "stop": "scaffold.cli.control:stop",
-    "resume": "scaffold.cli.resume:resume",
-    "doctor": "scaffold.cli.doctor:doctor",
-    "plan": "scaffold.cli.plan:plan",
-    "goals": "scaffold.cli.tree:goals",
-    "tasks": "scaffold.cli.tree:tasks",
-    "logs": "scaffold.cli.logs:logs",
-    "diff": "scaffold.cli.diff:diff",
-    "contract": "scaffold.cli.contract:contract",
-    "retry": "scaffold.cli.control:retry",
-    "pause": "scaffold.cli.control:pause",
-    "cancel": "scaffold.cli.control:cancel",
-    "cleanup": "scaffold.cli.cleanup:cleanup",
-    "salvage": "scaffold.cli.salvage:salvage",
-    "purge": "scaffold.cli.purge:purge",
-    "config": "scaffold.cli.config:config",
-    "demo": "scaffold.cli.demo:demo",
-    "worker": "scaffold.cli.worker:worker",
-    "ralph": "scaffold.cli.ralph:ralph",
-}
 EVERYDAY = ("init", "run", "status", "stop", "resume", "doctor")
 HIDDEN = ("worker",)
 
@@ -59,16 +34,6 @@ class LateGroup(click.Group):
         with formatter.section("Advanced"):
             advanced = [name for name in self.list_commands(ctx) if name not in EVERYDAY]
             formatter.write_dl([(name, SUMMARIES[name]) for name in advanced])
-
-
-def load(name: str) -> click.Command:
-    """Import and return the command of this name; there must be one."""
-    module, _, attribute = SCAFFOLD[name].partition(":")
-    with while_loading():
-        command = getattr(importlib.import_module(module), attribute)
-    if not isinstance(command, click.Command):
-        raise TypeError(SCAFFOLD[name])
-    return command
 
 
 SUMMARIES: Mapping[str, str] = {

@@ -12,22 +12,22 @@ from typing import assert_never
 import click
 from msgspec import Struct
 
-from scaffold.agent.conversation import Conversation
 from scaffold.agent.recap import recap
 from scaffold.agent.slash import Misunderstood, ShowModels, SwitchModel, model_listing, parse_slash
 from scaffold.cli.exits import INTERRUPTED, OK
 from scaffold.cli.models import open_user_store, usable_model
+from scaffold.cli.oneshot import Task, carry_out
 from scaffold.cli.outcome import shape
+from scaffold.cli.session import Order, Talk
 from scaffold.cli.settings import Settings, load_settings
-from scaffold.cli.sitting import Order, Sitting, carry_out
-from scaffold.cli.telling import Format, Teller, teller
+from scaffold.cli.sitting import sitting
+from scaffold.cli.table import REPL, late
+from scaffold.cli.telling import Format, teller
 from scaffold.core.errors import UsageProblem
-from scaffold.core.ids import ConversationId
 from scaffold.core.legible import legible
 from scaffold.core.model import Usage
 from scaffold.host.collector import calm_down
 from scaffold.host.identity import own_identity
-from scaffold.host.ids import new_id
 from scaffold.llm.naming import pinned_model
 from scaffold.llm.registry import known_models
 from scaffold.policy.gate import Rules, parse_category, parse_decision
@@ -40,9 +40,6 @@ LATEST = ""
 
 NOT_YET = frozenset({"login", "logout"})
 """Commands to come: no model is to take them for a task."""
-
-TITLE = 200
-"""Characters of the task that a conversation is known by."""
 
 PATIENCE_S = 3.0
 """How long a pipe that says nothing is listened to when there is a task already."""
@@ -98,7 +95,7 @@ def ralph(**given: object) -> int:
     flags = Flags(**given)  # type: ignore[arg-type] # click has checked each of them
     chosen = load_settings(None, os.environ, {"model": flags.model})
     try:
-        return asyncio.run(_sit(flags, chosen, _piped(flags)))
+        return asyncio.run(_work(flags, chosen, _piped(flags)))
     except (KeyboardInterrupt, asyncio.CancelledError):
         click.echo("interrupted: nothing that was said is lost; go on with `ralph -c`", err=True)
         return INTERRUPTED
@@ -114,31 +111,45 @@ def _piped(flags: Flags) -> str:
     return sys.stdin.buffer.read().decode(errors="replace")
 
 
-async def _sit(flags: Flags, settings: Settings, piped: str) -> int:
+async def _work(flags: Flags, settings: Settings, piped: str) -> int:
+    """Have one turn, carry a slash command out, or talk with whoever sits at the terminal."""
     task = flags.task or ""
+    talking = not (task + piped).strip() and not flags.printed and _at_a_terminal()
+    if not talking:
+        _refuse_what_is_no_task(flags, task, piped)
+    if flags.max_budget_usd is not None and not math.isfinite(flags.max_budget_usd):
+        raise UsageProblem("--max-budget-usd takes an amount in dollars", "Write it like `--max-budget-usd 0.50`.")
+    _end_in_good_order()
+    store = open_user_store()
+    try:
+        stored = _stored(flags, store)
+        command = parse_slash(task)
+        if command is not None:
+            model = settings.model() or "none" if stored is None else stored.model
+            said = _command(command, stored, model, store)
+            ending = shape(session=stored.id if stored else "", model=model, result=said, usage=Usage(), stop="end")
+            teller(flags.output_format).result(ending)
+            return OK
+        model = _model(settings, stored)
+        if talking:
+            talk: Talk = late(REPL)
+            return await talk(_order(flags, settings), store, stored, model)
+        return await _one_shot(Task(task, piped), flags, settings, stored, model, store)
+    finally:
+        store.close()
+
+
+def _at_a_terminal() -> bool:
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
+
+
+def _refuse_what_is_no_task(flags: Flags, task: str, piped: str) -> None:
     if not (task + piped).strip():
         hint = "Pass it as an argument, or on standard input with -p." if flags.printed else 'Try `ralph "TASK"`.'
         raise UsageProblem("there is no task", hint)
     if task in NOT_YET:
         hint = "Set ANTHROPIC_API_KEY or OPENAI_API_KEY instead; or say it in more words if it is a task."
         raise UsageProblem(f"`ralph {task}` does not exist yet", hint)
-    limit_usd = flags.max_budget_usd
-    if limit_usd is not None and not math.isfinite(limit_usd):
-        raise UsageProblem("--max-budget-usd takes an amount in dollars", "Write it like `--max-budget-usd 0.50`.")
-    _end_in_good_order()
-    store = open_user_store()
-    try:
-        stored = _stored(flags, store)
-        told = teller(flags.output_format)
-        command = parse_slash(task)
-        if command is not None:
-            model = settings.model() or "none" if stored is None else stored.model
-            said = _command(command, stored, model, store)
-            told.result(shape(session=stored.id if stored else "", model=model, result=said, usage=Usage(), stop="end"))
-            return OK
-        return await _converse(_order(flags, settings, piped), stored, _model(settings, stored), told, store)
-    finally:
-        store.close()
 
 
 def _end_in_good_order() -> None:
@@ -149,36 +160,24 @@ def _end_in_good_order() -> None:
             loop.add_signal_handler(number, task.cancel)
 
 
-async def _converse(order: Order, stored: StoredConversation | None, model: str, told: Teller, store: UserStore) -> int:
+async def _one_shot(
+    task: Task, flags: Flags, settings: Settings, stored: StoredConversation | None, model: str, store: UserStore
+) -> int:
     """Begin a conversation, or take one up where it stands, and have one turn of it."""
-    me, session = own_identity(), stored.id if stored else ConversationId(new_id(12))
-    with store.transaction():
-        if stored is None:
-            store.conversations.begin(
-                session, cwd=str(order.cwd), model=model, title=(order.task or order.piped)[:TITLE]
-            )
-        store.conversations.claim(session, me)
-        if stored is not None and stored.model != model:
-            store.conversations.switch_model(session, model, me=me)
-    summary, messages = store.conversations.load(session)
-    conversation = Conversation(messages, summary or "")
-    told.session(session_id=session, model=model, cwd=legible(str(order.cwd)))
-    if stored is not None:
-        told.note("notice", text=recap(conversation, stored.usage, model=stored.model))
-    try:
-        return await carry_out(order, Sitting(id=session, model=model, conversation=conversation, store=store), told)
-    finally:
-        with store.transaction():
-            store.conversations.release(session, me)
+    order, told = _order(flags, settings), teller(flags.output_format)
+    cwd, title = str(order.cwd), task.words or task.piped
+    with sitting(store, stored, cwd=cwd, model=model, title=title, me=own_identity()) as seat:
+        told.session(session_id=seat.id, model=model, cwd=legible(cwd))
+        if stored is not None:
+            told.note("notice", text=recap(seat.conversation, stored.usage, model=stored.model))
+        return await carry_out(task, order, seat, told)
 
 
-def _order(flags: Flags, settings: Settings, piped: str) -> Order:
+def _order(flags: Flags, settings: Settings) -> Order:
     categories = {parse_category(name): parse_decision(rule) for name, rule in settings.approvals().items()}
     allowed = {parse_category(name): parse_decision("allow") for name in flags.allow_category}
     own = flags.system_prompt_file
     return Order(
-        task=flags.task or "",
-        piped=piped,
         cwd=flags.cwd.resolve(),
         home=Path.home(),
         rules=Rules(categories=categories | allowed, allow=tuple(map(parse_rule, flags.allow)), yolo=flags.yolo),

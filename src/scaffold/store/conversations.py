@@ -50,6 +50,7 @@ SELECT kept_from, summary FROM compaction WHERE conversation_id = :id ORDER BY a
 """
 MESSAGES = "SELECT body FROM message WHERE conversation_id = :id AND seq >= :seq ORDER BY seq"
 FORGET = "DELETE FROM conversation WHERE id = :id"
+FORGET_IF_EMPTY = "DELETE FROM conversation WHERE id = :id AND messages = 0 AND owner IS NULL"
 
 MESSAGE = Json[Message](Message)
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -130,6 +131,10 @@ class Conversations:
         """Delete the conversation and all that was said in it; ConversationBusy if a living process has it."""
         self._refuse_if_busy(conversation_id, None)
         self._connection.write(FORGET, id=conversation_id)
+
+    def forget_if_empty(self, conversation_id: ConversationId) -> None:
+        """Delete the conversation if nothing was said in it and nobody has it."""
+        self._connection.write(FORGET_IF_EMPTY, id=conversation_id)
 
     def get(self, text: str) -> StoredConversation | None:
         """Return the conversation whose id is, or alone begins with, `text`; None if there is none.

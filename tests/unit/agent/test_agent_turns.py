@@ -472,3 +472,71 @@ async def test_what_was_begun_is_paid_for_though_there_was_no_reply():
         await worker.turn("go")
     [(_, settled)] = purse.settled
     assert settled == worker.usage == Usage(input_tokens=20, cost_usd=1.0)
+
+
+class Arriving:
+    """News that come before requests, by the number of the look; kept until they are taken."""
+
+    def __init__(self, **words):
+        self._due = {int(look.removeprefix("look_")): text for look, text in words.items()}
+        self._looks = 0
+        self.waiting = []
+        self.taken = []
+
+    def look(self):
+        self._looks += 1
+        if self._looks in self._due:
+            self.waiting.append(Text(self._due.pop(self._looks)))
+        return tuple(self.waiting)
+
+    def take(self):
+        self.taken += self.waiting
+        self.waiting = []
+
+
+async def test_what_comes_in_while_an_agent_works_stands_before_its_next_request():
+    """RA-12: messages wake and reach a loop that is at work."""
+    model = Listening(tape(calling(1, ("echo", {"text": "a"})), calling(2, text="seen")))
+    news, history = Arriving(look_2="a message"), Kept()
+    await agent(model, ECHO, news=news, history=history).turn("go")
+    assert model.requests[1].messages[-1].parts[-1] == Text("a message")
+    assert news.taken == [Text("a message")]
+    assert UserMessage((Text("a message"),)) in history.messages
+
+
+async def test_a_turn_about_news_alone_says_nothing_else_and_counts_on():
+    """RA-12: a loop that waited is woken by what came, and the limit of a task holds for it, too."""
+    model = Listening(tape(calling(1, text="waiting"), calling(2, text="woken"), calling(3, text="too far")))
+    worker = agent(model, news=Arriving(look_2="it ended", look_3="another"), max_requests=2)
+    await worker.turn("go")
+    assert (await worker.turn(())).text == "woken"
+    assert model.requests[1].messages[-1] == UserMessage((Text("it ended"),))
+    with pytest.raises(TurnLimit):
+        await worker.turn(())
+    model = Listening(tape(*(calling(turn, text=str(turn)) for turn in (1, 2))))
+    worker = agent(model, max_requests=1)
+    await worker.turn("one")
+    assert (await worker.turn("two")).text == "2"
+
+
+class Counting:
+    """A context that tells how often it was renewed."""
+
+    renewals = 0
+
+    def text(self):
+        return f"renewed {self.renewals} times"
+
+    def renew(self):
+        self.renewals += 1
+
+
+async def test_the_context_stays_as_it_is_until_the_conversation_is_compacted():
+    """RA-3, RA-10: what is cached stays good; what changed is taken in when nothing is cached any more."""
+    model = Listening(tape(*(calling(turn, text="word " * 2000) for turn in (1, 2, 3))))
+    worker = agent(model, context=Counting())
+    await worker.turn("one")
+    await worker.turn("two")
+    assert worker.compact()
+    await worker.turn("three")
+    assert [request.context for request in model.requests] == ["renewed 0 times"] * 2 + ["renewed 1 times"]

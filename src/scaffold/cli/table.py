@@ -1,0 +1,51 @@
+"""What is imported only when it is called: each command, so that `--help` stays light, and the REPL."""
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from scaffold.host.collector import while_loading
+
+SCAFFOLD: Mapping[str, str] = {
+    "init": "scaffold.cli.init:init",
+    "run": "scaffold.cli.run:run",
+    "status": "scaffold.cli.status:status",
+    "stop": "scaffold.cli.control:stop",
+    "resume": "scaffold.cli.resume:resume",
+    "doctor": "scaffold.cli.doctor:doctor",
+    "plan": "scaffold.cli.plan:plan",
+    "goals": "scaffold.cli.tree:goals",
+    "tasks": "scaffold.cli.tree:tasks",
+    "logs": "scaffold.cli.logs:logs",
+    "diff": "scaffold.cli.diff:diff",
+    "contract": "scaffold.cli.contract:contract",
+    "retry": "scaffold.cli.control:retry",
+    "pause": "scaffold.cli.control:pause",
+    "cancel": "scaffold.cli.control:cancel",
+    "cleanup": "scaffold.cli.cleanup:cleanup",
+    "salvage": "scaffold.cli.salvage:salvage",
+    "purge": "scaffold.cli.purge:purge",
+    "config": "scaffold.cli.config:config",
+    "demo": "scaffold.cli.demo:demo",
+    "worker": "scaffold.cli.worker:worker",
+    "ralph": "scaffold.cli.ralph:ralph",
+}
+REPL = "scaffold.cli.repl.talk:talk"
+"""A `session.Talk`: it takes longer to import than a one-shot may to begin."""
+
+
+def load(name: str) -> click.Command:
+    """Import and return the command of this name; there must be one."""
+    command = late(SCAFFOLD[name])
+    if not isinstance(command, click.Command):
+        raise TypeError(SCAFFOLD[name])
+    return command
+
+
+def late(reference: str) -> Any:
+    """Import and return what `reference` names, a `MODULE:NAME`; whoever asks says of what type it is."""
+    module, _, attribute = reference.partition(":")
+    with while_loading():
+        return getattr(importlib.import_module(module), attribute)
