@@ -1,5 +1,6 @@
 """Ports: what the house needs from outside, as Protocols. Each has a small real second implementation."""
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Literal, Protocol
 
@@ -65,11 +66,21 @@ Verdict = Literal["ok", "limited", "failed"]
 """How a request to an endpoint ended: answered, refused because there were too many, or otherwise."""
 
 
+Parked = Callable[[float], None]
+
+
+def untold(parked_s: float, /) -> None:
+    """Ignore how long it takes."""
+
+
 class Throttle(Protocol):
     """The way to an endpoint, shared by all agents of a user: one that is told to wait parks them all."""
 
-    async def enter(self, endpoint: str, *, patience_s: float) -> Ticket:
-        """Return when a request may start; raises ModelTrouble at once if that will take more than `patience_s`."""
+    async def enter(self, endpoint: str, *, patience_s: float, parked: Parked = untold) -> Ticket:
+        """Return when a request may start; raises ModelTrouble at once if that will take more than `patience_s`.
+
+        `parked` is told once, in seconds, how long the endpoint is parked, if it is.
+        """
         ...
 
     def wait_s(self, endpoint: str) -> float:

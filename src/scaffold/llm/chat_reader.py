@@ -158,20 +158,27 @@ class ChatReader:
         self._reply = self._reply or chunk.id or ""
         if chunk.usage:
             self._usage = chunk.usage  # of the whole reply so far, in whichever chunks it stands
-        return [delta for choice in chunk.choices or () if not choice.index for delta in self._heard(choice)]
+        deltas: list[Delta] = []
+        for choice in chunk.choices or ():
+            if not choice.index:
+                self._hear(choice, deltas)
+        return deltas
 
-    def _heard(self, choice: _Choice) -> Sequence[Delta]:
+    def _hear(self, choice: _Choice, deltas: list[Delta]) -> None:
+        """Add what one choice says; most chunks say one thing, and there are many of them."""
         said = choice.delta or choice.message or _Said()
-        deltas: list[Delta] = [*self._words.thought(said.reasoning_content or said.reasoning or "")]
-        deltas += self._words.text(said.content or "")
+        if thought := said.reasoning_content or said.reasoning:
+            deltas += self._words.thought(thought)
+        if said.content:
+            deltas += self._words.text(said.content)
         if said.refusal:
             self._refused = True
             deltas += self._words.text(said.refusal)
-        deltas += [self._called(place, piece) for place, piece in enumerate(said.tool_calls or ())]
+        if said.tool_calls:
+            deltas += [self._called(place, piece) for place, piece in enumerate(said.tool_calls)]
         if choice.finish_reason:
             self._finish = choice.finish_reason
             deltas += self._words.flush()
-        return deltas
 
     def _called(self, place: int, piece: _Call) -> CallDelta:
         """Take a piece of a call; where the server does not say of which, its place in the chunk tells."""

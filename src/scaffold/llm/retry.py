@@ -76,7 +76,7 @@ class RetryingModel:
 
     async def reply(self, request: Request, hear: Hear = unheard) -> Reply:
         """Return the first reply a try gives; ModelTrouble if one fails for good, or when time is up."""
-        ear = Ear(hear)
+        ear = hear if isinstance(hear, Ear) else Ear(hear)
         tried, deadline = 0, math.inf
         last: ModelTrouble | None = None
         while True:
@@ -103,10 +103,10 @@ class RetryingModel:
                 await self._clock.sleep(wait_s)
 
     async def _enter(self, patience_s: float, last: ModelTrouble | None, hear: Hear) -> Ticket:
-        parked_s = self._throttle.wait_s(self._inner.endpoint)
-        if 0 < parked_s <= patience_s:
-            hear(Waiting(parked_s, "The model's endpoint has too much to do." if last is None else last.what))
-        return await self._throttle.enter(self._inner.endpoint, patience_s=patience_s)
+        def parked(seconds: float) -> None:
+            hear(Waiting(seconds, "The model's endpoint has too much to do." if last is None else last.what))
+
+        return await self._throttle.enter(self._inner.endpoint, patience_s=patience_s, parked=parked)
 
     async def _attempt(self, ticket: Ticket, request: Request, number: int, hear: Hear, silence_s: float) -> Reply:
         verdict: Verdict = "failed"

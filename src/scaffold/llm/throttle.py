@@ -5,7 +5,7 @@ from typing import Protocol
 
 from scaffold.core.errors import ModelTrouble
 from scaffold.core.ids import Ticket
-from scaffold.core.ports import Clock, Verdict
+from scaffold.core.ports import Clock, Parked, Verdict, untold
 from scaffold.core.throttling import FREE, Pace, admits, limited, nap_s, succeeded, wait_s
 
 
@@ -28,14 +28,17 @@ class Unshared:
         self._ways: dict[Ticket, str] = {}
         self._in_flight: dict[str, int] = {}
 
-    async def enter(self, endpoint: str, *, patience_s: float) -> Ticket:
+    async def enter(self, endpoint: str, *, patience_s: float, parked: Parked = untold) -> Ticket:
         """Return when a request may start; ModelTrouble at once if that will take more than `patience_s`."""
         leave_at = self._clock.monotonic() + patience_s
         while not self._admits(endpoint):
             now = self._clock.monotonic()
             parked_s = self.wait_s(endpoint)
             if now + parked_s > leave_at:
-                raise _parked(endpoint, parked_s)
+                raise _refusal(endpoint, parked_s)
+            if parked_s:
+                parked(parked_s)
+                parked = untold
             await self._clock.sleep(nap_s(self._pace(endpoint), now, self._rng.uniform(0.0, 1.0)))
         ticket = Ticket(str(next(self._numbers)))
         self._ways[ticket] = endpoint
@@ -65,7 +68,7 @@ class Unshared:
         return admits(self._pace(endpoint), self._clock.monotonic(), self._in_flight.get(endpoint, 0))
 
 
-def _parked(endpoint: str, seconds: float) -> ModelTrouble:
+def _refusal(endpoint: str, seconds: float) -> ModelTrouble:
     return ModelTrouble(
         f"{endpoint} has too much to do: it may be asked again in {seconds:.0f} s.",
         "Wait that long, run fewer agents at a time, or choose another model with `--model`.",

@@ -7,7 +7,7 @@ from datetime import timedelta
 from scaffold.core.errors import ModelTrouble
 from scaffold.core.ids import Ticket
 from scaffold.core.model import ProcessIdentity
-from scaffold.core.ports import Clock, Verdict
+from scaffold.core.ports import Clock, Parked, Verdict, untold
 from scaffold.core.throttling import FREE, Pace, admits, limited, nap_s, succeeded, wait_s
 from scaffold.host.identity import alive
 from scaffold.host.ids import new_id
@@ -37,7 +37,7 @@ class SharedThrottle:
         self._version = -1
         self._patrol_at_s = clock.monotonic()
 
-    async def enter(self, endpoint: str, *, patience_s: float) -> Ticket:
+    async def enter(self, endpoint: str, *, patience_s: float, parked: Parked = untold) -> Ticket:
         """Return when a request may start; raises ModelTrouble at once if its parks take longer than `patience_s`.
 
         All parks of one call count together. Waiting for requests of others to end takes as long as it takes.
@@ -47,6 +47,9 @@ class SharedThrottle:
             parked_s = wait_s(pace, now_s)
             if parked_s > patience_s:
                 raise self._refusal(endpoint, parked_s)
+            if parked_s:
+                parked(parked_s)
+                parked = untold
             if parked_s == 0.0 and self._may_start(endpoint, pace):
                 ticket = Ticket(next(self._names))
                 if pace.width is None or self._take(endpoint, ticket):

@@ -195,9 +195,9 @@ class Watched(Unshared):
         self.clock = clock
         self.entered = []
 
-    async def enter(self, endpoint, *, patience_s):
+    async def enter(self, endpoint, **how):
         self.entered.append(self.clock.monotonic())
-        return await super().enter(endpoint, patience_s=patience_s)
+        return await super().enter(endpoint, **how)
 
 
 async def test_one_that_is_told_there_is_too_much_to_do_queues_with_the_others():
@@ -217,10 +217,10 @@ class Crowded(Unshared):
         self.seconds = seconds
         self.left = []
 
-    async def enter(self, endpoint, *, patience_s):
+    async def enter(self, endpoint, **how):
         if self.left:
             await self.clock.sleep(self.seconds)
-        return await super().enter(endpoint, patience_s=patience_s)
+        return await super().enter(endpoint, **how)
 
     def leave(self, ticket, verdict, *, retry_after_s=None):
         self.left.append(verdict)
