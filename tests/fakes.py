@@ -16,7 +16,7 @@ from scaffold.git.repository import open_repository, survey
 from scaffold.host.clock import SystemClock
 from scaffold.host.process import run as run_command
 from scaffold.landing.record import session_tip
-from scaffold.llm.cassette import Cassette, CassetteModel, Entry, Prices, When, WrittenCall, WrittenUsage
+from scaffold.llm.cassette import Cassette, CassetteModel, Entry, WrittenPrices, When, WrittenCall, WrittenUsage
 from scaffold.orchestrator.conduct import Conductor, Ending, conduct, take_over
 from scaffold.orchestrator.dispatch import queue_attempt
 from scaffold.orchestrator.opening import open_run
@@ -64,7 +64,7 @@ def script(turns_of: Mapping[str, Turns], *, usd: float = 0.0) -> CassetteModel:
         entries += [Entry(when=When(action=key, turn=at), usage=usage, **said) for at, said in enumerate(replies, 1)]
         entries.append(Entry(when=When(action=key), text="nothing more to do"))
     return CassetteModel(
-        Cassette(path=Path("script"), digest="", entries=tuple(entries), prices=Prices(input_per_mtok=usd))
+        Cassette(path=Path("script"), digest="", entries=tuple(entries), prices=WrittenPrices(input_per_mtok=usd))
     )
 
 

@@ -38,7 +38,7 @@ async def carry_out(task: Task, order: Order, sitting: Sitting, teller: Teller) 
         async with opened_session(order, sitting, teller) as session:
             ending = await _worked(task, session)
     except ScaffoldError as trouble:
-        ending = _Ending(stop_reason(trouble), f"{trouble.what.rstrip('.')}. {trouble.fix}", exit_code(trouble))
+        ending = _Ending(stop_reason(trouble), trouble.in_full, exit_code(trouble))
         if teller.for_people:
             raise
     except asyncio.CancelledError:

@@ -11,6 +11,11 @@ class ScaffoldError(Exception):
         self.what = what
         self.fix = fix
 
+    @property
+    def in_full(self) -> str:
+        """Return both in one line, each a sentence."""
+        return f"{self.what.rstrip('.')}. {self.fix}"
+
 
 class UsageProblem(ScaffoldError):
     """The command was called in a way that cannot work."""

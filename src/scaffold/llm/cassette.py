@@ -119,7 +119,7 @@ class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     fault: Fault | None = None
 
 
-class Prices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class WrittenPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """US dollars for a million tokens."""
 
     input_per_mtok: Price = 0.0
@@ -141,7 +141,7 @@ class Cassette(Struct, frozen=True, kw_only=True):
     path: Path
     digest: str
     entries: tuple[Entry, ...]
-    prices: Prices = field(default_factory=Prices)
+    prices: WrittenPrices = field(default_factory=WrittenPrices)
 
 
 class CassetteModel:

@@ -12,7 +12,7 @@ import yaml
 from msgspec import Struct, field
 
 from scaffold.core.errors import ModelTrouble
-from scaffold.llm.cassette import Cassette, Entry, Prices
+from scaffold.llm.cassette import Cassette, Entry, WrittenPrices
 
 FORMAT_HINT = "Correct the file; a cassette has `version: 1`, `replies` and, if costs matter, `prices`."
 
@@ -24,7 +24,7 @@ _STEP = re.compile(r"\.(?P<key>\w+)|\[(?P<index>\d+)\]")
 class _File(Struct, frozen=True, forbid_unknown_fields=True):
     version: Literal[1]
     replies: tuple[Entry, ...]
-    prices: Prices = field(default_factory=Prices)
+    prices: WrittenPrices = field(default_factory=WrittenPrices)
 
 
 def load_cassette(path: Path) -> Cassette:

@@ -81,9 +81,9 @@ class Worker:
         except StaleFence:
             raise
         except ModelTrouble as trouble:
-            return GaveUp("executor_failed", f"{trouble.what} {trouble.fix}")
+            return GaveUp("executor_failed", trouble.in_full)
         except ScaffoldError as trouble:
-            return GaveUp("executor_failed", f"{type(trouble).__name__}: {trouble.what} {trouble.fix}")
+            return GaveUp("executor_failed", f"{type(trouble).__name__}: {trouble.in_full}")
 
     async def _work(self) -> Handed | GaveUp:
         """Let the agent work until what it leaves passes; a turn that leaves the same as the one before ends it."""

@@ -7,7 +7,7 @@ import pytest
 from scaffold.core.conversation import Caller, Request
 from scaffold.core.errors import ModelTrouble
 from scaffold.host.clock import FakeClock
-from scaffold.llm.cassette import Entry, Fault, Prices, When, WrittenCall, WrittenUsage
+from scaffold.llm.cassette import Entry, Fault, WrittenPrices, When, WrittenCall, WrittenUsage
 from scaffold.llm.cassettefile import load_cassette
 from scaffold.llm.catalog import cassette_digest, open_model
 
@@ -49,7 +49,7 @@ def test_every_part_of_the_format_is_read(tmp_path):
     path = written(tmp_path, FULL)
     cassette = load_cassette(path)
     assert cassette.entries == ENTRIES
-    assert cassette.prices == Prices(input_per_mtok=3.0, cached_input_per_mtok=0.3, output_per_mtok=15.0)
+    assert cassette.prices == WrittenPrices(input_per_mtok=3.0, cached_input_per_mtok=0.3, output_per_mtok=15.0)
     assert cassette.digest == hashlib.sha256(path.read_bytes()).hexdigest()
     assert cassette_digest(f"cassette:{path}") == cassette.digest
 

@@ -25,7 +25,7 @@ from scaffold.llm.cassette import (
     CassetteModel,
     Entry,
     Fault,
-    Prices,
+    WrittenPrices,
     When,
     WrittenCall,
     WrittenUsage,
@@ -38,7 +38,7 @@ def request(role="implementation", *, said="go", **caller):
 
 def model(*entries, prices=None):
     return CassetteModel(
-        Cassette(path=Path("tape.yaml"), digest="", entries=entries, prices=prices if prices is not None else Prices())
+        Cassette(path=Path("tape.yaml"), digest="", entries=entries, prices=prices if prices is not None else WrittenPrices())
     )
 
 
@@ -136,7 +136,7 @@ async def test_a_reply_without_calls_ends_the_turn_and_costs_nothing_by_default(
 @pytest.mark.parametrize(("cached_price", "cost"), [(0.3, 2.1 + 0.09 + 1.5), (None, 3.0 + 1.5)])
 async def test_cached_input_costs_its_own_price_or_else_that_of_all_input(cached_price, cost):
     usage = WrittenUsage(input_tokens=1_000_000, cached_input_tokens=300_000, output_tokens=100_000)
-    prices = Prices(input_per_mtok=3.0, cached_input_per_mtok=cached_price, output_per_mtok=15.0)
+    prices = WrittenPrices(input_per_mtok=3.0, cached_input_per_mtok=cached_price, output_per_mtok=15.0)
     reply = await model(Entry(usage=usage), prices=prices).reply(request())
     assert reply.usage.cost_usd == pytest.approx(cost)
     assert (reply.usage.input_tokens, reply.usage.cached_input_tokens) == (1_000_000, 300_000)
@@ -219,7 +219,7 @@ async def test_what_a_request_will_use_is_known_beforehand():
     """BX-11."""
     tape = model(
         Entry(when=When(action="a"), usage=WrittenUsage(input_tokens=1_000_000, output_tokens=9)),
-        prices=Prices(input_per_mtok=3.0),
+        prices=WrittenPrices(input_per_mtok=3.0),
     )
     reply = await tape.reply(request(action="a"))
     assert tape.estimate(request(action="a")) == reply.usage
