@@ -16,7 +16,7 @@ from scaffold.git.repository import open_repository, survey
 from scaffold.host.clock import SystemClock
 from scaffold.host.process import run as run_command
 from scaffold.landing.record import session_tip
-from scaffold.llm.cassette import Cassette, CassetteModel, Entry, WrittenPrices, When, WrittenCall, WrittenUsage
+from scaffold.llm.cassette import Cassette, CassetteModel, Entry, When, WrittenCall, WrittenPrices, WrittenUsage
 from scaffold.orchestrator.conduct import Conductor, Ending, conduct, take_over
 from scaffold.orchestrator.dispatch import queue_attempt
 from scaffold.orchestrator.opening import open_run

@@ -11,7 +11,7 @@ from scaffold.core.errors import BudgetSpent
 from scaffold.core.model import Usage
 from scaffold.core.ports import NOTHING
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.llm.cassette import Cassette, CassetteModel, Entry, WrittenPrices, When, WrittenCall, WrittenUsage
+from scaffold.llm.cassette import Cassette, CassetteModel, Entry, When, WrittenCall, WrittenPrices, WrittenUsage
 from scaffold.tools.arguments import object_schema
 
 CALLER = Caller(role="implementation", action="store", attempt=2)
@@ -98,7 +98,9 @@ def saying(*parts, stop="end", input_tokens=0):
 
 
 def tape(*entries):
-    return CassetteModel(Cassette(path=Path("tape"), digest="", entries=entries, prices=WrittenPrices(output_per_mtok=1.0)))
+    return CassetteModel(
+        Cassette(path=Path("tape"), digest="", entries=entries, prices=WrittenPrices(output_per_mtok=1.0))
+    )
 
 
 def calling(turn, *calls, text="", output_tokens=0):

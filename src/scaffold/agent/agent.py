@@ -11,7 +11,7 @@ from scaffold.agent.conversation import Conversation
 from scaffold.agent.gauge import gauge_for
 from scaffold.agent.journal import Journal
 from scaffold.agent.outside import ALONE, Context, FixedContext, Outside
-from scaffold.agent.toolbox import Toolbox
+from scaffold.agent.toolbox import UNKNOWN, Toolbox
 from scaffold.core.conversation import (
     AssistantMessage,
     Caller,
@@ -37,7 +37,6 @@ CUT_OFF = "Your reply was cut off at its length limit, and no tool call of it wa
 REFUSED = "Not run: the reply that asked for it was a refusal."
 MOST_CUTS = 3
 """So many replies in a row that are cut off end a turn: whoever cannot come to an end will not the next time."""
-UNKNOWN = "Whether this ran is not known: the work was interrupted. It is not run again; look at what is there now."
 
 
 class Unkept:
@@ -108,6 +107,16 @@ class Agent:
         """Return what all turns so far used, a turn that failed included."""
         return self._usage
 
+    @property
+    def tokens(self) -> int:
+        """Return about how many tokens the next request takes in."""
+        return self._gauge.tokens(self.conversation.size)
+
+    @property
+    def window_tokens(self) -> int | None:
+        """Return how many tokens the model's window holds, None where nobody knows."""
+        return self._model.window_tokens
+
     def switch(self, model: Model) -> None:
         """Go on with another model from the next request."""
         self._model = model
@@ -135,9 +144,17 @@ class Agent:
                 if cuts == MOST_CUTS:
                     raise _cut_again()
             elif calls:
-                self._answer(await self._toolbox.answer(calls))
+                await self._work(calls)
             else:
                 return Finish(reply.message.text, usage, self._requests - before)
+
+    async def _work(self, calls: Sequence[ToolCall]) -> None:
+        """Run the calls; what has ended by then is not lost with an interruption."""
+        batch = self._toolbox.batch(calls)
+        try:
+            await batch.run()
+        finally:
+            self._answer(batch.results)
 
     def _say(self, said: str | Sequence[Text | Image]) -> None:
         """Add the user's words; calls that an interruption left open are closed before them."""

@@ -59,6 +59,22 @@ class NoNews:
         """Take nothing away."""
 
 
+class Joined:
+    """Several news as one, in the order they are given."""
+
+    def __init__(self, *sources: News) -> None:
+        self._sources = sources
+
+    def look(self) -> Sequence[Text | Image]:
+        """Return what has come to any of them."""
+        return tuple(part for source in self._sources for part in source.look())
+
+    def take(self) -> None:
+        """Take away what the last look returned."""
+        for source in self._sources:
+            source.take()
+
+
 class Outside(Struct, frozen=True, kw_only=True):
     """Whom an agent tells what its model says, while it says it, and what reaches it meanwhile."""
 

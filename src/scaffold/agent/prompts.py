@@ -1,11 +1,8 @@
-"""System prompts: what workers of each role are told, and what ralph itself is told."""
+"""System prompts: what workers of each role are told, what ralph itself is told, and in which mode."""
 
-from datetime import date
 from importlib import resources
-from pathlib import Path
 
 from scaffold.agent.instructions import Instructions
-from scaffold.core.legible import legible
 
 ROLES = resources.files("scaffold.agent") / "roles"
 
@@ -30,10 +27,9 @@ def session_prompt(instructions: Instructions | None = None, *, own: str | None 
     return f"{base}\n\n# What this project tells agents ({instructions.path.name})\n\n{instructions.text}"
 
 
-def session_context(*, cwd: Path, today: date, platform: str, branch: str | None = None) -> str:
-    """Return what a session is told beside the base prompt; the same all day, or no provider can cache what follows."""
-    lines = [f"Working directory: {legible(str(cwd))}", f"Platform: {platform}", f"Date: {today.isoformat()}"]
-    return "\n".join([*lines, f"Git branch: {branch}"] if branch else lines)
+def mode_prompt(mode: str) -> str:
+    """Return what an agent is told that is in this mode; there must be words for it."""
+    return _text(f"mode_{mode}")
 
 
 def _text(name: str) -> str:

@@ -5,8 +5,9 @@ import asyncio
 from msgspec import Struct
 
 from scaffold.cli.exits import FAILED, OK, exit_code
+from scaffold.cli.order import Order
 from scaffold.cli.outcome import shape, stop_reason
-from scaffold.cli.session import Order, Session, opened_session
+from scaffold.cli.session import Session, opened_session
 from scaffold.cli.sitting import Sitting
 from scaffold.cli.telling import Teller
 from scaffold.core.errors import ScaffoldError
@@ -51,6 +52,7 @@ async def carry_out(task: Task, order: Order, sitting: Sitting, teller: Teller) 
                 model=sitting.model,
                 result=session.tally.text if session else "",
                 usage=session.tally.usage if session else Usage(),
+                others=session.company.used if session else Usage(),
                 stop=ending.stop,
                 error=ending.error,
             )
@@ -59,7 +61,11 @@ async def carry_out(task: Task, order: Order, sitting: Sitting, teller: Teller) 
 
 
 async def _worked(task: Task, session: Session) -> _Ending:
+    """Take the turn that was asked for, then one about each word of subagents, until none is to come."""
     finish = await session.say(task.words, task.piped)
+    while session.company.running or session.company.waiting:
+        await session.company.arrival()
+        finish = await session.agent.turn(())
     if finish.stop == "refused":
         return _Ending("refused", "the model declined to answer", FAILED)
     return _Ending()

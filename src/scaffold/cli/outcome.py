@@ -41,19 +41,23 @@ def stop_reason(trouble: ScaffoldError) -> str:
 
 
 def shape(
-    *, session: str, model: str, result: str, usage: Usage, stop: str, error: str | None = None
+    *, session: str, model: str, result: str, usage: Usage, stop: str, error: str | None = None, others: Usage = NOTHING
 ) -> Mapping[str, object]:
-    """Return the object; `result` is the last reply's text, empty where there was none."""
+    """Return the object; `result` is the last reply's text, empty where there was none.
+
+    `usage` is the agent's own, `others` what its subagents used besides.
+    """
+    total = usage + others
     return {
         "result": result,
         "session_id": session,
         "model": model,
         "usage": {
-            "input_tokens": usage.input_tokens,
-            "cached_input_tokens": usage.cached_input_tokens,
-            "output_tokens": usage.output_tokens,
-            "cost_usd": usage.cost_usd,
-            "requests": usage.requests,
+            "input_tokens": total.input_tokens,
+            "cached_input_tokens": total.cached_input_tokens,
+            "output_tokens": total.output_tokens,
+            "cost_usd": total.cost_usd,
+            "requests": total.requests,
         },
         "turns": usage.requests,
         "stop_reason": stop,

@@ -7,20 +7,23 @@ import select
 import signal
 import sys
 from pathlib import Path
-from typing import assert_never
 
 import click
 from msgspec import Struct
 
+from scaffold.agent.crew import Limits
+from scaffold.agent.modes import MODES, parse_mode
 from scaffold.agent.recap import recap
-from scaffold.agent.slash import Misunderstood, ShowModels, SwitchModel, model_listing, parse_slash
+from scaffold.agent.slash import parse_slash
 from scaffold.cli.exits import INTERRUPTED, OK
-from scaffold.cli.models import open_user_store, usable_model
+from scaffold.cli.models import open_user_store
 from scaffold.cli.oneshot import Task, carry_out
+from scaffold.cli.order import Order
 from scaffold.cli.outcome import shape
-from scaffold.cli.session import Order, Talk
+from scaffold.cli.session import Talk
 from scaffold.cli.settings import Settings, load_settings
 from scaffold.cli.sitting import sitting
+from scaffold.cli.slash import Shot, obey
 from scaffold.cli.table import REPL, late
 from scaffold.cli.telling import Format, teller
 from scaffold.core.errors import UsageProblem
@@ -29,7 +32,6 @@ from scaffold.core.model import Usage
 from scaffold.host.collector import calm_down
 from scaffold.host.identity import own_identity
 from scaffold.llm.naming import pinned_model
-from scaffold.llm.registry import known_models
 from scaffold.policy.gate import Rules, parse_category, parse_decision
 from scaffold.policy.rules import parse_rule
 from scaffold.store.conversations import StoredConversation
@@ -53,6 +55,7 @@ class Flags(Struct, frozen=True, kw_only=True):
     go_on: bool
     resume: str | None
     model: str | None
+    mode: str | None
     cwd: Path
     output_format: Format
     no_stream: bool
@@ -71,6 +74,7 @@ class Flags(Struct, frozen=True, kw_only=True):
 @click.option("-c", "--continue", "go_on", is_flag=True, help="Go on with this directory's latest conversation.")
 @click.option("--resume", is_flag=False, flag_value=LATEST, metavar="[ID]", help="Go on with a conversation.")
 @click.option("--model", metavar="MODEL", help="A model string, e.g. `anthropic:NAME`, or small, medium, large.")
+@click.option("--mode", type=click.Choice(MODES), help="Begin in this mode: words for the agent, no lock.")
 @click.option("--cwd", type=click.Path(exists=True, file_okay=False, path_type=Path), default=Path(), help="Work here.")
 @click.option("--output-format", type=click.Choice(["text", "json", "stream-json"]), default="text", show_default=True)
 @click.option("--no-stream", is_flag=True, help="Ask for each reply in one piece.")
@@ -126,7 +130,7 @@ async def _work(flags: Flags, settings: Settings, piped: str) -> int:
         command = parse_slash(task)
         if command is not None:
             model = settings.model() or "none" if stored is None else stored.model
-            said = _command(command, stored, model, store)
+            said = obey(command, Shot(_order(flags, settings), store, stored, model))
             ending = shape(session=stored.id if stored else "", model=model, result=said, usage=Usage(), stop="end")
             teller(flags.output_format).result(ending)
             return OK
@@ -185,6 +189,8 @@ def _order(flags: Flags, settings: Settings) -> Order:
         budget_usd=flags.max_budget_usd,
         stream=not flags.no_stream,
         own_prompt=None if own is None else own.read_text("utf-8", "replace"),
+        mode=None if flags.mode is None else parse_mode(flags.mode),
+        subagents=Limits(most=int(settings.number("max_subagents")), timeout_s=settings.number("subagent_timeout_s")),
     )
 
 
@@ -214,26 +220,3 @@ def _model(settings: Settings, stored: StoredConversation | None) -> str:
             "`scaffold demo` needs none.",
         )
     return pinned_model(chosen)
-
-
-def _command(
-    command: ShowModels | SwitchModel | Misunderstood, stored: StoredConversation | None, model: str, store: UserStore
-) -> str:
-    """Carry a slash command out and return what it says; no model is asked anything."""
-    match command:
-        case Misunderstood(what=what, fix=fix):
-            raise UsageProblem(what, fix)
-        case ShowModels():
-            return model_listing(model, [known.model for known in known_models()])
-        case SwitchModel(model=wanted):
-            if stored is None:
-                raise UsageProblem("there is no conversation to switch", "Add -c, or start one with `--model`.")
-            pinned, _ = usable_model(wanted)
-            me = own_identity()
-            with store.transaction():
-                store.conversations.claim(stored.id, me)
-                store.conversations.switch_model(stored.id, pinned, me=me)
-                store.conversations.release(stored.id, me)
-            return f"{stored.id} goes on with {pinned}"
-        case _:
-            assert_never(command)

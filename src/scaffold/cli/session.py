@@ -2,70 +2,98 @@
 
 import os
 import platform
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 from typing import Protocol
 
+import msgspec
 from msgspec import Struct
 
 from scaffold.agent.agent import Agent, Books, Brief, Finish
 from scaffold.agent.attachments import attach
+from scaffold.agent.company import Company
+from scaffold.agent.crew import Commission
 from scaffold.agent.instructions import find_instructions
 from scaffold.agent.journal import noting
-from scaffold.agent.outside import FixedContext, Outside
-from scaffold.agent.prompts import session_context, session_prompt
+from scaffold.agent.outside import Joined, News, NoNews, Outside
+from scaffold.agent.prompts import session_prompt
+from scaffold.agent.session_context import Scene, SessionContext
 from scaffold.cli.models import opened_model, unheld, usable_model
+from scaffold.cli.order import Charge, Order
 from scaffold.cli.outcome import Tally
 from scaffold.cli.sitting import Sitting
+from scaffold.cli.staff import Office, Post
+from scaffold.cli.standing import modes_of, todos_of
 from scaffold.cli.telling import Teller
+from scaffold.cli.toolkit import opened_toolkit
 from scaffold.core.conversation import Caller, Image, Text
+from scaffold.core.errors import ScaffoldError
 from scaffold.core.ids import ReservationId
 from scaffold.core.model import Usage
 from scaffold.core.ports import Budget, Model
 from scaffold.core.tool import Tool
 from scaffold.host.clock import SystemClock
-from scaffold.host.environment import child_environment
+from scaffold.host.dirs import user_dirs
 from scaffold.host.ids import new_id
 from scaffold.llm.naming import parse_model
 from scaffold.llm.registry import card
 from scaffold.policy.consent import Ask, Gate
-from scaffold.policy.gate import Rules
 from scaffold.store.conversations import StoredConversation
 from scaffold.store.history import ConversationHistory
 from scaffold.store.session_budget import session_budget
 from scaffold.store.user import UserStore
-from scaffold.tools.builtin import builtin_tools
-from scaffold.tools.workspace import Workspace
 
 CALLER = Caller(role="agent")
+Watch = Callable[[Tool], Tool]
+"""Returns a guarded tool that does the same and lets somebody see what it does."""
 
 
-class Order(Struct, frozen=True, kw_only=True):
-    """How a session is to work, whatever it is told to do."""
+def unwatched(tool: Tool) -> Tool:
+    """Return the tool as it is."""
+    return tool
 
-    cwd: Path
-    home: Path
-    rules: Rules
-    max_turns: int
-    """Requests between one thing said and the next."""
-    budget_usd: float | None
-    stream: bool
-    own_prompt: str | None
-    """What replaces the built-in base prompt."""
+
+class Onlooker(Struct, frozen=True):
+    """Somebody who sits with a session: sees its tools at work, and may say something meanwhile."""
+
+    watch: Watch = unwatched
+    news: News = NoNews()
+
+
+NOBODY = Onlooker()
 
 
 class Session:
     """A conversation at work. Made by `opened_session`."""
 
-    def __init__(self, order: Order, sitting: Sitting, teller: Teller, *, ask: Ask | None) -> None:
+    def __init__(
+        self,
+        order: Order,
+        sitting: Sitting,
+        teller: Teller,
+        *,
+        ask: Ask | None,
+        onlooker: Onlooker = NOBODY,
+        post: Post | None = None,
+    ) -> None:
         self.order = order
         self.sitting = sitting
         self.model = sitting.model
         """The model string of who answers."""
         self.tally = Tally(ConversationHistory(sitting.store, sitting.id, sitting.me))
-        self.gate = Gate(order.rules, root=order.cwd, clock=SystemClock(), tell=noting(teller), ask=ask)
+        refer = post.refer if post else None
+        self.gate = Gate(order.rules, root=order.cwd, clock=SystemClock(), tell=noting(teller), ask=ask, refer=refer)
+        self.modes = modes_of(sitting, order.mode)
+        self.todos = todos_of(sitting)
+        self.tools: tuple[Tool, ...] = ()
+        """All that the agent may ask for, guarded; none before the session is open."""
+        self.company = self._company()
+        """Its subagents and messages; nobody and nothing where the session is a subagent's itself."""
+        self._post = post
+        self._account = post.account if post else f"{sitting.id}/{new_id()}"
         self._teller = teller
+        self._onlooker = onlooker
+        self._attended = ask is not None
         self._models = AsyncExitStack()
         self.agent: Agent
 
@@ -74,44 +102,73 @@ class Session:
 
         Raises what `Agent.turn` raises.
         """
-        return await self.agent.turn(self._said(words, material))
+        return await self.agent.turn(self.said(words, material))
 
     async def switch(self, model: str) -> str:
         """Let another model answer from the next request, and return its full name; UsageProblem, ModelTrouble."""
-        pinned, _ = usable_model(model)
+        pinned = self._affordable(model)
         store, before = self.sitting.store, self._models
-        self.agent.switch(await self._opened(pinned))
+        try:
+            self.agent.switch(await self._opened(pinned))
+        except ScaffoldError:
+            self._models = before
+            raise
         await before.aclose()
         with store.transaction():
             store.conversations.switch_model(self.sitting.id, pinned, me=self.sitting.me)
         self.model = pinned
         return pinned
 
+    @property
+    def left_usd(self) -> float | None:
+        """Return what is left of the limit in dollars, None where there is none."""
+        limit_usd, account = self.order.budget_usd, self._account
+        if limit_usd is None or account is None:
+            return None
+        return limit_usd - self.sitting.store.accounts.spent_usd(account)
+
     async def open(self) -> None:
         """Wire everything; whatever is missing (a key, a price under a limit) is told here, before work."""
         model = await self._opened(self.model)
+        if self._post is None:
+            await self.company.open()
+        self.tools = tuple(map(self._onlooker.watch, await self._tools()))
         self.agent = Agent(
             model=model,
-            tools=self._tools(),
+            tools=self.tools,
             brief=self._brief(),
-            books=Books(journal=self._teller, budget=self._budget(), history=self.tally),
+            books=Books(journal=self._teller, budget=self._budget(), history=self.company.kept(self.tally)),
             conversation=self.sitting.conversation,
-            outside=Outside(hear=self._teller.hear),
+            outside=Outside(hear=self._teller.hear, news=Joined(self.company.news, self._onlooker.news)),
         )
 
     async def close(self) -> None:
-        """Give back what the session holds."""
-        await self._models.aclose()
+        """End its subagents, and give back what the session holds."""
+        try:
+            await self.company.close()
+        finally:
+            await self._models.aclose()
 
     async def _opened(self, model: str) -> Model:
         self._models = AsyncExitStack()
         return await self._models.enter_async_context(opened_model(model, self.sitting.store, stream=self.order.stream))
 
-    def _tools(self) -> tuple[Tool, ...]:
-        workspace = Workspace(self.order.cwd, child_environment(os.environ))
-        return tuple(self.gate.guard(tool) for tool in builtin_tools(workspace))
+    async def _tools(self) -> tuple[Tool, ...]:
+        more = () if self._post else self.company.tools
+        toolkit = await opened_toolkit(
+            self.order.cwd,
+            self.gate,
+            conversation=self.sitting.id,
+            modes=self.modes,
+            todos=self.todos,
+            more=more,
+        )
+        for notice in toolkit.notices:
+            self._teller.note("notice", text=notice)
+        return toolkit.tools
 
-    def _said(self, words: str, material: str) -> tuple[Text | Image, ...]:
+    def said(self, words: str, material: str = "") -> tuple[Text | Image, ...]:
+        """Return what the user said with what it attaches; what could not be attached is told."""
         order = self.order
         attached = attach(words, cwd=order.cwd, home=order.home, images=card(parse_model(self.model)).images)
         for notice in attached.notices:
@@ -124,31 +181,67 @@ class Session:
         instructions = find_instructions(order.cwd, home=order.home)
         if instructions is not None and instructions.notice:
             self._teller.note("notice", text=instructions.notice)
-        today = SystemClock().now().date()
+        scene = Scene(cwd=order.cwd, platform=platform.system(), attended=self._attended, clock=SystemClock())
         return Brief(
-            caller=CALLER,
+            caller=msgspec.structs.replace(CALLER, action=self._post.name if self._post else None),
             system=session_prompt(instructions, own=order.own_prompt),
-            context=FixedContext(session_context(cwd=order.cwd, today=today, platform=platform.system())),
+            context=SessionContext(scene, self.modes, self.todos),
             max_requests=order.max_turns,
         )
+
+    def _company(self) -> Company:
+        sitting = self.sitting
+        logs = user_dirs(os.environ).data / "subagents"
+        return Company(
+            sitting.store,
+            sitting.id,
+            cwd=str(self.order.cwd),
+            staff=Office(self._commission, logs=logs, environ=os.environ),
+            judge=self.gate.judge_for,
+            about=lambda: {"model": self.model, "mode": self.modes.current},
+            warn=lambda words: self._teller.note("notice", text=words),
+            clock=SystemClock(),
+            limits=self.order.subagents,
+        )
+
+    def _commission(self, model: str | None) -> Commission:
+        """Return how the next subagent is to work: as this session does now."""
+        named = self.model if model is None else self._affordable(model)
+        order = msgspec.structs.replace(self.order, rules=self.gate.rules, mode=self.modes.current)
+        return Commission(named, Charge(order=order, account=self._account).written())
+
+    def _affordable(self, model: str) -> str:
+        """Return the full name of a model that can answer within the session's limit; UsageProblem, ModelTrouble."""
+        pinned, _ = usable_model(model)
+        if notice := unheld(pinned, self.order.budget_usd):
+            self._teller.note("notice", text=notice)
+        return pinned
 
     def _budget(self) -> Budget:
         """Return what pays in this session; UsageProblem for a limit that nobody can hold."""
         limit_usd, sitting = self.order.budget_usd, self.sitting
         if notice := unheld(self.model, limit_usd):
             self._teller.note("notice", text=notice)
-        if limit_usd is None:
+        if limit_usd is None or self._account is None:
             return NoLimit()
-        account = f"{sitting.id}/{new_id()}"
-        return session_budget(sitting.store, account, limit_usd=limit_usd, clock=SystemClock(), owner=sitting.me)
+        return session_budget(sitting.store, self._account, limit_usd=limit_usd, clock=SystemClock(), owner=sitting.me)
 
 
 @asynccontextmanager
 async def opened_session(
-    order: Order, sitting: Sitting, teller: Teller, *, ask: Ask | None = None
+    order: Order,
+    sitting: Sitting,
+    teller: Teller,
+    *,
+    ask: Ask | None = None,
+    onlooker: Onlooker = NOBODY,
+    post: Post | None = None,
 ) -> AsyncIterator[Session]:
-    """Hold a session open, wired; `ask` asks the user for consent, None where there is nobody to ask."""
-    session = Session(order, sitting, teller, ask=ask)
+    """Hold a session open, wired; `ask` asks the user for consent, None where there is nobody to ask.
+
+    With a `post` it is a subagent's.
+    """
+    session = Session(order, sitting, teller, ask=ask, onlooker=onlooker, post=post)
     try:
         await session.open()
         yield session

@@ -15,6 +15,7 @@ Check = Callable[[object], Setting]
 SIZES = ("small", "medium", "large")
 """Names for models that the user's configuration fills in: `models.small` and so on."""
 MOST_AGENTS = 20
+MOST_SUBAGENTS = 20
 
 
 class Tier(Struct, frozen=True):
@@ -34,6 +35,7 @@ TIERS = (Tier("quick", 1, 3, 300), Tier("scout", 2, 3, 300), Tier("builder", 3, 
 def built_in() -> dict[str, Setting]:
     """Return every setting as it is before anybody sets it."""
     values: dict[str, Setting] = {"model": None, "tier": "builder", "agents": None, "budget_usd": None}
+    values |= {"max_subagents": 5, "subagent_timeout_s": 300}
     values |= {f"models.{size}": None for size in (*SIZES, "embedding")}
     values |= {f"approvals.{category}": None for category in CATEGORIES}
     for tier in TIERS:
@@ -81,10 +83,13 @@ def _dollars(setting: object) -> Setting:
     return setting
 
 
-def _minutes(setting: object) -> Setting:
-    if isinstance(setting, bool) or not isinstance(setting, int | float) or not 0 < setting < math.inf:
-        raise ValueError("a number of minutes above 0")
-    return setting
+def _span(unit: str) -> Check:
+    def check(setting: object) -> Setting:
+        if isinstance(setting, bool) or not isinstance(setting, int | float) or not 0 < setting < math.inf:
+            raise ValueError(f"a number of {unit} above 0")
+        return setting
+
+    return check
 
 
 CHECKS: Mapping[str, Check] = {
@@ -92,11 +97,17 @@ CHECKS: Mapping[str, Check] = {
     "tier": _tier,
     "agents": _whole(1, MOST_AGENTS),
     "budget_usd": _dollars,
+    "max_subagents": _whole(1, MOST_SUBAGENTS),
+    "subagent_timeout_s": _span("seconds"),
     **{f"models.{size}": _named_model for size in (*SIZES, "embedding")},
     **{f"approvals.{category}": _rule for category in CATEGORIES},
 } | {
     f"tiers.{tier.name}.{field}": check
     for tier in TIERS
-    for field, check in (("agents", _whole(1, MOST_AGENTS)), ("iterations", _whole(1, 100)), ("timeout_min", _minutes))
+    for field, check in (
+        ("agents", _whole(1, MOST_AGENTS)),
+        ("iterations", _whole(1, 100)),
+        ("timeout_min", _span("minutes")),
+    )
 }
 """Every setting there is, with what its value must be."""

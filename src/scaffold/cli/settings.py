@@ -62,6 +62,11 @@ class Settings(Struct, frozen=True):
         found = {name.removeprefix(prefix): self.text(name) for name in self.values if name.startswith(prefix)}
         return {category: rule for category, rule in found.items() if rule is not None}
 
+    def number(self, name: str) -> float:
+        """Return a number that is always set, by whoever; one that was unset is what it is built in as."""
+        value = self.values[name].value
+        return float(built_in()[name] or 0 if value is None else value)
+
     def tier(self) -> Tier:
         """Return the chosen tier with its numbers; the setting `agents`, where there is one, outdoes the tier's."""
         name = str(self.values["tier"].value)
@@ -72,6 +77,11 @@ class Settings(Struct, frozen=True):
             iterations=int(self.values[f"tiers.{name}.iterations"].value or 1),
             timeout_s=60 * float(self.values[f"tiers.{name}.timeout_min"].value or 1),
         )
+
+
+def named_model(text: str, environ: Mapping[str, str]) -> str:
+    """Return the model string that a user named; UsageProblem for a size that is set to none."""
+    return load_settings(None, environ, {"model": text}).model() or text
 
 
 def load_settings(repository_root: Path | None, environ: Mapping[str, str], flags: Mapping[str, object]) -> Settings:

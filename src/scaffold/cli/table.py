@@ -1,4 +1,4 @@
-"""What is imported only when it is called: each command, so that `--help` stays light, and the REPL."""
+"""What is imported only when it is called: each command, so that `--help` stays light, the REPL, and the web."""
 
 import importlib
 from collections.abc import Mapping
@@ -30,10 +30,14 @@ SCAFFOLD: Mapping[str, str] = {
     "config": "scaffold.cli.config:config",
     "demo": "scaffold.cli.demo:demo",
     "worker": "scaffold.cli.worker:worker",
+    "subagent": "scaffold.cli.subagent:subagent",
     "ralph": "scaffold.cli.ralph:ralph",
 }
 REPL = "scaffold.cli.repl.talk:talk"
 """A `session.Talk`: it takes longer to import than a one-shot may to begin."""
+
+WEB_FETCH = "scaffold.tools.web:web_fetch"
+"""Takes no arguments and returns the tool: the way to the web is long to import, and few sessions go it."""
 
 
 def load(name: str) -> click.Command:

@@ -146,6 +146,8 @@ class Stream:
             _event("text", **fields)
         if kind == "usage":
             self._heard = ""
+        if kind == "news":
+            _event("notice", notice="news", **fields)
         if kind in {"tool_call", "tool_result", "approval", "notice"}:
             _event(kind, **fields)
 

@@ -46,7 +46,8 @@ def local_engine(site: Site, run: Run) -> LocalEngine:
     """Return an engine whose workers are this program again, as the hidden command `worker`."""
 
     def argv(attempt: Attempt) -> Sequence[str]:
-        return [sys.executable, "-m", "scaffold", "worker", attempt.id]
+        # -P: what lies in the repository is not to be taken for a module of ours
+        return [sys.executable, "-P", "-m", "scaffold", "worker", attempt.id]
 
     return LocalEngine(
         WorkerMain(

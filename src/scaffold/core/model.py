@@ -260,11 +260,12 @@ class InboxItem(Struct, frozen=True, kw_only=True):
 
 
 class Envelope(Struct, frozen=True, kw_only=True):
-    """A message between the agents of a run, with who it is for."""
+    """A message between agents, with who it is for."""
 
     seq: int
-    """From 1 in each run, in the order of sending."""
-    run_id: RunId
+    """From 1 in each scope, in the order of sending."""
+    scope: str
+    """Who can reach each other: the agents of a run, by its id, or all sessions of a user."""
     sender: str
     recipient: str
     channel: str | None

@@ -1,46 +1,125 @@
-"""Runs one command and leaves nothing of it behind: `python -I -S keeper.py LEASH REPORT COMMAND...`.
+"""Runs one command and leaves nothing of it behind: `python -I -S keeper.py LEASH REPORT MOST COMMAND...`.
 
-LEASH is the read end of a pipe that only our owner can write to: when the owner dies, however it dies, the pipe ends
-and so does everything the command started. REPORT is the write end of a pipe that gets one line before we exit:
-`status N`, the command's raw wait status, or `error N`, the errno with which it could not be started.
+LEASH is the read end of a pipe that only our owner can write to: a byte from it lets us begin, and when the owner dies,
+however it dies, the pipe ends and so does everything the command started. So it does when the command has more than
+MOST descendants at once. REPORT is the write end of a pipe that gets a line if we began: `began N`, the number of the
+command and of its process group, or `error N`, the errno with which it could not be started; and one before we exit:
+`status N`, the command's raw wait status, or `crowd N`, the same where there were too many.
 
 On Linux orphans come to us instead of to init, so that daemons are found too; elsewhere only the command's own process
-group is ended. A script of its own because it must start fast: of its 15 ms the bare interpreter takes 10.
+group is ended, and nobody is counted. A script of its own because it must start fast: of its 15 ms the bare
+interpreter takes 10.
 """
 
 import ctypes
 import os
+import resource
 import select
 import signal
 import sys
+from collections.abc import Callable, Iterator
 
+LINUX = sys.platform == "linux" and os.path.exists("/proc/loadavg")  # noqa: PTH110 - pathlib would double our start-up
 PR_SET_CHILD_SUBREAPER = 36
 ROUND_S = 0.005
-ROUNDS = 1000
+QUIET_ROUNDS = 1000
+PASSES = 100
+CALM_S = 0.1
+HASTE_S = 0.005
+HASTY_GROWTH = 50
+LEAST_THREADS_EACH = 2
 
 
-def main(leash: int, report: int, command: list[str]) -> None:
+def main(leash: int, report: int, most: int, command: list[str]) -> None:
     """Run `command`, end all it left, report."""
     for fd in (leash, report):
         os.set_inheritable(fd, False)
     _adopt_orphans()
     wake = _wake_on(signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    crowd = Crowd(most)
+    if not os.read(leash, 1):
+        return
     try:
         pid = os.posix_spawnp(
             command[0], command, os.environ, setsid=True, setsigmask=(), setsigdef=(signal.SIGPIPE, signal.SIGXFSZ)
         )
     except OSError as error:
-        os.write(report, b"error %d\n" % (error.errno or 0))
+        _tell(report, b"error %d\n" % (error.errno or 0))
         return
     ended: dict[int, int] = {}
-    _watch(pid, leash, wake, ended)
-    _end_everything(pid, ended)
-    os.write(report, b"status %d\n" % ended.get(pid, signal.SIGKILL))
+    try:
+        _tell(report, b"began %d\n" % pid)
+        _take_precedence()
+        crowded = _watch(pid, leash, wake, ended, crowd)
+    finally:
+        _end_everything(pid, ended)
+    _tell(report, b"%s %d\n" % (b"crowd" if crowded else b"status", ended.get(pid, signal.SIGKILL)))
+
+
+class Crowd:
+    """Tells cheaply whether the command has too many descendants.
+
+    One number tells how many threads this machine has. Only when it has grown are the descendants counted.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._load = os.open("/proc/loadavg", os.O_RDONLY) if LINUX else -1
+        self._threads = self._all_threads()
+        self._count = 0
+        self.pause_s = CALM_S if LINUX else None
+        """When to look again; None: never."""
+        if LINUX:
+            self._limit_user(self._threads)
+
+    def is_over(self) -> bool:
+        """Return whether there are more than there may be."""
+        threads = self._all_threads()
+        grown = threads - self._threads
+        self.pause_s = HASTE_S if grown >= HASTY_GROWTH else CALM_S
+        self._threads = min(self._threads, threads)
+        room = max(self._most - self._count, self._most // 10)
+        if threads and (threads <= self._most or grown <= room // 2):
+            return False
+        self._threads, self._count = threads, 0
+        for _ in _descendants():
+            self._count += 1
+            if self._count > self._most:
+                return True
+        return False
+
+    def _all_threads(self) -> int:
+        """Return how many threads this machine has, 0 if it does not say."""
+        return int(os.pread(self._load, 100, 0).split()[3].partition(b"/")[2]) if LINUX else 0
+
+    def _limit_user(self, threads: int) -> None:
+        """Have the system refuse what outruns us; it counts the user's threads, and knows no limit for root."""
+        soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+        wanted = threads + self._most * max(LEAST_THREADS_EACH, os.cpu_count() or 1)
+        if threads and (soft == resource.RLIM_INFINITY or wanted < soft):
+            resource.setrlimit(resource.RLIMIT_NPROC, (wanted, hard))
+
+
+def _tell(report: int, line: bytes) -> None:
+    """Write a line for our owner, who may be dead by now: what he had us start must end all the same."""
+    try:
+        os.write(report, line)
+    except BrokenPipeError:
+        return
 
 
 def _adopt_orphans() -> None:
-    if sys.platform == "linux":
+    if LINUX:
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _take_precedence() -> None:
+    """Run before whatever the command started, where we may: who waits his turn among thousands cannot end them."""
+    if LINUX:
+        try:
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        except OSError:
+            return
 
 
 def _wake_on(*signals: signal.Signals) -> int:
@@ -53,25 +132,56 @@ def _wake_on(*signals: signal.Signals) -> int:
     return wake
 
 
-def _watch(pid: int, leash: int, wake: int, ended: dict[int, int]) -> None:
-    """Return when the command ended, the leash was cut, or we are told to end."""
-    while pid not in ended:
-        ready, _, _ = select.select([leash, wake], [], [])
-        if leash in ready or set(os.read(wake, 512)) - {signal.SIGCHLD}:
-            return
+def _watch(pid: int, leash: int, wake: int, ended: dict[int, int], crowd: Crowd) -> bool:
+    """Return when the command ended, the leash was cut, we are told to end, or there are too many: True for that."""
+    while not _has_ended(pid, ended):
+        ready, _, _ = select.select([leash, wake], [], [], crowd.pause_s)
+        if leash in ready or (wake in ready and set(os.read(wake, 512)) - {signal.SIGCHLD}):
+            return False
+        if LINUX and crowd.is_over():
+            return True
+    return False
+
+
+def _has_ended(pid: int, ended: dict[int, int]) -> bool:
+    """Return whether the command ended, and reap its orphans; on Linux not itself: its number must stay its own."""
+    if not LINUX:
         _reap(ended)
+        return pid in ended
+    while (child := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and child.si_pid != pid:
+        os.waitpid(child.si_pid, 0)
+    return child is not None
 
 
 def _end_everything(pid: int, ended: dict[int, int]) -> None:
-    """Kill and reap until no descendant is left; those who cannot be killed are given up after some seconds."""
-    if sys.platform != "linux":
-        _kill(-pid)
-    for _ in range(ROUNDS):
+    """Kill and reap until no descendant is left; those who cannot be killed are given up after some seconds.
+
+    All are stopped before one is killed, the command's group at one stroke: nobody is left who could start another.
+    """
+    _send(-pid, signal.SIGSTOP if LINUX else signal.SIGKILL)
+    quiet = 0
+    while quiet < QUIET_ROUNDS:
+        before = len(ended)
         if not _reap(ended):
             return
-        for descendant in _descendants():
-            _kill(descendant)
+        quiet = quiet + 1 if len(ended) == before else 0
+        for descendant in _stopped():
+            _send(descendant, signal.SIGKILL)
         select.select([], [], [], ROUND_S)
+
+
+def _stopped() -> set[int]:
+    """Stop descendants until there are no new ones, and return them."""
+    found: set[int] = set()
+    for _ in range(PASSES):
+        before = len(found)
+        for pid in _descendants():
+            if pid not in found:
+                _send(pid, signal.SIGSTOP)
+                found.add(pid)
+        if len(found) == before:
+            break
+    return found
 
 
 def _reap(ended: dict[int, int]) -> bool:
@@ -86,40 +196,63 @@ def _reap(ended: dict[int, int]) -> bool:
         return False
 
 
-def _descendants() -> list[int]:
-    """Return our children, their children, and so on; empty where there is no /proc."""
-    if sys.platform != "linux":
-        return []
+def _descendants() -> Iterator[int]:
+    """Yield our children, theirs, and so on; none where there is no /proc.
+
+    Each comes before it is asked for its own: who stops it then has it tell of all.
+    """
+    us = os.getpid()
+    children = _children if os.path.exists(f"/proc/self/task/{us}/children") else _family()  # noqa: PTH110
+    found = list(children(us))
+    for pid in found:
+        yield pid
+        found += children(pid)
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
+            found += map(int, _content(f"/proc/{pid}/task/{task}/children").split())
+    except OSError:  # it ended meanwhile, and its children are ours now
+        return found
+    return found
+
+
+def _family() -> Callable[[int], list[int]]:
+    """Return what `_children` would, for systems that do not tell of children."""
     children: dict[int, list[int]] = {}
-    for name in os.listdir("/proc"):  # noqa: PTH208 - pathlib would double our start-up time
+    for name in os.listdir("/proc") if LINUX else ():  # noqa: PTH208
         if name.isdigit() and (parent := _parent(name)):
             children.setdefault(parent, []).append(int(name))
-    found = list(children.get(os.getpid(), ()))
-    for pid in found:
-        found += children.get(pid, ())
-    return found
+    return lambda pid: children.get(pid, [])
 
 
 def _parent(pid: str) -> int:
     try:
-        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
+        stat = _content(f"/proc/{pid}/stat")
     except OSError:
         return 0
-    try:
-        stat = os.read(fd, 4096)
-    except ProcessLookupError:
-        return 0
-    finally:
-        os.close(fd)
     return int(stat[stat.rindex(b")") + 2 :].split()[1])
 
 
-def _kill(pid: int) -> None:
+def _content(path: str) -> bytes:
+    fd = os.open(path, os.O_RDONLY)
     try:
-        os.kill(pid, signal.SIGKILL)
+        content = b""
+        while piece := os.read(fd, 65536):
+            content += piece
+        return content
+    finally:
+        os.close(fd)
+
+
+def _send(pid: int, number: signal.Signals) -> None:
+    try:
+        os.kill(pid, number)
     except (ProcessLookupError, PermissionError):
         return
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
+    main(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:])

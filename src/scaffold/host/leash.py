@@ -1,5 +1,6 @@
 """The leash that a keeper holds its command by: two pipes, and the words spoken on them."""
 
+import contextlib
 import os
 import signal
 import sys
@@ -13,19 +14,26 @@ KEEPER = Path(__file__).with_name("keeper.py")
 class Leash:
     """Our side of one keeper. While `hold` is open the command may run; no other process has a copy of it."""
 
-    def __init__(self, argv: Sequence[str]) -> None:
+    def __init__(self, argv: Sequence[str], most_processes: int) -> None:
         self._program = argv[0]
+        self.crowded = False
+        """Whether the command had more than `most_processes` descendants; known once `code` was asked."""
         self._tied, self._hold = _pipe()
         self._report, self._pen = _pipe()
         self.passed = (self._tied.fileno(), self._pen.fileno())
         """The descriptors that the keeper must inherit."""
-        self.argv = (sys.executable, "-I", "-S", str(KEEPER), *map(str, self.passed), *argv)
+        self.argv = (sys.executable, "-I", "-S", str(KEEPER), *map(str, self.passed), str(most_processes), *argv)
         """What to start instead of the command."""
 
     def hand_over(self) -> None:
         """Close our copies of the keeper's ends, once it was started."""
         self._tied.close()
         self._pen.close()
+
+    def begin(self) -> None:
+        """Have the keeper start the command; one that was ended before that has started nothing."""
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._hold.fileno(), b"\n")
 
     def cut(self) -> None:
         """Have the keeper kill everything; safe to repeat."""
@@ -34,13 +42,19 @@ class Leash:
     def code(self) -> int:
         """Return the command's exit code, or its signal negated, once the keeper ended.
 
-        Raises OSError if the command could not be started. A keeper that was killed itself counts as its command.
+        Raises OSError if the command could not be started. A keeper that was killed itself counts as its command, and
+        what is left of the command's process group is killed: nobody else would.
         """
         match self._report.read().split():
-            case [b"status", status]:
+            case [b"began", _, b"status" | b"crowd" as word, status]:
+                self.crowded = word == b"crowd"
                 return os.waitstatus_to_exitcode(int(status))
             case [b"error", number]:
                 raise OSError(int(number), os.strerror(int(number)), self._program)
+            case [b"began", group]:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(int(group), signal.SIGKILL)
+                return -signal.SIGKILL
             case _:
                 return -signal.SIGKILL
 

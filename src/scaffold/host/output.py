@@ -3,9 +3,16 @@
 import asyncio
 import hashlib
 import os
-from typing import BinaryIO
+from typing import Protocol
 
 READ_BYTES = 65536
+
+
+class Sink(Protocol):
+    """What takes output as it comes."""
+
+    def write(self, data: bytes, /) -> object:
+        """Take the next bytes, all of them; OSError if they cannot be taken."""
 
 
 class Excerpt:
@@ -16,12 +23,13 @@ class Excerpt:
         self._tail_limit = limit_bytes - self._head_limit
         self._head = bytearray()
         self._tail = bytearray()
-        self._total = 0
+        self.total = 0
+        """How many bytes there were."""
         self._sha256 = hashlib.sha256()
 
     def add(self, data: bytes) -> None:
         """Take in the next bytes of the stream."""
-        self._total += len(data)
+        self.total += len(data)
         self._sha256.update(data)
         room = self._head_limit - len(self._head)
         self._head += data[:room]
@@ -32,7 +40,7 @@ class Excerpt:
     @property
     def left_out(self) -> int:
         """How many bytes between head and tail were let go."""
-        return max(0, self._total - self._head_limit - self._tail_limit)
+        return max(0, self.total - self._head_limit - self._tail_limit)
 
     @property
     def sha256(self) -> str:
@@ -52,7 +60,7 @@ class Excerpt:
 class Stream:
     """A pipe that a command writes to at `entrance` and that the running event loop reads into `excerpt`."""
 
-    def __init__(self, limit_bytes: int, sink: BinaryIO | None) -> None:
+    def __init__(self, limit_bytes: int, sink: Sink | None) -> None:
         self.excerpt = Excerpt(limit_bytes)
         self.error: OSError | None = None
         """Why `sink` could not take everything."""

@@ -12,18 +12,19 @@ from typing import BinaryIO
 from msgspec import Struct
 
 from scaffold.host.leash import Leash
-from scaffold.host.output import Stream
+from scaffold.host.output import Sink, Stream
 
 TERM_GRACE_S = 1.0
-KEEPER_GRACE_S = 10.0
+KEEPER_GRACE_S = 60.0
 DRAIN_S = 1.0
+MOST_PROCESSES = 1_000
 
 
 class Finished(Struct, frozen=True, kw_only=True):
     """How a command ended and what it said."""
 
     exit_code: int | None
-    """None when a signal or the deadline ended it; 127 if there is no such program, 126 if it cannot be run."""
+    """None when a signal, the deadline or its crowd ended it; 127: no such program, 126: one that cannot be run."""
     signal: int | None
     """The signal that ended it, whoever sent it."""
     timed_out: bool
@@ -36,6 +37,11 @@ class Finished(Struct, frozen=True, kw_only=True):
     truncated: bool
     """Whether something of stdout or stderr was left out."""
     duration_s: float
+    crowded: bool = False
+    """Whether we ended it because it had too many processes."""
+    stdout_bytes: int = 0
+    """How long all of stdout was."""
+    stderr_bytes: int = 0
 
 
 async def run(
@@ -47,12 +53,15 @@ async def run(
     stdin: bytes = b"",
     limit_bytes: int = 1_000_000,
     keep: Path | None = None,
+    sinks: tuple[Sink, Sink] | None = None,
     leash: bool = False,
+    most_processes: int = MOST_PROCESSES,
 ) -> Finished:
     """Run `argv` in a session of its own and return how it ended, after `timeout_s` by our hand.
 
-    `keep` is overwritten with all output, stdout and stderr in the order they come. With `leash` all that the command
-    started, daemons included, ends when it does, and when we do, even by SIGKILL. Without, its process group is
+    `keep` is overwritten with all output, stdout and stderr in the order they come; or `sinks` take all of stdout and
+    all of stderr. With `leash` all that the command started, daemons included, ends when it does, and when we do, even
+    by SIGKILL, and as soon as there are more than `most_processes` at once (on Linux). Without, its process group is
     ended, and only on timeout or cancellation. Output that somebody else still holds open is read for a second more.
     What the command does raises nothing; OSError if `keep` cannot be written.
     """
@@ -60,18 +69,20 @@ async def run(
     started = loop.time()
     with contextlib.ExitStack() as held:
         sink = held.enter_context(_overwritten(keep)) if keep else None
-        stdout = held.enter_context(contextlib.closing(Stream(limit_bytes, sink)))
-        stderr = held.enter_context(contextlib.closing(Stream(limit_bytes, sink)))
+        out, err = sinks or (sink, sink)
+        stdout = held.enter_context(contextlib.closing(Stream(limit_bytes, out)))
+        stderr = held.enter_context(contextlib.closing(Stream(limit_bytes, err)))
         stdio = _Stdio(_source(stdin, held), stdout.entrance, stderr.entrance)
-        tether = held.enter_context(contextlib.closing(Leash(argv))) if leash else None
+        tether = held.enter_context(contextlib.closing(Leash(argv, most_processes))) if leash else None
         try:
             code, timed_out = await _run_to_end(argv, cwd, env, timeout_s, stdio, tether)
         except _Unstartable as problem:
             code, timed_out = problem.code, False
             stderr.take(problem.reason)
         await _drain(stdout, stderr)
+        crowded = tether is not None and tether.crowded
         return Finished(
-            exit_code=None if timed_out or code < 0 else code,
+            exit_code=None if timed_out or crowded or code < 0 else code,
             signal=-code if code < 0 else None,
             timed_out=timed_out,
             stdout=stdout.excerpt.content(),
@@ -79,6 +90,9 @@ async def run(
             stdout_sha256=stdout.excerpt.sha256,
             truncated=stdout.excerpt.left_out + stderr.excerpt.left_out > 0,
             duration_s=loop.time() - started,
+            crowded=crowded,
+            stdout_bytes=stdout.excerpt.total,
+            stderr_bytes=stderr.excerpt.total,
         )
 
 
@@ -130,6 +144,8 @@ async def _run_to_end(
         if leash:
             leash.hand_over()
     try:
+        if leash:
+            leash.begin()
         timed_out = not await ends_within(process, timeout_s)
     finally:
         if process.returncode is None:
@@ -156,13 +172,22 @@ async def _end(process: asyncio.subprocess.Process, leash: Leash | None) -> None
     try:
         if leash:
             leash.cut()
-            await ends_within(process, KEEPER_GRACE_S)
+            await _keeper_ends(process)
         else:
             signal_group(process.pid, signal.SIGTERM)
             await ends_within(process, TERM_GRACE_S)
     finally:
         signal_group(process.pid, signal.SIGKILL)
     await process.wait()
+
+
+async def _keeper_ends(keeper: asyncio.subprocess.Process) -> None:
+    """Wait for the end of a keeper, also when cancelled meanwhile: nobody else finds all that it has to end."""
+    try:
+        await ends_within(keeper, KEEPER_GRACE_S)
+    except asyncio.CancelledError:
+        await _keeper_ends(keeper)
+        raise
 
 
 async def _drain(*streams: Stream) -> None:

@@ -27,6 +27,8 @@ class Approval(Struct, frozen=True, kw_only=True):
     reason: str
     rule: str
     """What it rests on: `protected:.git`, `pause`, a rule, `category`, or `human`."""
+    agent: str = ""
+    """The subagent that wished it, by its name; empty for the session's own agent."""
 
 
 class Question(Struct, frozen=True, kw_only=True):
@@ -36,62 +38,84 @@ class Question(Struct, frozen=True, kw_only=True):
     category: Category
     subject: str
     """The command, the path, the URL, or the arguments as JSON."""
+    agent: str = ""
+    """The subagent that wishes it, by its name; empty for the session's own agent."""
 
 
 Ask = Callable[[Question], Awaitable[Answer]]
 Tell = Callable[[Approval], None]
+Refer = Callable[[Wish], Awaitable[Judgement]]
+"""Has somebody else decide what would be asked: a parent for its subagent."""
 
 
 class Gate:
-    """Guards the tools of one session."""
+    """Guards the tools of one session, and decides for its subagents."""
 
-    def __init__(self, rules: Rules, *, root: Path, clock: Clock, tell: Tell, ask: Ask | None = None) -> None:
-        """Guard tools that work in `root`; without `ask` there is nobody to ask, and what would ask is denied."""
+    def __init__(
+        self,
+        rules: Rules,
+        *,
+        root: Path,
+        clock: Clock,
+        tell: Tell,
+        ask: Ask | None = None,
+        refer: Refer | None = None,
+    ) -> None:
+        """Guard tools that work in `root`; without `ask` there is nobody to ask, and what would ask is denied.
+
+        With `refer` it is asked there instead, and whatever comes back holds.
+        """
         self._rules = rules
         self._root = root
         self._clock = clock
         self._tell = tell
         self._ask = ask
-        self._denials: dict[Category, Denials] = {}
+        self._refer = refer
+        self._denials: dict[tuple[str, Category], Denials] = {}
         self._one_question = asyncio.Lock()
+
+    @property
+    def rules(self) -> Rules:
+        """Return what is decided by now, what was allowed for good included."""
+        return self._rules
 
     def guard(self, tool: Tool) -> Tool:
         """Return the tool as it may be used: a call that is denied is not run, and the model is told why."""
 
         async def run(args: Mapping[str, Any]) -> ToolOutput:
             wish = wish_for(tool, args, self._root)
-            approval = await self._decide(wish)
-            if approval is not None:
-                self._tell(approval)
-                if approval.decision == "deny":
-                    return ToolOutput(f"Denied: {approval.reason}.", failed=True)
+            judged = await self.judge_for("", wish)
+            if judged.decision == "deny":
+                return ToolOutput(f"Denied: {judged.reason}.", failed=True)
             return await tool.run(args)
 
         return msgspec.structs.replace(tool, run=run)
 
-    async def _decide(self, wish: Wish) -> Approval | None:
-        """Return what became of the call, None where nothing had to be decided."""
-        judged = self._judge(wish)
+    async def judge_for(self, agent: str, wish: Wish) -> Judgement:
+        """Decide a subagent's call, or with an empty name our own; the decision is `allow` or `deny`, and is told."""
+        judged = self._judge(agent, wish)
         if judged.decision == "ask":
             async with self._one_question:
-                judged = self._judge(wish)  # the question before this one may have settled it
+                judged = self._judge(agent, wish)  # the question before this one may have settled it
                 if judged.decision == "ask":
-                    judged = await self._asked(wish, judged)
-        if judged.decision == "allow":
-            return None if judged.rule in {"category", "--yolo"} else _approval(wish, "allow", judged)
-        if judged.rule in {"category", "human"}:
-            denials = self._denials.get(wish.category, Denials())
-            self._denials[wish.category] = denials.another(self._clock.monotonic())
-        return _approval(wish, "deny", judged)
+                    judged = await self._asked(agent, wish, judged)
+        if judged.decision == "deny" and judged.rule in {"category", "human"}:
+            denials = self._denials.get((agent, wish.category), Denials())
+            self._denials[agent, wish.category] = denials.another(self._clock.monotonic())
+        if judged.decision == "deny" or judged.rule not in {"category", "--yolo"}:
+            self._tell(_approval(agent, wish, judged))
+        return judged
 
-    def _judge(self, wish: Wish) -> Judgement:
-        denials = self._denials.get(wish.category, Denials())
+    def _judge(self, agent: str, wish: Wish) -> Judgement:
+        denials = self._denials.get((agent, wish.category), Denials())
         return judge(wish, self._rules, pause_s=denials.pause_s(self._clock.monotonic()))
 
-    async def _asked(self, wish: Wish, judged: Judgement) -> Judgement:
+    async def _asked(self, agent: str, wish: Wish, judged: Judgement) -> Judgement:
+        if self._refer is not None:
+            return await self._refer(wish)
         if self._ask is None:
             return Judgement("deny", "category", f"{judged.reason}, and nobody can be asked here. {_ways_out(wish)}")
-        answer = await self._ask(Question(tool=wish.tool, category=wish.category, subject=wish.subject))
+        answer = await self._ask(Question(tool=wish.tool, category=wish.category, subject=wish.subject, agent=agent))
         if answer == "deny":
             return Judgement("deny", "human", "the user said no; do not try the same in another way")
         if answer == "always":
@@ -113,8 +137,15 @@ def wish_for(tool: Tool, args: Mapping[str, Any], root: Path) -> Wish:
     return Wish(tool=tool.name, category=tool.category, kind=kind, subject=subject, paths=paths)
 
 
-def _approval(wish: Wish, decision: Literal["allow", "deny"], judged: Judgement) -> Approval:
-    return Approval(tool=wish.tool, category=wish.category, decision=decision, reason=judged.reason, rule=judged.rule)
+def _approval(agent: str, wish: Wish, judged: Judgement) -> Approval:
+    return Approval(
+        tool=wish.tool,
+        category=wish.category,
+        decision="deny" if judged.decision == "deny" else "allow",
+        reason=judged.reason,
+        rule=judged.rule,
+        agent=agent,
+    )
 
 
 def _subject(tool: Tool, args: Mapping[str, Any]) -> tuple[SubjectKind, str]:

@@ -12,24 +12,37 @@ from scaffold.core.errors import ConversationBusy, StoreTrouble, UsageProblem
 from scaffold.core.ids import ConversationId
 from scaffold.core.legible import legible
 from scaffold.core.model import ProcessIdentity, Usage
+from scaffold.core.todo import TodoList
 from scaffold.host.identity import alive
 from scaffold.store.columns import PROCESS, Calendar, Json, moment, stamp, usage_columns, usage_of
 from scaffold.store.connection import Connection, Row, Value
 
 BEGIN = """
-INSERT INTO conversation (id, cwd, model, title, messages, input_tokens, cached_input_tokens, output_tokens, cost_usd,
-                          requests, created_at, updated_at)
-VALUES (:id, :cwd, :model, :title, 0, 0, 0, 0, 0.0, 0, :at, :at)
+INSERT INTO conversation (id, parent, cwd, model, title, messages, input_tokens, cached_input_tokens, output_tokens,
+                          cost_usd, requests, created_at, updated_at)
+VALUES (:id, :parent, :cwd, :model, :title, 0, 0, 0, 0, 0.0, 0, :at, :at)
 """
 GET = "SELECT * FROM conversation WHERE id = :id"
-BY_PREFIX = "SELECT * FROM conversation WHERE substr(id, 1, length(:text)) = :text ORDER BY updated_at DESC, id LIMIT 5"
-LISTED = "SELECT * FROM conversation WHERE messages > 0 ORDER BY updated_at DESC, id LIMIT :limit"
+BY_PREFIX = """
+SELECT * FROM conversation WHERE substr(id, 1, length(:text)) = :text AND parent IS NULL
+ORDER BY updated_at DESC, id LIMIT 5
+"""
+LISTED = """
+SELECT * FROM conversation WHERE messages > 0 AND parent IS NULL ORDER BY updated_at DESC, id LIMIT :limit
+"""
 LISTED_IN = """
-SELECT * FROM conversation WHERE cwd = :cwd AND messages > 0 ORDER BY updated_at DESC, id LIMIT :limit
+SELECT * FROM conversation WHERE cwd = :cwd AND messages > 0 AND parent IS NULL
+ORDER BY updated_at DESC, id LIMIT :limit
 """
 CLAIM = "UPDATE conversation SET owner = :owner WHERE id = :id"
 RELEASE = "UPDATE conversation SET owner = NULL WHERE id = :id AND owner = :owner"
 SWITCH_MODEL = "UPDATE conversation SET model = :model WHERE id = :id AND owner = :owner RETURNING messages"
+KEEP_MODE = "UPDATE conversation SET mode = :mode WHERE id = :id AND owner = :owner RETURNING messages"
+KEEP_TODOS = "UPDATE conversation SET todos = :todos WHERE id = :id AND owner = :owner RETURNING messages"
+ENTITLE = """
+UPDATE conversation SET title = CASE WHEN title = '' THEN :title ELSE title END WHERE id = :id AND owner = :owner
+RETURNING messages
+"""
 # A sum of costs is unknown as soon as one of them is, as in `Usage.__add__`.
 COUNT = """
 UPDATE conversation SET messages = messages + 1, input_tokens = input_tokens + :input_tokens,
@@ -53,6 +66,7 @@ FORGET = "DELETE FROM conversation WHERE id = :id"
 FORGET_IF_EMPTY = "DELETE FROM conversation WHERE id = :id AND messages = 0 AND owner IS NULL"
 
 MESSAGE = Json[Message](Message)
+TODOS = Json[TodoList](TodoList)
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -75,6 +89,14 @@ class StoredConversation(Struct, frozen=True, kw_only=True):
     updated_at: datetime
 
 
+class Standing(Struct, frozen=True):
+    """How a conversation stands besides what was said in it."""
+
+    mode: str
+    """As it was kept: one that a newer program knows is possible."""
+    todos: TodoList
+
+
 class Conversations:
     """The conversations of a user. Only who claimed one may change it: others get ConversationBusy."""
 
@@ -82,10 +104,25 @@ class Conversations:
         self._connection = connection
         self._clock = clock
 
-    def begin(self, conversation_id: ConversationId, *, cwd: str, model: str, title: str) -> None:
-        """Store a new conversation, which nobody has claimed."""
-        at = stamp(self._clock.now())
-        self._connection.write(BEGIN, id=conversation_id, cwd=legible(cwd), model=model, title=legible(title), at=at)
+    def begin(
+        self,
+        conversation_id: ConversationId,
+        *,
+        cwd: str,
+        model: str,
+        title: str,
+        parent: ConversationId | None = None,
+    ) -> None:
+        """Store a new conversation, which nobody has claimed; `parent` is whose subagent has it, None for a user."""
+        self._connection.write(
+            BEGIN,
+            id=conversation_id,
+            parent=parent,
+            cwd=legible(cwd),
+            model=model,
+            title=legible(title),
+            at=stamp(self._clock.now()),
+        )
 
     def claim(self, conversation_id: ConversationId, me: ProcessIdentity) -> None:
         """Make it this process's own; ConversationBusy if another one that is alive has it."""
@@ -127,6 +164,30 @@ class Conversations:
         rows = self._connection.write_returning(SWITCH_MODEL, id=conversation_id, owner=PROCESS.write(me), model=model)
         self._own(conversation_id, rows)
 
+    def entitle(self, conversation_id: ConversationId, title: str, *, me: ProcessIdentity) -> None:
+        """Give a conversation without a title this one."""
+        rows = self._connection.write_returning(
+            ENTITLE, id=conversation_id, owner=PROCESS.write(me), title=legible(title)
+        )
+        self._own(conversation_id, rows)
+
+    def keep_mode(self, conversation_id: ConversationId, mode: str, *, me: ProcessIdentity) -> None:
+        """Keep which mode its agent is in."""
+        rows = self._connection.write_returning(KEEP_MODE, id=conversation_id, owner=PROCESS.write(me), mode=mode)
+        self._own(conversation_id, rows)
+
+    def keep_todos(self, conversation_id: ConversationId, todos: TodoList, *, me: ProcessIdentity) -> None:
+        """Keep what its agent has to do, in place of what was kept before."""
+        rows = self._connection.write_returning(
+            KEEP_TODOS, id=conversation_id, owner=PROCESS.write(me), todos=TODOS.write(todos)
+        )
+        self._own(conversation_id, rows)
+
+    def standing(self, conversation_id: ConversationId) -> Standing:
+        """Return its mode and its list of todos."""
+        row = self._held(conversation_id)
+        return Standing(row["mode"], TODOS.read(row["todos"]))
+
     def forget(self, conversation_id: ConversationId) -> None:
         """Delete the conversation and all that was said in it; ConversationBusy if a living process has it."""
         self._refuse_if_busy(conversation_id, None)
@@ -139,7 +200,7 @@ class Conversations:
     def get(self, text: str) -> StoredConversation | None:
         """Return the conversation whose id is, or alone begins with, `text`; None if there is none.
 
-        UsageProblem if several begin with it.
+        A subagent's is only found by its whole id. UsageProblem if several begin with it.
         """
         exact = self._connection.row(GET, id=legible(text))
         rows = [exact] if exact else self._connection.rows(BY_PREFIX, text=legible(text))
@@ -156,7 +217,7 @@ class Conversations:
     def listed(self, cwd: str | None = None, *, limit: int = 20) -> tuple[StoredConversation, ...]:
         """Return conversations of one directory, or of all; what was gone on with last comes first.
 
-        Those in which nothing was said yet are left out.
+        Those in which nothing was said yet, and those of subagents, are left out.
         """
         if cwd is None:
             rows = self._connection.rows(LISTED, limit=limit)

@@ -8,11 +8,15 @@ from scaffold.store.columns import Calendar
 from scaffold.store.connection import Connection
 from scaffold.store.conversations import Conversations
 from scaffold.store.endpoints import Endpoints
+from scaffold.store.messages import Messages
 from scaffold.store.reservations import Reservations
 from scaffold.store.schema import Schema, open_connection
 from scaffold.store.sqlite import Sqlite
+from scaffold.store.subagents import Subagents
 
 MIGRATIONS = Path(__file__).with_name("user_migrations")
+SESSIONS = "sessions"
+"""The scope of messages: any session of a user can write to any other."""
 IN_USE = """
 SELECT 'goes on with conversation ' || id AS deed, owner FROM conversation WHERE owner IS NOT NULL ORDER BY id
 """
@@ -37,6 +41,8 @@ class UserStore:
         self.reservations = Reservations(connection, clock)
         self.accounts = Accounts(connection)
         self.endpoints = Endpoints(connection)
+        self.messages = Messages(connection, clock)
+        self.subagents = Subagents(connection, clock)
 
     @classmethod
     def open(

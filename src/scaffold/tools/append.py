@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.policy.paths import Refusal, confine
+from scaffold.policy.paths import Refusal
 from scaffold.tools.arguments import object_schema
 from scaffold.tools.files import PATH
 from scaffold.tools.regular import opened, unreadable
 from scaffold.tools.text import SNIFFED_BYTES, as_bytes, lines_of, sniff
-from scaffold.tools.workspace import Workspace, failed, in_a_thread
+from scaffold.tools.workspace import Workspace, failed, in_a_thread, may_write
 
 
 def append_file(workspace: Workspace) -> Tool:
@@ -22,7 +22,7 @@ def append_file(workspace: Workspace) -> Tool:
     def work(args: Mapping[str, Any]) -> ToolOutput:
         """Add the content, or say what stands in the way."""
         shown = args["path"]
-        place = confine(workspace.root, shown)
+        place = may_write(workspace, shown)
         if isinstance(place, Refusal):
             return failed(place.reason)
         if place.is_dir():
@@ -57,6 +57,8 @@ def _append(fd: int, content: str, shown: str) -> tuple[int, str] | Refusal:
     if isinstance(data, Refusal):
         return data
     newline = "\n".encode(encoding.codec)
+    if status.st_size % len(newline):
+        return Refusal(f"{shown} is {encoding.name} and ends in half a character; mend it with python first.")
     last = os.pread(fd, len(newline), max(0, status.st_size - len(newline)))
     _write_all(fd, data, status.st_size)
     broken = status.st_size > len(encoding.mark) and last != newline

@@ -28,9 +28,34 @@ def object_schema(required: Mapping[str, Mapping[str, Any]], **optional: Mapping
     }
 
 
+def without_nulls(tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments without those that are null and need not be there: some models name all there are.
+
+    So it is done with the members of objects in lists, too.
+    """
+    return _said(args, tool.schema)
+
+
 def misfit(tool: Tool, args: Mapping[str, Any]) -> str | None:
     """Return everything that is wrong with `args`, in one line; None if they fit the tool's schema."""
     return "; ".join(_of_object(args, tool.schema, tool.name, "")) or None
+
+
+def _said(args: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the members of an object that say something."""
+    properties, required = schema.get("properties", {}), schema.get("required", ())
+    return {
+        name: _listed(value, properties.get(name, {}))
+        for name, value in args.items()
+        if value is not None or name not in properties or name in required
+    }
+
+
+def _listed(value: Any, schema: Mapping[str, Any]) -> Any:
+    """Return a list with what its objects say; anything else as it is."""
+    if not isinstance(value, list) or "items" not in schema:
+        return value
+    return [_said(each, schema["items"]) if isinstance(each, dict) else each for each in value]
 
 
 def _of_object(value: Mapping[str, Any], schema: Mapping[str, Any], owner: str, prefix: str) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """Tools that a user wrote: each typed, documented function in a Python file of the tools folder is one."""
 
+import asyncio
 import sys
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -10,12 +11,14 @@ from msgspec import Struct
 
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.process import Finished, run
-from scaffold.tools.outputs import KEPT_BYTES
+from scaffold.tools.outputs import Command, Told, run_told
 from scaffold.tools.shell import DEFAULT_TIMEOUT_S, answer
-from scaffold.tools.workspace import ANSWER_LIMIT, Workspace, excerpt, failed
+from scaffold.tools.workspace import Workspace, failed
 
 LOAD_TIME_S = 10.0
 LONGEST_NAME = 64
+AT_ONCE = 8
+"""So many files are loaded side by side, at the most."""
 _WORKBENCH = Path(__file__).with_name("workbench.py")
 
 
@@ -56,8 +59,7 @@ async def load_tools(bench: Bench, folder: Path, *, taken: Collection[str]) -> H
     """
     tools: dict[str, Tool] = {}
     notices: list[str] = []
-    for file in _files(folder):
-        described = await _described(bench, file)
+    for file, described in await _all_described(bench, _files(folder)):
         if isinstance(described, str):
             notices.append(described)
             continue
@@ -77,9 +79,22 @@ def _files(folder: Path) -> list[Path]:
     return sorted(folder.absolute().glob("[!_.]*.py"))
 
 
+async def _all_described(bench: Bench, files: list[Path]) -> list[tuple[Path, _Described | str]]:
+    """Return what `_described` says of each file, in their order; several are loaded at once."""
+    room = asyncio.Semaphore(AT_ONCE)
+
+    async def describe(file: Path) -> _Described | str:
+        async with room:
+            return await _described(bench, file)
+
+    async with asyncio.TaskGroup() as together:
+        tasks = [(file, together.create_task(describe(file))) for file in files]
+    return [(file, task.result()) for file, task in tasks]
+
+
 async def _described(bench: Bench, file: Path) -> _Described | str:
     """Return what is in a file, or why nothing can be had of it."""
-    finished = await _at_the_bench(bench, file, bench.load_time_s)
+    finished = await _loaded(bench, file)
     if finished.timed_out:
         return f"{file}: loading it took more than {bench.load_time_s:g} s; do work in functions, not at import."
     if finished.exit_code != 0:
@@ -97,10 +112,8 @@ def _tool(bench: Bench, file: Path, function: _Function) -> Tool:
             stdin = msgspec.json.encode(args)
         except UnicodeEncodeError:
             return failed("The arguments have half a surrogate pair in them; send whole Unicode characters.")
-        finished = await _at_the_bench(bench, file, DEFAULT_TIMEOUT_S, function.name, stdin=stdin)
-        if finished.exit_code != 0:
-            return await answer(finished, bench.outputs)
-        return ToolOutput(_result(finished))
+        told = await run_told(_at_the_bench(bench, file, DEFAULT_TIMEOUT_S, function.name, stdin=stdin))
+        return answer(told) if told.finished.exit_code != 0 else ToolOutput(_result(told))
 
     return Tool(
         name=function.name,
@@ -116,20 +129,23 @@ def _tool(bench: Bench, file: Path, function: _Function) -> Tool:
     )
 
 
-async def _at_the_bench(bench: Bench, file: Path, timeout_s: float, *function: str, stdin: bytes = b"") -> Finished:
+async def _loaded(bench: Bench, file: Path) -> Finished:
+    command = _at_the_bench(bench, file, bench.load_time_s)
+    return await run(command.argv, cwd=command.cwd, env=command.env, timeout_s=command.timeout_s, leash=True)
+
+
+def _at_the_bench(bench: Bench, file: Path, timeout_s: float, *function: str, stdin: bytes = b"") -> Command:
     paths = msgspec.json.encode([str(bench.packages)] if bench.packages else []).decode()
-    return await run(
-        [sys.executable, "-I", "-X", "utf8", str(_WORKBENCH), paths, str(file), *function],
+    return Command(
+        argv=[sys.executable, "-I", "-X", "utf8", str(_WORKBENCH), paths, str(file), *function],
         cwd=bench.workspace.root,
         env=bench.workspace.env,
         timeout_s=timeout_s,
+        outputs=bench.outputs,
         stdin=stdin,
-        limit_bytes=KEPT_BYTES,
-        leash=True,
     )
 
 
-def _result(finished: Finished) -> str:
-    result = excerpt(finished.stdout.decode(errors="replace"), ANSWER_LIMIT * 2 // 3)
-    printed = finished.stderr.decode(errors="replace").rstrip("\n")
-    return f"{result}\n--- printed\n{excerpt(printed, ANSWER_LIMIT // 3)}" if printed else result
+def _result(told: Told) -> str:
+    printed = (f"--- printed\n{told.stderr}",) if told.stderr else ()
+    return "\n".join([told.stdout, *printed, *told.kept])

@@ -5,7 +5,6 @@ import importlib.util
 import re
 import sys
 from collections.abc import Mapping
-from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,22 @@ from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.files import FileLock
 from scaffold.host.process import run
 from scaffold.tools.arguments import object_schema
-from scaffold.tools.outputs import KEPT_BYTES
+from scaffold.tools.outputs import Command, run_told
 from scaffold.tools.shell import answer
-from scaffold.tools.workspace import Workspace, failed, in_a_thread
+from scaffold.tools.workspace import Workspace, failed
 
+LIST_TIME_S = 30.0
+LIST_BYTES = 10_000_000
 INSTALL_TIME_S = 300.0
 LOCK_TIME_S = 60.0
 MOST_PACKAGES = 20
+_LISTING = """
+import json, sys
+from importlib.metadata import distributions
+places = ((True, sys.argv[1:]), (False, sys.path))
+found = {(each.name, each.version, added) for added, path in places for each in distributions(path=path) if each.name}
+print(json.dumps([{"name": name, "version": version, "added": added} for name, version, added in sorted(found)]))
+"""
 _PIP = (sys.executable, "-I", "-m", "pip", "--disable-pip-version-check", "--no-input")
 _PYTHON = f"--python-version={sys.version_info.major}.{sys.version_info.minor}"
 _WHEEL = ("--only-binary=:all:", "--platform=any", "--implementation=py", "--abi=none", _PYTHON)
@@ -36,15 +44,20 @@ _ARCHIVES = (".whl", ".zip", ".gz", ".bz2", ".xz", ".tar", ".tgz")
 def pip_list(packages: Path) -> Tool:
     """Return the tool that lists what can be imported, as JSON: name, version, and whether it lies in `packages`."""
 
-    def work(args: Mapping[str, Any]) -> ToolOutput:
+    async def work(args: Mapping[str, Any]) -> ToolOutput:
+        """Ask the interpreter that the python tool runs."""
+        finished = await run(
+            [sys.executable, "-I", "-X", "utf8", "-c", _LISTING, str(packages)],
+            cwd=Path("/"),
+            env={},
+            timeout_s=LIST_TIME_S,
+            limit_bytes=LIST_BYTES,
+            leash=True,
+        )
+        if finished.exit_code != 0 or finished.truncated:
+            return failed("What is installed cannot be listed; find out with python (import it).")
         wanted = args.get("name", "").casefold()
-        found = {
-            (each.name, each.version, added)
-            for added, places in ((True, [str(packages)]), (False, [place for place in sys.path if place]))
-            for each in distributions(path=places)
-            if each.name and wanted in each.name.casefold()
-        }
-        listed = [{"name": name, "version": version, "added": added} for name, version, added in sorted(found)]
+        listed = [each for each in msgspec.json.decode(finished.stdout) if wanted in each["name"].casefold()]
         return ToolOutput(msgspec.json.encode(listed).decode())
 
     return Tool(
@@ -52,7 +65,7 @@ def pip_list(packages: Path) -> Tool:
         description="List the Python packages that the python tool can import; `added` ones came by pip_install.",
         schema=object_schema({}, name={"type": "string", "description": "Only names with this in them."}),
         category="file_read",
-        run=in_a_thread(work),
+        run=work,
     )
 
 
@@ -68,22 +81,20 @@ def pip_install(workspace: Workspace, packages: Path) -> Tool:
             return failed(
                 "This installation's Python has no pip; ask the user to install what you need, or do without."
             )
+        command = Command(
+            argv=[*_PIP, "install", *_WHEEL, "--upgrade", "--target", str(packages), *wanted],
+            cwd=packages,
+            env=workspace.env,
+            timeout_s=INSTALL_TIME_S,
+        )
         try:
             await asyncio.to_thread(packages.mkdir, parents=True, exist_ok=True)
             async with FileLock(packages.with_name(f"{packages.name}.lock"), timeout_s=LOCK_TIME_S):
-                finished = await run(
-                    [*_PIP, "install", *_WHEEL, "--upgrade", "--target", str(packages), *wanted],
-                    cwd=packages,
-                    env=workspace.env,
-                    timeout_s=INSTALL_TIME_S,
-                    limit_bytes=KEPT_BYTES,
-                    leash=True,
-                )
+                return answer(await run_told(command))
         except ScaffoldError as error:
             return failed(f"{error.what}; {error.fix}.")
         except OSError as error:
             return failed(f"The folder of packages cannot be written ({error.strerror}); tell the user, or do without.")
-        return await answer(finished, None)
 
     return Tool(
         name="pip_install",

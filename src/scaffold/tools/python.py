@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.host.process import run
 from scaffold.tools.arguments import object_schema
-from scaffold.tools.outputs import KEPT_BYTES
-from scaffold.tools.shell import DEFAULT_TIMEOUT_S, LONGEST_TIMEOUT_S, answer
+from scaffold.tools.outputs import Command, run_told
+from scaffold.tools.shell import DEFAULT_TIMEOUT_S, LONGER, LONGEST_TIMEOUT_S, answer
 from scaffold.tools.workspace import Workspace, failed
 
 _LAUNCH = """
@@ -37,16 +36,15 @@ def python(workspace: Workspace, *, packages: Path | None = None, outputs: Path 
             code = args["code"].encode()
         except UnicodeEncodeError:
             return failed("`code` has half a surrogate pair in it; write such characters as escapes.")
-        finished = await run(
-            [sys.executable, "-I", "-X", "utf8", "-c", _LAUNCH, *([str(packages)] if packages else ())],
+        command = Command(
+            argv=[sys.executable, "-I", "-X", "utf8", "-c", _LAUNCH, *([str(packages)] if packages else ())],
             cwd=workspace.root,
             env=workspace.env,
             timeout_s=min(args.get("timeout_s", DEFAULT_TIMEOUT_S), LONGEST_TIMEOUT_S),
+            outputs=outputs,
             stdin=code,
-            limit_bytes=KEPT_BYTES,
-            leash=True,
         )
-        return await answer(finished, outputs)
+        return answer(await run_told(command), LONGER)
 
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     return Tool(

@@ -6,16 +6,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from scaffold.core.conversation import ToolCall
-from scaffold.core.tool import ToolOutput
+from scaffold.core.tool import Tool, ToolOutput
 from scaffold.policy.paths import Refusal, confine
 from scaffold.tools.regular import Origin, origin_of
 
 CACHEABLE = frozenset({"read_file", "file_info"})
 """Tools whose answer depends on one file and its arguments alone."""
 MOST_KEPT = 100
+
+
+def only_reads(tool: Tool) -> bool:
+    """Tell whether a tool changes nothing, so that it may run beside others like it."""
+    return tool.category == "file_read" or tool.only_reads
 
 
 def duplicates(calls: Sequence[ToolCall]) -> Mapping[int, int]:
@@ -28,9 +34,28 @@ def duplicates(calls: Sequence[ToolCall]) -> Mapping[int, int]:
     return {at: earlier for at, earlier in places if earlier != at}
 
 
+def remembering(tools: Sequence[Tool], root: Path) -> tuple[Tool, ...]:
+    """Return the tools, those that read one file with their latest answers at hand; whatever may write forgets all.
+
+    So what the tools themselves change is seen though size and time stay what they were.
+    """
+    cache = ReadCache(root)
+    return tuple(
+        _remembering(tool, cache) if tool.name in CACHEABLE else tool if only_reads(tool) else _forgetting(tool, cache)
+        for tool in tools
+    )
+
+
+class Version(Struct, frozen=True):
+    """Which version of a file an answer tells of; a time of change tells of those that kept their time of writing."""
+
+    origin: Origin
+    ctime_ns: int
+
+
 class _Kept(Struct, frozen=True):
     output: ToolOutput
-    origin: Origin
+    version: Version
 
 
 class ReadCache:
@@ -47,13 +72,13 @@ class ReadCache:
         kept = self._kept.get(key)
         if kept is None:
             return None
-        if self.version(call) != kept.origin:
+        if self.version(call) != kept.version:
             del self._kept[key]
             return None
         self._kept.move_to_end(key)
         return kept.output
 
-    def keep(self, call: ToolCall, output: ToolOutput, version: Origin | None) -> None:
+    def keep(self, call: ToolCall, output: ToolOutput, version: Version | None) -> None:
         """Keep a good answer to a call; `version` is what `version(call)` said before the call was run."""
         if version is None or output.failed:
             return
@@ -61,7 +86,11 @@ class ReadCache:
         while len(self._kept) > self._most:
             self._kept.popitem(last=False)
 
-    def version(self, call: ToolCall) -> Origin | None:
+    def forget(self) -> None:
+        """Forget every answer."""
+        self._kept.clear()
+
+    def version(self, call: ToolCall) -> Version | None:
         """Return which version of its file a call would read now; None for calls whose answers are not kept."""
         path = call.args.get("path")
         if call.name not in CACHEABLE or not isinstance(path, str):
@@ -70,9 +99,34 @@ class ReadCache:
         if isinstance(place, Refusal):
             return None
         try:
-            return origin_of(place.lstat())
+            status = place.lstat()
         except OSError:
             return None
+        return Version(origin_of(status), status.st_ctime_ns)
+
+
+def _remembering(tool: Tool, cache: ReadCache) -> Tool:
+    async def run(args: Mapping[str, Any]) -> ToolOutput:
+        call = ToolCall("", tool.name, args)
+        known = cache.find(call)
+        if known is not None:
+            return known
+        version = cache.version(call)
+        output = await tool.run(args)
+        cache.keep(call, output, version)
+        return output
+
+    return msgspec.structs.replace(tool, run=run)
+
+
+def _forgetting(tool: Tool, cache: ReadCache) -> Tool:
+    async def run(args: Mapping[str, Any]) -> ToolOutput:
+        try:
+            return await tool.run(args)
+        finally:
+            cache.forget()
+
+    return msgspec.structs.replace(tool, run=run)
 
 
 def _key(name: str, args: Mapping[str, Any]) -> str:

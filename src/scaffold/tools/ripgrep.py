@@ -13,9 +13,8 @@ from scaffold.tools.workspace import Workspace
 
 TIME_LIMIT_S = 30
 LIST_LIMIT_BYTES = 20_000_000
-SIZE_LIMIT = "10M"
-"""In ripgrep's words, which count in 1,024s: not less than what is read of a file."""
-_EVERYTHING = ("--no-config", "--no-messages", "--no-ignore", "--hidden", "--text", "--max-filesize", SIZE_LIMIT)
+_EVERYTHING = ("--no-config", "--no-messages", "--no-ignore", "--hidden", "--text", "--mmap")
+"""Mapped, so that a huge file without a line end is not read into memory whole."""
 _SKIPPED = ("--glob=!.git", *(f"--glob=!{name}/" for name in sorted(SKIPPED_FOLDERS)))
 
 

@@ -1,40 +1,41 @@
 """Running commands in a workspace."""
 
-import asyncio
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.host.process import Finished, run
 from scaffold.tools.arguments import object_schema
-from scaffold.tools.outputs import KEPT_BYTES, ending, told
+from scaffold.tools.outputs import Command, Told, ending, run_told
 from scaffold.tools.workspace import Workspace, failed
 
 DEFAULT_TIMEOUT_S = 120
 LONGEST_TIMEOUT_S = 600
+LONGER = "give timeout_s for longer work"
+LONGEST_COMMAND = 131_071
+"""Bytes of one argument that Linux takes."""
 
 
 def shell(workspace: Workspace, outputs: Path | None = None) -> Tool:
     """Return the tool that runs a command: how it ended on the first line, then its output and its errors.
 
-    Nothing a command starts outlives it. Output too long to be shown is kept in the folder `outputs`, if one is given.
+    Nothing a command starts outlives it, and too many processes at once end it. Output too long to be shown is kept in
+    the folder `outputs`, if one is given; to have it read, name that folder in the workspace's `readable`.
     """
     interpreter = shutil.which("bash", path=workspace.env.get("PATH")) or "/bin/sh"
 
     async def work(args: Mapping[str, Any]) -> ToolOutput:
-        if not _sayable(args["command"]):
-            return failed("`command` has a NUL or half a surrogate pair in it; write such characters as escapes.")
-        finished = await run(
-            [interpreter, "-c", args["command"]],
+        if problem := _unfit(args["command"]):
+            return failed(problem)
+        command = Command(
+            argv=[interpreter, "-c", args["command"]],
             cwd=workspace.root,
             env=workspace.env,
             timeout_s=min(args.get("timeout_s", DEFAULT_TIMEOUT_S), LONGEST_TIMEOUT_S),
-            limit_bytes=KEPT_BYTES,
-            leash=True,
+            outputs=outputs,
         )
-        return await answer(finished, outputs)
+        return answer(await run_told(command), LONGER)
 
     return Tool(
         name="shell",
@@ -55,15 +56,21 @@ def shell(workspace: Workspace, outputs: Path | None = None) -> Tool:
     )
 
 
-def _sayable(command: str) -> bool:
-    """Tell whether an operating system can be given `command` at all."""
-    return "\0" not in command and not any("\ud800" <= character <= "\udfff" for character in command)
+def _unfit(command: str) -> str | None:
+    """Return why an operating system cannot be given `command`."""
+    if "\0" in command or any("\ud800" <= character <= "\udfff" for character in command):
+        return "`command` has a NUL or half a surrogate pair in it; write such characters as escapes."
+    if len(command.encode()) > LONGEST_COMMAND:
+        return f"`command` has more than {LONGEST_COMMAND} bytes; put it into a file with write_file and run that."
+    return None
 
 
-async def answer(finished: Finished, outputs: Path | None) -> ToolOutput:
-    """Return how a command ended on the first line, then what it said; a failed answer unless it ended well."""
-    try:
-        said = await asyncio.to_thread(told, finished, outputs)
-    except OSError as error:
-        said = f"{told(finished, None)}\n--- not kept on disk: {error.strerror}"
-    return ToolOutput(f"{ending(finished)}\n{said}".rstrip("\n"), failed=finished.exit_code != 0)
+def answer(told: Told, if_late: str = "") -> ToolOutput:
+    """Return how a command ended on the first line, then what it said; a failed answer unless it ended well.
+
+    `if_late` is what to do about a command whose time was over.
+    """
+    streams = [f"--- {name}\n{text}" for name, text in (("stdout", told.stdout), ("stderr", told.stderr)) if text]
+    return ToolOutput(
+        "\n".join([ending(told.finished, if_late), *streams, *told.kept]), failed=told.finished.exit_code != 0
+    )

@@ -82,8 +82,9 @@ def as_bytes(content: str, encoding: Encoding) -> bytes | Refusal:
 
 def lines_of(text: str) -> list[str]:
     """Return the lines without their ends; a last end opens no further line."""
-    lines = [line.removesuffix("\r") for line in text.split("\n")]
-    return lines if lines[-1] else lines[:-1]
+    *ended, last = text.split("\n")
+    lines = [line.removesuffix("\r") for line in ended]
+    return [*lines, last] if last else lines
 
 
 def line_end(text: str) -> str:

@@ -1,90 +1,109 @@
-"""An agent's own list of what is to be done: in memory, small, shown in its context."""
+"""An agent's own list of what is to be done: small, kept as soon as it changes, shown in its context."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import msgspec
-from msgspec import Struct
 
+from scaffold.core.todo import Priority, Status, Todo, TodoList
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.policy.paths import Refusal
 from scaffold.tools.arguments import object_schema
 from scaffold.tools.workspace import failed
 
-Status = Literal["pending", "in_progress", "completed"]
-Priority = Literal["high", "medium", "low"]
 MOST = 200
 LONGEST = 500
 """Characters of a todo."""
+LAST_CONTROL = "\x9f"
+NOTHING = TodoList()
 _MARKS: Mapping[Status, str] = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
 _STATUS = {"type": "string", "enum": list(get_args(Status))}
 _PRIORITY = {"type": "string", "enum": list(get_args(Priority))}
-_ENTRY = object_schema(
-    {},
-    id={"type": "integer", "minimum": 1, "description": "Which one, for update and delete."},
-    content={"type": "string", "description": "What is to be done, one line."},
-    status=_STATUS,
-    priority=_PRIORITY,
-)
+_ENTRY = {
+    "type": "object",
+    "properties": {
+        "id": {"description": "Its number in the list, for update and delete."},
+        "content": {"type": "string", "description": "One line."},
+        "status": _STATUS,
+        "priority": _PRIORITY,
+    },
+}
+"""Other members are let pass and ignored: models bring those of lists they know from elsewhere."""
+
+Change = Literal["create", "update", "delete", "set"]
+Entries = tuple[Todo, ...]
 
 
-class Entry(Struct, frozen=True, kw_only=True):
-    """One thing to do; ids are never used again."""
-
-    id: int
-    content: str
-    status: Status = "pending"
-    priority: Priority = "medium"
+def unkept(todos: TodoList) -> None:
+    """Keep nothing."""
 
 
 class Todos:
     """The list of one agent."""
 
-    def __init__(self) -> None:
-        self.entries: tuple[Entry, ...] = ()
-        self._last_id = 0
+    def __init__(self, kept: TodoList = NOTHING, keep: Callable[[TodoList], None] = unkept) -> None:
+        """Go on with what was kept; `keep` is told the whole list before a change counts, and may refuse by raising."""
+        self._list = kept
+        self._keep = keep
+        self._told: list[Callable[[Entries], None]] = []
 
-    def change(self, action: str, wishes: Sequence[Mapping[str, Any]]) -> Refusal | None:
+    @property
+    def entries(self) -> Entries:
+        """Return the list as it is now."""
+        return self._list.entries
+
+    def watch(self, told: Callable[[Entries], None]) -> None:
+        """Have `told` called with the list after each change."""
+        self._told.append(told)
+
+    def change(self, action: Change, wishes: Sequence[Mapping[str, Any]]) -> Refusal | None:
         """Create, update or delete entries, or set the whole list; all of it, or nothing and why."""
-        entries, last_id = ((), self._last_id) if action == "set" else (self.entries, self._last_id)
+        before = self._list
+        after = TodoList((), before.last_id) if action == "set" else before
         for number, wish in enumerate(wishes, 1):
-            changed = _changed(entries, action, wish, last_id + 1)
+            changed = _changed(after, action, wish, before)
             if isinstance(changed, Refusal):
                 return Refusal(f"Todo {number}: {changed.reason} Nothing is changed.")
-            last_id += len(changed) > len(entries)
-            entries = changed
-        if len(entries) > MOST:
-            return Refusal(f"That would be {len(entries)} todos, more than {MOST}; delete what is completed.")
-        self.entries, self._last_id = entries, last_id
+            after = changed
+        if len(after.entries) > MOST:
+            return Refusal(f"That would be {len(after.entries)} todos, more than {MOST}; delete what is completed.")
+        self._keep(after)
+        self._list = after
+        for told in self._told:
+            told(after.entries)
         return None
 
     def render(self) -> str:
-        """Return the list for a context, a line each; empty if there is none."""
-        return "\n".join(
-            f"{_MARKS[entry.status]} {entry.id}. {entry.content}"
-            + (f" ({entry.priority})" if entry.priority != "medium" else "")
-            for entry in self.entries
-        )
+        """Return the list for people and models, a line each; empty if there is none."""
+        return "\n".join(map(line, self.entries))
+
+
+def line(todo: Todo) -> str:
+    """Return a todo in one line: its mark, its number, what is to be done, and its priority unless it is medium."""
+    note = f" ({todo.priority})" if todo.priority != "medium" else ""
+    return f"{_MARKS[todo.status]} {todo.id}. {todo.content}{note}"
 
 
 def todo_write(todos: Todos) -> Tool:
-    """Return the tool that changes `todos`; it answers with the list as it is then."""
+    """Return the tool that changes `todos`; it answers with the list as it is then.
+
+    Without `action` entries that name a number and have no content are updates; anything else is the whole new list.
+    """
 
     async def run(args: Mapping[str, Any]) -> ToolOutput:
-        refusal = todos.change(args["action"], args["todos"])
+        wishes = args["todos"]
+        refusal = todos.change(args.get("action") or _meant(wishes), wishes)
         return failed(refusal.reason) if refusal else ToolOutput(todos.render() or "The list is empty.")
 
     return Tool(
         name="TodoWrite",
         description=(
-            "Keep a list of what you have to do: create, update or delete entries, or set the whole list. "
-            "Have one entry in_progress, and mark it completed as soon as it is."
+            "Keep a list of what you have to do: create, update or delete entries, or set the whole list (the "
+            "default). Have one entry in_progress, and mark it completed as soon as it is."
         ),
         schema=object_schema(
-            {
-                "action": {"type": "string", "enum": ["create", "update", "delete", "set"]},
-                "todos": {"type": "array", "items": _ENTRY},
-            }
+            {"todos": {"type": "array", "items": _ENTRY}},
+            action={"type": "string", "enum": list(get_args(Change))},
         ),
         category="memory",
         run=run,
@@ -104,36 +123,68 @@ def todo_read(todos: Todos) -> Tool:
         schema=object_schema({}, status=_STATUS, priority=_PRIORITY),
         category="memory",
         run=run,
+        only_reads=True,
     )
 
 
-def _changed(
-    entries: tuple[Entry, ...], action: str, wish: Mapping[str, Any], new_id: int
-) -> tuple[Entry, ...] | Refusal:
-    """Return the entries after one wish; one that is created gets `new_id`."""
-    given = {name: value for name, value in wish.items() if name != "id"}
+def _meant(wishes: Sequence[Mapping[str, Any]]) -> Change:
+    """Return which action it is when none is named."""
+    return "update" if wishes and all("id" in wish and "content" not in wish for wish in wishes) else "set"
+
+
+def _changed(todos: TodoList, action: Change, wish: Mapping[str, Any], before: TodoList) -> TodoList | Refusal:
+    """Return the list after one wish; `before` is what it was before all of them."""
+    given = {name: wish[name] for name in ("content", "status", "priority") if name in wish}
     if "content" in given:
         given["content"] = _one_line(given["content"])
         if not 0 < len(given["content"]) <= LONGEST:
             return Refusal(f"`content` is empty or longer than {LONGEST} characters.")
-    if action in {"create", "set"}:
-        return _with_new(entries, given, new_id)
-    found = next((entry for entry in entries if entry.id == wish.get("id")), None)
-    if found is None:
-        known = ", ".join(str(entry.id) for entry in entries) or "none"
+    found = next((entry for entry in before.entries if entry.id == _number(wish.get("id"))), None)
+    if action == "create":
+        return _with_new(todos, given)
+    if action == "set":
+        return _with_new(todos, given) if found is None or found.id in _ids(todos) else _with(todos, found, given)
+    if found is None or found.id not in _ids(todos):
+        known = ", ".join(map(str, _ids(todos))) or "none"
         return Refusal(f"`id` must be one of the list ({known}), not {wish.get('id')}.")
     if action == "delete":
-        return tuple(entry for entry in entries if entry is not found)
-    replaced = msgspec.structs.replace(found, **given)
-    return tuple(replaced if entry is found else entry for entry in entries)
+        return _of(todos, tuple(entry for entry in todos.entries if entry.id != found.id))
+    return _of(
+        todos,
+        tuple(msgspec.structs.replace(each, **given) if each.id == found.id else each for each in todos.entries),
+    )
+
+
+def _number(value: Any) -> int | None:
+    """Return the number of an entry, which models write as text, too; None for anything else."""
+    text = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else None
 
 
 def _one_line(text: str) -> str:
-    """Return `text` in one line that every wire can carry: half a surrogate pair becomes a question mark."""
-    return " ".join(text.encode(errors="replace").decode().split())
+    """Return `text` in one line that every wire and screen can carry: half a surrogate pair becomes `?`.
+
+    White space becomes a space, other control characters are left out.
+    """
+    plain = "".join(each for each in text if each.isspace() or each.isprintable() or each > LAST_CONTROL)
+    return " ".join(plain.encode(errors="replace").decode().split())
 
 
-def _with_new(entries: tuple[Entry, ...], given: Mapping[str, Any], new_id: int) -> tuple[Entry, ...] | Refusal:
+def _ids(todos: TodoList) -> list[int]:
+    return [entry.id for entry in todos.entries]
+
+
+def _of(todos: TodoList, entries: Entries) -> TodoList:
+    return msgspec.structs.replace(todos, entries=entries)
+
+
+def _with_new(todos: TodoList, given: Mapping[str, Any]) -> TodoList | Refusal:
     if "content" not in given:
         return Refusal("a new one needs `content`.")
-    return (*entries, Entry(id=new_id, **given))
+    new_id = todos.last_id + 1
+    return TodoList((*todos.entries, Todo(id=new_id, **given)), new_id)
+
+
+def _with(todos: TodoList, found: Todo, given: Mapping[str, Any]) -> TodoList:
+    """Return the list with an entry that was in it before, as it is to be now."""
+    return _of(todos, (*todos.entries, msgspec.structs.replace(found, **given)))

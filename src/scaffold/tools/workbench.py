@@ -68,6 +68,8 @@ def _described(name: str, function: Callable[..., Any]) -> dict[str, Any]:
     text = inspect.getdoc(function)
     if not text:
         raise TypeError("has no docstring")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise TypeError("yields; return a list")
     hints = typing.get_type_hints(function)
     properties: dict[str, Any] = {}
     required = []

@@ -1,6 +1,9 @@
 """The one folder an agent works in, and how a tool's work becomes an answer."""
 
 import asyncio
+import json
+import threading
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -8,6 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from scaffold.core.tool import ToolOutput
+from scaffold.policy.paths import Refusal, confine
 
 ANSWER_LIMIT = 30_000
 """Characters of an answer, about."""
@@ -18,6 +22,57 @@ class Workspace(Struct, frozen=True):
 
     root: Path
     env: Mapping[str, str]
+    readable: tuple[Path, ...] = ()
+    """Further folders, absolute, that may be read by absolute paths and are never written."""
+
+
+class Place(Struct, frozen=True):
+    """A path that may be read: resolved, and the folder that it lies in and is opened from."""
+
+    folder: Path
+    path: Path
+
+
+class Patience:
+    """How long a thread goes on: until its time is over, or nobody waits for it any more."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._until = time.monotonic() + seconds
+        self._left = threading.Event()
+
+    def end(self) -> None:
+        """Say that nobody waits."""
+        self._left.set()
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether the thread is to stop now."""
+        return self._left.is_set() or time.monotonic() >= self._until
+
+
+def may_read(workspace: Workspace, path: str) -> Place | Refusal:
+    """Return where `path` leads, in the workspace or in a folder that may be read besides, or why it may not."""
+    place = confine(workspace.root, path)
+    if not isinstance(place, Refusal):
+        return Place(workspace.root, place)
+    for folder in workspace.readable if path.startswith("/") else ():
+        inside = confine(folder, path)
+        if not isinstance(inside, Refusal):
+            return Place(folder, inside)
+    return place
+
+
+def may_write(workspace: Workspace, path: str) -> Path | Refusal:
+    """Return where a file called `path` lies in the workspace, or why it may not be written.
+
+    What no file is meant by is refused, for nobody wants the file that would come of it.
+    """
+    if path.startswith("~"):
+        return Refusal(f"{path!r}: `~` is no folder here; give a path in the workspace (./~... if its name begins so).")
+    if path.endswith("/"):
+        return Refusal(f"{path!r} names a folder; name a file in it.")
+    return confine(workspace.root, path)
 
 
 def failed(reason: str) -> ToolOutput:
@@ -29,16 +84,35 @@ def in_a_thread(
     work: Callable[[Mapping[str, Any]], ToolOutput],
 ) -> Callable[[Mapping[str, Any]], Awaitable[ToolOutput]]:
     """Return `work` as a tool's function: off the event loop, with errors of the file system as failed answers."""
+    return in_bounded_time(lambda args, _: work(args), float("inf"))
+
+
+def in_bounded_time(
+    work: Callable[[Mapping[str, Any], Patience], ToolOutput], seconds: float
+) -> Callable[[Mapping[str, Any]], Awaitable[ToolOutput]]:
+    """Return `work` as `in_a_thread` does, for what may take long: it looks at its patience now and then.
+
+    That is over after some `seconds`, or when the call is cancelled.
+    """
 
     async def run(args: Mapping[str, Any]) -> ToolOutput:
+        patience = Patience(seconds)
         try:
-            return await asyncio.to_thread(work, args)
+            return await asyncio.to_thread(work, args, patience)
         except OSError as error:
             return failed(
                 f"The file system refused: {error.strerror or error}. Use another path, or look with list_dir."
             )
+        finally:
+            patience.end()
 
     return run
+
+
+def shown_name(name: str) -> str:
+    """Return a file's name or path as it is, or in quotes and escaped where it could be taken for something else."""
+    odd = name != name.strip() or any(not each.isprintable() for each in name)
+    return json.dumps(name) if odd else name
 
 
 def excerpt(text: str, limit: int) -> str:

@@ -1,16 +1,22 @@
 """The native executor: ralph itself, in the attempt's worktree."""
 
+from collections.abc import Mapping
+from pathlib import Path
+
 from scaffold.agent.agent import Agent, Books, Brief
 from scaffold.agent.journal import JournalFile
 from scaffold.agent.prompts import system_prompt
 from scaffold.core.conversation import Caller
 from scaffold.core.model import Action, Attempt
 from scaffold.core.ports import Model
+from scaffold.core.tool import Tool
 from scaffold.host.environment import child_environment
 from scaffold.host.identity import own_identity
 from scaffold.store.run_budget import RunBudget
-from scaffold.tools.builtin import Workspace as ToolRoot
 from scaffold.tools.builtin import builtin_tools
+from scaffold.tools.reads import remembering
+from scaffold.tools.todos import Todos, todo_read, todo_write
+from scaffold.tools.workspace import Workspace as ToolRoot
 from scaffold.worker.assignment import Assignment
 from scaffold.worker.site import Site
 from scaffold.worker.workspace import Workspace
@@ -22,7 +28,7 @@ def native_agent(site: Site, task: Assignment, workspace: Workspace, model: Mode
     environ = attempt_environment(site, attempt, task.action)
     return Agent(
         model=model,
-        tools=builtin_tools(ToolRoot(root=workspace.path, env=environ)),
+        tools=_tools(workspace.path, environ, outputs=site.outputs(attempt.run_id, attempt.id)),
         brief=Brief(
             caller=Caller(role=task.action.role, action=task.action.key, attempt=attempt.number),
             system=system_prompt(task.action.role),
@@ -38,6 +44,13 @@ def native_agent(site: Site, task: Assignment, workspace: Workspace, model: Mode
             ),
         ),
     )
+
+
+def _tools(root: Path, environ: Mapping[str, str], *, outputs: Path) -> tuple[Tool, ...]:
+    """Return what a worker has: files, commands and Python in its worktree, and a list of todos of its own."""
+    todos = Todos()
+    workspace = ToolRoot(root=root, env=environ, readable=(outputs,))
+    return remembering((*builtin_tools(workspace, outputs=outputs), todo_write(todos), todo_read(todos)), root)
 
 
 def attempt_environment(site: Site, attempt: Attempt, action: Action) -> dict[str, str]:

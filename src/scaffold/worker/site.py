@@ -47,6 +47,10 @@ class Site(Struct, frozen=True, kw_only=True):
         """Return where merged trees of a run are checked before they land."""
         return self.run_folder(run_id) / "landing"
 
+    def outputs(self, run_id: RunId, attempt_id: AttemptId) -> Path:
+        """Return where output of an attempt's commands is kept that is too long to be shown."""
+        return self.run_folder(run_id) / "outputs" / attempt_id
+
     def process_log(self, run_id: RunId, attempt_id: AttemptId) -> Path:
         """Return the file that takes what a worker process itself prints, e.g. a crash report."""
         return self.run_folder(run_id) / "logs" / f"{attempt_id}.txt"

@@ -1,11 +1,10 @@
 import os
-from datetime import date
 from pathlib import Path
 
 import pytest
 
 from scaffold.agent.instructions import LIMIT, find_instructions
-from scaffold.agent.prompts import session_context, session_prompt
+from scaffold.agent.prompts import session_prompt
 
 
 @pytest.fixture
@@ -116,11 +115,3 @@ def test_instructions_are_part_of_the_base_prompt_and_the_day_is_not(repo):
     assert prompt.startswith(session_prompt(None))
     assert session_prompt(instructions, own="Be a pirate.\n").startswith("Be a pirate.\n\n# What this project")
     assert str(repo) not in prompt
-    context = session_context(cwd=repo, today=date(2030, 1, 2), platform="Linux", branch="main")
-    assert context.split("\n") == [
-        f"Working directory: {repo}",
-        "Platform: Linux",
-        "Date: 2030-01-02",
-        "Git branch: main",
-    ]
-    assert "branch" not in session_context(cwd=repo, today=date(2030, 1, 2), platform="Linux")

@@ -2,6 +2,8 @@
 
 import asyncio
 import hashlib
+import os
+import select
 import signal
 import sys
 from pathlib import Path
@@ -10,6 +12,7 @@ import pytest
 
 from scaffold.host.child import start
 from scaffold.host.identity import alive
+from scaffold.host.leash import Leash
 from scaffold.host.process import run
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux hands orphans to a keeper")
@@ -126,6 +129,31 @@ async def test_a_cancelled_command_is_gone_when_the_cancellation_arrives(sh, tmp
     assert not alive(command)
 
 
+@LINUX
+async def test_a_cancellation_that_comes_twice_saves_nobody(sh, tmp_path, process_in):
+    """BX-17, RA-19."""
+    brood = "for i in $(seq 100); do sleep 60 & done; echo $! > it.pid; wait"
+    task = asyncio.create_task(sh(brood, leash=True))
+    last = await process_in(tmp_path / "it.pid")
+    task.cancel()
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not alive(last)
+
+
+async def test_a_command_that_is_cancelled_while_it_is_started_never_begins(sh, tmp_path):
+    """BX-17, RA-19: its keeper was there, and we were too busy to notice."""
+    task = asyncio.create_task(sh("touch begun; exec sleep 60", leash=True))
+    await asyncio.sleep(0)
+    select.select([], [], [], 0.3)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not (tmp_path / "begun").exists()
+
+
 @EITHER_WAY
 async def test_one_who_keeps_the_output_open_does_not_make_us_wait(sh, tmp_path, process_in, leash):
     finished = await sh("sleep 60 & echo $! > it.pid; echo done", leash=leash)
@@ -192,13 +220,43 @@ async def test_a_keeper_that_is_told_to_end_takes_its_command_along(sh, tmp_path
     assert not alive(daemon)
 
 
-async def test_a_keeper_that_is_killed_counts_as_its_command(sh, tmp_path, process_in):
+async def test_a_keeper_that_is_killed_counts_as_its_command_and_ends_it(sh, tmp_path, process_in, eventually):
+    """RA-4: a command that kills its keeper gains nothing."""
     task = asyncio.create_task(sh("echo $PPID > keeper.pid; echo $$ > it.pid; exec sleep 60", leash=True))
     keeper, command = await process_in(tmp_path / "keeper.pid"), await process_in(tmp_path / "it.pid")
     await sh(f"kill -KILL {keeper.pid}")
     finished = await task
     assert (finished.exit_code, finished.signal) == (None, signal.SIGKILL)
-    await sh(f"kill -KILL {command.pid}")
+    await eventually(lambda: not alive(command))
+
+
+@LINUX
+def test_an_owner_who_dies_as_the_command_begins_leaves_nothing_of_it(tmp_path, monkeypatch):
+    """BX-17: a keeper that has nobody to report to ends what it was told to start."""
+    monkeypatch.chdir(tmp_path)
+    leash = Leash(["sleep", "60"], most_processes=1000)
+    theirs = [os.dup(end) for end in leash.passed]
+    leash.begin()
+    leash.close()
+    for end in theirs:
+        os.set_inheritable(end, True)
+    argv = [*leash.argv[:4], *map(str, theirs), *leash.argv[6:]]
+    keeper = os.posix_spawn(argv[0], argv, os.environ)
+    assert os.waitstatus_to_exitcode(os.waitpid(keeper, 0)[1]) == 0
+    for end in theirs:
+        os.close(end)
+    assert not [
+        process
+        for process in Path("/proc").glob("[0-9]*")
+        if process.name != str(os.getpid()) and _place_of(process) == str(tmp_path)
+    ]
+
+
+def _place_of(process):
+    try:
+        return str((process / "cwd").readlink())
+    except OSError:
+        return ""
 
 
 async def test_commands_side_by_side_do_not_hold_each_other_s_pipes(sh):

@@ -7,7 +7,7 @@ import pytest
 from scaffold.core.conversation import Caller, Request
 from scaffold.core.errors import ModelTrouble
 from scaffold.host.clock import FakeClock
-from scaffold.llm.cassette import Entry, Fault, WrittenPrices, When, WrittenCall, WrittenUsage
+from scaffold.llm.cassette import Entry, Fault, When, WrittenCall, WrittenPrices, WrittenUsage
 from scaffold.llm.cassettefile import load_cassette
 from scaffold.llm.catalog import cassette_digest, open_model
 

@@ -6,7 +6,7 @@ from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.clock import FakeClock
 from scaffold.policy.consent import Gate, Question, wish_for
 from scaffold.policy.gate import Rules
-from scaffold.policy.rules import parse_rule
+from scaffold.policy.rules import Wish, parse_rule
 from scaffold.tools.arguments import object_schema
 
 
@@ -202,3 +202,14 @@ def test_a_call_is_told_by_its_command_path_or_address(tmp_path):
     assert subject("shell", script="ls") == ("text", '{"script":"ls"}')
     assert subject("mcp", command="ls") == ("text", '{"command":"ls"}')
     assert subject("mcp", path="a", b=1) == ("text", '{"b":1,"path":"a"}')
+
+
+async def test_a_subagent_that_is_denied_too_often_pauses_nobody_else(tmp_path):
+    """RA-13: the pause after denials is for each agent."""
+    door = Door(tmp_path)
+    wish = Wish(tool="shell", category="shell", kind="command", subject="ls")
+    rules = [(await door.gate.judge_for("sub-1", wish)).rule for _ in range(4)]
+    assert rules == ["category", "category", "category", "pause"]
+    assert (await door.gate.judge_for("sub-2", wish)).rule == "category"
+    await door.shell("ls")
+    assert [(approval.agent, approval.rule) for approval in door.told[-2:]] == [("sub-2", "category"), ("", "category")]

@@ -54,7 +54,7 @@ def test_a_message_reads_back_with_every_field(store: Store, clock: FakeClock) -
     (envelope,) = store.messages.peek(RUN, "bob")
     assert envelope == Envelope(
         seq=seq,
-        run_id=RUN,
+        scope=RUN,
         sender="ada",
         recipient="bob",
         channel=None,
@@ -134,6 +134,29 @@ def test_old_messages_are_neither_seen_nor_taken_and_then_forgotten(store: Store
         assert store.messages.expire(RUN) == 0
     assert texts(store, "bob") == ["lasting"]
     assert send(store, "next") == 4
+
+
+def test_all_that_waits_is_seen_at_once_but_for_one_channel(store: Store) -> None:
+    """RA-12: direct messages and those of channels, in the order they were sent."""
+    send(store, "direct")
+    for channel in ("news", "#ours"):
+        send(store, f"on {channel}", channel=channel)
+    waiting = store.messages.waiting(RUN, "bob", but="#ours")
+    assert [envelope.body["text"] for envelope in waiting] == ["direct", "on news"]
+    assert len(store.messages.waiting(RUN, "bob")) == 3
+    assert len(store.messages.waiting(RUN, "bob", limit=2)) == 2
+    assert store.messages.waiting(RUN, "eve") == ()
+
+
+def test_a_number_is_never_given_twice(store: Store, clock: FakeClock) -> None:
+    """RA-12: who takes what it saw long ago takes nobody else's message away."""
+    assert send(store, "old", expires_at=clock.now()) == 1
+    with store.transaction():
+        store.messages.expire(RUN)
+    assert send(store, "new") == 2
+    with store.transaction():
+        assert store.messages.expire(RUN) == 1
+    assert texts(store, "bob") == ["new"]
 
 
 def test_a_message_in_no_run_is_trouble(store: Store) -> None:

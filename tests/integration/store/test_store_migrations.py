@@ -167,6 +167,28 @@ def test_the_first_schema_is_brought_up_to_date(place: Place, clock: FakeClock, 
         assert store.inbox.open_of_run("run-1") == ()
 
 
+def test_messages_of_before_the_mailbox_was_one_are_kept(place: Place, clock: FakeClock, tmp_path: Path) -> None:
+    """RA-12: runs keep their messages and channels; programs that know the old tables are kept away."""
+    (tmp_path / "old").mkdir()
+    for step in sorted(MIGRATIONS.glob("*.sql"))[:4]:
+        shutil.copy(step, tmp_path / "old")
+    with closing(Store.open(place, clock=clock, migrations=tmp_path / "old")) as old:
+        lay_out(old, an_action("a"))
+        with old.transaction():
+            old._connection.write(
+                "INSERT INTO message (run_id, seq, sender, recipient, body, created_at) "
+                "VALUES ('run-1', 7, 'ada', 'bob', '{}', '2030-01-01T00:00:00.000000+00:00')"
+            )
+            old._connection.write("INSERT INTO subscription VALUES ('run-1', 'news', 'bob')")
+    with closing(Store.open(place, clock=clock)) as store:
+        assert [envelope.seq for envelope in store.messages.peek("run-1", "bob")] == [7]
+        with store.transaction():
+            assert store.messages.publish("run-1", sender="ada", channel="news", body={}) == 1
+            assert store.messages.send("run-1", sender="ada", recipient="bob", body={}) == 9
+    with pytest.raises(StoreTrouble, match="newer scaffold"):
+        Store.open(place, clock=clock, create=False, migrations=tmp_path / "old")
+
+
 def test_an_old_database_on_a_read_only_medium_is_trouble(public: Path, clock: FakeClock, new: Path) -> None:
     path = public / "state.db"
     Store.open(path, clock=clock).close()

@@ -15,6 +15,9 @@ from scaffold.core.errors import StoreTrouble
 from scaffold.host.clock import FakeClock
 from scaffold.store.user import MIGRATIONS, UserStore, user_database
 
+NOW = len(list(MIGRATIONS.glob("*.sql")))
+NEXT = NOW + 1
+
 OPEN_WHEN_TOLD = """
 import sys
 from pathlib import Path
@@ -43,7 +46,7 @@ def _talk(store: UserStore, me=None) -> None:
 def newer(tmp_path: Path) -> Path:
     """The migrations of a scaffold that is one schema ahead."""
     folder = Path(shutil.copytree(MIGRATIONS, tmp_path / "newer"))
-    (folder / "0002_more.sql").write_text("ALTER TABLE conversation ADD COLUMN mood TEXT;\n")
+    (folder / f"{NEXT:04}_more.sql").write_text("ALTER TABLE conversation ADD COLUMN mood TEXT;\n")
     return folder
 
 
@@ -124,7 +127,7 @@ def test_a_migration_keeps_everything_and_a_private_copy(user_path: Path, clock:
         _talk(store, OWNER)
     with closing(UserStore.open(user_path, clock=clock, migrations=newer)) as store:
         assert store.conversations.get("talk") is not None
-    copy = user_path.with_name("user.db.bak-1")
+    copy = user_path.with_name(f"user.db.bak-{NOW}")
     assert _mode(copy) == 0o600
     with closing(sqlite3.connect(copy)) as raw:
         assert raw.execute("SELECT id FROM conversation").fetchall() == [("talk",)]

@@ -5,14 +5,17 @@ import pytest
 from scaffold.tools.arguments import misfit
 from scaffold.tools.builtin import builtin_tools
 from scaffold.tools.catalogue import all_tools
+from scaffold.tools.reads import only_reads
 from scaffold.tools.todos import Todos
+from scaffold.tools.web import web_fetch
 from scaffold.tools.workspace import Workspace
 
 
 @pytest.fixture
 def tools(tmp_path):
     workspace = Workspace(tmp_path, {"PATH": os.environ["PATH"]})
-    return all_tools(workspace, todos=Todos(), packages=tmp_path / "packages", outputs=tmp_path / "outputs")
+    folders = {"packages": tmp_path / "packages", "outputs": tmp_path / "outputs"}
+    return all_tools(workspace, fetch=web_fetch().run, todos=Todos(), **folders)
 
 
 def test_all_tools_have_the_names_arguments_and_categories_that_cassettes_and_rules_use(tools):
@@ -20,17 +23,17 @@ def test_all_tools_have_the_names_arguments_and_categories_that_cassettes_and_ru
     assert {tool.name: (tool.category, list(tool.schema["properties"])) for tool in tools} == {
         "read_file": ("file_read", ["path", "start_line", "end_line"]),
         "write_file": ("file_write", ["path", "content"]),
+        "append_file": ("file_write", ["path", "content"]),
+        "apply_delta": ("file_write", ["path", "operations"]),
         "list_dir": ("file_read", ["path"]),
         "search_files": ("file_read", ["pattern", "path", "glob", "context_lines", "max_matches"]),
-        "shell": ("shell", ["command", "timeout_s"]),
-        "append_file": ("file_write", ["path", "content"]),
         "file_info": ("file_read", ["path"]),
-        "apply_delta": ("file_write", ["path", "operations"]),
+        "shell": ("shell", ["command", "timeout_s"]),
         "python": ("python", ["code", "timeout_s"]),
         "web_fetch": ("network", ["url", "max_chars"]),
         "pip_list": ("file_read", ["name"]),
         "pip_install": ("network", ["packages"]),
-        "TodoWrite": ("memory", ["action", "todos"]),
+        "TodoWrite": ("memory", ["todos", "action"]),
         "TodoRead": ("memory", ["status", "priority"]),
     }
 
@@ -41,10 +44,10 @@ def test_the_first_tools_are_the_builtin_ones_word_for_word(tools, tmp_path):
     assert told[0] == told[1]
 
 
-def test_without_a_folder_for_packages_there_are_no_pip_tools(tmp_path):
-    names = {tool.name for tool in all_tools(Workspace(tmp_path, {}), todos=Todos())}
-    assert not {"pip_list", "pip_install"} & names
-    assert len(names) == 12
+def test_what_only_reads_is_marked_as_such(tools):
+    """RA-19: these may run side by side."""
+    reading = {"read_file", "list_dir", "search_files", "file_info", "web_fetch", "pip_list", "TodoRead"}
+    assert {tool.name for tool in tools if only_reads(tool)} == reading
 
 
 @pytest.mark.parametrize("number", range(14))

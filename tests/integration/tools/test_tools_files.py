@@ -7,8 +7,8 @@ import pytest
 
 from scaffold.policy.paths import Refusal
 from scaffold.tools.builtin import builtin_tools
-from scaffold.tools.files import ENTRIES_AT_ONCE, LINES_AT_ONCE, READABLE_BYTES, readable_text
-from scaffold.tools.workspace import ANSWER_LIMIT, Workspace
+from scaffold.tools.files import ENTRIES_AT_ONCE, LINES_AT_ONCE, text_of
+from scaffold.tools.workspace import ANSWER_LIMIT, Place, Workspace
 
 
 @pytest.fixture
@@ -36,6 +36,10 @@ def test_the_tools_have_the_names_and_arguments_that_cassettes_use(root):
         "list_dir": {"path"},
         "search_files": {"pattern", "path", "glob", "context_lines", "max_matches"},
         "shell": {"command", "timeout_s"},
+        "append_file": {"path", "content"},
+        "apply_delta": {"path", "operations"},
+        "file_info": {"path"},
+        "python": {"code", "timeout_s"},
     }
 
 
@@ -62,12 +66,19 @@ async def test_a_range_is_both_ends_included(root, call, wanted, content):
     assert output.content == content
 
 
-@pytest.mark.parametrize("wanted", [{"start_line": 4}, {"start_line": 3, "end_line": 2}])
-async def test_a_range_outside_the_file_is_refused_with_its_length(root, call, wanted):
+async def test_a_range_outside_the_file_is_refused_with_its_length(root, call):
     (root / "a").write_text("a\nb\nc\n")
-    output = await call("read_file", path="a", **wanted)
+    output = await call("read_file", path="a", start_line=4)
     assert output.failed
     assert "3 lines" in output.content
+
+
+async def test_a_range_that_ends_before_it_begins_is_told_as_such(root, call):
+    """RA-4: the length of the file has nothing to do with it."""
+    (root / "a").write_text("a\nb\nc\n")
+    output = await call("read_file", path="a", start_line=3, end_line=2)
+    assert output.failed
+    assert output.content.startswith("`end_line` 2 is before `start_line` 3")
 
 
 async def test_a_long_file_is_read_in_pieces_that_join(root, call):
@@ -97,14 +108,11 @@ async def test_an_empty_file_is_said_to_be_empty(root, call):
 async def test_what_cannot_be_read_as_text_is_refused_with_a_way_out(root, call):
     (root / "folder").mkdir()
     (root / "picture").write_bytes(b"\x89PNG\0\0")
-    with (root / "huge").open("wb") as file:
-        file.truncate(READABLE_BYTES + 1)
     os.mkfifo(root / "pipe")
     ways_out = {
         "folder": "use list_dir",
         "none": "search_files",
         "picture": "binary",
-        "huge": "too many to read",
         "pipe": "a pipe",
         "../out": "outside the workspace",
         ".git/config": "belongs to git",
@@ -145,7 +153,7 @@ async def test_bytes_that_are_no_text_are_never_shown(root, call, data):
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs a file that nobody can read from its start")
 def test_a_file_the_system_will_not_read_is_refused_with_its_reason():
     process = Path("/proc/self").resolve()
-    refusal = readable_text(process, process / "mem", "mem")
+    refusal = text_of(Place(process, process / "mem"), "mem")
     assert isinstance(refusal, Refusal)
     assert "mem cannot be read" in refusal.reason
 
@@ -231,3 +239,30 @@ async def test_what_is_no_folder_inside_is_not_listed(root, call, path):
     (root / "file").touch()
     output = await call("list_dir", path=path)
     assert output.failed
+
+
+@pytest.mark.parametrize(
+    ("tool", "args"),
+    [
+        ("read_file", {}),
+        ("write_file", {"content": "a"}),
+        ("append_file", {"content": "a"}),
+        ("apply_delta", {"operations": [{"operation": "delete", "start_line": 1}]}),
+    ],
+)
+async def test_the_workspace_itself_is_no_file(root, call, tool, args):
+    """RA-4: an answer to act on, not a broken tool."""
+    output = await call(tool, path=".", **args)
+    assert output.failed
+    assert "a folder" in output.content or "Is a directory" in output.content
+    assert list(root.iterdir()) == []
+
+
+@pytest.mark.parametrize("tool", ["write_file", "append_file"])
+@pytest.mark.parametrize("path", ["~", "~/notes.txt", "new/", "new/folder/"])
+async def test_a_home_and_a_folder_are_not_made_into_files(root, call, tool, path):
+    """RA-4: a folder named `~` is one that somebody removes the wrong way."""
+    output = await call(tool, path=path, content="a")
+    assert output.failed
+    assert list(root.iterdir()) == []
+    assert not (await call(tool, path="./~notes", content="a")).failed

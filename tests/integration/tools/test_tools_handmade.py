@@ -1,11 +1,12 @@
 import json
 import os
 import sys
+from itertools import accumulate
 
 import pytest
 
 from scaffold.tools.arguments import misfit
-from scaffold.tools.handmade import Bench, load_tools
+from scaffold.tools.handmade import AT_ONCE, Bench, load_tools
 from scaffold.tools.workspace import Workspace
 
 
@@ -34,6 +35,25 @@ def load(root, folder, tmp_path):
         return {tool.name: tool for tool in made.tools}, made.notices
 
     return load
+
+
+CROWDED = """
+import time
+with open({log!r}, "a") as log:
+    print("in", file=log, flush=True)
+    time.sleep(0.3)
+    print("out", file=log, flush=True)
+"""
+
+
+async def test_only_so_many_files_are_loaded_at_once(root, folder, tmp_path):
+    log = tmp_path / "log"
+    for n in range(3 * AT_ONCE):
+        (folder / f"file{n}.py").write_text(CROWDED.format(log=str(log)))
+    await load_tools(Bench(Workspace(root, {"PATH": os.environ["PATH"]})), folder, taken=())
+    steps = [1 if word == "in" else -1 for word in log.read_text().split()]
+    assert len(steps) == 6 * AT_ONCE
+    assert max(accumulate(steps)) <= AT_ONCE
 
 
 FORECAST = '''
@@ -162,3 +182,15 @@ async def test_a_file_may_import_its_neighbours_and_the_installed_packages(load,
 async def test_without_a_folder_there_are_no_tools(root, tmp_path):
     made = await load_tools(Bench(Workspace(root, {})), tmp_path / "none", taken=())
     assert made.tools == made.notices == ()
+
+
+async def test_a_function_that_yields_is_no_tool(load):
+    """RA-4: its answer would be the name of a generator."""
+    yields = (
+        'def many() -> list:\n    """Count."""\n    yield 1\n',
+        'async def many() -> list:\n    """Count."""\n    yield 1\n',
+    )
+    for text in yields:
+        tools, notices = await load(count=text)
+        assert tools == {}
+        assert "many yields; return a list" in notices[0]

@@ -57,12 +57,14 @@ async def test_lines_are_counted_as_read_file_numbers_them(root, info, data, enc
     assert (known["encoding"], known["total_lines"]) == (encoding, lines)
 
 
-async def test_the_lines_of_a_huge_file_are_not_counted(root, info):
-    (root / "huge").write_bytes(b"x" * 10_000)
-    os.truncate(root / "huge", READABLE_BYTES + 1)
-    known = await info("huge")
-    assert known["total_lines"] is None
-    assert known["size_bytes"] == READABLE_BYTES + 1
+@pytest.mark.parametrize("codec", ["utf-8", "utf-16"])
+async def test_the_lines_of_a_long_file_are_counted_too(root, info, codec):
+    """RA-4."""
+    text = "one line\n" * (READABLE_BYTES // 9 + 1) + "the last"
+    (root / "long").write_text(text, encoding=codec)
+    known = await info("long")
+    assert known["total_lines"] == text.count("\n") + 1
+    assert known["size_bytes"] > READABLE_BYTES
 
 
 async def test_links_are_described_and_not_followed(root, info):

@@ -94,6 +94,8 @@ async def test_an_empty_wish_is_refused(tools):
 async def test_the_packages_of_our_own_python_are_listed_too(tools):
     listed = json.loads((await tools["pip_list"].run({})).content)
     assert {"msgspec"} <= {each["name"] for each in listed if not each["added"]}
+    listed = json.loads((await tools["pip_list"].run({"name": "pyyaml"})).content)
+    assert {"PyYAML"} <= {each["name"] for each in listed}
 
 
 async def test_a_folder_that_cannot_be_made_is_a_failed_answer(tools, tmp_path):

@@ -3,8 +3,10 @@ import os
 import pytest
 
 from scaffold.core.conversation import ToolCall
-from scaffold.core.tool import ToolOutput
-from scaffold.tools.reads import ReadCache
+from scaffold.core.tool import Tool, ToolOutput
+from scaffold.tools.builtin import builtin_tools
+from scaffold.tools.reads import ReadCache, remembering
+from scaffold.tools.workspace import Workspace
 
 ANSWER = ToolOutput("content")
 
@@ -39,7 +41,7 @@ def test_an_answer_is_kept_for_equal_calls_alone(cache):
     assert cache.find(read(name="file_info")) is None
 
 
-@pytest.mark.parametrize("change", ["time", "size", "another file", "gone", "link"])
+@pytest.mark.parametrize("change", ["time", "size", "another file", "gone", "link", "time put back"])
 def test_an_answer_is_void_once_the_file_is_another(cache, root, change):
     """RA-19."""
     keep(cache, read())
@@ -58,6 +60,9 @@ def test_an_answer_is_void_once_the_file_is_another(cache, root, change):
         case "link":
             (root / "a").unlink()
             (root / "a").symlink_to("b")
+        case "time put back":
+            (root / "a").write_text("uno")
+            os.utime(root / "a", ns=(5, 5))
     assert cache.find(read()) is None
 
 
@@ -88,3 +93,58 @@ def test_only_the_latest_used_answers_are_kept(cache):
     keep(cache, read(start_line=1))
     assert cache.find(read()) == ANSWER
     assert cache.find(read("b")) is None
+
+
+@pytest.fixture
+def tools(root):
+    """Real tools that remember, and how often files were really read."""
+    reads = []
+
+    def counting(tool):
+        async def run(args):
+            reads.append(args["path"])
+            return await tool.run(args)
+
+        return Tool(**{name: getattr(tool, name) for name in Tool.__struct_fields__} | {"run": run})
+
+    built_in = builtin_tools(Workspace(root, {"PATH": os.environ["PATH"]}))
+    named = [counting(tool) if tool.name == "read_file" else tool for tool in built_in]
+    return {tool.name: tool for tool in remembering(named, root)}, reads
+
+
+async def test_a_file_that_is_still_the_same_is_not_read_again(tools):
+    """RA-19: looks of other kinds do not matter."""
+    made, reads = tools
+    first = await made["read_file"].run({"path": "a"})
+    await made["list_dir"].run({"path": "."})
+    await made["search_files"].run({"pattern": "one"})
+    assert await made["read_file"].run({"path": "a"}) == first
+    assert reads == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("write_file", {"path": "a", "content": "uno"}),
+        ("apply_delta", {"path": "a", "operations": [{"operation": "replace", "start_line": 1, "content": "uno"}]}),
+        ("shell", {"command": "printf uno > a; touch -d @0.000000005 a"}),
+        ("python", {"code": "import os; open('a', 'w').write('uno'); os.utime('a', ns=(5, 5))"}),
+    ],
+)
+async def test_what_the_tools_change_is_seen_at_the_next_look(tools, root, name, args):
+    """RA-19: also where size and time are what they were."""
+    made, _ = tools
+    assert "one" in (await made["read_file"].run({"path": "a"})).content
+    output = await made[name].run(args)
+    assert not output.failed, output.content
+    os.utime(root / "a", ns=(5, 5))
+    assert "uno" in (await made["read_file"].run({"path": "a"})).content
+
+
+async def test_whatever_may_write_lets_everything_be_read_anew(tools):
+    """RA-19: a tool of a user, or of a server, writes where nobody looks."""
+    made, reads = tools
+    await made["read_file"].run({"path": "a"})
+    await made["shell"].run({"command": "true"})
+    await made["read_file"].run({"path": "a"})
+    assert reads == ["a", "a"]

@@ -4,7 +4,7 @@ import stat
 import pytest
 
 from scaffold.policy.paths import Refusal
-from scaffold.tools.regular import Content, opened, read_regular, replace_regular
+from scaffold.tools.regular import Content, opened, opened_folder, read_regular, replace_regular
 
 
 @pytest.fixture
@@ -42,6 +42,8 @@ def test_a_folder_that_becomes_a_link_out_is_not_entered(root):
     assert isinstance(read(root), Refusal)
     with pytest.raises(OSError, match=r"Not a directory|symbolic links"):
         replace_regular(root, root / "sub" / "a", b"x", "sub/a", origin=None)
+    with pytest.raises(OSError, match=r"Not a directory|symbolic links"), opened_folder(root, root / "sub"):
+        pass
     assert (root.parent / "outside" / "a").read_text() == "secret"
 
 
@@ -92,4 +94,4 @@ def test_more_than_the_limit_is_not_read(root):
     assert isinstance(read(root, limit_bytes=3), Content)
     refusal = read(root, limit_bytes=2)
     assert isinstance(refusal, Refusal)
-    assert "3 bytes" in refusal.reason
+    assert "more than 2 bytes" in refusal.reason

@@ -5,7 +5,7 @@ import pytest
 
 from scaffold.tools.search import search_files
 from scaffold.tools.seeking import Query, Search, found
-from scaffold.tools.workspace import ANSWER_LIMIT, Workspace
+from scaffold.tools.workspace import ANSWER_LIMIT, Patience, Workspace
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ async def test_a_search_in_a_process_of_its_own_finds_the_same(root, pattern):
     (root / os.fsdecode(b"odd-\xff")).write_text("needle 9\n")
     workspace = Workspace(root, {})
     apart = await search_files(workspace).run({"pattern": pattern, "context_lines": 1, "max_matches": 3})
-    here = found(Search(root, root, None, Query(pattern, None, 1, 3)))
+    here = found(Search(root, root, None, Query(pattern, None, 1, 3)), Patience(60))
     assert not apart.failed, apart
     assert apart.content == here
     assert "total_matches_found" in here
@@ -156,3 +156,38 @@ async def test_what_cannot_be_searched_is_refused_with_the_reason(search, args, 
     output = await search(**args)
     assert output.failed
     assert reason in output.content
+
+
+async def test_a_workspace_that_is_gone_is_told_so(tmp_path):
+    output = await search_files(Workspace(tmp_path / "gone", {})).run({"pattern": "x"})
+    assert (output.failed, output.content[:12]) == (True, "There is no ")
+
+
+@pytest.mark.parametrize("pattern", ["[[:alpha:]]", "[a-z&&b]"])
+async def test_a_class_of_another_syntax_is_refused_without_a_word_to_the_user(search, capfd, pattern):
+    """RA-4: it is never searched for what it does not mean; standard error is the user's."""
+    output = await search(pattern=pattern)
+    assert output.failed
+    assert "Python" in output.content
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("glob", "files"),
+    [
+        ("*.{py,txt}", 4),
+        ("src/**/*.{py,txt}", 3),
+        ("{a,b}.{py,{txt,md}}", 2),
+        ("*.{py}", 0),
+        ("{" + "a,b}{" * 40 + "c,d}", 0),
+    ],
+)
+async def test_a_glob_may_name_choices(search, glob, files):
+    """RA-4: as shells and ripgrep have it."""
+    output = await search(pattern="needle", glob=glob)
+    assert output.content.splitlines()[0].endswith(f"matched_files {files}")
+
+
+async def test_a_name_with_braces_is_found_by_itself(search, root):
+    (root / "{a,b}").write_text("needle")
+    assert "matched_files 1" in (await search(pattern="needle", glob="{a,b}")).content

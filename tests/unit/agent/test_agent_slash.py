@@ -1,16 +1,51 @@
 import pytest
 
-from scaffold.agent.slash import Misunderstood, ShowModels, SwitchModel, model_listing, parse_slash
+from scaffold.agent.slash import (
+    COMMANDS,
+    SPELLINGS,
+    Clear,
+    Compact,
+    Help,
+    Misunderstood,
+    Quit,
+    Resume,
+    ShowAgents,
+    ShowCost,
+    ShowMode,
+    ShowModels,
+    ShowTasks,
+    ShowTools,
+    SwitchMode,
+    SwitchModel,
+    parse_slash,
+)
 
 
 @pytest.mark.parametrize(
     ("line", "command"),
     [
+        ("/help", Help()),
         ("/model", ShowModels()),
         ("/model ", ShowModels()),
         ("/MODEL\n", ShowModels()),
         ("/model openai:gpt-5", SwitchModel("openai:gpt-5")),
         ("/model  local:x@http://127.0.0.1:8/v1 ", SwitchModel("local:x@http://127.0.0.1:8/v1")),
+        ("/mode", ShowMode()),
+        ("/mode plan", SwitchMode("plan")),
+        ("/tasks", ShowTasks()),
+        ("/tasks list", ShowTasks()),
+        ("/tasks Ready", ShowTasks("ready")),
+        ("/tasks show 12", ShowTasks("show", 12)),
+        ("/agents", ShowAgents()),
+        ("/agents show sub-1", ShowAgents("sub-1")),
+        ("/cost", ShowCost()),
+        ("/tools", ShowTools()),
+        ("/compact", Compact()),
+        ("/clear", Clear()),
+        ("/resume", Resume()),
+        ("/resume abc", Resume("abc")),
+        ("/quit", Quit()),
+        ("/exit", Quit()),
         ("model", None),
         (" /model x", None),
         ("/usr/bin is full", None),
@@ -21,20 +56,42 @@ from scaffold.agent.slash import Misunderstood, ShowModels, SwitchModel, model_l
     ],
 )
 def test_a_line_is_a_command_only_if_it_begins_like_one(line, command):
-    """RA-1: `/model` switches."""
+    """RA-1, RA-18, SC-19: commands are read without a model; everything else is for the model."""
     assert parse_slash(line) == command
 
 
 @pytest.mark.parametrize(
-    ("line", "said"), [("/modle x", "/modle"), ("/model a b", "not 2"), ("/model a\n\nb", "not 2")]
+    ("line", "what", "fix"),
+    [
+        ("/modle x", "/modle", "Did you mean `/mode`?"),
+        ("/cots", "/cots", "Did you mean `/cost`?"),
+        ("/xyzzy", "/xyzzy", "`/help` lists the commands"),
+        ("/model a b", "`/model a b`", "It is `/model [NAME]`."),
+        ("/model a\n\nb", "`/model a b`", "It is `/model [NAME]`."),
+        ("/cost now", "`/cost now`", "It is `/cost`."),
+        ("/tasks show", "`/tasks show`", "It is `/tasks [list | ready | show N]`."),
+        ("/tasks show x", "`/tasks show x`", "show N"),
+        ("/tasks show 99999999999", "/tasks", "show N"),
+        ("/agents sub-1", "`/agents sub-1`", "It is `/agents [show ID]`."),
+        (f"/quit {'x' * 100}", "`/quit` is not how it goes", "It is `/quit`."),
+    ],
 )
-def test_a_command_that_is_none_says_what_there_is(line, said):
+def test_a_command_that_is_none_says_what_was_meant(line, what, fix):
+    """RA-18: the nearest spelling, or how it is written."""
     command = parse_slash(line)
     assert isinstance(command, Misunderstood)
-    assert said in command.what
-    assert "/model" in command.fix
+    assert what in command.what
+    assert fix in command.fix
 
 
-def test_the_listing_marks_the_model_that_answers():
-    """RA-1."""
-    assert model_listing("b", ["a", "b"]).split("\n")[:2] == ["* b", "  a"]
+@pytest.mark.parametrize("spelling", COMMANDS, ids=lambda spelling: spelling.name)
+def test_every_command_of_the_table_can_be_written_as_it_is_shown(spelling):
+    assert not isinstance(parse_slash(f"/{spelling.name}"), Misunderstood | None)
+    assert SPELLINGS[spelling.name] is spelling
+    assert bool(spelling.words) == (" " in spelling.usage)
+
+
+def test_a_slash_alone_is_not_said_to_a_model():
+    """RA-18: whoever sends it too early pays for no request."""
+    assert isinstance(parse_slash("/ "), Misunderstood)
+    assert parse_slash(" /") is None

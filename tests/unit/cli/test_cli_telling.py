@@ -53,11 +53,13 @@ def test_the_stream_is_one_event_a_line_from_session_to_result(capsys):
     told.note("approval", tool="shell", decision="deny")
     told.note("tool_result", id="c1", name="read_file", content="1 a", failed=False)
     told.note("notice", text="careful")
+    told.note("news", text="Your subagent sub-1 ended")
     told.result(END)
     events = lines(capsys)
     assert [event.pop("type") for event in events] == [
-        *("session", "thinking", "text", "text", "tool_call", "approval", "tool_result", "notice", "result")
+        *("session", "thinking", "text", "text", "tool_call", "approval", "tool_result", "notice", "notice", "result")
     ]
+    assert events[-2] == {"notice": "news", "text": "Your subagent sub-1 ended"}
     assert "".join(event["text"] for event in events[2:4]) == "I will look"
     assert events[4]["args"] == {"path": "a"}
     assert events[-1] == dict(END)
@@ -136,3 +138,20 @@ def test_a_call_counts_what_it_alone_used_and_keeps_the_last_words():
 )
 def test_every_way_to_stop_has_its_word(trouble, word):
     assert stop_reason(trouble("what", "fix")) == word
+
+
+def test_what_subagents_used_is_the_users_money_and_not_the_agents_turns():
+    """RA-11: `usage` is of all, `turns` of the agent alone; one unknown price makes the sum unknown."""
+    own = Usage(input_tokens=10, output_tokens=1, cost_usd=0.5, requests=2)
+    others = Usage(input_tokens=5, cached_input_tokens=4, output_tokens=2, cost_usd=0.25, requests=3)
+    told = shape(session="s", model="m", result="", usage=own, stop="end", others=others)
+    assert told["usage"] == {
+        "input_tokens": 15,
+        "cached_input_tokens": 4,
+        "output_tokens": 3,
+        "cost_usd": 0.75,
+        "requests": 5,
+    }
+    assert told["turns"] == 2
+    free = shape(session="s", model="m", result="", usage=own, stop="end", others=Usage(cost_usd=None))
+    assert free["usage"]["cost_usd"] is None

@@ -25,9 +25,9 @@ from scaffold.llm.cassette import (
     CassetteModel,
     Entry,
     Fault,
-    WrittenPrices,
     When,
     WrittenCall,
+    WrittenPrices,
     WrittenUsage,
 )
 
@@ -38,7 +38,9 @@ def request(role="implementation", *, said="go", **caller):
 
 def model(*entries, prices=None):
     return CassetteModel(
-        Cassette(path=Path("tape.yaml"), digest="", entries=entries, prices=prices if prices is not None else WrittenPrices())
+        Cassette(
+            path=Path("tape.yaml"), digest="", entries=entries, prices=prices if prices is not None else WrittenPrices()
+        )
     )
 
 

@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from scaffold.core.todo import Todo, TodoList
 from scaffold.tools.arguments import misfit
 from scaffold.tools.todos import LONGEST, MOST, Todos, todo_read, todo_write
 
@@ -99,3 +100,93 @@ async def test_the_list_stays_small(todos, write):
     output = await write("set", *({"content": "x"} for _ in range(MOST + 1)))
     assert output.failed
     assert todos.entries == ()
+
+
+@pytest.fixture
+def say(todos):
+    """Call TodoWrite with arguments as a model wrote them."""
+    tool = todo_write(todos)
+
+    async def say(args):
+        assert misfit(tool, args) is None
+        return (await tool.run(args)).content
+
+    return say
+
+
+async def test_a_list_without_an_action_is_the_whole_list(say):
+    """RA-5: as agents write it that learned another list; members that mean nothing here are ignored."""
+    first = {"content": "Read", "status": "in_progress", "activeForm": "Reading", "id": "1", "priority": "high"}
+    second = {"content": "Write", "status": "pending", "activeForm": "Writing", "id": "2"}
+    assert await say({"todos": [first, second]}) == "[>] 1. Read (high)\n[ ] 2. Write"
+    done = [first | {"status": "completed"}, second | {"status": "in_progress"}, {"content": "Test"}]
+    assert await say({"todos": done}) == "[x] 1. Read (high)\n[>] 2. Write\n[ ] 3. Test"
+
+
+async def test_entries_that_only_name_a_number_are_updates(say):
+    """RA-5."""
+    await say({"todos": [{"content": "a"}, {"content": "b", "priority": "low"}]})
+    assert await say({"todos": [{"id": 2, "status": "completed"}]}) == "[ ] 1. a\n[x] 2. b (low)"
+
+
+async def test_an_entry_that_is_set_again_keeps_its_number_and_what_is_not_said_anew(say):
+    """RA-5: the list may be put in another order."""
+    await say({"todos": [{"content": "a", "priority": "high"}, {"content": "b"}]})
+    said = await say(
+        {"action": "set", "todos": [{"id": 2}, {"id": 1, "status": "completed"}, {"id": 1, "content": "c"}]}
+    )
+    assert said == "[ ] 2. b\n[x] 1. a (high)\n[ ] 3. c"
+
+
+async def test_an_empty_list_clears_it(say):
+    await say({"todos": [{"content": "a"}]})
+    assert await say({"todos": []}) == "The list is empty."
+
+
+@pytest.mark.parametrize("odd", ["x", "", "-1", "1.0", "\u0661", True, 1.0, [1], "9" * 5000])
+async def test_what_is_no_number_names_no_entry(say, odd):
+    await say({"todos": [{"content": "a"}]})
+    assert "must be one of the list (1)" in await say({"action": "delete", "todos": [{"id": odd}]})
+
+
+@pytest.mark.parametrize(
+    ("args", "taught"),
+    [
+        ({"action": "create", "content": "a"}, "knows no `content`, it takes `todos`, `action`"),
+        ({"todos": '[{"content": "a"}]'}, "`todos` must be an array"),
+        ({"todos": ["a"]}, "`todos[0]` must be an object"),
+        ({"todos": [{"content": "a", "status": "done"}]}, "one of pending, in_progress, completed, not 'done'"),
+        ({"action": "add", "todos": []}, "one of create, update, delete, set"),
+    ],
+)
+def test_another_shape_is_answered_with_the_right_one(todos, args, taught):
+    """RA-5."""
+    assert taught in (misfit(todo_write(todos), args) or "")
+
+
+def test_a_list_goes_on_where_it_was_and_is_kept_before_anybody_is_told():
+    """RA-5."""
+    log = []
+    todos = Todos(TodoList((Todo(id=4, content="a"),), 7), lambda kept: log.append(("kept", kept.last_id)))
+    todos.watch(lambda entries: log.append(("told", len(entries))))
+    assert todos.change("create", [{"content": "b"}]) is None
+    assert todos.render() == "[ ] 4. a\n[ ] 8. b"
+    assert log == [("kept", 8), ("told", 2)]
+    assert todos.change("delete", [{"id": 1}]) is not None
+    assert len(log) == 2
+
+
+def test_what_cannot_be_kept_does_not_count():
+    def refuse(kept):
+        raise OSError("disk full")
+
+    todos = Todos(keep=refuse)
+    with pytest.raises(OSError, match="disk full"):
+        todos.change("create", [{"content": "a"}])
+    assert todos.entries == ()
+
+
+async def test_what_would_steer_a_screen_does_not_reach_the_list(todos, write):
+    """RA-5."""
+    await write("create", {"content": "a\x1b[31m red\x07\u0085b"}, {"content": "👩\u200d💻 ok"})
+    assert [entry.content for entry in todos.entries] == ["a[31m red b", "👩\u200d💻 ok"]

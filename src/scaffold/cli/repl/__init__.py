@@ -1,0 +1,1 @@
+"""The REPL: talking with one agent at a terminal."""

@@ -1,0 +1,296 @@
+"""The line people type in, and what stands around it, by prompt_toolkit; nothing is decided here."""
+
+import contextlib
+import os
+import sys
+import termios
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+from prompt_toolkit.application import Application
+from prompt_toolkit.application.current import set_app
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import Completer
+from prompt_toolkit.filters import Condition, Filter, has_focus
+from prompt_toolkit.formatted_text import ANSI, AnyFormattedText, StyleAndTextTuples
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.input import create_input
+from prompt_toolkit.key_binding import ConditionalKeyBindings, KeyBindings, KeyPressEvent, merge_key_bindings
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.layout import (
+    AnyContainer,
+    BufferControl,
+    ConditionalContainer,
+    Dimension,
+    FormattedTextControl,
+    HSplit,
+    Layout,
+    Window,
+)
+from prompt_toolkit.layout.menus import CompletionsMenu
+from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.output.vt100 import Vt100_Output
+from prompt_toolkit.styles import Style
+from prompt_toolkit.widgets import SearchToolbar
+
+from scaffold.cli.repl.face import Interrupted, Left, Post, Scene, Typed
+from scaffold.cli.repl.keys import ANSWERS, on_enter
+from scaffold.cli.repl.pen import Pen
+from scaffold.cli.repl.statusline import status_line
+
+REDRAW_S = 0.04
+ESCAPE_S = 0.25
+"""How long after Escape another key makes it Alt."""
+MENU_ROWS = 8
+INPUT_ROWS = 10
+STYLE = Style.from_dict(
+    {
+        "prompt": "ansicyan bold",
+        "hint": "ansiyellow",
+        "question": "ansiyellow bold",
+        "queued": "ansibrightblack",
+        "status": "ansibrightblack",
+        "status.busy": "ansicyan",
+        "status.mode": "ansimagenta",
+        "status.agents": "ansiyellow",
+        "status.full": "ansiyellow",
+        "completion-menu": "bg:default default",
+        "completion-menu.completion": "bg:default default",
+        "completion-menu.completion.current": "reverse",
+        "completion-menu.meta.completion": "bg:default ansibrightblack",
+        "completion-menu.meta.completion.current": "bg:default ansibrightblack",
+        "scrollbar.background": "bg:default",
+        "scrollbar.button": "bg:default",
+    }
+)
+
+
+class Looks(Struct, frozen=True):
+    """What the terminal and its user can see and want to."""
+
+    colours: bool
+    light: bool
+
+
+def looks(environ: Mapping[str, str]) -> Looks:
+    """Return what the environment tells: NO_COLOR, and COLORFGBG's background."""
+    background = environ.get("COLORFGBG", "").rpartition(";")[2]
+    return Looks(colours=not environ.get("NO_COLOR"), light=background in {"7", "15"})
+
+
+def opened_history(path: Path) -> History:
+    """Return the history kept in this file, which is the user's alone; one in memory where it cannot be written."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        path.chmod(0o600)
+    except OSError:
+        return InMemoryHistory()
+    return FileHistory(path)
+
+
+class Terminal:
+    """A terminal with a line to type in at its bottom; implements `face.Face`."""
+
+    def __init__(self, scene: Scene, post: Post, *, history: History, completer: Completer, look: Looks) -> None:
+        self._scene = scene
+        self._post = post
+        self._look = look
+        self._output = Vt100_Output.from_pty(
+            sys.stdout,
+            term=os.environ.get("TERM"),
+            default_color_depth=ColorDepth.DEPTH_4_BIT if look.colours else ColorDepth.DEPTH_1_BIT,
+        )
+        self._output.enable_cpr = False  # an answer that comes late would be taken for something typed
+        self._line = Buffer(
+            multiline=True,
+            history=history,
+            completer=completer,
+            complete_while_typing=Condition(self._completes),
+            enable_history_search=False,
+        )
+        self._search = SearchToolbar(text_if_not_searching="", ignore_case=True)
+        self._application = self._made()
+        self._live_text = ""
+        self._counts = False
+
+    echoes = False
+
+    @property
+    def pen(self) -> Pen:
+        """Return how to draw at the moment."""
+        return Pen(width=self._output.get_size().columns, colours=self._look.colours, light=self._look.light)
+
+    @property
+    def typed(self) -> str:
+        """Return what is in the line and was not sent."""
+        return self._line.text
+
+    async def run(self) -> None:
+        """Take what is typed until cancelled or the terminal ends; the terminal is left as it was found."""
+        try:
+            await self._application.run_async(set_exception_handler=False)
+        except (EOFError, OSError, termios.error):
+            self._post(Left(lost=True))
+
+    def show(self, text: str) -> None:
+        """Show lines for good, above the line that is typed in."""
+        with contextlib.suppress(OSError), set_app(self._application):
+            running = self._application.is_running
+            if running:
+                self._application.renderer.erase()
+            self._output.write_raw(text.replace("\n", "\r\n") + "\r\n")
+            self._output.flush()
+            if running:
+                self._look_again()
+                self._application.renderer.render(self._application, self._application.layout)
+
+    def refresh(self) -> None:
+        """Draw the rest anew, soon."""
+        self._application.invalidate()
+
+    def ready(self) -> None:
+        """Take note that it is the user's turn."""
+        self.refresh()
+
+    def ring(self) -> None:
+        """Ring the bell: a question was shown."""
+        with contextlib.suppress(OSError):
+            self._output.bell()
+            self._output.flush()
+        self.refresh()
+
+    def replace(self, words: str) -> None:
+        """Let the line hold these words and nothing else."""
+        self._line.reset()
+        self._line.insert_text(words)
+
+    def _made(self) -> Application[None]:
+        asked = Condition(lambda: self._scene.question() is not None)
+        application: Application[None] = Application(
+            layout=self._layout(asked),
+            key_bindings=merge_key_bindings(
+                [
+                    ConditionalKeyBindings(self._keys(), has_focus(self._line)),
+                    self._answers(asked & has_focus(self._line)),
+                ]
+            ),
+            style=STYLE,
+            erase_when_done=True,
+            min_redraw_interval=REDRAW_S,
+            input=create_input(sys.stdin),
+            output=self._output,
+            before_render=lambda _: self._look_again(),
+        )
+        application.key_processor.before_key_press += lambda _: self._pressed()
+        application.ttimeoutlen = application.timeoutlen = ESCAPE_S
+        return application
+
+    def _pressed(self) -> None:
+        self._counts = self._scene.key()
+
+    def _look_again(self) -> None:
+        self._live_text = self._scene.live()
+
+    def _layout(self, asked: Condition) -> Layout:
+        control = BufferControl(self._line, search_buffer_control=self._search.control, preview_search=True)
+        line = Window(
+            control,
+            height=Dimension(min=1, max=INPUT_ROWS),
+            wrap_lines=True,
+            dont_extend_height=True,
+            get_line_prefix=_prefix,
+        )
+        rows: list[AnyContainer] = [
+            self._row(self._live, Condition(lambda: bool(self._live_text))),
+            self._row(self._question, asked),
+            line,
+            CompletionsMenu(max_height=MENU_ROWS),
+            self._search,
+            self._row(self._hint, Condition(lambda: bool(self._scene.hint()))),
+            Window(FormattedTextControl(self._status), height=1, dont_extend_height=True),
+        ]
+        return Layout(HSplit(rows), focused_element=line)
+
+    def _row(self, text: Callable[[], AnyFormattedText], shown: Condition) -> ConditionalContainer:
+        return ConditionalContainer(Window(FormattedTextControl(text), wrap_lines=True, dont_extend_height=True), shown)
+
+    def _live(self) -> AnyFormattedText:
+        size = self._output.get_size()
+        room = max(1, min(size.rows - 6, size.rows * 2 // 3) - self._line.document.line_count)
+        return ANSI("\n".join(self._live_text.split("\n")[-room:]))
+
+    def _question(self) -> StyleAndTextTuples:
+        return [("class:question", self._scene.choices())]
+
+    def _hint(self) -> StyleAndTextTuples:
+        return [("class:hint", self._scene.hint())]
+
+    def _status(self) -> StyleAndTextTuples:
+        width = self._output.get_size().columns - 1
+        return [(style or "class:status", text) for style, text in status_line(self._scene.standing(), width)]
+
+    def _completes(self) -> bool:
+        before = self._line.document.text_before_cursor
+        return before.startswith("/") or "@" in before.rpartition(" ")[2]
+
+    def _keys(self) -> KeyBindings:
+        keys = KeyBindings()
+        keys.add("enter")(lambda _: self._enter())
+        keys.add("escape", "enter")(lambda _: self._line.insert_text("\n"))
+        keys.add("c-j")(lambda _: self._line.insert_text("\n"))
+        keys.add("c-c")(lambda _: self._post(Interrupted()))
+        keys.add("<sigint>")(lambda _: self._post(Interrupted()))
+        keys.add("c-d", filter=Condition(lambda: not self._line.text))(lambda _: self._post(Left()))
+        keys.add("c-l")(lambda event: event.app.renderer.clear())
+        keys.add("c-z")(lambda event: event.app.suspend_to_background())
+        keys.add("tab")(self._complete)
+        return keys
+
+    def _answers(self, asked: Filter) -> KeyBindings:
+        """Return what keys do while a question is open; what was typed before it was seen goes to the line."""
+        keys = KeyBindings()
+
+        def pressed(event: KeyPressEvent) -> None:
+            if self._counts and event.data.lower() in ANSWERS:
+                self._scene.answer(ANSWERS[event.data.lower()])
+            elif event.data.isprintable():
+                self._line.insert_text(event.data)
+
+        def escaped(_: KeyPressEvent) -> None:
+            if self._counts:
+                self._scene.answer("deny")
+
+        keys.add(Keys.Any, filter=asked)(pressed)
+        keys.add("enter", filter=asked)(lambda _: None)
+        keys.add("escape", filter=asked, eager=True)(escaped)
+        return keys
+
+    def _enter(self) -> None:
+        document = self._line.document
+        if self._line.complete_state and self._line.complete_state.current_completion:
+            self._line.complete_state = None
+            return
+        match on_enter(document.text_before_cursor, document.text_after_cursor):
+            case "continue":
+                self._line.delete_before_cursor()
+                self._line.insert_text("\n")
+            case "send":
+                words = self._line.text
+                with contextlib.suppress(OSError):  # a history that cannot be written is no reason to lose the words
+                    self._line.append_to_history()
+                self._line.reset()
+                self._post(Typed(words))
+            case "ignore":
+                pass
+
+    def _complete(self, _: KeyPressEvent) -> None:
+        if self._line.complete_state:
+            self._line.complete_next()
+        else:
+            self._line.start_completion(insert_common_part=True)
+
+
+def _prefix(line: int, wrap: int) -> StyleAndTextTuples:
+    return [("class:prompt", "› " if line == 0 and wrap == 0 else "  ")]

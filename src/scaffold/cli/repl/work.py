@@ -1,0 +1,126 @@
+"""Tools at work: which ones run now, what each one made of a file, and what it is about to make of it."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from scaffold.cli.repl.patch import Patch, patch
+from scaffold.core.ports import Clock
+from scaffold.core.tool import Tool, ToolOutput
+from scaffold.policy.consent import Question
+from scaffold.policy.paths import Refusal, confine
+from scaffold.tools.delta import apply, read_changes
+from scaffold.tools.regular import read_regular
+from scaffold.tools.text import decode
+
+WRITERS = frozenset({"write_file", "append_file", "apply_delta"})
+"""Tools whose change can be told beforehand."""
+COMPARED_BYTES = 2_000_000
+"""Files up to this are compared."""
+
+
+class Call(Struct, frozen=True, eq=False):
+    """A call that runs; `before` is the text of the file it is about to change, None where that is not known."""
+
+    name: str
+    args: Mapping[str, Any]
+    since_s: float
+    before: str | None = None
+
+
+class Done(Struct, frozen=True):
+    """A call that ended, and what it made of its file."""
+
+    name: str
+    args: Mapping[str, Any]
+    output: ToolOutput
+    patch: Patch | None
+
+
+class Work:
+    """The tools of a session, watched."""
+
+    def __init__(self, root: Path, clock: Clock, done: Callable[[Done], None]) -> None:
+        """Watch what works in `root`; `done` is told of each call that ended."""
+        self._root = root
+        self._clock = clock
+        self._done = done
+        self._running: list[Call] = []
+
+    @property
+    def running(self) -> tuple[Call, ...]:
+        """Return the calls that run, the oldest first."""
+        return tuple(self._running)
+
+    def watch(self, tool: Tool) -> Tool:
+        """Return the tool, watched."""
+
+        async def run(args: Mapping[str, Any]) -> ToolOutput:
+            before = await self._text(tool.name, args)
+            call = Call(tool.name, args, self._clock.monotonic(), before)
+            self._running.append(call)
+            try:
+                output = await tool.run(args)
+            finally:
+                self._running.remove(call)
+            after = None if before is None or output.failed else await self._text(tool.name, args)
+            made = None if before is None or after is None else await asyncio.to_thread(patch, before, after)
+            self._done(Done(tool.name, args, output, made))
+            return output
+
+        return msgspec.structs.replace(tool, run=run)
+
+    def call_of(self, question: Question) -> Call | None:
+        """Return the call a question is about, None if it is nobody's here."""
+        if question.agent:
+            return None
+        alike = (call for call in reversed(self._running) if call.name == question.tool)
+        return next((call for call in alike if question.subject in map(_text_of, call.args.values())), None)
+
+    async def _text(self, name: str, args: Mapping[str, Any]) -> str | None:
+        """Return the text of the file a call writes, empty if it is not there yet; None for calls that write none."""
+        path = args.get("path")
+        if name not in WRITERS or not isinstance(path, str):
+            return None
+        return await asyncio.to_thread(_read, self._root, path)
+
+
+def proposed(call: Call) -> str | None:
+    """Return the text a call would leave in its file, None where that cannot be told."""
+    return None if call.before is None else _after(call.name, call.args, call.before)
+
+
+def _read(root: Path, path: str) -> str | None:
+    place = confine(root, path)
+    if isinstance(place, Refusal):
+        return None
+    try:
+        if not place.exists():
+            return ""
+        content = read_regular(root, place, path, limit_bytes=COMPARED_BYTES)
+    except OSError:
+        return None
+    decoded = None if isinstance(content, Refusal) else decode(content.data)
+    return None if decoded is None else decoded.text.replace("\r\n", "\n")
+
+
+def _after(name: str, args: Mapping[str, Any], before: str) -> str | None:
+    match name:
+        case "write_file":
+            return str(args["content"])
+        case "append_file":
+            return before + str(args["content"])
+        case "apply_delta":
+            changes = read_changes(args["operations"])
+            outcome = changes if isinstance(changes, Refusal) else apply(before, changes)
+            return None if isinstance(outcome, Refusal) else outcome.text
+        case _:
+            return None
+
+
+def _text_of(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,109 @@
+"""A session in a real database, and subagents of it that are shell scripts."""
+
+import asyncio
+import os
+from contextlib import contextmanager
+
+from scaffold.agent.company import Company
+from scaffold.agent.crew import Commission, Limits
+from scaffold.core.errors import UsageProblem
+from scaffold.host.child import start
+from scaffold.host.clock import SystemClock
+from scaffold.host.environment import child_environment
+from scaffold.host.identity import own_identity
+from scaffold.policy.gate import Judgement
+from scaffold.store.history import ConversationHistory
+from scaffold.store.user import SESSIONS, UserStore
+
+ME = "ann"
+"""The session; ids of others are `ben` and `cid`."""
+
+
+class Scripts:
+    """A staff whose subagents run the script that is their task."""
+
+    def __init__(self, folder):
+        self._folder = folder
+        self.able, self.slow = True, False
+        self.before = lambda: None
+        """What happens before a process is started."""
+
+    def commission(self, model):
+        if model == "nobody:knows":
+            raise UsageProblem("there is no model `nobody:knows`", "Name another one.")
+        return Commission(model or "cassette:/tape", "{}")
+
+    async def start(self, subagent):
+        self.before()
+        if self.slow:
+            await asyncio.Event().wait()
+        if not self.able:
+            raise OSError(11, "Resource temporarily unavailable")
+        argv = ["sh", "-c", subagent.task]
+        return await start(argv, cwd=self._folder, env=child_environment(os.environ), log=self._log(subagent))
+
+    def remains(self, subagent):
+        log = self._log(subagent)
+        said = log.read_text().strip() if log.exists() else ""
+        log.unlink(missing_ok=True)
+        return said
+
+    def _log(self, subagent):
+        return self._folder / "logs" / f"{subagent.name}.log"
+
+
+async def nobody_is_asked(agent, wish):
+    return Judgement("deny", "category", f"{agent} may not {wish.subject}")
+
+
+class Seat:
+    """The session ME in the database at `path`, claimed by this process, with its company."""
+
+    def __init__(self, path, *, judge=nobody_is_asked, clock=None, patience_s=10.0, **limits):
+        self.clock = clock or SystemClock()
+        self.path = path
+        self.store = UserStore.open(path, clock=self.clock, patience_s=patience_s)
+        self.staff = Scripts(path.parent)
+        self.warnings = []
+        if self.store.conversations.get(ME) is None:
+            begin(self.store, ME)
+        with self.store.transaction():
+            self.store.conversations.claim(ME, own_identity())
+        self.company = Company(
+            self.store,
+            ME,
+            cwd="/shop",
+            staff=self.staff,
+            judge=judge,
+            about=lambda: {"model": "cassette:/tape", "mode": "default"},
+            warn=self.warnings.append,
+            clock=self.clock,
+            limits=Limits(**limits),
+        )
+        self.tools = {tool.name: tool for tool in self.company.tools}
+        self.history = self.company.kept(ConversationHistory(self.store, ME, own_identity()))
+
+    async def call(self, name, **args):
+        """Return what a tool says; how it went is in `failed`."""
+        return await self.tools[name].run(args)
+
+    def inbox(self):
+        """Return the bodies of all that waits for the session."""
+        return [envelope.body for envelope in self.store.messages.waiting(SESSIONS, ME)]
+
+
+def begin(store, name, *, cwd="/shop", owner=None, **fields):
+    with store.transaction():
+        store.conversations.begin(name, cwd=cwd, model="m", title=f"the title of {name}", **fields)
+        if owner is not None:
+            store.conversations.claim(name, owner)
+
+
+@contextmanager
+def seated(path, **options):
+    """Hold a seat; the database is given back at the end, the subagents are not ended."""
+    seat = Seat(path, **options)
+    try:
+        yield seat
+    finally:
+        seat.store.close()

@@ -1,0 +1,71 @@
+"""Slash commands as the task of a one-shot, by the real command."""
+
+import pytest
+
+from scenario import Scenario, write
+from terminal import recorded
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    return Scenario(tmp_path)
+
+
+@pytest.fixture
+def conversation(scenario):
+    """Have a conversation with a list of tasks, and return its model."""
+    todos = [{"content": "first", "status": "completed"}, {"content": "second"}]
+    plan = {"name": "TodoWrite", "args": {"action": "set", "todos": todos}}
+    model = recorded(scenario, plan, write("x", "y"), "said")
+    done = scenario.scaffold("ralph", "do things", "--model", model, "--yolo")
+    assert (done.returncode, done.stdout) == (0, "said\n")
+    return model
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("/help", "/tasks [list | ready | show N]"),
+        ("/model", "* cassette:"),
+        ("/mode", "* default"),
+        ("/tasks", "[x] 1. first\n[ ] 2. second\n1 of 2 completed\n"),
+        ("/tasks ready", "[ ] 2. second\n"),
+        ("/tasks show 2", "status pending, priority medium"),
+        ("/agents", "no subagents"),
+        ("/cost", "$3.00, 300 tokens in, 30 out, 3 requests"),
+        ("/resume", "do things"),
+        ("/mode plan", "goes on in mode plan"),
+    ],
+)
+def test_a_command_is_answered_without_a_model(scenario, conversation, command, told):
+    """RA-18, SC-19: the cassette is gone, so nobody could be asked."""
+    (scenario.home / "talk.yaml").unlink()
+    done = scenario.scaffold("ralph", "-c", command)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert told in done.stdout
+
+
+def test_a_mode_is_kept_for_the_next_call(scenario, conversation):
+    """RA-5."""
+    scenario.scaffold("ralph", "-c", "/mode review")
+    assert "* review" in scenario.scaffold("ralph", "-c", "/mode").stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "what"),
+    [
+        (["/tasks"], "no conversation is meant"),
+        (["-c", "/tasks show 9"], "there is no task 9"),
+        (["-c", "/mode nonsense"], "there is no mode `nonsense`"),
+        (["-c", "/clear"], "this command is for a talk"),
+        (["-c", "/resume x"], "there is no talk to go on in"),
+        (["/tools now"], "is not how it goes"),
+        (["/helo"], "there is no command `/helo`"),
+    ],
+)
+def test_a_command_that_makes_no_sense_is_told_as_such(scenario, conversation, args, what):
+    """RA-18."""
+    done = scenario.scaffold("ralph", *args)
+    assert done.returncode == 64
+    assert what in done.stderr
+    assert len(done.stderr.strip().split("\n")) == 2

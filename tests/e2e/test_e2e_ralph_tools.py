@@ -1,0 +1,207 @@
+"""Every tool of a session, by the real command: what an agent does is really done, and what it is told is true."""
+
+import json
+import os
+import signal
+import zipfile
+
+import pytest
+import yaml
+
+from scaffold.tools.catalogue import all_tools
+from scaffold.tools.todos import Todos
+from scaffold.tools.workspace import Workspace
+from scenario import Scenario, shell, wait_until, write
+
+OWN_TOOL = '''
+from typing import Literal
+
+def count_words(text: str, unit: Literal["words", "letters"] = "words") -> dict:
+    """Count what a text is made of.
+
+    text: whatever it is.
+    """
+    print("counting")
+    return {unit: len(text.split() if unit == "words" else text)}
+
+def undocumented(text: str) -> str:
+    return text
+'''
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    return Scenario(tmp_path)
+
+
+def call(tool, /, **args):
+    return {"name": tool, "args": args}
+
+
+def replies(scenario, *steps):
+    """Write a cassette: each step is what one reply calls, or its last words."""
+    entries = [
+        {"when": {"role": "agent", "turn": turn}, **({"text": step} if isinstance(step, str) else {"tool_calls": step})}
+        for turn, step in enumerate(steps, start=1)
+    ]
+    path = scenario.home / "ralph.yaml"
+    path.write_text(yaml.safe_dump({"version": 1, "replies": entries}))
+    return f"cassette:{path}"
+
+
+def told(done):
+    """Return the events of a call, and the results of its tools as (name, content, failed)."""
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    results = [(event["name"], event["content"], event["failed"]) for event in events if event["type"] == "tool_result"]
+    return events, results
+
+
+def ralph(scenario, model, *flags):
+    done = scenario.scaffold("ralph", "-p", "go", "--model", model, "--output-format", "stream-json", *flags)
+    assert done.returncode == 0, done.stderr
+    return told(done)
+
+
+def wheel(folder, name):
+    """Make a pure package of one module that says its name."""
+    folder.mkdir()
+    with zipfile.ZipFile(folder / f"{name}-1.0-py3-none-any.whl", "w") as made:
+        info = f"{name}-1.0.dist-info"
+        made.writestr(f"{name}.py", f"NAME = {name!r}\n")
+        made.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        made.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        made.writestr(f"{info}/RECORD", "")
+
+
+def test_every_tool_does_what_it_says(scenario):
+    """RA-4, RA-5, RA-19: one session uses each of them, and the files are there afterwards."""
+    wheel(scenario.home / "wheels", "alpha_pure")
+    (scenario.home / ".config" / "pip").mkdir(parents=True)
+    settings = f"[global]\nno-index = true\nfind-links = {scenario.home / 'wheels'}\n"
+    (scenario.home / ".config" / "pip" / "pip.conf").write_text(settings)
+    own = scenario.home / "scaffold" / "config" / "tools"
+    own.mkdir(parents=True)
+    (own / "counting.py").write_text(OWN_TOOL)
+    look = call("read_file", path="notes/a.txt")
+    delta = {"operation": "replace", "start_line": 2, "expected": "two", "content": "zwei"}
+    steps = [
+        [call("TodoWrite", todos=[{"content": "write it", "status": "in_progress"}, {"content": "check it"}])],
+        [call("switch_mode", mode="debug")],
+        [write("notes/a.txt", "one\ntwo\n"), call("append_file", path="notes/a.txt", content="three\n")],
+        [look, call("list_dir", path="notes"), look, call("file_info", path="notes/a.txt")],
+        [call("apply_delta", path="notes/a.txt", operations=[delta]), look],
+        [call("search_files", pattern="zwei", glob="*.txt"), shell("wc -l < notes/a.txt")],
+        [call("python", code="print(sum(range(5)))"), call("web_fetch", url="http://127.0.0.1:9/x")],
+        [call("pip_install", packages=["alpha_pure"]), call("pip_list", name="alpha")],
+        [call("python", code="import alpha_pure; print(alpha_pure.NAME)")],
+        [call("count_words", text="a b c"), call("count_words", text="abcd", unit="letters")],
+        [
+            call("TodoWrite", action="update", todos=[{"id": 1, "status": "completed"}]),
+            call("TodoRead", status="pending"),
+        ],
+        "all done",
+    ]
+    events, results = ralph(scenario, replies(scenario, *steps), "--yolo")
+    assert events[-1]["result"] == "all done"
+    assert (scenario.repo / "notes" / "a.txt").read_text() == "one\nzwei\nthree\n"
+    assert [name for name, _, failed in results if failed] == ["web_fetch"]
+    said = [content for _, content, _ in results]
+    assert said[0] == "[>] 1. write it\n[ ] 2. check it"
+    assert said[1] == "The mode is debug now (it was default)."
+    assert said[4] == said[6] == "notes/a.txt: total_lines 3, range 1-3\n1\tone\n2\ttwo\n3\tthree"
+    assert " 14 " in said[5]
+    assert json.loads(said[7])["total_lines"] == 3
+    assert "-two\n" in said[8]
+    assert "+zwei" in said[8]
+    assert "2\tzwei" in said[9]
+    assert "notes/a.txt" in said[10]
+    assert said[11].startswith("exit code 0")
+    assert "\n3" in said[11]
+    assert "\n10" in said[12]
+    assert "127.0.0.1 is not on the open internet" in said[13]
+    assert json.loads(said[15]) == [{"name": "alpha_pure", "version": "1.0", "added": True}]
+    assert "alpha_pure" in said[16]
+    assert said[17:19] == ['{"words": 3}\n--- printed\ncounting', '{"letters": 4}\n--- printed\ncounting']
+    assert said[19] == "[x] 1. write it\n[ ] 2. check it"
+    assert [entry["content"] for entry in json.loads(said[20])] == ["check it"]
+    assert ["undocumented has no docstring" in event["text"] for event in events if event["type"] == "notice"] == [True]
+    folder = scenario.home
+    known = all_tools(Workspace(folder, {}), fetch=lambda args: None, todos=Todos(), packages=folder)
+    assert {tool.name for tool in known} <= {name for name, _, _ in results}
+
+
+def test_what_needs_consent_is_denied_tool_by_tool_and_the_lists_are_free(scenario):
+    """RA-4, RA-13: nobody can be asked in a one-shot; an agent's own list and mode change nothing of the user's."""
+    steps = [
+        [call("append_file", path="a", content="x"), call("apply_delta", path="README.md", operations=[])],
+        [call("python", code="open('a', 'w')"), call("web_fetch", url="http://example.invalid/")],
+        [call("pip_install", packages=["x"]), call("TodoWrite", todos=[{"content": "a"}])],
+        [call("switch_mode", mode="plan"), call("pip_list", name="none such"), call("file_info", path="README.md")],
+        "ok",
+    ]
+    _, results = ralph(scenario, replies(scenario, *steps))
+    denied = [name for name, content, _ in results if content.startswith("Denied: ")]
+    assert denied == ["append_file", "apply_delta", "python", "web_fetch", "pip_install"]
+    assert [failed for _, _, failed in results] == [True] * 5 + [False] * 4
+    assert not (scenario.repo / "a").exists()
+
+
+def test_mode_and_todos_are_there_when_a_conversation_goes_on(scenario):
+    """RA-5, RA-10: what a process left is what the next one begins with."""
+    model = replies(
+        scenario, [call("TodoWrite", todos=[{"content": "mend the clock"}])], [call("switch_mode", mode="plan")], "ok"
+    )
+    ralph(scenario, model)
+    model = replies(scenario, [call("TodoRead"), call("switch_mode", mode="debug")], "ok")
+    _, results = ralph(scenario, model, "-c")
+    assert json.loads(results[0][1])[0]["content"] == "mend the clock"
+    assert results[1][1] == "The mode is debug now (it was plan)."
+    _, results = ralph(
+        scenario, replies(scenario, [call("switch_mode", mode="default")], "ok"), "-c", "--mode", "review"
+    )
+    assert results[0][1] == "The mode is default now (it was review)."
+
+
+def test_a_mode_nobody_knows_is_refused_before_work(scenario):
+    """RA-5."""
+    done = scenario.scaffold("ralph", "go", "--mode", "hurry", "--model", replies(scenario, "ok"))
+    assert done.returncode == 64
+    assert "debug" in done.stderr
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_todos_are_safe_as_soon_as_the_tool_has_answered(scenario, how):
+    """RA-5, RA-21: an interruption, or a kill, in the next call loses nothing; results that were there stay."""
+    todos = call("TodoWrite", todos=[{"content": "mend the clock"}])
+    model = replies(scenario, [todos, shell("touch begun; sleep 60")], "ok")
+    work = scenario.start(scenario.command("ralph", "-p", "go", "--model", model, "--yolo"))
+    assert wait_until((scenario.repo / "begun").exists, 20)
+    os.kill(work.pid, how)
+    work.wait(10)
+    _, results = ralph(scenario, replies(scenario, [call("TodoRead")], [call("TodoRead")], "ok"), "-c")
+    assert json.loads(results[0][1])[0]["content"] == "mend the clock"
+    assert wait_until(lambda: not scenario.processes(), 5)
+
+
+def test_a_tool_file_that_cannot_be_loaded_is_told_and_the_work_goes_on(scenario):
+    """RA-4: so is one that takes the name of a built-in tool."""
+    own = scenario.home / "scaffold" / "config" / "tools"
+    own.mkdir(parents=True)
+    (own / "broken.py").write_text("import nothing_of_the_kind\n")
+    (own / "taken.py").write_text('def shell(command: str) -> str:\n    """Do nothing."""\n    return ""\n')
+    done = scenario.scaffold("ralph", "-p", "go", "--model", replies(scenario, [call("list_dir", path=".")], "ok"))
+    assert (done.returncode, done.stdout) == (0, "ok\n")
+    assert "broken.py: it cannot be loaded (ModuleNotFoundError" in done.stderr
+    assert "taken.py: there is another tool `shell`" in done.stderr
+
+
+def test_what_a_session_may_never_need_is_imported_when_it_does(scenario):
+    """The way to the web and what lists packages take longer to import than a start may."""
+    argv = scenario.command("ralph", "-p", "go", "--model", replies(scenario, [call("list_dir", path=".")], "ok"))
+    done = scenario._call([argv[0], "-X", "importtime", *argv[1:]])
+    assert done.stdout == "ok\n"
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "scaffold.cli.toolkit" in imported
+    assert not {"aiohttp", "html.parser", "importlib.metadata", "scaffold.tools.web"} & imported

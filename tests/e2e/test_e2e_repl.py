@@ -1,0 +1,434 @@
+"""A talk with `ralph` in a real pseudo-terminal, on a recorded model."""
+
+import contextlib
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+import yaml
+
+from scenario import Scenario, shell, wait_until, write
+from terminal import ALT_ENTER, CTRL_C, CTRL_D, ESCAPE, recorded, talks
+
+IDLE = r"/help$"
+"""The end of the status line of a talk that waits for the user."""
+HELD = shell("touch began; until [ -e gate ]; do sleep 0.05; done")
+"""A call that goes on until the test lets it end."""
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    return Scenario(tmp_path)
+
+
+@pytest.fixture
+def talk(scenario):
+    """Start talks; whatever is left of them at the end is ended."""
+    with talks(scenario) as start:
+        yield start
+
+
+def test_a_whole_talk_with_consent_given_kept_and_withheld(scenario, talk):
+    """RA-13, RA-18: yes is for one call, always for exactly this one, no is told the model."""
+    model = recorded(
+        scenario,
+        write("made.txt", "one\ntwo\n"),
+        shell("echo a >> log"),
+        shell("echo a >> log"),
+        write("never.txt", "x"),
+        "All **done**.",
+    )
+    screen = talk("--model", model)
+    screen.shows(IDLE)
+    screen.line("make it")
+    screen.shows(r"the agent asks to use write_file")
+    screen.shows(r"1 \+ one")
+    screen.answers("y")
+    screen.shows(r"echo a >> log")
+    screen.answers("a")
+    screen.shows(r"never\.txt")
+    screen.answers("n")
+    text = screen.shows(r"^All done\.")
+    assert text.count("asks to use shell") == 1
+    assert (scenario.repo / "made.txt").read_text() == "one\ntwo\n"
+    assert (scenario.repo / "log").read_text() == "a\na\n"
+    assert not (scenario.repo / "never.txt").exists()
+    assert "Denied: the user said no" in text
+    screen.shows(r"↑500 ↓50")
+    screen.send(CTRL_D)
+    assert screen.ends() == 0
+    assert re.search(r"go on with `ralph --resume \w+`", screen.text)
+
+
+def test_a_conversation_is_gone_on_with_and_known_by_what_was_said_first(scenario, talk):
+    """RA-18, SC-19."""
+    first = talk("--model", recorded(scenario, "hello there"))
+    first.shows(IDLE)
+    first.line("my first words")
+    first.shows("^hello there")
+    first.line("/quit")
+    assert first.ends() == 0
+    second = talk("-c")
+    second.shows("Going on with: my first words")
+    second.line("/clear")
+    second.shows(r"a new conversation, \w+")
+    second.line("/resume")
+    second.shows(r"\w+  +\d+ s ago +my first words")
+    name = re.search(r"(\w{12})  +\d+ s ago", second.text)[1]
+    second.line(f"/resume {name}")
+    second.shows("Going on with: my first words", times=2)
+
+
+def test_escape_and_ctrl_c_say_no(scenario, talk):
+    """RA-13."""
+    screen = talk("--model", recorded(scenario, write("a", "x"), write("b", "x"), "over"))
+    screen.shows(IDLE)
+    screen.line("go")
+    screen.answers(ESCAPE)
+    screen.shows(r"│ b$")
+    screen.answers(CTRL_C)
+    screen.shows("^over")
+    assert not {"a", "b"} & {path.name for path in scenario.repo.iterdir()}
+
+
+def test_what_was_typed_before_a_question_is_no_answer_and_not_lost(scenario, talk):
+    """RA-13: a stray key is no consent."""
+    screen = talk("--model", recorded(scenario, [HELD, write("a", "x")], "over"), "--allow-category", "shell")
+    screen.shows(IDLE)
+    screen.line("go")
+    screen.shows("running shell")
+    screen.send("yay")
+    screen.shows(r"^› yay")
+    (scenario.repo / "gate").touch()
+    screen.shows(r"│ a$")
+    screen.shows(r"^› yay")
+    screen.send(" xy")  # in one go: whoever is in the middle of a word has not read the question
+    screen.shows(r"^› yay xy")
+    screen.answers("n")
+    screen.shows("^over")
+    screen.shows(r"^› yay xy")
+    assert not (scenario.repo / "a").exists()
+
+
+def test_words_said_at_work_reach_the_agent_with_its_next_request(scenario, talk):
+    """RA-12, RA-18."""
+    model = recorded(scenario, HELD, "ended")
+    path = scenario.home / "talk.yaml"
+    path.write_text(path.read_text().replace("    turn: 2\n", "    turn: 2\n    contains: and also this\n"))
+    screen = talk("--model", model, "--yolo")
+    screen.shows(IDLE)
+    screen.line("go")
+    screen.shows("running shell")
+    screen.line("and also this")
+    screen.shows("queued: and also this")
+    (scenario.repo / "gate").touch()
+    screen.shows("^ended")
+    assert "queued:" not in screen.text
+    assert screen.text.index("› and also this") < screen.text.index("\nended")
+
+
+def test_ctrl_c_stops_the_turn_and_the_talk_goes_on(scenario, talk):
+    """RA-19: running tools end, nothing that was said is lost."""
+    screen = talk("--model", recorded(scenario, shell("touch began; sleep 60"), "went on"), "--yolo")
+    screen.shows(IDLE)
+    screen.line("go")
+    assert wait_until((scenario.repo / "began").exists)
+    screen.line("waiting words")
+    screen.shows("queued: waiting words")
+    screen.send(CTRL_C)
+    screen.shows("stopped; what was said is kept")
+    screen.send(" and more")
+    screen.shows("^› waiting words and more$")
+    assert wait_until(lambda: not running(scenario, "sleep 60"))
+    assert "went on" not in screen.text
+    screen.line("")
+    screen.shows("^went on")
+
+
+def test_a_second_ctrl_c_ends_everything(scenario, talk):
+    """RA-19, SC-1: within seconds, no orphan."""
+    screen = talk("--model", recorded(scenario, shell("touch began; sleep 60")), "--yolo")
+    screen.shows(IDLE)
+    screen.line("go")
+    assert wait_until((scenario.repo / "began").exists)
+    screen.send(CTRL_C + CTRL_C)
+    assert screen.ends() == 130
+    assert wait_until(lambda: not running(scenario, "sleep 60"))
+
+
+def test_ctrl_c_at_rest_clears_then_warns_then_leaves(scenario, talk):
+    screen = talk("--model", recorded(scenario, "unused"))
+    screen.shows(IDLE)
+    screen.send("half a thought")
+    screen.shows("half a thought")
+    screen.send(CTRL_C)
+    screen.shows(r"^›$")
+    screen.send(CTRL_C)
+    screen.shows("Ctrl-C again to leave")
+    screen.send(CTRL_C)
+    assert screen.ends() == 0
+
+
+def test_commands_are_answered_without_a_model(scenario, talk):
+    """RA-18, SC-19: the cassette has no reply, so any request would be an error."""
+    screen = talk("--model", recorded(scenario), "--max-budget-usd", "2")
+    screen.shows(IDLE)
+    for command, told in (
+        ("/help", r"/resume \[ID\] +this directory's"),
+        ("/model", r"anthropic:claude"),
+        ("/model nonsense:x", r"✗ "),
+        ("/mode plan", "works in mode plan from now on"),
+        ("/mode nonsense", "no mode"),
+        ("/tasks", "no list of tasks"),
+        ("/tasks show 3", "there is no task 3"),
+        ("/agents", "no subagents"),
+        ("/cost", r"\$2\.00 left of \$2\.00"),
+        ("/tools", r"file_write: asks you +write_file"),
+        ("/compact", "cannot be any shorter"),
+        ("/modle", r"Did you mean `/mode`|Did you mean `/model`"),
+        ("/resume nothing", "there is no conversation `nothing`"),
+    ):
+        screen.line(command)
+        screen.shows(told)
+    screen.shows("^plan ")
+    screen.line("/exit")
+    assert screen.ends() == 0
+    assert "go on with `" not in screen.text
+
+
+def test_at_work_what_only_tells_is_answered_at_once_and_the_rest_waits(scenario, talk):
+    """RA-18."""
+    screen = talk("--model", recorded(scenario, HELD, "ended"), "--yolo")
+    screen.shows(IDLE)
+    screen.line("go")
+    assert wait_until((scenario.repo / "began").exists)
+    screen.line("/compact")
+    screen.shows("queued: /compact")
+    screen.line("/cost")
+    screen.shows("this sitting")
+    (scenario.repo / "gate").touch()
+    screen.shows("it cannot be any shorter|tokens before")
+    assert screen.text.index("this sitting") < screen.text.index("\nended") < screen.text.index("› /compact")
+
+
+def test_an_error_in_a_turn_is_told_and_the_talk_goes_on(scenario, talk):
+    """RA-18: two lines, and the prompt comes back."""
+    screen = talk("--model", recorded(scenario))
+    screen.shows(IDLE)
+    screen.line("say something")
+    screen.shows(r"^✗ .*\n(.*\n)*  \S")
+    screen.shows(IDLE)
+    assert "Traceback" not in screen.text
+
+
+def test_a_pasted_block_stays_one_input(scenario, talk):
+    """RA-18."""
+    screen = talk("--model", recorded(scenario, "seen"))
+    path = scenario.home / "talk.yaml"
+    path.write_text(
+        path.read_text().replace("    turn: 1\n", "    turn: 1\n    contains: 'one\\ntwo\\nthree\\nfour\\nfive'\n")
+    )
+    screen.shows(IDLE)
+    screen.send("\x1b[200~one\ntwo\x1b[201~")
+    screen.shows(r"^› one\n  two")
+    screen.send(ALT_ENTER + "three\nfour\\\r")
+    screen.line("five")
+    screen.shows("^seen")
+    assert "✗" not in screen.text  # nothing was sent before it was whole
+
+
+def test_commands_and_files_are_completed(scenario, talk):
+    """RA-18."""
+    (scenario.repo / "deep" / "er").mkdir(parents=True)
+    (scenario.repo / "deep" / "er" / "buried.txt").write_text("treasure")
+    screen = talk("--model", recorded(scenario, "unused"))
+    screen.shows(IDLE)
+    screen.send("/comp")
+    screen.shows("/compact +shorten")
+    screen.send("\t")
+    screen.shows("^› /compact")
+    screen.send(CTRL_C + "/mode pl")
+    screen.shows("plan +think")
+    screen.send("\t")
+    screen.shows("^› /mode plan")
+    screen.send(CTRL_C + "see @READ")
+    screen.shows(r"^ +README\.md")
+    screen.send("\t")
+    screen.shows(r"^› see @README\.md")
+    screen.send(CTRL_C + "see @buri")
+    screen.shows(r"^ +deep/er/buried\.txt")
+    screen.send("\t")
+    screen.shows(r"^› see @deep/er/buried\.txt")
+
+
+def test_what_was_said_before_is_found_again_in_a_private_file(scenario, talk):
+    """RA-18."""
+    first = talk("--model", recorded(scenario, "hello"))
+    first.shows(IDLE)
+    first.line("remember the milk")
+    first.shows("^hello")
+    first.send(CTRL_D)
+    assert first.ends() == 0
+    kept = scenario.home / "scaffold" / "data" / "ralph-history"
+    assert kept.stat().st_mode & 0o077 == 0
+    second = talk("--model", recorded(scenario, "hello"))
+    second.shows(IDLE)
+    second.send("\x12milk")
+    second.shows("remember the milk")
+
+
+def test_a_narrow_screen_without_colours(scenario, talk):
+    """RA-18: 40 columns, NO_COLOR."""
+    model = recorded(scenario, write("made.txt", "x" * 90 + "\n"), "# Title\n\n`code` and **words** " + "word " * 20)
+    screen = talk("--model", model, columns=40, NO_COLOR="1")
+    screen.shows(r"^›")
+    screen.line("go")
+    screen.answers("y")
+    screen.shows("^Title")
+    screen.shows(r"^↑200 ↓20  \$2\.00")
+    assert all(len(line) <= 40 for line in screen.text.split("\n"))
+    assert not re.search(r"\x1b\[(?:\d+;)*(3[0-8]|4[0-8]|9[0-7])m", screen.raw)
+
+
+def test_no_escape_of_a_model_or_tool_reaches_the_terminal(scenario, talk):
+    """RA-18: what a terminal would obey is shown."""
+    model = recorded(scenario, shell("printf '\\033]0;owned\\007'"), "\x1b]0;owned\x07 said")
+    screen = talk("--model", model, "--yolo")
+    screen.shows(IDLE)
+    screen.line("go")
+    screen.shows(r"\\x1b\]0;owned\\x07 said")
+    assert "\x1b]0;owned" not in screen.raw
+
+
+def test_a_store_that_fails_is_told_and_the_talk_goes_on(scenario, talk):
+    """RA-18: nothing that was typed ends the talk."""
+    screen = talk("--model", recorded(scenario, "hello"))
+    screen.shows(IDLE)
+    with contextlib.closing(sqlite3.connect(scenario.home / "scaffold" / "data" / "user.db")) as database:
+        database.execute("ALTER TABLE conversation RENAME TO elsewhere")
+        screen.line("go")
+        screen.shows("^✗")
+        screen.shows(IDLE)
+        database.execute("ALTER TABLE elsewhere RENAME TO conversation")
+    screen.line("again")
+    screen.shows("^hello")
+
+
+def test_a_closed_terminal_ends_the_talk_and_what_it_runs(scenario, talk):
+    """SC-1, RA-11: no orphan, nothing lost, no loop on a terminal that is gone."""
+    screen = talk("--model", recorded(scenario, shell("touch began; sleep 60")), "--yolo")
+    screen.shows(IDLE)
+    screen.line("go")
+    assert wait_until((scenario.repo / "began").exists)
+    screen.close()
+    assert wait_until(lambda: not scenario.processes())
+    again = talk("-c")
+    again.shows("Going on with: go")
+
+
+@pytest.mark.parametrize("at_work", [True, False], ids=["at work", "at rest"])
+def test_a_request_to_end_is_followed_and_the_terminal_is_as_before(scenario, talk, at_work):
+    """RA-19: kill -TERM."""
+    model = recorded(scenario, shell("touch began; sleep 60"))
+    screen = talk("--model", model, "--yolo")
+    before = termios.tcgetattr(screen.child.fileno())
+    screen.shows(IDLE)
+    if at_work:
+        screen.line("go")
+        assert wait_until((scenario.repo / "began").exists)
+    assert termios.tcgetattr(screen.child.fileno())[3] != before[3]
+    screen.child.kill(signal.SIGTERM)
+    screen.shows("interrupted: nothing that was said is lost")
+    assert termios.tcgetattr(screen.child.fileno())[3] == before[3]
+    assert screen.ends() == 130
+    assert wait_until(lambda: not running(scenario, "sleep 60"))
+    assert "Traceback" not in screen.text
+
+
+def test_a_subagent_asks_by_its_name_and_its_end_wakes_the_talk(scenario, talk):
+    """RA-11, RA-12, RA-18: what the user is typing meanwhile stays."""
+    spawn = {"name": "subagent", "args": {"task": "count the beans"}}
+    model = recorded(scenario, spawn, "Somebody is at it.", "The beans are counted.")
+    path = scenario.home / "talk.yaml"
+    told = yaml.safe_load(path.read_text())
+    count = {"role": "agent", "action": "sub-1", "turn": 1}
+    told["replies"][:0] = [
+        {"when": count, "tool_calls": [shell("echo seven > beans")]},
+        {"when": {"role": "agent", "action": "sub-1"}, "text": "seven beans"},
+    ]
+    path.write_text(yaml.safe_dump(told))
+    screen = talk("--model", model, "--allow-category", "subagent")
+    screen.shows(IDLE)
+    screen.line("go")
+    screen.shows("^Somebody is at it")
+    screen.shows("sub-1 asks to use shell")
+    screen.shows("1 agent")
+    screen.send("half a thought")
+    screen.shows("^› half a thought")
+    screen.answers("y")
+    screen.shows("^The beans are counted")
+    screen.shows("^› half a thought")
+    assert (scenario.repo / "beans").read_text() == "seven\n"
+    screen.send(CTRL_C)
+    screen.line("/agents")
+    screen.shows(r"sub-1  success .* count the beans")
+
+
+def test_news_after_a_stop_are_told_and_wait_for_the_user(scenario, talk):
+    """RA-12, RA-19: who stopped the agent does not see it begin again by itself."""
+    spawn = {"name": "subagent", "args": {"task": "count the beans"}}
+    model = recorded(scenario, spawn, shell("touch began; sleep 60"), "The beans are counted.")
+    path = scenario.home / "talk.yaml"
+    told = yaml.safe_load(path.read_text())
+    count = {"role": "agent", "action": "sub-1", "turn": 1}
+    told["replies"][:0] = [
+        {"when": count, "tool_calls": [HELD]},
+        {"when": {"role": "agent", "action": "sub-1"}, "text": "seven beans"},
+    ]
+    path.write_text(yaml.safe_dump(told))
+    screen = talk("--model", model, "--yolo")
+    screen.shows(IDLE)
+    screen.line("go")
+    screen.shows("running shell")
+    screen.send(CTRL_C)
+    screen.shows("stopped; what was said is kept")
+    (scenario.repo / "gate").touch()
+    screen.shows("news has come; the agent looks at it with what you say next")
+    assert "The beans" not in screen.text
+    screen.line("what about them?")
+    screen.shows("^The beans are counted")
+
+
+def test_a_one_shot_imports_nothing_of_a_talk(scenario):
+    """RA-18: prompt_toolkit and Rich are long to import, and only a talk needs them."""
+    script = (
+        "import sys; from scaffold.cli.main import call; from scaffold.cli.table import load; "
+        f"call(load('ralph'), ['hi', '--model', {recorded(scenario, 'hello')!r}], prog='ralph'); "
+        "sys.exit(str(sorted({'prompt_toolkit', 'rich', 'pygments', 'markdown_it'} & set(sys.modules)) or ''))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=scenario.repo,
+        env=scenario.environ,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr.strip()) == ("hello\n", "")
+
+
+def running(scenario, command):
+    """Return whether a command of the scenario runs."""
+    for pid in scenario.processes():
+        try:
+            if command in Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode():
+                return True
+        except OSError:
+            continue
+    return False

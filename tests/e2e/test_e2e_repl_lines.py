@@ -1,0 +1,52 @@
+"""A talk with `ralph` at a terminal that knows no escapes: whole lines in, whole lines out."""
+
+import pytest
+
+from scenario import Scenario, wait_until, write
+from terminal import recorded, talks
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    return Scenario(tmp_path)
+
+
+@pytest.fixture
+def talk(scenario):
+    """Start talks; whatever is left of them at the end is ended."""
+    with talks(scenario) as start:
+        yield start
+
+
+def test_a_terminal_that_knows_no_escapes_has_a_talk_too(scenario, talk):
+    """RA-18: TERM=dumb."""
+    model = recorded(scenario, write("made.txt", "one\n"), "done")
+    screen = talk("--model", model, TERM="dumb")
+    screen.shows(r"^>$")
+    screen.line("go")
+    screen.shows("y yes")
+    wait_until(lambda: not screen.read(0.2), seconds=0.7)
+    screen.line("y")
+    screen.shows("^done")
+    screen.line("/quit")
+    assert screen.ends() == 0
+    assert (scenario.repo / "made.txt").exists()
+    assert "\x1b" not in screen.raw
+
+
+def test_a_line_that_only_begins_like_an_answer_is_no_consent(scenario, talk):
+    """RA-13, RA-18: where answers are lines, too; what was said reaches the agent."""
+    model = recorded(scenario, write("made.txt", "one\n"), "heard")
+    path = scenario.home / "talk.yaml"
+    path.write_text(path.read_text().replace("    turn: 2\n", "    turn: 2\n    contains: always look twice\n"))
+    screen = talk("--model", model, TERM="dumb")
+    screen.shows(r"^>$")
+    screen.line("go")
+    screen.shows("y yes")
+    wait_until(lambda: not screen.read(0.2), seconds=0.7)
+    screen.line("always look twice")
+    screen.shows("y yes", times=2)
+    wait_until(lambda: not screen.read(0.2), seconds=0.7)
+    screen.line("no")
+    screen.shows("^heard")
+    assert not (scenario.repo / "made.txt").exists()

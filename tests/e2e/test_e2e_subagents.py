@@ -1,0 +1,342 @@
+"""Subagents and messages by the real command: agents that start agents, and none that outlives its parent."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+from contextlib import closing
+
+import pytest
+import yaml
+
+from scenario import Scenario, shell, wait_until
+
+FREE = ("--allow-category", "subagent")
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    return Scenario(tmp_path)
+
+
+def start(task, **args):
+    return {"name": "subagent", "args": {"task": task, **args}}
+
+
+def wait(**args):
+    return {"name": "subagent_status", "args": {"wait": True, **args}}
+
+
+def turn(number, *steps, action=None, **fields):
+    """Return what an agent replies to its request of this number: words, or calls of tools, all at once."""
+    words = [step for step in steps if isinstance(step, str)]
+    calls = [step for step in steps if not isinstance(step, str)]
+    when = {"role": "agent", "turn": number, **({"action": action} if action else {}), **fields.pop("when", {})}
+    return {"when": when, "text": " ".join(words), "tool_calls": calls, **fields}
+
+
+def tape(scenario, *entries, output_per_mtok=0.0):
+    """Write a cassette; entries of subagents stand before those of everybody."""
+    path = scenario.home / "tape.yaml"
+    prices = {"output_per_mtok": output_per_mtok}
+    path.write_text(yaml.safe_dump({"version": 1, "replies": list(entries), "prices": prices}))
+    return f"cassette:{path}"
+
+
+def ralph(scenario, model, *flags):
+    done = scenario.scaffold("ralph", "do it", "--model", model, "--output-format", "stream-json", *flags)
+    return done, [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def rows(scenario, statement):
+    path = scenario.home / "scaffold" / "data" / "user.db"
+    if not path.exists():
+        return []
+    with closing(sqlite3.connect(path)) as raw:
+        return raw.execute(statement).fetchall()
+
+
+def statuses(scenario):
+    return rows(scenario, "SELECT status FROM subagent ORDER BY number")
+
+
+def news(scenario):
+    """Return all words that stand in conversations as said by the user."""
+    return "\n".join(body for (body,) in rows(scenario, "SELECT body FROM message ORDER BY conversation_id, seq"))
+
+
+def test_an_agent_has_two_others_work_waits_for_them_and_uses_what_they_say(scenario):
+    """RA-11, SC-1: each is a full agent with tools of its own; their results come to the parent."""
+    model = tape(
+        scenario,
+        turn(1, {"name": "read_file", "args": {"path": "README.md"}}, action="sub-1"),
+        turn(2, "the title is Sample", action="sub-1", when={"contains": "# Sample"}),
+        turn(1, "I am the second, and know of blue", action="sub-2", when={"contains": "blue"}),
+        turn(1, start("read the title"), start("think", context="the colour is blue")),
+        turn(2, wait()),
+        turn(3, "both are done", when={"contains": "the title is Sample(.|\n)*I am the second"}),
+    )
+    done, events = ralph(scenario, model, *FREE)
+    assert (done.returncode, events[-1]["result"]) == (0, "both are done"), done
+    assert statuses(scenario) == [("success",), ("success",)]
+    assert scenario.processes() == []
+    assert rows(scenario, "SELECT seq FROM envelope WHERE consumed_at IS NULL") == []
+
+
+def test_a_one_shot_goes_on_when_what_it_did_not_wait_for_comes(scenario):
+    """RA-11, RA-12: the completion wakes the loop, and another turn is taken about it; its cost is the call's."""
+    model = tape(
+        scenario,
+        turn(1, "forty-two", action="sub-1", usage={"output_tokens": 250_000}),
+        turn(1, start("compute")),
+        turn(2, "it is started"),
+        turn(3, "so it is 42", when={"contains": "sub-1 ended(.|\n)*forty-two"}, usage={"output_tokens": 500_000}),
+        output_per_mtok=1.0,
+    )
+    done, events = ralph(scenario, model, *FREE)
+    assert (done.returncode, events[-1]["result"]) == (0, "so it is 42"), done
+    assert events[-1]["usage"]["requests"] == 4
+    assert events[-1]["usage"]["cost_usd"] == 0.75
+    assert events[-1]["turns"] == 3
+    [heard] = [event["text"] for event in events if event.get("notice") == "news"]
+    assert "Your subagent sub-1 ended" in heard
+
+
+def test_a_subagent_whose_model_fails_or_whose_turns_are_used_up_is_a_failed_result(scenario):
+    """RA-11: failure, with the error's own words; `--max-turns` is each agent's own."""
+    model = tape(
+        scenario,
+        *(turn(number, {"name": "list_dir", "args": {}}, action="sub-2") for number in (1, 2, 3)),
+        turn(1, start("nobody wrote a reply for this"), start("go round"), when={"contains": "^do it"}),
+        turn(2, wait(), when={"contains": "running"}),
+        turn(3, "both failed", when={"contains": "has no reply for this request(.|\n)*turn limit is reached: 3"}),
+    )
+    done, events = ralph(scenario, model, *FREE, "--max-turns", "3")
+    assert (done.returncode, events[-1]["result"]) == (0, "both failed"), done
+    assert statuses(scenario) == [("failure",), ("failure",)]
+
+
+def test_without_consent_no_subagent_is_started(scenario):
+    """RA-13: the category subagent needs consent."""
+    model = tape(scenario, turn(1, start("x")), turn(2, "not allowed", when={"contains": "Denied: subagent"}))
+    done, events = ralph(scenario, model)
+    assert events[-1]["result"] == "not allowed", done
+    assert statuses(scenario) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"), [((), "Denied: shell needs"), (("--allow", "shell:touch *"), "exit code: 0")]
+)
+def test_a_subagent_may_do_what_its_parent_may(scenario, rule, said):
+    """RA-11, RA-13: it inherits the rules; what is not allowed goes to the parent, whom nobody helps here."""
+    model = tape(
+        scenario,
+        turn(1, shell("touch made.txt"), action="sub-1"),
+        turn(2, "tried", action="sub-1"),
+        turn(1, start("make it")),
+        turn(2, wait()),
+        turn(3, "over"),
+    )
+    done, events = ralph(scenario, model, *FREE, *rule)
+    assert (done.returncode, (scenario.repo / "made.txt").exists()) == (0, bool(rule)), done
+    assert [event["agent"] for event in events if event["type"] == "approval" and event["tool"] == "shell"] == (
+        [] if rule else ["sub-1"]
+    )
+
+
+def test_a_subagent_has_neither_subagents_nor_messages(scenario):
+    """RA-11: no messaging tools in subagents, and no subagents of their own."""
+    model = tape(
+        scenario,
+        turn(1, start("deeper"), {"name": "send_message", "args": {}}, action="sub-1"),
+        turn(2, "none", action="sub-1", when={"contains": "no tool `subagent`(.|\n)*no tool `send_message`"}),
+        turn(1, start("go deeper")),
+        turn(2, wait()),
+        turn(3, "right", when={"contains": '"result":"none"'}),
+    )
+    done, events = ralph(scenario, model, *FREE)
+    assert events[-1]["result"] == "right", done
+
+
+def test_keys_reach_a_subagent_and_not_its_commands(scenario):
+    """RA-11: the process of an agent is ours; what its tools start is not."""
+    scenario.environ["ANTHROPIC_API_KEY"] = "secret-key"
+    model = tape(
+        scenario,
+        turn(
+            1,
+            shell("env > env.txt; tr '\\0' '\\n' < /proc/$PPID/../$(ps -o ppid= $PPID | tr -d ' ')/environ > ours.txt"),
+            action="sub-1",
+        ),
+        turn(2, "looked", action="sub-1"),
+        turn(1, start("look")),
+        turn(2, wait()),
+        turn(3, "over"),
+    )
+    done, _ = ralph(scenario, model, "--yolo")
+    assert done.returncode == 0
+    assert "secret-key" not in (scenario.repo / "env.txt").read_text()
+    assert "SCAFFOLD_HOME" not in (scenario.repo / "env.txt").read_text()
+    assert "ANTHROPIC_API_KEY=secret-key" in (scenario.repo / "ours.txt").read_text()
+
+
+def test_all_agents_of_a_session_spend_one_budget_and_its_end_ends_all(scenario):
+    """RA-11: a session that stops with an error leaves nobody working; what a subagent spent is the session's."""
+    spent = {"usage": {"output_tokens": 600_000}}
+    model = tape(
+        scenario,
+        turn(1, "dear", action="sub-1", **spent),
+        turn(1, shell("touch running; exec sleep 300"), action="sub-2"),
+        turn(1, start("spend"), start("sleep"), shell("while ! [ -e running ]; do sleep 0.01; done")),
+        turn(2, wait(subagent_id="sub-1"), **spent),
+        turn(3, "cannot be paid"),
+        output_per_mtok=1.0,
+    )
+    done, events = ralph(scenario, model, "--yolo", "--max-budget-usd", "1")
+    assert (done.returncode, events[-1]["stop_reason"]) == (2, "budget"), done
+    assert statuses(scenario) == [("success",), ("cancelled",)]
+    assert scenario.processes() == []
+
+
+def test_the_conversation_of_a_subagent_is_not_gone_on_with(scenario):
+    """RA-10, RA-11: `-c` takes up the session itself, however late its subagent spoke."""
+    model = tape(
+        scenario,
+        turn(1, "hello", action="sub-1"),
+        turn(1, start("x"), "first"),
+        turn(2, wait()),
+        turn(3, "the end of the session"),
+        {"when": {"role": "agent", "contains": "go on"}, "text": "gone on"},
+    )
+    _, events = ralph(scenario, model, *FREE)
+    done = scenario.scaffold("ralph", "-c", "go on", "--output-format", "json")
+    assert json.loads(done.stdout)["session_id"] == events[0]["session_id"], done
+
+
+def sleeping(scenario):
+    """Start a parent whose subagent runs a command that sleeps; return the process, once the command runs."""
+    model = tape(
+        scenario,
+        {"when": {"role": "agent", "contains": "interrupted: the session"}, "text": "I see that it was interrupted"},
+        {"when": {"role": "agent", "contains": "cancelled"}, "text": "I see that it was cancelled"},
+        turn(1, shell("touch running; exec sleep 300"), action="sub-1"),
+        turn(1, start("sleep")),
+        turn(2, wait()),
+    )
+    parent = scenario.start(scenario.command("ralph", "-p", "do it", "--model", model, "--yolo"))
+    assert wait_until((scenario.repo / "running").exists, 20)
+    assert len(scenario.processes()) >= 3
+    return parent
+
+
+def test_a_parent_that_is_killed_takes_all_along_and_hears_of_it_when_it_is_gone_on_with(scenario):
+    """RA-11: no orphan within 5 s of any exit; what was under way is interrupted, and the agent is told."""
+    parent = sleeping(scenario)
+    parent.kill()
+    parent.wait()
+    assert wait_until(lambda: not scenario.processes(), 5), scenario.processes()
+    assert statuses(scenario) == [("running",)]
+    done = scenario.scaffold("ralph", "-c", "go on")
+    assert done.stdout == "I see that it was interrupted\n", done
+    assert statuses(scenario) == [("failure",)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_parent_that_is_told_to_end_ends_all_first(scenario, number):
+    """RA-11: Ctrl-C, a request to end, a terminal that is closed."""
+    parent = sleeping(scenario)
+    parent.send_signal(number)
+    assert parent.wait(5) == 130
+    assert wait_until(lambda: not scenario.processes(), 5), scenario.processes()
+    assert statuses(scenario) == [("cancelled",)]
+    assert scenario.scaffold("ralph", "-c", "go on").stdout == "I see that it was cancelled\n"
+
+
+def test_a_subagent_that_is_killed_is_told_to_its_parent(scenario):
+    """RA-11: a dead child is a failed result, never a hang; its command goes with it."""
+    parent = sleeping(scenario)
+    ((process,),) = rows(scenario, "SELECT process FROM subagent")
+    os.kill(json.loads(process)["pid"], signal.SIGKILL)
+    assert wait_until(lambda: statuses(scenario) == [("failure",)], 2)
+    assert wait_until(lambda: not scenario.processes(), 5), scenario.processes()
+    assert parent.wait(5) == 1  # the cassette has nothing to say about that
+    assert "was killed by signal 9" in news(scenario)
+
+
+def test_a_subagent_takes_no_module_from_the_directory_it_works_in(scenario):
+    """RA-11: a folder is material, whatever its files are called."""
+    (scenario.repo / "msgspec.py").write_text("raise SystemExit('taken from the folder')\n")
+    model = tape(scenario, turn(1, "fine", action="sub-1"), turn(1, start("x")), turn(2, wait()), turn(3, "over"))
+    command = [*scenario.command("ralph", "do it", "--model", model, *FREE)]
+    done = subprocess.run(
+        [command[0], "-P", *command[1:]],
+        cwd=scenario.repo,
+        env=scenario.environ,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, statuses(scenario)) == ("over\n", [("success",)]), done
+
+
+def test_a_folder_may_have_a_name_that_is_no_text(scenario):
+    """RA-11, RA-2: a subagent works where its parent does."""
+    folder = scenario.home / os.fsdecode(b"caf\xe9")
+    folder.mkdir()
+    model = tape(
+        scenario,
+        turn(1, shell("touch made.txt"), action="sub-1"),
+        turn(2, "made", action="sub-1"),
+        turn(1, start("x")),
+        turn(2, wait()),
+        turn(3, "over"),
+    )
+    done, _ = ralph(scenario, model, "--yolo", "--cwd", folder)
+    assert (done.returncode, (folder / "made.txt").exists()) == (0, True), done
+
+
+@pytest.mark.slow
+def test_whenever_a_parent_is_killed_each_subagent_ends_once_and_is_told_once(scenario):
+    """RA-11: kills at all times; then the session is gone on with, and everything is settled exactly once."""
+    model = tape(
+        scenario,
+        {"when": {"role": "agent", "contains": "go on"}, "text": "gone on"},
+        turn(1, shell("sleep 0.2"), action="sub-1"),
+        turn(2, "slept", action="sub-1"),
+        turn(1, "at once", action="sub-2"),
+        turn(1, shell("sleep 300"), action="sub-3"),
+        turn(1, start("a"), start("b"), start("c")),
+        turn(2, wait()),
+        turn(3, "over"),
+    )
+    sessions = 0
+    for delay_ms in range(150, 1_650, 75):
+        parent = scenario.start(scenario.command("ralph", "-p", "do it", "--model", model, "--yolo"))
+        wait_until(lambda: False, delay_ms / 1_000)
+        parent.kill()
+        parent.wait()
+        assert wait_until(lambda: not scenario.processes(), 5), scenario.processes()
+        done = scenario.scaffold("ralph", "-c", "go on", "--model", model)
+        sessions += done.returncode == 0
+        ended = rows(scenario, "SELECT id FROM subagent WHERE status <> 'running'")
+        told = rows(scenario, "SELECT sender FROM envelope WHERE sender LIKE '%/sub-%' AND channel IS NULL")
+        assert sorted(ended) == sorted(told)
+        assert len(ended) == len(rows(scenario, "SELECT id FROM subagent"))
+    assert sessions > 10
+
+
+def test_sessions_write_to_each_other(scenario):
+    """RA-12: a message by id reaches another session when it is gone on with, and stands there as material."""
+    listening = tape(scenario, turn(1, "here I am"), turn(2, "I heard", when={"contains": "\\| ahoy(.|\n)*|go on"}))
+    done = scenario.scaffold("ralph", "begin", "--model", listening, "--output-format", "json")
+    first = json.loads(done.stdout)["session_id"]
+    call = {"name": "send_message", "args": {"recipient_id": first, "content": "ahoy"}}
+    unknown = {"name": "send_message", "args": {"recipient_id": "zzz", "content": "ahoy"}}
+    model = tape(scenario, turn(1, call, unknown), turn(2, "sent", when={"contains": "Sent to(.|\n)*no agent 'zzz'"}))
+    done, events = ralph(scenario, model)
+    assert events[-1]["result"] == "sent", done
+    heard = tape(scenario, {"when": {"role": "agent", "contains": "no orders(.|\n)*[|] ahoy"}, "text": "I heard"})
+    done = scenario.scaffold("ralph", "--resume", first, "go on", "--model", heard)
+    assert done.stdout == "I heard\n", done

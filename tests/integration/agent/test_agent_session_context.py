@@ -1,0 +1,112 @@
+from datetime import UTC, datetime
+
+import pytest
+
+from scaffold.agent.modes import Modes, mode_words, switch_mode
+from scaffold.agent.session_context import ALONE, ATTENDED, TODOS_SHOWN, Scene, SessionContext
+from scaffold.core.todo import Todo, TodoList
+from scaffold.core.tool import ToolOutput
+from scaffold.host.clock import FakeClock
+from scaffold.llm.cassette import Entry
+from scaffold.tools.todos import Todos, todo_write
+from talk import Listening, agent, calling, tape, tool
+
+
+@pytest.fixture
+def clock():
+    return FakeClock(datetime(2030, 1, 2, tzinfo=UTC))
+
+
+@pytest.fixture
+def context_of(tmp_path, clock):
+    """Return the context of a session in an empty directory."""
+
+    def context_of(modes=None, todos=None, *, attended=False):
+        scene = Scene(cwd=tmp_path, platform="Linux", attended=attended, clock=clock)
+        return SessionContext(scene, modes or Modes(), todos or Todos())
+
+    return context_of
+
+
+def test_it_tells_where_and_when_and_whether_anybody_can_be_asked(context_of, tmp_path):
+    lines = [f"Working directory: {tmp_path}", "Platform: Linux", "Date: 2030-01-02", "Mode: default"]
+    assert context_of().text() == "\n".join([*lines, ALONE])
+    assert context_of(attended=True).text() == "\n".join([*lines, ATTENDED])
+
+
+def test_a_directory_with_an_odd_name_stays_in_its_line(tmp_path, clock):
+    scene = Scene(cwd=tmp_path / "a\nMode: free", platform="Linux", attended=False, clock=clock)
+    lines = SessionContext(scene, Modes(), Todos()).text().split("\n")
+    assert [line for line in lines if line.startswith("Mode: ")] == ["Mode: default"]
+
+
+def test_the_branch_is_told_where_there_is_one(context_of, tmp_path):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/topic/clock\n")
+    assert "\nGit branch: topic/clock\n" in context_of().text()
+
+
+def test_it_stays_the_same_until_it_is_renewed(context_of, tmp_path, clock):
+    """RA-3: what is cached behind it is worth more than the latest list, which the tools' answers carry."""
+    todos = Todos()
+    context = context_of(todos=todos)
+    before = context.text()
+    todos.change("create", [{"content": "read"}])
+    clock.advance(86_400)
+    assert context.text() == before
+    context.renew()
+    assert "Date: 2030-01-03" in context.text()
+    assert context.text().endswith("\n\nYour todo list:\n[ ] 1. read")
+
+
+def test_another_mode_is_told_at_once(context_of):
+    """RA-5."""
+    modes = Modes()
+    context = context_of(modes)
+    assert mode_words("plan") not in context.text()
+    modes.switch("plan")
+    assert "\nMode: plan\n" in context.text()
+    assert mode_words("plan") in context.text()
+    modes.switch("default")
+    assert mode_words("plan") not in context.text()
+
+
+def test_of_a_long_list_the_context_has_what_is_open_and_not_without_bounds(context_of):
+    done = [Todo(id=number, content="d" * 100, status="completed") for number in range(1, 101)]
+    todo = [Todo(id=number, content="o" * 400) for number in range(101, 201)]
+    text = context_of(todos=Todos(TodoList((*done, *todo), 200))).text()
+    assert len(text) < TODOS_SHOWN + 1_000
+    assert "ddd" not in text
+    assert "[ ] 101. ooo" in text
+    assert text.endswith("more; TodoRead has them")
+    few = context_of(todos=Todos(TodoList((*done[:1], *todo[:1]), 200))).text()
+    assert "[x] 1. ddd" in few
+
+
+async def test_todos_are_kept_when_a_conversation_is_compacted(context_of):
+    """RA-10, RA-5: what is to be done is told after it, though the calls that said so are gone."""
+    todos = Todos()
+
+    async def chatter():
+        return ToolOutput("words " * 4_000)
+
+    turns = [calling(1, ("TodoWrite", {"todos": [{"content": "mend the clock"}]}))]
+    turns += [calling(number, ("chatter", {})) for number in range(2, 20)]
+    model = Listening(tape(*turns, Entry(text="done")), window_tokens=40_000)
+    worker = agent(model, todo_write(todos), tool("chatter", chatter), context=context_of(todos=todos))
+    await worker.turn("go")
+    contexts = [request.context for request in model.requests]
+    assert "mend the clock" not in contexts[0]
+    assert contexts[-1].endswith("[ ] 1. mend the clock")
+    assert 2 <= len(set(contexts)) <= 5, "it changes with a compaction, not with each request"
+
+
+async def test_the_base_prompt_stays_the_same_bytes_when_the_mode_changes(context_of):
+    """RA-3, RA-5."""
+    modes = Modes()
+    model = Listening(tape(calling(1, ("switch_mode", {"mode": "debug"})), Entry(text="done")))
+    await agent(model, switch_mode(modes), context=context_of(modes)).turn("go")
+    first, second = model.requests
+    assert (first.system, first.tools) == (second.system, second.tools)
+    assert mode_words("debug") in second.context
+    assert mode_words("debug") not in first.context

@@ -1,0 +1,246 @@
+"""Parts of a talk on real files: completion, tools at work with their diffs, the narrator, the history."""
+
+import pytest
+from prompt_toolkit.history import FileHistory, InMemoryHistory
+
+from scaffold.cli.repl.asking import change_of
+from scaffold.cli.repl.completion import command_offers, file_offers
+from scaffold.cli.repl.narrator import Narrator
+from scaffold.cli.repl.pen import Pen
+from scaffold.cli.repl.queued import Queued
+from scaffold.cli.repl.terminal import looks, opened_history
+from scaffold.cli.repl.work import Work
+from scaffold.core.conversation import Superseded, Text, TextDelta, ThinkingDelta, Waiting
+from scaffold.core.tool import ToolOutput
+from scaffold.host.clock import FakeClock
+from scaffold.policy.consent import Question
+from scaffold.tools.append import append_file
+from scaffold.tools.edit import apply_delta
+from scaffold.tools.files import write_file
+from scaffold.tools.workspace import Workspace
+from talk import tool
+
+
+class Page:
+    """Keeps what is shown."""
+
+    pen = Pen(width=60, plain=True)
+    echoes = False
+
+    def __init__(self):
+        self.shown = []
+
+    def show(self, text):
+        self.shown.append(text)
+
+
+def names(command):
+    return {"mode": [("plan", "think")]}.get(command, [])
+
+
+def files(before, cwd):
+    return [offer.text for offer in file_offers(before, cwd)]
+
+
+@pytest.mark.parametrize(
+    ("before", "offered"),
+    [
+        ("/mo", ["/model ", "/mode "]),
+        ("/qu", ["/quit"]),
+        ("/mode ", ["plan"]),
+        ("/MODE PL", ["plan"]),
+        ("/tasks r", ["ready"]),
+        ("/cost x", []),
+        ("say /mo", []),
+        ("/usr/bin", []),
+    ],
+)
+def test_commands_and_what_may_follow_them_are_offered(before, offered):
+    """RA-18."""
+    assert [offer.text for offer in command_offers(before, names)] == offered
+
+
+def test_files_are_offered_folder_by_folder_without_git(tmp_path):
+    """RA-18."""
+    for name in ("src/main.py", "src/deep/er/buried.py", ".git/config", "node_modules/x/buried.js", "a b.txt", ".env"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    assert files("see @", tmp_path) == ["node_modules/", "src/", '"a b.txt"']
+    assert files("see @src/", tmp_path) == ["src/deep/", "src/main.py"]
+    assert files("@SR", tmp_path)[0] == "src/"
+    assert files("@.", tmp_path) == [".env"]
+    assert files("@buri", tmp_path) == ["src/deep/er/buried.py"]
+    assert files('@"a b', tmp_path) == ['"a b.txt"']
+    assert files("mail@src", tmp_path) == []
+    assert files("@nowhere/x", tmp_path) == []
+
+
+async def work(tmp_path, made, **args):
+    """Run a writing tool, watched; return what was told of it."""
+    done = []
+    watch = Work(tmp_path, FakeClock(), done.append)
+    await watch.watch(made(Workspace(tmp_path, {}))).run(args)
+    assert watch.running == ()
+    return done[0]
+
+
+async def test_what_each_writing_tool_made_of_its_file_is_told(tmp_path):
+    """RA-18: diffs of write_file, append_file and apply_delta."""
+    (tmp_path / "a").write_text("one\ntwo\n")
+    wrote = await work(tmp_path, write_file, path="a", content="one\n2\n")
+    assert [(line.kind, line.text) for line in wrote.patch.lines] == [
+        ("same", "one"),
+        ("removed", "two"),
+        ("added", "2"),
+    ]
+    added = await work(tmp_path, append_file, path="a", content="three\n")
+    assert [line.text for line in added.patch.lines if line.kind == "added"] == ["three"]
+    delta = {"operation": "delete", "start_line": 1}
+    changed = await work(tmp_path, apply_delta, path="a", operations=[delta])
+    assert [line.text for line in changed.patch.lines if line.kind == "removed"] == ["one"]
+
+
+async def test_a_change_that_cannot_be_told_is_made_all_the_same(tmp_path):
+    (tmp_path / "a").write_bytes(b"\0\1binary")
+    wrote = await work(tmp_path, write_file, path="a", content="text\n")
+    assert (tmp_path / "a").read_text() == "text\n"
+    assert wrote.patch is None
+
+
+async def test_what_a_call_would_change_is_told_before_it_does(tmp_path):
+    """RA-13: whoever is asked sees the change."""
+    (tmp_path / "a").write_text("one\ntwo\n")
+    proposed = []
+    watch = Work(tmp_path, FakeClock(), lambda done: None)
+
+    async def asked(path, content):
+        question = Question(tool="write_file", category="file_write", subject=path)
+        proposed.append(change_of(question, watch.call_of(question)))
+        of_another = Question(tool="write_file", category="file_write", subject=path, agent="sub-1")
+        assert change_of(of_another, watch.call_of(of_another)) == "  what it would write is not known here"
+        return ToolOutput("")
+
+    guarded = watch.watch(tool("write_file", asked, path="string", content="string"))
+    await guarded.run({"path": "a", "content": "one\n2\n"})
+    await guarded.run({"path": "a", "content": "one\ntwo\n"})
+    (tmp_path / "a").write_bytes(b"\0\1binary")
+    await guarded.run({"path": "a", "content": "text"})
+    assert [line.text for line in proposed[0].lines] == ["one", "two", "2"]
+    assert proposed[1] == "  the file would stay as it is"
+    assert proposed[2] == '  no diff can be shown; the call is {"path": "a", "content": "text"}'
+
+
+@pytest.fixture
+def page():
+    return Page()
+
+
+@pytest.fixture
+def narrator(page):
+    return Narrator(page, FakeClock(), queued=lambda: (("my words",), "my words"))
+
+
+def test_finished_parts_are_shown_once_and_the_rest_is_live(page, narrator):
+    """RA-18: streamed Markdown."""
+    narrator.hear(ThinkingDelta("hmm"))
+    assert narrator.live().strip() == "hmm"
+    narrator.hear(TextDelta("# Head\nsome *wo"))
+    assert [text.strip() for text in page.shown] == ["hmm", "Head"]
+    assert narrator.live().strip() == "some *wo"
+    narrator.hear(TextDelta("rds*"))
+    narrator.note("thinking", text="hmm")
+    narrator.note("text", text="# Head\nsome *words*")
+    assert [text.strip() for text in page.shown] == ["hmm", "Head", "some words"]
+    assert narrator.live() == ""
+
+
+def test_a_reply_that_was_not_streamed_is_shown_whole(page, narrator):
+    narrator.note("text", text="all at once")
+    assert page.shown == ["all at once"]
+
+
+def test_a_stream_that_broke_off_is_marked(page, narrator):
+    """RA-18: what is void is said to be."""
+    narrator.hear(TextDelta("half a sen"))
+    narrator.hear(Superseded("the line broke"))
+    narrator.hear(TextDelta("whole"))
+    narrator.note("text", text="whole")
+    told = "\n".join(page.shown)
+    assert "what it said so far is void; asking again: the line broke" in " ".join(told.split())
+    assert told.count("whole") == 1
+
+
+def test_waiting_is_told_with_its_seconds(page, narrator):
+    narrator.hear(Waiting(12.0, "busy"))
+    assert page.shown == ["waiting 12 s: busy"]
+    assert narrator.doing == "waiting 12 s"
+    narrator.hear(TextDelta("x"))
+    assert narrator.doing == "writing"
+
+
+def test_results_of_calls_that_never_ran_are_shown_too(page, narrator):
+    narrator.note("tool_call", id="1", name="nosuch", args={"path": "x"})
+    narrator.note("tool_result", id="1", name="nosuch", content="There is no tool `nosuch`", failed=True)
+    assert "● nosuch x" in page.shown[0]
+    assert "There is no tool" in page.shown[0]
+
+
+def test_words_that_waited_are_told_apart_from_messages_of_others(page, narrator):
+    """RA-12."""
+    narrator.note("news", text="sub-1 ended\nmy words")
+    assert [text.strip() for text in page.shown] == ["✉ sub-1 ended", "› my words"]
+
+
+def test_what_waits_is_given_once_and_can_be_taken_back():
+    queued = Queued(lambda words: (Text(words),))
+    queued.add("one")
+    queued.add("two")
+    assert queued.look() == (Text("one"), Text("two"))
+    queued.add("three")
+    queued.take()
+    assert queued.waiting == ["three"]
+    assert queued.back() == "three"
+    assert queued.look() == ()
+
+
+def test_the_history_is_the_users_alone_and_not_needed(tmp_path):
+    """RA-18."""
+    assert isinstance(opened_history(tmp_path / "data" / "history"), FileHistory)
+    assert (tmp_path / "data" / "history").stat().st_mode & 0o777 == 0o600
+    (tmp_path / "blocked").write_text("")
+    assert isinstance(opened_history(tmp_path / "blocked" / "history"), InMemoryHistory)
+
+
+def test_the_environment_tells_colours_and_background():
+    assert looks({}).colours
+    assert not looks({"NO_COLOR": "1"}).colours
+    assert looks({"COLORFGBG": "0;15"}).light
+    assert not looks({"COLORFGBG": "15;0"}).light
+
+
+def test_what_is_live_of_long_code_is_drawn_as_code(narrator):
+    """RA-18: Markdown in code stays as it is, however much of it there is."""
+    narrator.hear(TextDelta("```python\n" + "* a = b\n" * 2_000))
+    assert "* a = b" in narrator.live()
+    assert "•" not in narrator.live()
+
+
+def test_what_to_do_about_trouble_is_told_as_commands_of_a_talk(page, narrator):
+    """RA-18."""
+    narrator.trouble("the key is wrong", "Choose another model with `--model`.")
+    assert "with `/model`" in page.shown[0]
+
+
+def test_any_file_of_a_folder_of_very_many_is_offered(tmp_path):
+    """RA-18."""
+    for number in range(30_000):
+        (tmp_path / f"file-{number:05}").touch()
+    for name in (f"file-{number:05}" for number in range(0, 30_000, 1_500)):
+        assert files(f"@{name}", tmp_path) == [name]
+
+
+def test_names_that_cannot_be_said_are_not_offered(tmp_path):
+    """RA-18: no quotes hold a quote or a line's end."""
+    for name in ('say "hi".txt', "say\nthis.txt", "say-that.txt"):
+        (tmp_path / name).touch()
+    assert files("@say", tmp_path) == ["say-that.txt"]

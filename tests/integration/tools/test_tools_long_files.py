@@ -1,0 +1,229 @@
+"""Files of any length, and what commands left on disk, through the tools that read."""
+
+import asyncio
+import json
+import os
+import resource
+from pathlib import Path
+
+import pytest
+
+from scaffold.tools.edit import apply_delta
+from scaffold.tools.files import LINE_LIMIT, READABLE_BYTES, list_dir, read_file, write_file
+from scaffold.tools.info import file_info
+from scaffold.tools.passage import PIECE_BYTES
+from scaffold.tools.search import search_files
+from scaffold.tools.shell import shell
+from scaffold.tools.workspace import Workspace
+
+LINES = READABLE_BYTES // 10
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A folder with a file of more than a million lines, `000000001` and so on."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "long").write_text("".join(f"{n:09}\n" for n in range(1, LINES + 11)))
+    yield folder
+    for file in folder.iterdir():
+        file.unlink()
+
+
+@pytest.fixture
+def outputs(tmp_path):
+    return tmp_path / "cache" / "outputs"
+
+
+@pytest.fixture
+def call(root, outputs):
+    """Run a tool by name, in a workspace with a folder of outputs that may be read."""
+    workspace = Workspace(root, {"PATH": os.environ["PATH"]}, readable=(outputs,))
+    makes = (read_file, write_file, list_dir, file_info, search_files, apply_delta)
+    tools = {tool.name: tool for tool in (shell(workspace, outputs), *(make(workspace) for make in makes))}
+
+    async def call(name, **args):
+        return await tools[name].run(args)
+
+    return call
+
+
+def grown():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+@pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
+async def test_any_range_of_a_long_file_is_read_with_its_total(root, call, codec):
+    """RA-4."""
+    text = "".join(f"größe {n:09}\r\n" for n in range(1, LINES + 1))
+    (root / "long").write_bytes(text.encode(codec))
+    output = await call("read_file", path="long", start_line=LINES - 1)
+    head, *lines = output.content.splitlines()
+    assert head.startswith(f"long: total_lines {LINES}, range {LINES - 1}-{LINES}")
+    assert lines == [f"{n}\tgröße {n:09}" for n in (LINES - 1, LINES)]
+    middle = await call("read_file", path="long", start_line=500_000, end_line=500_001)
+    assert middle.content.splitlines()[1:] == ["500000\tgröße 000500000", "500001\tgröße 000500001"]
+
+
+async def test_a_long_file_without_a_range_is_read_from_its_beginning(call):
+    output = await call("read_file", path="long")
+    head, first, *_, last = output.content.splitlines()
+    assert head == f"long: total_lines {LINES + 10}, range 1-2000"
+    assert (first, last) == ("1\t000000001", "... go on with start_line 2001")
+
+
+async def test_a_range_beyond_a_long_file_is_refused_with_its_length(call):
+    output = await call("read_file", path="long", start_line=LINES + 11)
+    assert output.failed
+    assert f"1-{LINES + 10}" in output.content
+
+
+@pytest.mark.parametrize("size", [50_000_000, pytest.param(1_000_000_000, marks=pytest.mark.slow)])
+async def test_a_line_of_any_length_is_not_held_in_memory(root, call, size):
+    """RA-4."""
+    with (root / "line").open("wb") as file:
+        for _ in range(size // 1_000_000):
+            file.write(b"x" * 1_000_000)
+        file.write(b"\nneedle\n")
+    before = grown()
+    output = await call("read_file", path="line")
+    assert output.content.splitlines()[1:] == [
+        f"1\t{'x' * LINE_LIMIT} ... {size - LINE_LIMIT} more characters",
+        "2\tneedle",
+    ]
+    assert json.loads((await call("file_info", path="line")).content)["total_lines"] == 2
+    found = await call("search_files", pattern="needle")
+    assert found.content.splitlines() == ["total_matches_found 1, matched_files 1", "line", "2: needle"]
+    assert grown() - before < 60_000
+
+
+async def test_long_files_are_searched_with_their_context(call):
+    """RA-4."""
+    output = await call("search_files", pattern="000999999|001000010", context_lines=1, max_matches=2)
+    assert output.content.splitlines() == [
+        "total_matches_found 2, matched_files 1",
+        "long",
+        "999998- 000999998",
+        "999999: 000999999",
+        "1000000- 001000000",
+        "--",
+        "1000009- 001000009",
+        "1000010: 001000010",
+    ]
+
+
+@pytest.mark.parametrize("number", [PIECE_BYTES // 10, PIECE_BYTES // 10 + 1])
+async def test_the_context_of_a_match_is_whole_where_a_piece_of_the_file_ends(call, number):
+    """RA-4."""
+    output = await call("search_files", pattern=f"{number:09}", context_lines=2)
+    shown = [f"{n}{':' if n == number else '-'} {n:09}" for n in range(number - 2, number + 3)]
+    assert output.content.splitlines()[2:] == shown
+
+
+async def test_a_long_file_is_not_edited(root, call):
+    before = (root / "long").stat()
+    output = await call("apply_delta", path="long", operations=[{"operation": "delete", "start_line": 1}])
+    assert output.failed
+    assert "use shell" in output.content
+    assert (root / "long").stat() == before
+
+
+async def test_a_long_binary_file_is_not_shown(root, call):
+    (root / "binary").write_bytes(b"\0" * (READABLE_BYTES + 1))
+    output = await call("read_file", path="binary")
+    assert output.failed
+    assert "binary file" in output.content
+
+
+async def test_output_that_was_kept_can_be_read_searched_and_listed(call, outputs):
+    """RA-4."""
+    output = await call("shell", command="seq 1 2000000")
+    file = output.content.splitlines()[-1].partition(" are in ")[2]
+    assert Path(file).parent == outputs
+    read = await call("read_file", path=file, start_line=1_999_999)
+    assert read.content == f"{file}: total_lines 2000000, range 1999999-2000000\n1999999\t1999999\n2000000\t2000000"
+    for pattern in ("1234567$", "12345(67)+"):
+        found = await call("search_files", pattern=pattern, path=file)
+        assert found.content.splitlines() == [
+            "total_matches_found 1, matched_files 1",
+            file,
+            "1234567: 1234567",
+        ]
+    listed = await call("list_dir", path=str(outputs))
+    assert Path(file).name in listed.content
+    known = json.loads((await call("file_info", path=file)).content)
+    assert (known["kind"], known["total_lines"]) == ("file", 2_000_000)
+
+
+async def test_what_may_be_read_besides_is_never_written(call, outputs):
+    outputs.mkdir(parents=True)
+    (outputs / "a").write_text("one\n")
+    for tool, args in (
+        ("write_file", {"content": "x"}),
+        ("apply_delta", {"operations": [{"operation": "delete", "start_line": 1}]}),
+    ):
+        refused = await call(tool, path=str(outputs / "a"), **args)
+        assert refused.failed
+        assert "outside the workspace" in refused.content
+    assert (outputs / "a").read_text() == "one\n"
+
+
+async def test_nothing_leads_out_of_what_may_be_read_besides(call, outputs, tmp_path):
+    outputs.mkdir(parents=True)
+    (tmp_path / "secret").write_text("secret")
+    (outputs / "link").symlink_to(tmp_path / "secret")
+    (outputs / "folder").symlink_to(tmp_path)
+    for path in ("link", "folder/secret", "../../secret"):
+        for tool in ("read_file", "list_dir"):
+            output = await call(tool, path=f"{outputs}/{path}")
+            assert output.failed
+            assert "outside the workspace" in output.content
+    assert (await call("read_file", path="../cache/outputs/link")).failed
+    found = await call("search_files", pattern="secret", path=str(outputs))
+    assert found.content == "total_matches_found 0, matched_files 0"
+
+
+@pytest.fixture
+def sparse(root):
+    """A file that nobody reads to its end: ten lines, and a terabyte of zeros."""
+    with (root / "sparse").open("wb") as file:
+        file.write(b"x" * 999 + b"\n" + b"x\n" * 9 + b"x" * 9_000)
+        file.truncate(1 << 40)
+
+
+@pytest.mark.parametrize(("path", "time_limit_s"), [("long", 0.0), ("short", 0.0), ("sparse", 0.3)])
+async def test_a_search_through_much_is_stopped_at_its_time(root, sparse, path, time_limit_s):
+    """RA-4: a tool that never ends."""
+    (root / "short").write_text("one\n")
+    tool = search_files(Workspace(root, {}), time_limit_s=time_limit_s)
+    output = await tool.run({"pattern": "plain", "path": path})
+    assert output.failed
+    assert f"took more than {time_limit_s:g} s" in output.content
+
+
+async def test_of_a_file_that_is_not_counted_in_time_it_is_said(root, sparse):
+    """RA-4."""
+    read = read_file(Workspace(root, {}), time_limit_s=0.3)
+    head, *lines = (await read.run({"path": "sparse", "start_line": 2, "end_line": 3})).content.splitlines()
+    assert (head, lines) == ("sparse: total_lines more than 11, range 2-3", ["2\tx", "3\tx"])
+    later = await read.run({"path": "sparse", "start_line": 12})
+    assert (later.failed, "in time has 11 lines" in later.content) == (True, True)
+    said = json.loads((await file_info(Workspace(root, {}), time_limit_s=0.3).run({"path": "sparse"})).content)
+    assert (said["encoding"], said["total_lines"]) == ("utf-8", None)
+
+
+async def test_a_file_of_which_nothing_was_read_in_time_is_not_called_empty(root):
+    output = await read_file(Workspace(root, {}), time_limit_s=0.0).run({"path": "long"})
+    assert (output.failed, "in time has 0 lines" in output.content) == (True, True)
+
+
+async def test_a_read_that_nobody_waits_for_any_more_ends(call, sparse):
+    """RA-19."""
+    running = asyncio.create_task(call("read_file", path="sparse"))
+    await asyncio.sleep(0.2)
+    assert not running.done()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    async with asyncio.timeout(5):
+        await asyncio.get_running_loop().shutdown_default_executor()

@@ -1,0 +1,179 @@
+"""Files that are no ordinary ones, through every tool that touches files."""
+
+import json
+import os
+import shutil
+import stat
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from scaffold.tools.append import append_file
+from scaffold.tools.edit import apply_delta
+from scaffold.tools.files import list_dir, read_file, write_file
+from scaffold.tools.info import file_info
+from scaffold.tools.search import search_files
+from scaffold.tools.workspace import Workspace
+
+NOBODY = 65534
+MAKES = (read_file, write_file, append_file, apply_delta, list_dir, file_info, search_files)
+REST = {
+    "write_file": {"content": "x"},
+    "append_file": {"content": "x"},
+    "apply_delta": {"operations": [{"operation": "delete", "start_line": 1}]},
+    "search_files": {"pattern": "two"},
+}
+CHANGING = ("write_file", "append_file", "apply_delta")
+
+
+@pytest.fixture
+def root(tmp_path):
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def call(root):
+    """Run a tool by name on a path; the rest of its arguments is made up unless given."""
+
+    async def call(name, path, folder=root, **args):
+        tool = next(tool for tool in (make(Workspace(folder, {})) for make in MAKES) if tool.name == name)
+        return await tool.run(REST.get(name, {}) | args | {"path": path})
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"one\r\ntwo\r\nthree", b"one\r\nzw\xc3\xb6lf\r\nthree"),
+        ("\ufeffone\ntwo\n".encode(), "\ufeffone\nzwölf\n".encode()),
+        ("one\r\ntwo\r\n".encode("utf-16"), "one\r\nzwölf\r\n".encode("utf-16")),
+        (b"\xfe\xff" + "one\ntwo\n".encode("utf-16-be"), b"\xfe\xff" + "one\nzwölf\n".encode("utf-16-be")),
+        (b"caf\xe9\ntwo\n", b"caf\xe9\nzw\xf6lf\n"),
+        (b"one\ntwo\nold\rmac\r", b"one\nzw\xc3\xb6lf\nold\rmac\r"),
+    ],
+    ids=["CRLF", "BOM", "UTF-16-LE", "UTF-16-BE", "latin-1", "a last carriage return"],
+)
+async def test_what_is_read_can_be_changed_and_keeps_its_form(root, call, before, after):
+    """RA-4."""
+    (root / "a").write_bytes(before)
+    assert "2\ttwo" in (await call("read_file", "a")).content
+    change = {"operation": "replace", "start_line": 2, "content": "zwölf", "expected": "two"}
+    output = await call("apply_delta", "a", operations=[change])
+    assert not output.failed, output
+    assert (root / "a").read_bytes() == after
+
+
+async def test_nothing_is_added_to_half_a_character(root, call):
+    (root / "a").write_bytes(b"\xff\xfeo\0n")
+    output = await call("append_file", "a")
+    assert output.failed
+    assert "half a character" in output.content
+    assert (root / "a").read_bytes() == b"\xff\xfeo\0n"
+
+
+@pytest.mark.parametrize("tool", ["read_file", *CHANGING])
+async def test_pipes_and_devices_hold_nobody_and_are_refused(root, call, tool):
+    """RA-4."""
+    os.mkfifo(root / "pipe")
+    assert (await call(tool, "pipe")).failed
+    assert (await call(tool, "null", folder=Path("/dev"))).failed
+    assert stat.S_ISFIFO((root / "pipe").lstat().st_mode)
+
+
+async def test_pipes_and_devices_have_no_lines_to_be_found(root, call):
+    os.mkfifo(root / "pipe")
+    for folder, path in ((root, "pipe"), (Path("/dev"), "zero")):
+        output = await call("search_files", path, folder=folder)
+        assert output.content == "total_matches_found 0, matched_files 0"
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs files that the system makes up")
+async def test_files_without_a_size_are_read(call):
+    process = Path(f"/proc/{os.getpid()}")
+    output = await call("read_file", "status", folder=process)
+    assert f"Pid:\t{os.getpid()}" in output.content
+    known = json.loads((await call("file_info", "status", folder=process)).content)
+    assert known["size_bytes"] == 0
+    assert known["total_lines"] > 10
+
+
+@pytest.fixture
+def open_root(root):
+    """A folder that somebody without rights can work in, which we are meanwhile."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o777)
+    was = os.geteuid()
+    if was == 0:
+        os.seteuid(NOBODY)
+    yield folder
+    os.seteuid(was)
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("mode", [0o444, 0o000])
+async def test_a_file_that_may_not_be_written_is_left_alone(open_root, call, mode):
+    """RA-4: its folder would let it be replaced."""
+    place = open_root / "a"
+    place.write_text("one\ntwo\n")
+    place.chmod(mode)
+    before = place.stat()
+    for tool in CHANGING:
+        output = await call(tool, "a", folder=open_root)
+        assert output.failed, tool
+    assert place.stat() == before
+    assert [entry.name for entry in open_root.iterdir()] == ["a"]
+
+
+async def test_what_may_not_be_read_is_refused_with_the_reason(open_root, call):
+    (open_root / "folder").mkdir()
+    (open_root / "folder" / "a").write_text("two")
+    (open_root / "b").write_text("two")
+    (open_root / "b").chmod(0)
+    (open_root / "folder").chmod(0)
+    for tool, path in (
+        ("read_file", "b"),
+        ("read_file", "folder/a"),
+        ("list_dir", "folder"),
+        ("search_files", "folder/a"),
+        ("file_info", "folder/a"),
+    ):
+        output = await call(tool, path, folder=open_root)
+        assert output.failed, tool
+        assert "Permission denied" in output.content
+    assert json.loads((await call("file_info", "b", folder=open_root)).content)["encoding"] is None
+    found = await call("search_files", ".", folder=open_root)
+    assert found.content == "total_matches_found 0, matched_files 0"
+    (open_root / "folder").chmod(0o700)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+async def test_a_file_that_is_replaced_stays_with_its_owner(root, call):
+    (root / "a").write_text("one\ntwo\n")
+    os.chown(root / "a", NOBODY, NOBODY)
+    (root / "a").chmod(0o4755)
+    await call("apply_delta", "a")
+    status = (root / "a").stat()
+    assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (NOBODY, NOBODY, 0o4755)
+
+
+ODD_NAMES = {"new\nline": '"new\\nline"', os.fsdecode(b"in\xffvalid"): '"in\\udcffvalid"', "\x1b[31m": '"\\u001b[31m"'}
+
+
+@pytest.mark.parametrize(("name", "shown"), ODD_NAMES.items(), ids=["line break", "invalid UTF-8", "escape"])
+async def test_a_name_is_never_taken_for_something_else(root, call, name, shown):
+    """RA-4: such names are shown in quotes."""
+    (root / name).write_text("two\n")
+    (root / "link").symlink_to(name)
+    listed = (await call("list_dir", ".")).content.splitlines()
+    assert len(listed) == 3
+    assert {line.partition("Z ")[2] for line in listed[1:]} == {shown, f"link -> {shown}"}
+    for pattern in ("two", "t(w)+o"):
+        found = await call("search_files", ".", pattern=pattern)
+        assert found.content.splitlines() == ["total_matches_found 1, matched_files 1", shown, "1: two"]
+    assert (await call("read_file", name)).content.endswith("\n1\ttwo")
+    await call("write_file", name, content="new")
+    assert (root / name).read_text() == "new"

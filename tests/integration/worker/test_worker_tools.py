@@ -1,0 +1,62 @@
+"""What a worker may ask for: everything of its worktree, and nothing beyond it."""
+
+import re
+from pathlib import Path
+
+from fakes import GHOST, act, goal, open_site
+from scaffold.llm.cassette import Entry
+from scaffold.worker.assignment import read_assignment
+from scaffold.worker.attempt import Handed, Worker
+from talk import Listening, calling, tape
+
+DELTA = {"operation": "replace", "start_line": 1, "expected": "one", "content": "uno"}
+
+
+async def worked(house, *replies):
+    """Have one attempt carried out by a model with these replies; return how it ended, and what the model was asked."""
+    run = await house.own(goal("g", act("a", check="grep -q two a")))
+    attempt = await house.queue(run, "a")
+    site = await open_site(house.repo, cache=house.site.cache, environ=house.site.environ)
+    try:
+        model = Listening(tape(*replies))
+        ending = await Worker(site, read_assignment(site.store, attempt.id), model).carry_out(GHOST, log_file="none")
+    finally:
+        site.store.close()
+    return ending, model.requests
+
+
+def text_of(place):
+    return Path(place).read_text()
+
+
+async def test_a_worker_has_files_commands_python_and_todos_and_nothing_that_reaches_out(house):
+    """SC-1, RA-4, RA-11: no network, no subagents and no messages; the list of todos is its own."""
+    turn = (
+        ("write_file", {"path": "a", "content": "one\n"}),
+        ("append_file", {"path": "a", "content": "two\n"}),
+        ("apply_delta", {"path": "a", "operations": [DELTA]}),
+        ("python", {"code": "print(open('a').read())"}),
+        ("file_info", {"path": "a"}),
+        ("TodoWrite", {"todos": [{"content": "check it"}]}),
+        ("TodoRead", {}),
+    )
+    ending, requests = await worked(house, calling(1, *turn), Entry(text="done"))
+    assert isinstance(ending, Handed)
+    results = [part for part in requests[1].messages[-1].parts if hasattr(part, "failed")]
+    assert [result.name for result in results if result.failed] == []
+    assert "uno\ntwo" in results[3].content
+    assert [tool.name for tool in requests[0].tools] == [
+        *("read_file", "write_file", "append_file", "apply_delta", "list_dir", "search_files", "file_info"),
+        *("shell", "python", "TodoWrite", "TodoRead"),
+    ]
+
+
+async def test_what_a_worker_is_not_shown_of_a_long_output_is_kept_with_its_run(house):
+    """RA-4."""
+    long = calling(1, ("shell", {"command": "seq 1 30000; echo two > a"}))
+    ending, requests = await worked(house, long, Entry(text="done"))
+    assert isinstance(ending, Handed)
+    [result] = [part for part in requests[1].messages[-1].parts if hasattr(part, "failed")]
+    place = re.search(rf"{re.escape(str(house.site.cache))}/runs/.+/outputs/.+\.txt", result.content)
+    assert place is not None
+    assert "\n15000\n" in text_of(place[0])

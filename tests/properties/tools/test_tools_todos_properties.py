@@ -1,0 +1,39 @@
+"""A list of todos, whatever a model wishes of it: numbers are never used again, and a refusal changes nothing."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaffold.core.todo import TodoList
+from scaffold.policy.paths import Refusal
+from scaffold.tools.arguments import misfit
+from scaffold.tools.todos import MOST, Todos, todo_write
+
+WISH = st.fixed_dictionaries(
+    {},
+    optional={
+        "id": st.one_of(st.integers(-2, 12), st.integers(0, 12).map(str), st.none(), st.text(max_size=2)),
+        "content": st.text(max_size=6),
+        "status": st.sampled_from(["pending", "in_progress", "completed"]),
+        "priority": st.sampled_from(["high", "medium", "low"]),
+        "activeForm": st.text(max_size=2),
+    },
+)
+CHANGE = st.tuples(st.sampled_from(["create", "update", "delete", "set"]), st.lists(WISH, max_size=4))
+
+
+@given(st.lists(CHANGE, max_size=12))
+def test_numbers_are_unique_and_never_used_again(changes):
+    """RA-5."""
+    kept: list[TodoList] = [TodoList()]
+    todos, gone, tool = Todos(keep=kept.append), set[int](), todo_write(Todos())
+    for action, wishes in changes:
+        assert misfit(tool, {"action": action, "todos": wishes}) is None
+        before = {entry.id for entry in todos.entries}
+        refusal = todos.change(action, wishes)
+        after = [entry.id for entry in todos.entries]
+        assert kept[-1].entries == todos.entries
+        assert len(set(after)) == len(after) <= MOST
+        assert not gone & set(after)
+        assert not isinstance(refusal, Refusal) or set(after) == before
+        gone |= before - set(after)
+        assert all(entry.content == " ".join(entry.content.split()) != "" for entry in todos.entries)

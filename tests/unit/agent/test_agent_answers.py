@@ -1,0 +1,134 @@
+"""What a model is told of its tool calls, whatever they were and whatever became of them."""
+
+import asyncio
+
+import pytest
+
+from scaffold.agent.toolbox import RESULT_LIMIT
+from scaffold.core.conversation import Text, ToolCall
+from scaffold.core.tool import ToolOutput
+from scaffold.llm.arguments import arguments
+from scaffold.llm.cassette import Entry
+from talk import ECHO, Listening, Scripted, agent, calling, saying, tape, tool
+
+
+def results_of(request):
+    """Return the tool results a request carries in its last message."""
+    return [(part.name, part.content, part.failed) for part in request.messages[-1].parts]
+
+
+async def test_unknown_tools_and_wrong_arguments_come_back_as_failed_results():
+    calls = (("ecko", {}), ("echo", {"txt": "a"}), ("echo", {"text": "fine"}))
+    model = Listening(tape(calling(1, *calls), Entry(text="ok")))
+    await agent(model, ECHO).turn("go")
+    unknown, wrong, right = results_of(model.requests[1])
+    assert unknown == ("ecko", "There is no tool `ecko`; the tools are: echo.", True)
+    assert wrong == ("echo", "Not run: echo needs `text` (string); echo knows no `txt`, it takes `text`.", True)
+    assert right == ("echo", "<fine>", False)
+
+
+async def test_a_failed_output_is_marked_as_failed_for_the_model():
+    async def refuse():
+        return ToolOutput("no", failed=True)
+
+    model = Listening(tape(calling(1, ("refuse", {})), Entry(text="ok")))
+    await agent(model, tool("refuse", refuse)).turn("go")
+    assert results_of(model.requests[1]) == [("refuse", "no", True)]
+
+
+async def test_a_long_result_is_shown_in_part():
+    async def flood():
+        return ToolOutput("x" * 1_000_000)
+
+    model = Listening(tape(calling(1, ("flood", {})), Entry(text="ok")))
+    await agent(model, tool("flood", flood)).turn("go")
+    [(_, content, _)] = results_of(model.requests[1])
+    assert len(content) < RESULT_LIMIT + 100
+    assert "characters left out" in content
+
+
+async def test_a_result_with_names_that_are_not_text_can_still_be_told():
+    async def odd():
+        return ToolOutput("caf\udce9")
+
+    model = Listening(tape(calling(1, ("odd", {})), Entry(text="ok")))
+    await agent(model, tool("odd", odd)).turn("go")
+    assert results_of(model.requests[1]) == [("odd", "caf\\udce9", False)]
+
+
+async def test_a_tool_that_raises_tells_the_model_and_ends_nothing():
+    """RA-4."""
+
+    async def burst():
+        raise KeyError("no such thing")
+
+    model = Listening(tape(calling(1, ("burst", {}), ("echo", {"text": "b"})), Entry(text="ok")))
+    await agent(model, tool("burst", burst), ECHO).turn("go")
+    broke, fine = results_of(model.requests[1])
+    assert broke == ("burst", "burst broke: KeyError: 'no such thing'", True)
+    assert fine == ("echo", "<b>", False)
+
+
+async def test_arguments_that_are_no_json_come_back_with_what_is_wrong():
+    call = ToolCall("1", "echo", arguments('{"text": '))
+    model = Listening(Scripted(saying(call, stop="tool_calls"), saying(Text("ok"))))
+    await agent(model, ECHO).turn("go")
+    [(_, content, failed)] = results_of(model.requests[1])
+    assert content.startswith("Not run: the arguments are not a JSON object (")
+    assert content.endswith('{"text": ')
+    assert failed
+
+
+class Track:
+    """Tools that write down when they begin and end."""
+
+    def __init__(self):
+        self.steps = []
+
+    def tool(self, name, category, pauses):
+        async def run():
+            self.steps.append(f"{name} begins")
+            for _ in range(pauses):
+                await asyncio.sleep(0)
+            self.steps.append(f"{name} ends")
+            return ToolOutput(name)
+
+        return tool(name, run, category=category)
+
+
+async def test_reads_run_side_by_side_and_all_else_in_order():
+    track = Track()
+    tools = (
+        track.tool("slow", "file_read", 5),
+        track.tool("quick", "file_read", 1),
+        track.tool("write", "file_write", 3),
+        track.tool("sh", "shell", 1),
+    )
+    calls = [(name, {}) for name in ("slow", "quick", "write", "sh", "quick")]
+    model = Listening(tape(calling(1, *calls), Entry(text="ok")))
+    await agent(model, *tools).turn("go")
+    assert track.steps == [
+        *("slow begins", "quick begins", "quick ends", "slow ends"),
+        *("write begins", "write ends", "sh begins", "sh ends", "quick begins", "quick ends"),
+    ]
+    assert [content for _, content, _ in results_of(model.requests[1])] == ["slow", "quick", "write", "sh", "quick"]
+
+
+@pytest.mark.parametrize("category", ["file_read", "shell"])
+async def test_cancelling_a_turn_cancels_the_tool_that_runs(category):
+    ended = asyncio.Event()
+
+    async def hang():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    turn = asyncio.create_task(agent(tape(calling(1, ("hang", {}))), tool("hang", hang, category=category)).turn("go"))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not ended.is_set()
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+    assert ended.is_set()

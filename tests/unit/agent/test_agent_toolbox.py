@@ -1,0 +1,217 @@
+"""Batches: the calls of one reply, and what becomes of them."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from scaffold.agent.toolbox import NOT_BEGUN, SIDE_BY_SIDE, UNKNOWN, Toolbox
+from scaffold.core.conversation import ToolCall, ToolResult
+from scaffold.core.tool import Tool, ToolOutput
+from scaffold.llm.cassette import Entry
+from scaffold.tools.arguments import object_schema
+from talk import Kept, Listening, agent, calling, tape, tool
+
+
+class Room:
+    """Tools that tell what they did; those named `wait...` go on only when everybody expected is there."""
+
+    def __init__(self, expected=0):
+        self.log = []
+        self.most = 0
+        self._inside = 0
+        self._expected = expected
+        self._all_there = asyncio.Event()
+
+    def note(self, name, *, category="file_read", only_reads=False):
+        async def work(text):
+            self.log.append(f"{name} {text}")
+            return ToolOutput(f"{name}: {text}")
+
+        made = tool(name, work, category=category, text="string")
+        return msgspec.structs.replace(made, only_reads=only_reads)
+
+    def wait(self, name, *, category="file_read", only_reads=False):
+        async def work(text):
+            self._inside += 1
+            self.most = max(self.most, self._inside)
+            if self._inside == self._expected:
+                self._all_there.set()
+            await self._all_there.wait()
+            await asyncio.sleep(0)
+            self._inside -= 1
+            return ToolOutput(f"{name}: {text}")
+
+        made = tool(name, work, category=category, text="string")
+        return msgspec.structs.replace(made, only_reads=only_reads)
+
+
+def calls(*wanted):
+    return tuple(ToolCall(f"c{number}", name, {"text": text}) for number, (name, text) in enumerate(wanted))
+
+
+async def ran(tools, *wanted):
+    batch = Toolbox(tools).batch(calls(*wanted))
+    await asyncio.wait_for(batch.run(), 5)
+    return [(result.call_id, result.content) for result in batch.results]
+
+
+async def test_files_and_pages_are_read_side_by_side():
+    """RA-19: whatever changes nothing may run beside its like, a page of the web as well as a file."""
+    room = Room(expected=2)
+    tools = [room.wait("file"), room.wait("page", category="network", only_reads=True)]
+    assert await ran(tools, ("file", "a"), ("page", "b")) == [("c0", "file: a"), ("c1", "page: b")]
+
+
+async def test_what_reaches_out_and_changes_something_runs_alone():
+    """RA-19: the category says nothing of that; an installation is of the network, too."""
+    room = Room()
+    install = room.wait("install", category="network")
+    room._all_there.set()
+    await ran([install], ("install", "a"), ("install", "b"))
+    assert room.most == 1
+
+
+async def test_only_so_many_run_at_once():
+    """RA-19."""
+    room = Room(expected=SIDE_BY_SIDE)
+    results = await ran([room.wait("file")], *[("file", str(number)) for number in range(3 * SIDE_BY_SIDE)])
+    assert room.most == SIDE_BY_SIDE
+    assert [content for _, content in results] == [f"file: {number}" for number in range(3 * SIDE_BY_SIDE)]
+
+
+async def test_equal_calls_that_only_read_run_once_and_each_has_its_result():
+    """RA-19: duplicates are merged."""
+    room = Room()
+    tools = [room.note("file"), room.note("page", category="network", only_reads=True)]
+    results = await ran(tools, ("file", "a"), ("page", "a"), ("file", "a"), ("file", "b"), ("file", "a"))
+    assert sorted(room.log) == ["file a", "file b", "page a"]
+    assert results == [
+        (f"c{n}", text) for n, text in enumerate(["file: a", "page: a", "file: a", "file: b", "file: a"])
+    ]
+
+
+async def test_equal_calls_that_change_something_all_run_and_what_lies_between_reads_parts_them():
+    """RA-19: an equal read after a write may see something else."""
+    room = Room()
+    tools = [room.note("file"), room.note("write", category="file_write")]
+    await ran(tools, ("file", "a"), ("write", "x"), ("write", "x"), ("file", "a"))
+    assert room.log == ["file a", "write x", "write x", "file a"]
+
+
+async def test_a_call_that_fails_fails_for_its_equals_alone():
+    async def broken(text):
+        raise ValueError(text)
+
+    room = Room()
+    tools = [tool("broken", broken, category="file_read", text="string"), room.note("file")]
+    results = await ran(tools, ("broken", "a"), ("file", "b"), ("broken", "a"))
+    assert [content for _, content in results] == [
+        "broken broke: ValueError: a",
+        "file: b",
+        "broken broke: ValueError: a",
+    ]
+
+
+async def test_what_is_null_and_need_not_be_there_is_as_if_it_were_not_said():
+    """Some models name every argument there is."""
+
+    async def work(**given):
+        return ToolOutput(str(given))
+
+    made = tool("some", work, text="string")
+    schema = made.schema | {"properties": made.schema["properties"] | {"more": {"type": "string"}}}
+    box = Toolbox([msgspec.structs.replace(made, schema=schema)])
+    assert (await box.result(ToolCall("c", "some", {"text": "a", "more": None}))).content == "{'text': 'a'}"
+    assert "`text` must be a string, not None" in (await box.result(ToolCall("c", "some", {"text": None}))).content
+    assert "knows no `other`" in (await box.result(ToolCall("c", "some", {"text": "a", "other": None}))).content
+
+
+@pytest.mark.parametrize("category", ["file_read", "shell"])
+async def test_an_interruption_ends_what_runs_and_keeps_what_is_there(category):
+    """RA-19: Ctrl-C is cooperative; results that are there stay, the others are told as what they are."""
+    begun, ended = asyncio.Event(), []
+
+    async def hang(text):
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(text)
+
+    room = Room()
+    tools = [
+        room.note("file"),
+        tool("hang", hang, category=category, text="string"),
+        room.note("write", category="shell"),
+    ]
+    batch = Toolbox(tools).batch(calls(("file", "a"), ("hang", "b"), ("write", "c"), ("file", "d")))
+    task = asyncio.create_task(batch.run())
+    await asyncio.wait_for(begun.wait(), 5)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ended == ["b"]
+    assert batch.results == (
+        ToolResult("c0", "file", "file: a"),
+        ToolResult("c1", "hang", UNKNOWN, failed=True),
+        ToolResult("c2", "write", NOT_BEGUN, failed=True),
+        ToolResult("c3", "file", NOT_BEGUN, failed=True),
+    )
+
+
+async def test_results_that_were_there_at_an_interruption_are_in_history_and_conversation():
+    """RA-19, RA-10: nothing that was done is asked for again."""
+    begun, history, room = asyncio.Event(), Kept(), Room()
+
+    async def hang(text):
+        begun.set()
+        await asyncio.Event().wait()
+
+    model = Listening(tape(calling(1, ("write", {"text": "a"}), ("hang", {"text": "b"})), Entry(text="going on")))
+    worker = agent(
+        model,
+        room.note("write", category="shell"),
+        tool("hang", hang, category="shell", text="string"),
+        history=history,
+    )
+    task = asyncio.create_task(worker.turn("go"))
+    await asyncio.wait_for(begun.wait(), 5)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert [part.content for part in history.messages[-1].parts] == ["write: a", UNKNOWN]
+    assert worker.conversation.unanswered == ()
+    assert (await worker.turn("and now?")).text == "going on"
+    assert len(model.requests[1].messages[-1].parts) == 3
+
+
+async def test_equal_reads_alone_never_end_a_session():
+    """RA-19, interface: an agent may wait for something by looking again and again."""
+    room = Room()
+    looks = [calling(turn, ("file", {"text": "a"})) for turn in range(1, 61)]
+    finish = await agent(tape(*looks, Entry(text="there it is")), room.note("file")).turn("wait for it")
+    assert (finish.text, finish.requests) == ("there it is", 61)
+
+
+async def test_what_is_null_inside_of_a_list_is_as_if_it_were_not_said():
+    """RA-4: strict schemas make a model name each member of each operation."""
+    changed = []
+
+    async def run(args):
+        changed.append(args)
+        return ToolOutput("")
+
+    entry = object_schema({"line": {"type": "integer"}}, end={"type": "integer"}, text={"type": "string"})
+    edit = Tool(
+        name="edit",
+        description="",
+        schema=object_schema({"entries": {"type": "array", "items": entry}}),
+        category="file_write",
+        run=run,
+    )
+    entries = [{"line": 1, "end": None, "text": None}, {"line": None}, "odd"]
+    good = await Toolbox([edit]).result(ToolCall("1", "edit", {"entries": entries[:1]}))
+    wrong = await Toolbox([edit]).result(ToolCall("2", "edit", {"entries": entries}))
+    assert (good.failed, changed) == (False, [{"entries": [{"line": 1}]}])
+    assert "`entries[1].line` must be an integer, not None; `entries[2]` must be an object" in wrong.content

@@ -1,0 +1,138 @@
+"""What keys mean, and when they answer."""
+
+import asyncio
+
+import pytest
+
+from scaffold.cli.repl.keys import Moment, counts_as_answer, on_enter, on_interrupt
+from scaffold.cli.repl.questions import Questions
+from scaffold.host.clock import FakeClock
+from scaffold.policy.consent import Question
+
+RUN = Question(tool="shell", category="shell", subject="ls")
+WRITE = Question(tool="write_file", category="file_write", subject="a.py")
+
+
+def moment(**changes):
+    idle = {"now_s": 10.0, "asked": False, "busy": False, "stopping": False, "typed": False, "warned_s": None}
+    return Moment(**{**idle, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "meaning"),
+    [
+        ({}, "warn"),
+        ({"warned_s": 9.0}, "leave"),
+        ({"warned_s": 7.0}, "warn"),
+        ({"typed": True, "warned_s": 9.0}, "clear"),
+        ({"busy": True}, "stop"),
+        ({"busy": True, "typed": True}, "stop"),
+        ({"busy": True, "asked": True}, "deny"),
+        ({"busy": True, "stopping": True}, "end"),
+        ({"busy": True, "stopping": True, "asked": True}, "end"),
+    ],
+)
+def test_ctrl_c_goes_as_far_as_it_has_to(changes, meaning):
+    """RA-19: first the turn stops, a second one ends everything."""
+    assert on_interrupt(moment(**changes)) == meaning
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "meaning"),
+    [("hi", "", "send"), ("hi\\", "", "continue"), ("a\\", "b", "send"), ("", "", "ignore"), (" \n", " ", "ignore")],
+)
+def test_enter_sends_or_goes_on(before, after, meaning):
+    assert on_enter(before, after) == meaning
+
+
+@pytest.mark.parametrize(
+    ("shown_s", "last_key_s", "now_s", "counts"),
+    [(None, 0.0, 99.0, False), (10.0, 0.0, 10.2, False), (10.0, 0.0, 10.6, True), (10.0, 10.4, 10.6, False)],
+)
+def test_a_key_answers_only_what_could_be_read(shown_s, last_key_s, now_s, counts):
+    """RA-13: what was typed before a question was seen is no consent."""
+    assert counts_as_answer(shown_s=shown_s, last_key_s=last_key_s, now_s=now_s) is counts
+
+
+@pytest.fixture
+async def desk():
+    class Desk:
+        clock = FakeClock()
+
+        def __init__(self):
+            self.shown = []
+            self.questions = Questions(self.clock, self.shown.append)
+            self.tasks = []
+
+        async def ask(self, question):
+            self.tasks.append(asyncio.create_task(self.questions.ask(question)))
+            await asyncio.sleep(0)
+            return self.tasks[-1]
+
+    desk = Desk()
+    yield desk
+    for task in desk.tasks:
+        task.cancel()
+
+
+async def test_questions_are_put_one_after_the_other(desk):
+    """RA-13."""
+    first, second = await desk.ask(RUN), await desk.ask(WRITE)
+    assert desk.shown == [RUN]
+    assert desk.questions.more == 1
+    desk.questions.answer("allow")
+    assert await first == "allow"
+    assert desk.shown == [RUN, WRITE]
+    desk.questions.answer("deny")
+    assert await second == "deny"
+    assert desk.questions.current is None
+
+
+async def test_the_same_question_twice_is_put_once(desk):
+    """RA-13."""
+    both = [await desk.ask(RUN), await desk.ask(RUN)]
+    assert desk.questions.alike == 2
+    desk.questions.answer("always")
+    assert [await each for each in both] == ["always", "always"]
+
+
+async def test_two_writes_to_one_file_are_two_questions(desk):
+    """RA-13: what is written may differ, so one answer is not for both."""
+    await desk.ask(WRITE)
+    await desk.ask(WRITE)
+    assert (desk.questions.alike, desk.questions.more) == (1, 1)
+
+
+async def test_a_question_whose_asker_is_gone_is_withdrawn(desk):
+    asked = await desk.ask(RUN)
+    waiting = await desk.ask(WRITE)
+    asked.cancel()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert desk.questions.current == WRITE
+    desk.questions.answer("allow")
+    assert await waiting == "allow"
+
+
+async def test_keys_pressed_in_one_go_do_not_answer(desk):
+    """RA-13: whoever is in the middle of a word has not read the question."""
+    await desk.ask(RUN)
+    assert not desk.questions.key()
+    desk.clock.advance(0.4)
+    assert not desk.questions.key()
+    desk.clock.advance(0.4)
+    assert not desk.questions.key()
+    desk.clock.advance(0.6)
+    assert desk.questions.key()
+
+
+async def test_keys_pressed_while_a_question_is_drawn_do_not_answer():
+    """RA-13: a long diff is drawn for a while, and nobody has read it before."""
+    clock = FakeClock()
+    questions = Questions(clock, lambda _: clock.advance(3.0))
+    asked = asyncio.create_task(questions.ask(RUN))
+    await asyncio.sleep(0)
+    assert not questions.key()
+    clock.advance(0.6)
+    assert questions.key()
+    asked.cancel()

@@ -1,0 +1,195 @@
+"""What a talk shows, as functions of values: blocks of Markdown, diffs, the status line, drawing."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.text import Text
+
+from scaffold.cli.repl.asking import choices, put
+from scaffold.cli.repl.blocks import Blocks
+from scaffold.cli.repl.patch import MOST_LINES, patch
+from scaffold.cli.repl.pen import Pen, clipped, gist, summary
+from scaffold.cli.repl.statusline import Standing, status_line, tokens
+from scaffold.policy.consent import Question
+
+PEN = Pen(width=60)
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+WRITTEN = "# Title\nwords\nmore\n\n- a\n\n- b\n  c\n\n```py\nx\n\ny\n```\nlast"
+
+
+def plain(text):
+    return COLOUR.sub("", text)
+
+
+def said(width, **changes):
+    standing = Standing(**{"model": "anthropic:claude-sonnet-4-5", "mode": "plan", "doing": "", **changes})
+    return "".join(text for _, text in status_line(standing, width))
+
+
+def test_text_is_cut_where_a_part_of_it_is_finished():
+    """RA-18: what is finished is drawn for good, the rest as it stands."""
+    blocks = Blocks()
+    done = blocks.feed(WRITTEN)
+    assert done == ["# Title", "words\nmore", "- a\n\n- b\n  c", "```py\nx\n\ny\n```"]
+    assert blocks.rest == "last"
+    assert blocks.end() == ["last"]
+    assert blocks.end() == []
+
+
+def test_a_fence_is_closed_by_its_own_mark_alone():
+    blocks = Blocks()
+    assert blocks.feed("~~~~\n```\n\n~~~\n") == []
+    assert blocks.feed("~~~~\n") == ["~~~~\n```\n\n~~~\n~~~~"]
+
+
+@given(st.lists(st.text("ab#-`~ \n1.", max_size=9), max_size=12))
+def test_pieces_make_the_same_blocks_as_the_whole_and_lose_nothing(pieces):
+    """RA-18: however a reply comes, it is shown the same."""
+    split, whole = Blocks(), Blocks()
+    by_pieces = [block for piece in pieces for block in split.feed(piece)] + split.end()
+    at_once = whole.feed("".join(pieces)) + whole.end()
+    assert by_pieces == at_once
+    assert "".join("".join(by_pieces).split()) == "".join("".join(pieces).split())
+
+
+def test_a_diff_shows_what_changed_and_a_little_around_it():
+    before = "".join(f"{n}\n" for n in range(1, 31))
+    after = before.replace("10\n", "ten\n").replace("20\n", "")
+    found = patch(before, after)
+    assert (found.added, found.removed) == (1, 2)
+    assert [(line.kind, line.number, line.text) for line in found.lines] == [
+        ("same", 8, "8"),
+        ("same", 9, "9"),
+        ("removed", 10, "10"),
+        ("added", 10, "ten"),
+        ("same", 11, "11"),
+        ("same", 12, "12"),
+        ("gap", 0, ""),
+        ("same", 18, "18"),
+        ("same", 19, "19"),
+        ("removed", 20, "20"),
+        ("same", 20, "21"),
+        ("same", 21, "22"),
+    ]
+
+
+def test_a_diff_of_nothing_is_none_and_a_long_one_is_bounded():
+    assert patch("a\n", "a\n") is None
+    long = patch("", "x\n" * 1_000)
+    assert len(long.lines) == MOST_LINES + 1
+    assert (long.added, long.removed) == (1_000, 0)
+    assert [line.kind for line in patch("a", "a\n").lines] == ["removed", "added"]
+    assert long.lines[-1].text == "600 more lines"
+    assert patch("x\n" * 9_000, "y\n" * 9_000).lines[0].text == "9,000 lines became 9,000: too many to compare"
+
+
+@given(st.text("ab\n", max_size=30), st.text("ab\n", max_size=30))
+def test_a_diff_counts_as_many_lines_as_the_texts_differ_by(before, after):
+    found = patch(before, after)
+    grown = len(after.splitlines()) - len(before.splitlines())
+    assert (0 if found is None else found.added - found.removed) == grown
+
+
+def test_the_status_line_tells_everything_where_there_is_room():
+    """RA-18: tokens, agents, mode, busy."""
+    told = said(120, doing="thinking", busy_s=61.0, input_tokens=12_340, output_tokens=950, window=0.42, agents=2)
+    for part in ("thinking 1m01s", "↑12.3k ↓950", "42% of window", "2 agents", "plan", "$0.00", "claude-sonnet-4-5"):
+        assert part in told
+
+
+@pytest.mark.parametrize("width", [0, 1, 5, 20, 40, 80])
+def test_the_status_line_fits_and_keeps_what_matters_most(width):
+    """RA-18: narrow terminals lose the least important."""
+    told = said(width, doing="running shell", busy_s=3.0, agents=1, cost_usd=0.5)
+    assert len(told) <= width
+    assert width < 20 or "running shell" in told
+    assert width < 40 or ("1 agent" in told and "$0.50" in told)
+
+
+def test_an_idle_status_line_is_not_busy_and_an_unknown_cost_says_so():
+    assert said(80, cost_usd=None, mode="default") == "↑0 ↓0  $?  anthropic:claude-sonnet-4-5  default  /help"
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"), [(0, "0"), (999, "999"), (1_000, "1.0k"), (99_960, "100k"), (1_250_000, "1.2M")]
+)
+def test_tokens_are_told_in_few_characters(count, shown):
+    assert tokens(count) == shown
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "\x1b]0;owned\x07",
+        "\x1b[2J\x1b[H",
+        "&#27;[31m &#x202e; &amp;",
+        "\u202egnp.exe",
+        "[x](http://a/\x1b[31m)",
+        "```\x1b[31m\n\x9b31m\n```",
+        "| \x1b[5m |\n|---|\n| \x9b5m |",
+    ],
+)
+@pytest.mark.parametrize("draw", ["markdown", "thinking", "said", "words"])
+def test_no_escape_of_a_model_reaches_the_terminal(words, draw):
+    """RA-18: all that a terminal would obey is shown instead."""
+    drawn = plain(getattr(PEN, draw)(words))
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", drawn)
+
+
+def test_whatever_is_drawn_only_its_colours_are_escapes():
+    assert plain(PEN.draw(Text("a\x1b]0;owned\x1b[2Jb", "bold"))) == "a\\x1b]0;owned\\x1b[2Jb"
+
+
+def test_nothing_a_model_writes_is_taken_for_markup_or_lost():
+    drawn = plain(PEN.markdown("[red]x[/red] <b>bold</b> :smile: &lt; ![pic](u.png)\n<!-- note -->\n\n[a]: http://b"))
+    for part in ("[red]x[/red]", "<b>bold</b>", ":smile:", "&lt;", "u.png", "<!-- note -->", "[a]: http://b"):
+        assert part in drawn
+
+
+def test_lines_break_where_the_model_broke_them():
+    assert plain(PEN.markdown("one\ntwo")) == "one\ntwo"
+
+
+def test_without_colours_there_are_none_and_a_plain_terminal_gets_no_escape_at_all():
+    text = "**b** `c`\n\n```py\ndef f(): pass\n```"
+    drawn = Pen(width=60, colours=False).markdown(text)
+    assert not re.search(r"\x1b\[(?:\d+;)*[349]\d", drawn)
+    assert "\x1b" not in Pen(width=60, plain=True).markdown(text)
+
+
+@pytest.mark.parametrize("width", [20, 40, 200])
+def test_every_line_of_a_call_fits(width):
+    pen = Pen(width=width, plain=True)
+    call = pen.result("shell", {"command": "x" * 300, "timeout_s": 5}, "exit code 0\n" + "漢" * 300, failed=False)
+    assert all(len(line) <= width for line in call.split("\n"))
+    assert len(call.split("\n")) == 2
+
+
+def test_a_call_is_told_by_what_it_is_about():
+    assert gist({"path": "a.py", "content": "long", "start_line": 3}) == "a.py  start_line=3"
+    assert gist({"operations": [1, 2]}) == "operations[2]"
+    assert summary("read_file", "a\nb\nc") == "a · 3 lines"
+    assert summary("shell", "exit code 1 after 0.1 s\n--- stdout\nboom") == "exit code 1 after 0.1 s: boom · 3 lines"
+    assert summary("shell", "") == "(nothing)"
+    assert clipped("a\nb", 10) == "a ⏎ b"
+
+
+def test_a_question_shows_exactly_what_it_is_for():
+    """RA-13: who asks, for what, with control characters escaped; the whole command, however long."""
+    question = Question(tool="shell", category="shell", subject="echo \x1b[8mhidden\nrm -rf x", agent="sub-1")
+    drawn = plain(put(question, "", PEN))
+    assert "sub-1 asks to use shell (shell)" in drawn
+    assert "│ echo \\x1b[8mhidden" in drawn
+    assert "│ rm -rf x" in drawn
+
+
+def test_a_question_about_a_file_shows_the_change():
+    question = Question(tool="write_file", category="file_write", subject="a.py")
+    drawn = plain(put(question, patch("old\n", "new\n"), PEN))
+    assert "- old" in drawn
+    assert "+ new" in drawn
+    told = choices(question, alike=1, more=2, armed=True)
+    assert told == "y yes   n no   a always on this path   (2 more)"
