@@ -13,6 +13,7 @@ from msgspec.json import encode
 import command_start
 import git_worktree
 import plan_lint
+import policy_decision
 import ralph_agents
 import ralph_cache
 import ralph_start
@@ -26,6 +27,7 @@ BENCHES: Mapping[str, Callable[..., Iterator[Row]]] = {
     "command-start": command_start.rows,
     "git-worktree": git_worktree.rows,
     "plan-lint": plan_lint.rows,
+    "policy-decision": policy_decision.rows,
     "ralph-agents": ralph_agents.rows,
     "ralph-cache": ralph_cache.rows,
     "ralph-start": ralph_start.rows,

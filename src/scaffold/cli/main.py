@@ -13,7 +13,7 @@ from scaffold.cli.table import SCAFFOLD, load
 from scaffold.core.errors import ScaffoldError
 
 EVERYDAY = ("init", "run", "status", "stop", "resume", "doctor")
-HIDDEN = ("worker", "subagent")
+HIDDEN = ("worker", "subagent", "permissions")
 
 
 class LateGroup(click.Group):

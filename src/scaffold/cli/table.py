@@ -31,6 +31,7 @@ SCAFFOLD: Mapping[str, str] = {
     "demo": "scaffold.cli.demo:demo",
     "worker": "scaffold.cli.worker:worker",
     "subagent": "scaffold.cli.subagent:subagent",
+    "permissions": "scaffold.cli.permissions:permissions",
     "ralph": "scaffold.cli.ralph:ralph",
 }
 REPL = "scaffold.cli.repl.talk:talk"

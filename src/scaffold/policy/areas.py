@@ -1,0 +1,39 @@
+"""Protected areas: parts of a repository in which a change deserves a second look."""
+
+import re
+
+from msgspec import Struct
+
+from scaffold.policy.globs import matches
+
+AREA_GLOBS: tuple[str, ...] = (
+    *("**/auth/**", "**/security/**", "**/migrations/**", "**/infra/**", "**/secrets/**"),
+    *("**/.env*", "**/credentials*", "**/Dockerfile", "**/docker-compose*", "**/*.pem", "**/*.key"),
+)
+AREA_WORDS: tuple[str, ...] = (
+    *("auth", "login", "password", "token", "secret", "key", "migration", "schema", "permission", "role", "acl"),
+)
+"""Whole words of a name, in the singular or the plural: `acl` is in `user_acl.py`, not in `dataclasses.py`."""
+AREA_TYPES: tuple[str, ...] = (".sql", ".tf")
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+
+class Areas(Struct, frozen=True, kw_only=True):
+    """What counts as protected in one repository."""
+
+    globs: tuple[str, ...] = AREA_GLOBS
+    words: tuple[str, ...] = AREA_WORDS
+    types: tuple[str, ...] = AREA_TYPES
+
+    def of(self, path: str) -> str | None:
+        """Return the glob, word or type by which `path` (relative, `/` between segments) is protected, or None."""
+        folded = path.casefold()
+        for glob in self.globs:
+            if matches(glob.casefold(), folded):
+                return glob
+        for ending in self.types:
+            if folded.endswith(ending):
+                return ending
+        found = {word.casefold() for segment in path.split("/") for word in _WORD.findall(segment)}
+        return next((word for word in self.words if word in found or f"{word}s" in found), None)

@@ -1,0 +1,96 @@
+"""Network addresses in URLs and commands: which are never spoken to, and which hosts a rule allows."""
+
+import re
+import socket
+from fnmatch import fnmatchcase
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from urllib.parse import urlsplit
+
+from scaffold.policy.gate import Judgement
+
+METADATA = tuple(
+    ip_network(each)
+    for each in (
+        "169.254.0.0/16",
+        "100.100.100.200/32",
+        "168.63.129.16/32",
+        "192.0.0.192/32",
+        "fd00:ec2::254/128",
+        "fe80::/10",
+    )
+)
+"""Where clouds hand out the keys of a machine."""
+METADATA_NAMES = frozenset({
+    *("metadata.google.internal", "metadata.goog", "metadata.azure.internal", "instance-data"),
+    "instance-data.ec2.internal",
+})  # fmt: skip
+
+_HOST = re.compile(r"(?:^|//|@)(\[[0-9a-fA-F:.%]+\]|[\w.-]+)")
+_DRESSED = re.compile(r"169[.-]254[.-]169[.-]254")
+_SCHEMES = frozenset({"http", "https"})
+
+
+def metadata_host(text: str) -> str | None:
+    """Return the host in a word of a command or in a URL that hands out keys of a machine; None if there is none."""
+    if found := _DRESSED.search(text):
+        return found[0]
+    return next((host for host in _HOST.findall(text) if _is_metadata(host)), None)
+
+
+def judge_url(url: str, allowed: tuple[str, ...] = ()) -> Judgement:
+    """Return whether `url` may be fetched; `allowed` are hosts, each a glob over whole names."""
+    if any(ord(char) < 32 or ord(char) == 127 for char in url) or "\\" in url:
+        return Judgement("deny", "network", "the URL has a backslash or a control character in it")
+    try:
+        parts = urlsplit(url)
+        host = (parts.hostname or "").rstrip(".")
+    except ValueError:
+        return Judgement("deny", "network", "the URL cannot be read")
+    if parts.scheme not in _SCHEMES or not host:
+        return Judgement("deny", "network", f"only http and https are fetched, not `{parts.scheme or 'nothing'}`")
+    if metadata_host(url) or _is_metadata(host):
+        return Judgement("deny", "metadata", f"{host} hands out keys of this machine")
+    if _is_near(host):
+        return Judgement("deny", "network", f"{host} is not on the internet, but on this machine or beside it")
+    return _by_rule(host, allowed if host.isascii() and not parts.username else ())
+
+
+def _is_near(host: str) -> bool:
+    address = _address(host)
+    if address is not None:
+        return not address.is_global
+    return host == "localhost" or host.endswith((".localhost", ".local", ".internal"))
+
+
+def _by_rule(host: str, allowed: tuple[str, ...]) -> Judgement:
+    for pattern in allowed:
+        if fnmatchcase(host, pattern.casefold()):
+            return Judgement("allow", f"allow:{pattern}", f"the rule `{pattern}` allows {host}")
+    return Judgement("ask", "category", f"fetching from {host} needs a human's consent (network)")
+
+
+def _is_metadata(host: str) -> bool:
+    address = _address(host)
+    return host.casefold().rstrip(".") in METADATA_NAMES or (
+        address is not None and any(address in network for network in METADATA)
+    )
+
+
+def _address(host: str) -> IPv4Address | IPv6Address | None:
+    """Return the address that a host is when it is written as one, in any way a resolver reads it."""
+    bare = host.strip("[]").partition("%")[0]
+    try:
+        address = ip_address(bare)
+    except ValueError:
+        return _by_resolver(bare)
+    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
+
+
+def _by_resolver(host: str) -> IPv4Address | None:
+    """Read `0xA9FEA9FE`, `2852039166`, `0251.0376.0251.0376` as the C library does."""
+    if not re.fullmatch(r"(0[xX][0-9a-fA-F]+|\d+)(\.(0[xX][0-9a-fA-F]+|\d+)){0,3}", host) or len(host) > 40:
+        return None
+    try:
+        return IPv4Address(socket.inet_aton(host))
+    except OSError:
+        return None

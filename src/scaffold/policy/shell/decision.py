@@ -1,0 +1,226 @@
+"""Whether a shell command may run: denials first, then the user's rules, then what is known to only read.
+
+Pure: the reading of the command, the rules and what the disk shows are handed in.
+"""
+
+import re
+
+from msgspec import Struct
+
+from scaffold.policy.gate import STRICTNESS, Judgement
+from scaffold.policy.shell.bash_grammar import read_by_grammar
+from scaffold.policy.shell.denial import WRITERS, Lookout
+from scaffold.policy.shell.expressions import EXPRESSIONS, Reads, Told
+from scaffold.policy.shell.flags import take_apart
+from scaffold.policy.shell.git_reading import Runs, any_program, read_git
+from scaffold.policy.shell.places import HARMLESS_SINKS, Place, parts
+from scaffold.policy.shell.readers import READERS, VERSIONS
+from scaffold.policy.shell.reading import Reader
+from scaffold.policy.shell.risks import risk
+from scaffold.policy.shell.script import NotUnderstood, Reading, Redirect, Simple, Understood, Word
+from scaffold.policy.shell.wrappers import name_of, rule_names_enough
+
+MOST_FOLDERS = 32
+"""Folders a command may have entered before it is no longer followed."""
+HARMLESS_VARIABLES = frozenset({
+    *("CI", "NO_COLOR", "FORCE_COLOR", "LANG", "LC_ALL", "COLUMNS", "LINES", "PYTHONDONTWRITEBYTECODE"),
+    *("PYTHONUNBUFFERED", "PYTHONHASHSEED", "TZ", "CLICOLOR"),
+})  # fmt: skip
+_HARMLESS_VALUE = re.compile(r"[A-Za-z0-9_.-]*")
+
+Prefix = tuple[str, ...]
+"""The first words of commands a rule is about."""
+
+
+class Ground(Struct, frozen=True, kw_only=True):
+    """What a decision about a shell command rests on."""
+
+    place: Place
+    allow: tuple[Prefix, ...] = ()
+    deny: tuple[Prefix, ...] = ()
+    settings: frozenset[str] = frozenset()
+    """Names of the repository's own settings as `git config --list` writes them, and `hook.NAME` for its hooks."""
+
+
+async def judge_command(command: str, ground: Ground, reader: Reader) -> Judgement:
+    """Return whether `command` may run; the second parser is asked only where the first would let it run."""
+    judged = decide(reader.glance(command), ground)
+    return decide(await reader.read(command), ground) if judged.decision == "allow" else judged
+
+
+def decide(reading: Reading, ground: Ground) -> Judgement:
+    """Return whether the command may run from the workspace's root, why, and by which rule."""
+    return _Decision(ground).of(reading)
+
+
+def seen_in(text: str) -> tuple[Simple, ...]:
+    """Return the simple commands that can be seen in a text for a shell, understood or not."""
+    match read_by_grammar(text):
+        case Understood(commands=commands):
+            return commands
+        case NotUnderstood(seen=seen):
+            return seen
+
+
+class _Decision:
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+        self._place = ground.place
+        self._lookout = Lookout(place=ground.place, deny=ground.deny, told=self._reads, glimpse=seen_in)
+
+    def of(self, reading: Reading) -> Judgement:
+        commands = reading.commands if isinstance(reading, Understood) else reading.seen
+        judged: list[Judgement] = []
+        folders = frozenset({self._place.root})
+        for simple in commands:
+            if denied := self._lookout.denial(simple, folders):
+                return denied
+            if isinstance(reading, Understood):
+                judged += self._one(simple, folders)
+            folders |= self._entered(simple, folders)
+            if len(folders) > MOST_FOLDERS:
+                return _ask("it changes the folder too often to be followed")
+        if isinstance(reading, NotUnderstood):
+            return Judgement("ask", "shell", f"the command {reading.reason}, so what it does cannot be told")
+        return max(judged, key=lambda each: STRICTNESS[each.decision])
+
+    def _reads(self, simple: Simple) -> Reads | None:
+        told = self._told(simple, frozenset({self._place.root}))
+        return told if isinstance(told, Reads) else None
+
+    def _entered(self, simple: Simple, folders: frozenset[str]) -> frozenset[str]:
+        if [word.text for word in simple.words[:1]] != ["cd"] or len(simple.words) != 2:
+            return frozenset()
+        word = simple.words[1]
+        return frozenset(self._place.reached(word.text, folders, tilde=word.tilde))
+
+    def _one(self, simple: Simple, folders: frozenset[str]) -> list[Judgement]:
+        judged = [found for redirect in simple.redirects if (found := self._redirect(redirect, folders))]
+        for name, value in simple.assignments:
+            if name not in HARMLESS_VARIABLES or not _HARMLESS_VALUE.fullmatch(value):
+                judged.append(_ask(f"it sets {name}, which may change what runs"))
+        if simple.words:
+            judged.append(self._command(simple, folders))
+        return judged or [_ask("it sets a variable for what comes after")]
+
+    def _redirect(self, redirect: Redirect, folders: frozenset[str]) -> Judgement | None:
+        target = redirect.target
+        if redirect.duplicates or target.text in HARMLESS_SINKS:
+            return None
+        if target.glob:
+            return _ask(f"`{target.text}` may be any file")
+        if away := self._place.away(target, folders):
+            return _ask(f"{away} is outside the workspace")
+        if redirect.writes:
+            return Judgement("ask", "file_write", f"it writes {target.text}")
+        return None
+
+    def _command(self, simple: Simple, folders: frozenset[str]) -> Judgement:
+        told = self._told(simple, folders)
+        if isinstance(told, Reads):
+            away = next((path for word in told.paths if (path := self._away(word, folders))), None)
+            if away is None:
+                return Judgement("allow", "read-only", f"`{simple.words[0].text}` only reads")
+            told = f"{away} is outside the workspace"
+        return self._by_rule(simple, folders) or self._not_read_only(simple, told)
+
+    def _not_read_only(self, simple: Simple, told: Runs | str | None) -> Judgement:
+        name = simple.words[0].text
+        match told:
+            case Runs(setting=setting):
+                return Judgement("ask", f"git:{setting}", f"the repository's setting {setting} makes git run a program")
+            case str():
+                return _ask(f"`{name}`: {told}")
+            case None:
+                return _ask(f"`{name}` is not known to only read, and no rule allows it")
+
+    def _told(self, simple: Simple, folders: frozenset[str]) -> Told | Runs | None:
+        """Return what the command reads, or why it may do more; None if nothing is known of it."""
+        if not simple.words or not simple.words[0].literal:
+            return None
+        name, arguments = simple.words[0].text, simple.words[1:]
+        if len(arguments) == 1 and name in VERSIONS and arguments[0].text in {"--version", "-V"}:
+            return Reads()
+        return self._git(arguments, folders) if name == "git" else _reader(name, arguments)
+
+    def _git(self, arguments: tuple[Word, ...], folders: frozenset[str]) -> Told | Runs:
+        told = read_git(arguments, self._ground.settings)
+        if isinstance(told, Reads) and self._elsewhere(folders):
+            return "it runs in another folder, which may be a repository of its own"
+        return told
+
+    def _elsewhere(self, folders: frozenset[str]) -> bool:
+        homes = {self._place.root, self._place.files.real(self._place.root)}
+        return not folders <= homes
+
+    def _away(self, word: Word, folders: frozenset[str]) -> str | None:
+        return None if word.text in HARMLESS_SINKS | {"-"} else self._place.away(word, folders)
+
+    def _by_rule(self, simple: Simple, folders: frozenset[str]) -> Judgement | None:
+        words = simple.words
+        texts = tuple(word.text for word in words)
+        for rule in self._ground.allow:
+            if not rule or texts[: len(rule)] != rule or not all(word.literal for word in words[: len(rule)]):
+                continue
+            said = " ".join(rule)
+            if texts != rule and (problem := self._beyond(words, rule, folders)):
+                return _ask(f"the rule `{said}` does not cover it: {problem}")
+            return Judgement("allow", f"allow:{said}", f"the rule `{said}` allows it")
+        return None
+
+    def _beyond(self, words: tuple[Word, ...], rule: Prefix, folders: frozenset[str]) -> str | None:
+        """Return what makes a command more than the rule that is its beginning; None if nothing does."""
+        if not rule_names_enough(rule):
+            return f"`{rule[0]}` runs what its arguments say; only a rule that is the whole command allows it"
+        if found := risk(words, rule):
+            return f"`{found}` makes it do something else; only a rule that names it allows it"
+        if rule[0] == "git" and (setting := any_program(self._ground.settings)):
+            return f"the repository's setting {setting} makes git run a program"
+        if name_of(words[0]) in WRITERS and (found := self._too_much(words[len(rule) :], folders)):
+            return f"`{found}` may be more than one file in the workspace"
+        return next((found for word in words[len(rule) :] if (found := self._beyond_word(word, folders))), None)
+
+    def _too_much(self, words: tuple[Word, ...], folders: frozenset[str]) -> str | None:
+        """Return the first of the words that a program which writes may take for many files, or for all."""
+        homes = {self._place.root, self._place.files.real(self._place.root)}
+        for word in words:
+            if word.glob or homes & set(self._place.reached(word.text, folders, tilde=word.tilde)):
+                return word.text
+        return None
+
+    def _beyond_word(self, word: Word, folders: frozenset[str]) -> str | None:
+        if word.glob and word.text[0] in "*?[":
+            return f"`{word.text}` may stand for a file whose name is a flag"
+        for part in parts(word):
+            if _like_a_path(part) and (away := self._away(part, folders)):
+                return f"{away} is outside the workspace"
+            spaced = any(char.isspace() for char in part.text)
+            if not spaced and (entry := self._place.protected(part, folders)):
+                return f"{part.text} is protected ({entry})"
+        return None
+
+
+def _reader(name: str, arguments: tuple[Word, ...]) -> Told | None:
+    if name == "cd":
+        return _cd(arguments)
+    if expression := EXPRESSIONS.get(name):
+        return expression(arguments)
+    if (known := READERS.get(name)) is None:
+        return None
+    given = take_apart(arguments, known)
+    return given if isinstance(given, str) else Reads(given.paths, names_only=known.names_only)
+
+
+def _like_a_path(word: Word) -> bool:
+    """Tell whether a word says where it is: from the root, from home, or above."""
+    return word.tilde or word.text.startswith("/") or ".." in word.text.split("/")
+
+
+def _cd(arguments: tuple[Word, ...]) -> Told:
+    if len(arguments) != 1 or arguments[0].glob or arguments[0].text.startswith("-"):
+        return "leads to a folder that is not told"
+    return Reads(arguments, names_only=True)
+
+
+def _ask(reason: str) -> Judgement:
+    return Judgement("ask", "shell", reason)

@@ -1,0 +1,139 @@
+"""Which files the words of a command name, and whether they may be read or written."""
+
+import os
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
+
+from scaffold.policy.protected import protected_by
+from scaffold.policy.secrets import secret_by, segments
+from scaffold.policy.shell.script import Word
+
+HARMLESS_SINKS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr"})
+MOST_NAMES = 2_000
+MOST_PARTS = 50
+"""Paths that are looked for in one word."""
+_DOTTED = (".env", ".env.local", ".ssh", ".aws", ".gnupg", ".netrc", ".npmrc", ".pypirc", ".git-credentials", ".pgpass")
+_PLAIN = ("id_rsa", "id_ed25519", "server.pem", "private.key", "credentials.json", "shadow", "environ")
+_ANYTHING = frozenset({"*", "**", "?*", "*?"})
+
+
+class FileSystem(Protocol):
+    """What the disk shows; a decision asks nothing else of it."""
+
+    def real(self, path: str) -> str:
+        """Return an absolute path with links and `..` followed as far as it exists."""
+        ...
+
+    def names(self, folder: str) -> tuple[str, ...]:
+        """Return the names in a folder, at most `MOST_NAMES`; none if there is no such folder."""
+        ...
+
+
+class Disk:
+    """The file system of this machine."""
+
+    def real(self, path: str) -> str:
+        """Return an absolute path with links and `..` followed as far as it exists."""
+        try:
+            return os.path.realpath(path)
+        except (OSError, ValueError):
+            return path
+
+    def names(self, folder: str) -> tuple[str, ...]:
+        """Return the names in a folder, at most `MOST_NAMES`; none if there is no such folder."""
+        try:
+            with os.scandir(folder) as entries:
+                return tuple(entry.name for entry, _ in zip(entries, range(MOST_NAMES), strict=False))
+        except (OSError, ValueError):
+            return ()
+
+
+class NoFiles:
+    """A file system with nothing in it: paths are taken as they are written."""
+
+    def real(self, path: str) -> str:
+        """Return the path without its `..`."""
+        return os.path.normpath(path)
+
+    def names(self, folder: str) -> tuple[str, ...]:  # noqa: ARG002 - there is no folder
+        """Return nothing."""
+        return ()
+
+
+class Place(Struct, frozen=True):
+    """Where a command runs and what may be touched from there."""
+
+    root: str
+    """The workspace, an absolute path."""
+    home: str
+    files: FileSystem
+
+    def reached(self, text: str, folders: frozenset[str], *, tilde: bool = False) -> tuple[str, ...]:
+        """Return every absolute path that `text` may mean in `folders`, as it is written and as it is reached."""
+        named = [os.path.join(folder, text) for folder in sorted(folders)]  # noqa: PTH118 - keeps `..`
+        starts = [self.home + text[1:]] if tilde else named
+        paths = [path for start in starts for path in (os.path.normpath(start), self.files.real(start))]
+        return tuple(dict.fromkeys(path.replace("//", "/", 1) if path.startswith("//") else path for path in paths))
+
+    def outside(self, path: str) -> bool:
+        """Tell whether an absolute path lies outside the workspace; the whole disk is none."""
+        homes = (self.root, self.files.real(self.root))
+        return "/" in homes or not any(Path(path).is_relative_to(home) for home in homes)
+
+    def secret(self, word: Word, folders: frozenset[str]) -> str | None:
+        """Return the entry of the secrets that the word names or, being a glob, may stand for."""
+        for path in self.reached(word.text, folders, tilde=word.tilde):
+            if entry := secret_by(path) or (_may_be_secret(path, self.files) if word.glob else None):
+                return entry
+        return None
+
+    def protected(self, word: Word, folders: frozenset[str]) -> str | None:
+        """Return the entry of the protected files that the word names."""
+        for path in self.reached(word.text, folders, tilde=word.tilde):
+            inside = os.path.relpath(path, self.root) if not self.outside(path) else path
+            if entry := protected_by("/".join(segments(inside))):
+                return entry
+        return None
+
+    def away(self, word: Word, folders: frozenset[str]) -> str | None:
+        """Return the first path outside the workspace that the word may mean; None if all lie inside."""
+        return next((path for path in self.reached(word.text, folders, tilde=word.tilde) if self.outside(path)), None)
+
+
+def parts(word: Word) -> Iterator[Word]:
+    """Yield the word and what in it may be a path of its own: after `=`, `@` and `:`, and after a flag's letter.
+
+    Of a URL only `file://` is a path.
+    """
+    text = word.text
+    if "://" in text:
+        _, file, path = text.partition("file://")
+        yield from (Word(path, sure=word.sure),) if file else ()
+        return
+    yield word
+    for mark in "=@:,":
+        for piece in text.split(mark, MOST_PARTS)[1:]:
+            if piece:
+                yield Word(piece, tilde=piece.startswith(("~/", "~")) and piece[1:2] in {"", "/"}, sure=word.sure)
+    if text.startswith("-") and not text.startswith("--") and len(text) > 2:
+        yield Word(text[2:], sure=word.sure)
+
+
+def _may_be_secret(path: str, files: FileSystem) -> str | None:
+    """Return a secret that the glob `path` may stand for: by its pattern, or by what is there."""
+    names = [name for name in path.split("/") if name]
+    for at, name in enumerate(names):
+        if not set(name) & set("*?["):
+            continue
+        usual = _DOTTED if name.startswith(".") else () if name in _ANYTHING else _PLAIN
+        found = ((*usual, *files.names("/" + "/".join(names[:at])))) if at < len(names) else usual
+        for each in found:
+            hidden = each.startswith(".") and not name.startswith(".")
+            whole = "/" + "/".join((*names[:at], each, *names[at + 1 :]))
+            if not hidden and fnmatchcase(each, name) and (entry := secret_by(whole)):
+                return entry
+    return None

@@ -1,0 +1,116 @@
+"""What makes a command that a rule allows do something else: flags and words the rule must name itself."""
+
+import re
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from scaffold.policy.shell.script import Word
+from scaffold.policy.shell.wrappers import name_of
+
+
+class Risks(Struct, frozen=True):
+    """Flags and words of one program."""
+
+    letters: str = ""
+    long: str = ""
+    """Names without their dashes, parted by blanks."""
+    abbreviated: bool = True
+    """Whether the beginning of a name stands for it."""
+    words: str = ""
+    pattern: str = ""
+    """A regular expression for whole words."""
+
+
+_TESTS = Risks(
+    letters="cop",
+    long="rootdir override-ini confcutdir basetemp config-file pastebin pdbcls import-mode pyargs inifile",
+    abbreviated=False,
+)
+_MAKE = Risks(letters="fCIE", long="file makefile directory eval include-dir", pattern=r"(?!\d+$)[^-].*")
+"""Another word is another target, or a variable."""
+_ANY = Risks(
+    long="config config-file plugin plugins require exec eval output output-file rcfile init-file preload import "
+    "loader resolve-plugins-relative-to rulesdir setup-file globals-setup",
+    abbreviated=False,
+)
+"""What means much the same in most programs: other code, or a file that is written."""
+_NPM = Risks(
+    letters="C",
+    long="prefix script-shell userconfig globalconfig node-options registry global shell call workspace "
+    "package ignore-scripts",
+)
+
+RISKS: Mapping[str, Risks] = {
+    "git": Risks(
+        letters="fdDOcCx",
+        long="force force-with-lease force-if-includes mirror delete prune hard exec upload-pack receive-pack "
+        "ext-diff textconv no-index open-files-in-pager output config config-env exec-path git-dir work-tree "
+        "template extcmd no-verify upload-archive recurse-submodules paginate",
+        words="remove prune drop clear foreach filter-branch run set-url config difftool mergetool hook daemon "
+        "send-email shell instaweb expire delete replace",
+        pattern=r"(\+.*|:.+|[a-z]+::\S*)",
+    ),
+    "pytest": _TESTS,
+    "make": _MAKE,
+    "gmake": _MAKE,
+    "just": _MAKE,
+    "rake": _MAKE,
+    "ninja": _MAKE,
+    "go": Risks(pattern=r"--?(exec|toolexec|C|overlay|modfile|vettool|o)(=.*)?"),
+    "cargo": Risks(letters="CZ", long="config manifest-path target-dir", abbreviated=False),
+    "npm": _NPM,
+    "pnpm": _NPM,
+    "yarn": _NPM,
+    "tar": Risks(
+        letters="ICPFTX",
+        long="to-command use-compress-program checkpoint-action rsh-command rmt-command directory absolute-names "
+        "info-script new-volume-script files-from",
+        pattern=r"[A-Za-z]*[CIFP][A-Za-z]*",
+    ),
+    "find": Risks(words="-exec -execdir -ok -okdir -delete -fprint -fprint0 -fprintf -fls"),
+    "rg": Risks(letters="z", long="pre hostname-bin search-zip"),
+    "sort": Risks(letters="oT", long="output compress-program temporary-directory files0-from"),
+    "rsync": Risks(letters="e", long="rsh rsync-path delete remove-source-files"),
+    "curl": Risks(
+        letters="KoOTFd",
+        long="config output remote-name upload-file data data-binary data-raw "
+        "data-urlencode json form form-string proxy output-dir cookie-jar trace dump-header libcurl unix-socket netrc",
+    ),
+    "wget": Risks(letters="OeiP", long="output-document execute input-file post-file use-askpass directory-prefix"),
+    "zip": Risks(letters="TO", long="unzip-command test"),
+    "man": Risks(letters="PHC", long="pager html config-file"),
+    "sed": Risks(letters="inf", long="in-place file"),
+}
+_SHORT = re.compile(r"-[A-Za-z0-9].*")
+_OFF = re.compile(r"no:[\w.-]+")
+
+
+def risk(words: tuple[Word, ...], rule: tuple[str, ...]) -> str | None:
+    """Return what in a command goes beyond the rule that allows it; None if nothing does."""
+    known = RISKS.get(_program(words), _ANY)
+    texts = [word.text for word in words[len(rule) :]]
+    for at, text in enumerate(texts):
+        if text == "-p" and _OFF.fullmatch(texts[at + 1] if at + 1 < len(texts) else ""):
+            continue
+        if _is_risky(text, known):
+            return text
+    return None
+
+
+def _program(words: tuple[Word, ...]) -> str:
+    """Return the name of what runs; of `python -m pytest` the module's."""
+    names = [word.text for word in words[:3]]
+    if len(names) == 3 and names[1] == "-m" and re.fullmatch(r"python[\d.]*", name_of(words[0])):
+        return names[2]
+    return name_of(words[0])
+
+
+def _is_risky(text: str, known: Risks) -> bool:
+    if text in known.words.split() or (known.pattern and re.fullmatch(known.pattern, text)):
+        return True
+    if text.startswith("--"):
+        name = text[2:].partition("=")[0]
+        names = known.long.split()
+        return name in names or (bool(name) and known.abbreviated and any(flag.startswith(name) for flag in names))
+    return bool(_SHORT.fullmatch(text)) and any(letter in known.letters for letter in text[1:].partition("=")[0])

@@ -1,0 +1,95 @@
+"""Commands of PowerShell and of cmd: a strict subset that only reads; whatever is not in it is asked about."""
+
+import re
+from collections.abc import Mapping
+from typing import Literal
+
+from scaffold.policy.gate import Judgement
+from scaffold.policy.secrets import secret_by
+from scaffold.policy.shell.places import Place
+
+Dialect = Literal["powershell", "cmd"]
+
+_PLAIN: Mapping[Dialect, re.Pattern[str]] = {
+    "powershell": re.compile(r"[A-Za-z0-9 _./\\:*?+=-]*"),
+    "cmd": re.compile(r"[A-Za-z0-9 _./\\:*?-]*"),
+}
+_SWITCHES: Mapping[Dialect, Mapping[str, frozenset[str]]] = {
+    "powershell": {
+        "get-childitem": frozenset(
+            {"-recurse", "-force", "-name", "-file", "-directory", "-depth", "-filter", "-path"}
+        ),
+        "get-content": frozenset({"-path", "-totalcount", "-tail", "-raw", "-encoding", "-head"}),
+        "get-item": frozenset({"-path", "-force"}),
+        "get-location": frozenset(),
+        "get-date": frozenset(),
+        "get-filehash": frozenset({"-path", "-algorithm"}),
+        "measure-object": frozenset({"-line", "-word", "-character"}),
+        "resolve-path": frozenset({"-path", "-relative"}),
+        "select-string": frozenset({"-path", "-pattern", "-simplematch", "-casesensitive", "-list", "-context"}),
+        "test-path": frozenset({"-path", "-pathtype"}),
+        "write-output": frozenset(),
+    },
+    "cmd": {
+        "dir": frozenset({"/b", "/s", "/a", "/o", "/w", "/p"}),
+        "type": frozenset(),
+        "ver": frozenset(),
+        "vol": frozenset(),
+        "where": frozenset(),
+        "findstr": frozenset({"/s", "/i", "/n", "/m", "/r", "/l"}),
+    },
+}
+_GLOB = re.compile(r"[\w-]*[*?]?[\w-]*\.[A-Za-z]\w*")
+_DEVICE = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|com\d|lpt\d)(\..*)?", re.IGNORECASE)
+_DRIVE = re.compile(r"[A-Za-z]:|[A-Za-z]{2,}:")
+
+
+def dialect_of(command: str) -> tuple[Dialect, str] | None:
+    """Return the shell a command names as `powershell: ...` or `cmd: ...`, and the command; None if it names none."""
+    name, colon, rest = command.partition(":")
+    match name.strip().casefold():
+        case "powershell" | "pwsh" if colon:
+            return "powershell", rest.strip()
+        case "cmd" if colon:
+            return "cmd", rest.strip()
+        case _:
+            return None
+
+
+def judge_windows(dialect: Dialect, command: str, place: Place) -> Judgement:
+    """Return whether one command line of `dialect` may run."""
+    words = command.split(" ")
+    for word in words:
+        for path in place.reached(word.replace("\\", "/"), frozenset({place.root}), tilde=False):
+            if entry := secret_by(path):
+                return Judgement("deny", f"secret:{entry}", f"{word} holds secrets ({entry}): no agent reads it")
+    if not _PLAIN[dialect].fullmatch(command) or not command.strip():
+        return _ask(dialect, "it has more in it than plain words")
+    name, *rest = [word for word in words if word]
+    known = _SWITCHES[dialect].get(name.casefold())
+    if known is None:
+        return _ask(dialect, f"`{name}` is not known to only read")
+    for word in rest:
+        marked = word.startswith("-") or (dialect == "cmd" and word.startswith("/"))
+        if marked and word.casefold() not in known:
+            return _ask(dialect, f"`{word}` is not known to only read")
+        if not marked and (problem := _problem(word, place)):
+            return _ask(dialect, problem)
+    return Judgement("allow", "read-only", f"`{name}` only reads")
+
+
+def _problem(word: str, place: Place) -> str | None:
+    """Return why an operand may be more than a file in the workspace; None if it is one."""
+    path = word.replace("\\", "/")
+    name = path.rpartition("/")[2]
+    if _DRIVE.match(word) or any(map(place.outside, place.reached(path, frozenset({place.root})))):
+        return f"{word} is outside the workspace"
+    if _DEVICE.fullmatch(name):
+        return f"{word} is a device"
+    if set(path) & set("*?") and not (_GLOB.fullmatch(name) and not set(path.rpartition("/")[0]) & set("*?")):
+        return f"{word} may stand for any file"
+    return None
+
+
+def _ask(dialect: Dialect, reason: str) -> Judgement:
+    return Judgement("ask", "shell", f"{dialect}: {reason}")

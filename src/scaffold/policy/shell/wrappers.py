@@ -1,0 +1,96 @@
+"""Programs that run other programs: no rule allows what they run, and what they run is looked at for denials."""
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from scaffold.policy.shell.script import Simple, Word
+
+WRAPPERS = frozenset({
+    *("sudo", "doas", "su", "runuser", "env", "command", "builtin", "exec", "eval", "nohup", "nice", "ionice", "time"),
+    *("timeout", "stdbuf", "setsid", "xargs", "parallel", "watch", "script", "strace", "ltrace", "gdb", "valgrind"),
+    *("chroot", "unshare", "nsenter", "flock", "ssh", "busybox", "toybox", "entr", "chrt", "taskset", "setarch"),
+    *("systemd-run", "at", "batch", "crontab", "source", ".", "trap", "coproc", "prlimit", "setpriv", "capsh"),
+    *("dbus-run-session", "xvfb-run", "fakeroot", "unbuffer", "screen", "tmux", "docker", "podman", "kubectl"),
+    *("find", "fd", "git-shell", "rlwrap", "torify", "proxychains", "catchsegv", "linux64", "linux32", "nsjail"),
+})  # fmt: skip
+"""What follows is a program, or a text that is run: only a rule that is the whole command allows it."""
+
+INTERPRETERS = frozenset({
+    *("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "csh", "tcsh", "rbash", "python", "python2", "python3"),
+    *("pypy", "pypy3", "ipython", "node", "nodejs", "deno", "bun", "perl", "ruby", "php", "lua", "luajit", "awk"),
+    *("gawk", "mawk", "nawk", "sed", "Rscript", "R", "julia", "groovy", "scala", "java", "osascript", "pwsh"),
+    *("powershell", "cmd", "vim", "vi", "nvim", "emacs", "ed", "ex", "npx", "bunx", "uvx", "pipx", "tsx", "ts-node"),
+    *("make", "gmake", "just", "rake", "npm", "yarn", "pnpm", "cargo", "go", "uv", "poetry", "hatch", "tox", "nox"),
+    *("gradle", "mvn", "cmake", "ninja", "bazel", "sqlite3", "psql", "mysql", "jq", "git"),
+})  # fmt: skip
+"""What they run is named by their arguments: a rule must name a script, a module, a target or a subcommand, too."""
+
+_LAUNCHERS = frozenset({"npm", "yarn", "pnpm", "uv", "poetry", "hatch", "cargo", "go", "deno", "bun"})
+_LAUNCHES = frozenset({"run", "run-script", "exec", "x", "tool", "tx", "dlx"})
+_CODE = re.compile(r"-[A-Za-z]*[ceEpr]|--eval|--print|--command|--execute|-m|-")
+_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "su", "rbash"})
+_SHELL_TEXT = re.compile(r"-[a-zA-Z]*c[a-zA-Z]*")
+_VALUE_NEXT = frozenset(
+    {"-u", "-g", "-C", "-n", "-s", "-k", "-I", "-L", "-P", "-d", "-E", "-c", "-p", "-h", "-i", "-o"}
+)
+MOST_INNER = 4
+
+
+def name_of(word: Word) -> str:
+    """Return the name of a program without the directory before it."""
+    return word.text.rpartition("/")[2]
+
+
+def rule_names_enough(rule: tuple[str, ...]) -> bool:
+    """Tell whether a rule says what is run: not only a wrapper, an interpreter or a launcher."""
+    name = rule[0].rpartition("/")[2] if rule else ""
+    if not name or name in WRAPPERS or any("\n" in word for word in rule):
+        return False
+    if name not in INTERPRETERS and not re.fullmatch(r"(python|pypy|lua|ruby|perl|php|node)[\d.]*", name):
+        return True
+    named = [word for word in rule[1:] if not word.startswith("-")]
+    if name == "git":
+        return True
+    if any(_CODE.fullmatch(word) for word in rule[1:] if word != "-m"):
+        return False
+    if name in _LAUNCHERS and named and named[0] in _LAUNCHES:
+        return len(named) > 1
+    return bool(named)
+
+
+def inner_commands(simple: Simple) -> Iterator[Simple | str]:
+    """Yield what a wrapper would run: a command by its words, or a text that a shell would read."""
+    words = simple.words
+    if not words:
+        return
+    name = name_of(words[0])
+    if name in _SHELLS:
+        yield from _texts(words)
+    elif name in {"eval", "trap"}:
+        yield " ".join(word.text for word in words[1:])
+    elif name in {"find", "fd"}:
+        for at, word in enumerate(words):
+            if word.text in {"-exec", "-execdir", "-ok", "-okdir", "-x", "--exec"}:
+                yield Simple(words[at + 1 :])
+    elif name in WRAPPERS:
+        yield from _wrapped(words)
+
+
+def _texts(words: tuple[Word, ...]) -> Iterator[str]:
+    for flag, text in pairwise(words):
+        if _SHELL_TEXT.fullmatch(flag.text):
+            yield text.text
+
+
+def _wrapped(words: tuple[Word, ...]) -> Iterator[Simple]:
+    """Yield the command after a wrapper's own flags and values, from each word where it may begin."""
+    found = 0
+    for at, word in enumerate(words[1:], start=1):
+        before = words[at - 1].text
+        if word.text.startswith("-") or "=" in word.text:
+            continue
+        yield Simple(words[at:])
+        found += 1
+        if found > MOST_INNER or not (before in _VALUE_NEXT or word.text[:1].isdigit()):
+            return

@@ -1,0 +1,181 @@
+"""`permissions check`: one command, or a request a line; whatever comes in, each line is answered."""
+
+import json
+
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+
+from scaffold.cli.permissions import MOST_BYTES, permissions
+
+
+@pytest.fixture
+def check(home, tmp_path, monkeypatch):
+    """The command in an empty folder, and what it printed."""
+    folder = tmp_path / "w"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+
+    def run(*args: str, lines: list[object] | bytes = b"") -> Result:
+        stdin = lines if isinstance(lines, bytes) else "".join(f"{json.dumps(line)}\n" for line in lines).encode()
+        return CliRunner().invoke(permissions, ["check", *args], input=stdin, catch_exceptions=False)
+
+    return run
+
+
+def answers(result: Result) -> list[dict]:
+    return [msgspec.json.decode(line) for line in result.output.splitlines()]
+
+
+def decisions(result: Result) -> list[object]:
+    return [(answer["id"], answer.get("decision")) for answer in answers(result)]
+
+
+def test_a_command_is_judged_and_not_run(check, tmp_path):
+    """RA-13."""
+    assert check("--", "touch x").output == "ask: `touch` is not known to only read, and no rule allows it [shell]\n"
+    assert check("--", "ls", "-la").output == "allow: `ls` only reads [read-only]\n"
+    assert check("--", "cat", "a b", ".env").output.startswith("deny: .env holds secrets")
+    assert list((tmp_path / "w").iterdir()) == []
+
+
+def test_words_are_judged_as_they_are_and_one_word_as_a_command_line(check):
+    """RA-13."""
+    assert check("--", "ls; rm x").output.startswith("ask")
+    assert check("--", "echo", "ls; rm x").output.startswith("allow")
+    assert check("--", "echo", "it's").output.startswith("allow")
+
+
+def test_json_is_one_object(check):
+    """RA-13."""
+    assert answers(check("--json", "--", "pwd")) == [
+        {"id": None, "decision": "allow", "reason": "`pwd` only reads", "rule": "read-only"}
+    ]
+
+
+def test_each_line_is_judged_alone_by_its_own_rules(check):
+    """RA-13: no memory of denials, no rule of another line, and the folder need not exist."""
+    denied = {"tool": "shell", "args": {"command": "cat .env"}, "cwd": "/w"}
+    lines = [
+        *[{"id": number, **denied} for number in range(6)],
+        {"id": "rule", "tool": "shell", "args": {"command": "make test"}, "cwd": "/w", "allow": [["make", "test"]]},
+        {"id": "none", "tool": "shell", "args": {"command": "make test"}, "cwd": "/w"},
+        {"id": "deny", "tool": "shell", "args": {"command": "ls; make test"}, "deny": [["make"]]},
+        {"id": "there", "tool": "shell", "args": {"command": "cat /nowhere/at/all/x"}, "cwd": "/nowhere/at/all"},
+    ]
+    assert decisions(check("--jsonl", lines=lines)) == [
+        *[(number, "deny") for number in range(6)],
+        ("rule", "allow"),
+        ("none", "ask"),
+        ("deny", "deny"),
+        ("there", "allow"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "decision"),
+    [
+        ("read_file", {"path": "src/a.py"}, "allow"),
+        ("file_read", {"path": "/w/../../etc/shadow"}, "deny"),
+        ("read_file", {"path": "/w-evil/secret"}, "ask"),
+        ("read_file", {"path": ".env"}, "deny"),
+        ("read_file", {}, "allow"),
+        ("list_dir", {"path": "."}, "allow"),
+        ("write_file", {"path": "src/a.py", "content": "x"}, "ask"),
+        ("write_file", {"path": "src/auth/a.py"}, "ask"),
+        ("write_file", {"path": ".git/hooks/pre-commit"}, "deny"),
+        ("apply_patch", {"path": "../../.bashrc"}, "deny"),
+        ("web_fetch", {"url": "https://example.org/"}, "ask"),
+        ("web_fetch", {"url": "http://169.254.169.254/"}, "deny"),
+        ("web_fetch", {}, "ask"),
+        ("web_search", {"query": "x"}, "ask"),
+        ("python", {"code": "1"}, "ask"),
+        ("TodoRead", {}, "allow"),
+        ("mcp_fs_write", {"path": "~/.ssh/x"}, "deny"),
+        ("mcp_fs_write", {"deep": [{"er": ["a", ".git/config"]}]}, "deny"),
+        ("mcp_docs_search", {"q": "x"}, "ask"),
+        ("unheard_of", {"path": ".scaffold/settings.json"}, "deny"),
+        ("unheard_of", {}, "ask"),
+        ("powershell", {"command": "Get-ChildItem"}, "allow"),
+        ("shell", {"command": "powershell: Get-Content x; Remove-Item y"}, "ask"),
+        ("shell", {"command": "dir", "shell": "cmd"}, "allow"),
+        ("cmd", {"command": "del x"}, "ask"),
+        ("shell", {"command": 5}, "ask"),
+        ("shell", {}, "ask"),
+    ],
+)
+def test_every_kind_of_tool_is_judged(check, tool, args, decision):
+    """RA-13, RA-14."""
+    line = {"id": 1, "tool": tool, "args": args, "cwd": "/w"}
+    assert decisions(check("--jsonl", lines=[line])) == [(1, decision)]
+
+
+def test_rules_for_hosts_and_for_tools_of_servers_are_heeded(check):
+    """RA-13."""
+    lines = [
+        {"id": 1, "tool": "web_fetch", "args": {"url": "https://docs.python.org/3"}, "allow": [["docs.python.org"]]},
+        {"id": 2, "tool": "mcp_docs_search", "args": {"q": "x"}, "allow": [["mcp_docs_search"]]},
+        {"id": 3, "tool": "mcp_docs_search", "args": {"q": ".env"}, "allow": [["mcp_docs_search"]]},
+    ]
+    assert decisions(check("--jsonl", lines=lines)) == [(1, "allow"), (2, "allow"), (3, "deny")]
+
+
+def test_a_line_that_is_no_request_is_answered_with_an_error(check):
+    """RA-13: never a crash, and the lines after it are judged."""
+    lines = [
+        b"x",
+        b"[]",
+        b"{}",
+        b"\xff",
+        b'{"id": 7, "tool": 1}',
+        b'{"id": {}, "tool": "shell"}',
+        b'{"id": "\\ud800", "tool": null}',
+        b'{"tool": "shell", "args": {"command": "ls"}, "allow": "ls"}',
+        b'{"tool": "x", "args": ' + b'{"a":' * 50_000,
+        b"x" * (MOST_BYTES + 5),
+        b"",
+        b'{"id": 8, "tool": "shell", "args": {"command": "ls"}}',
+    ]
+    found = answers(check("--jsonl", lines=b"\n".join(lines)))
+    assert [("error" in answer, answer["id"]) for answer in found] == [
+        *[(True, None)] * 4,
+        (True, 7),
+        (True, None),
+        (True, "\\ud800"),
+        *[(True, None)] * 3,
+        (False, 8),
+    ]
+
+
+def test_text_that_cannot_be_written_or_acts_on_a_terminal_is_spelled_out(check):
+    """RA-14."""
+    lines = [
+        b'{"id": "\\ud800", "tool": "shell", "args": {"command": "ls \\ud800"}}\n',
+        b'{"id": 2, "tool": "write_file", "args": {"path": "a\\u001b[2K\\r/.git/x"}, "cwd": "/w"}\n',
+        b'{"id": 3, "tool": "shell", "args": {"command": "ls"}, "cwd": "a\\u0000b\\ud800"}\n',
+    ]
+    first, second, third = answers(check("--jsonl", lines=b"".join(lines)))
+    assert (first["id"], first["decision"]) == ("\\ud800", "ask")
+    assert second["reason"] == "/w/a\\x1b[2K\\r/.git/x is protected (.git): no agent writes it"
+    assert third["decision"] == "allow"
+
+
+@pytest.mark.parametrize("args", [[], ["--jsonl", "--", "ls"]])
+def test_nothing_to_judge_is_a_usage_error(scaffold, repository, args):
+    """RA-13."""
+    answer = scaffold("permissions", "check", *args)
+    assert (answer.code, answer.err.splitlines()[0]) == (64, "error: nothing to judge, or too much")
+
+
+def test_the_command_is_there_and_not_in_the_help(scaffold, repository):
+    """RA-13."""
+    assert scaffold("permissions", "check", "--json", "--", "git status").json["decision"] == "allow"
+    assert "permissions" not in scaffold("--help").out
+
+
+def test_the_repository_it_is_called_in_counts(scaffold, repository):
+    """RA-14."""
+    (repository / ".git" / "hooks").mkdir(exist_ok=True)
+    (repository / ".git" / "hooks" / "post-index-change").write_text("")
+    answer = scaffold("permissions", "check", "--json", "--", "git status").json
+    assert (answer["decision"], answer["rule"]) == ("ask", "git:hook.post-index-change")

@@ -1,0 +1,148 @@
+"""What the disk shows counts: links, names that a glob stands for, settings that make git run programs."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from builders import make_repository
+from scaffold.cli.permissions import repository_settings
+from scaffold.git.command import Git
+from scaffold.policy.request import PathCall, judge_path
+from scaffold.policy.shell.decision import Ground, judge_command
+from scaffold.policy.shell.places import Disk, Place
+from scaffold.policy.shell.reading import ParserMissing, Reader, installed_parser
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "w" / "docs").mkdir(parents=True)
+    (tmp_path / "w" / "docs" / "real.md").write_text("real")
+    (tmp_path / "home" / ".ssh").mkdir(parents=True)
+    (tmp_path / "home" / ".ssh" / "id_rsa").write_text("key")
+    return tmp_path / "w"
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    return make_repository(tmp_path / "shop")
+
+
+@pytest.fixture
+def place(root: Path) -> Place:
+    return Place(root=str(root), home=str(root.parent / "home"), files=Disk())
+
+
+async def said(command: str, place: Place, settings: frozenset[str] = frozenset()) -> str:
+    ground = Ground(place=place, settings=settings)
+    return (await judge_command(command, ground, Reader(installed_parser()))).decision
+
+
+async def test_a_link_counts_as_what_it_leads_to(root, place):
+    """RA-14."""
+    (root / "inside.md").symlink_to("docs/real.md")
+    (root / "key.md").symlink_to(root.parent / "home" / ".ssh" / "id_rsa")
+    (root / "out").symlink_to(root.parent)
+    (root / "hooks").symlink_to(".git/hooks")
+    commands = ["cat inside.md", "cat key.md", "ls out", "cat out/x", "cat docs/../inside.md", "echo x > hooks/y"]
+    assert [await said(command, place) for command in commands] == ["allow", "deny", "ask", "ask", "allow", "deny"]
+
+
+async def test_dots_after_a_link_lead_out_of_what_it_leads_to(root, place):
+    """RA-14: `link/..` is not the folder the link lies in."""
+    (root / "link").symlink_to(root.parent / "home" / ".ssh")
+    assert await said("cat link/../.ssh/id_rsa", place) == "deny"
+    assert await said("ls link/..", place) == "ask"
+
+
+async def test_a_glob_counts_as_what_is_there(root, place):
+    """RA-14."""
+    assert await said("cat *", place) == "allow"
+    (root / "id_rsa").write_text("key")
+    assert await said("cat *", place) == "deny"
+    assert await said("cat docs/*", place) == "allow"
+    assert await said("wc -l docs/*.md", place) == "allow"
+
+
+async def test_the_whole_disk_is_no_workspace():
+    """RA-14: started in `/`, nothing counts as inside."""
+    place = Place(root="/", home="/home/u", files=Disk())
+    assert [await said(command, place) for command in ("cat x", "cat /etc/hostname", "ls", "pwd")] == [
+        "ask",
+        "ask",
+        "allow",
+        "allow",
+    ]
+
+
+def test_file_tools_follow_links_and_fold_names(root, place):
+    """RA-14."""
+    (root / "key.md").symlink_to(root.parent / "home" / ".ssh" / "id_rsa")
+    (root / "conf").symlink_to(".git")
+    calls = {
+        ("docs/real.md", False): "allow",
+        ("docs/../docs/real.md", False): "allow",
+        ("key.md", False): "deny",
+        ("conf/config", True): "deny",
+        (".GIT/config", True): "deny",
+        (".g\u200cit/config", True): "deny",
+        (".git /config", True): "deny",
+        ("\uff0egit/config", True): "deny",
+        ("~/.ssh/id_rsa", False): "deny",
+        ("../x", False): "ask",
+        ("/dev/zero", False): "deny",
+        ("/proc/self/environ", False): "deny",
+        ("docs/new.md", True): "ask",
+        ("scaffold.config.json", True): "deny",
+        ("a\nAllow? [y]", False): "ask",
+        ("a\0b", False): "deny",
+        ("", False): "deny",
+        ("\ud800", False): "deny",
+    }
+    said = {call: judge_path(PathCall(tool="t", path=call[0], writes=call[1]), place).decision for call in calls}
+    assert said == calls
+
+
+async def test_settings_of_a_repository_that_run_programs_turn_reading_into_a_question(shop, tmp_path):
+    """RA-14: plain `git status` runs `core.fsmonitor` and hooks, `diff` a filter; scanned in a real repository."""
+    place = Place(root=str(shop), home=str(tmp_path), files=Disk())
+    assert await said("git status", place, await repository_settings(shop)) == "allow"
+    git = Git(shop, environ=os.environ)
+    await git("config", "filter.x.clean", "./evil")
+    settings = await repository_settings(shop)
+    commands = ["git status", "git diff", "git rev-parse HEAD", "ls"]
+    assert [await said(command, place, settings) for command in commands] == ["ask", "ask", "allow", "allow"]
+
+
+async def test_a_hook_counts_and_a_sample_does_not(shop, tmp_path):
+    """RA-14."""
+    hooks = shop / ".git" / "hooks"
+    hooks.mkdir(exist_ok=True)
+    (hooks / "pre-commit.sample").write_text("")
+    assert not any(name.startswith("hook.") for name in await repository_settings(shop))
+    (hooks / "post-index-change").write_text("")
+    settings = await repository_settings(shop)
+    place = Place(root=str(shop), home=str(tmp_path), files=Disk())
+    assert "hook.post-index-change" in settings
+    assert await said("git status", place, settings) == "ask"
+
+
+async def test_a_folder_without_a_repository_has_no_settings(tmp_path):
+    """RA-14."""
+    assert await repository_settings(tmp_path / "nowhere") == frozenset()
+
+
+async def test_a_parser_that_cannot_be_run_is_a_failure_that_says_what_to_do(place):
+    """RA-14: never an answer without the second opinion."""
+    reader = Reader(Path("/nowhere/shfmt"))
+    with pytest.raises(ParserMissing, match="/nowhere/shfmt cannot be run"):
+        await judge_command(r"ls a\ b", Ground(place=place), reader)
+
+
+async def test_a_parser_that_says_nonsense_is_not_believed(place, tmp_path):
+    """RA-14."""
+    for number, script in enumerate(("exit 1", "echo '{'", "echo '{}'", "echo '{\"Stmts\":[1]}'", "echo []")):
+        liar = tmp_path / f"shfmt{number}"
+        liar.write_text(f"#!/bin/sh\n{script}\n")
+        liar.chmod(0o755)
+        assert (await judge_command(r"ls a\ b", Ground(place=place), Reader(liar))).decision == "ask"

@@ -1,0 +1,135 @@
+"""Whole commands and tool calls against what must become of them: attacks, and work that must go on."""
+
+import json
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from scaffold.policy.gate import Judgement
+from scaffold.policy.request import PathCall, judge_fetch, judge_path
+from scaffold.policy.shell.decision import Ground, judge_command
+from scaffold.policy.shell.places import NoFiles, Place
+from scaffold.policy.shell.reading import Reader, installed_parser
+from scaffold.policy.shell.windows import dialect_of, judge_windows
+
+HERE = Path(__file__).parent
+PLACE = Place(root="/w", home="/home/u", files=NoFiles())
+TESTING = (("python", "-m", "pytest"), ("pytest",), ("npm", "test"), ("make", "test"))
+ELSEWHERE = frozenset({
+    *("A-path-011", "A-path-015", "A-path-016", "A-path-021", "A-path-022", "A-path-023", "A-path-024"),
+    *("A-web-013", "A-web-014"),
+})  # fmt: skip
+"""Cases about what happens while a tool works, or about an assignment: the gate is not told of either."""
+
+
+def rows(name: str) -> list[dict]:
+    return [json.loads(line) for line in (HERE / name).read_bytes().splitlines()]
+
+
+def prefixes(context: str, word: str) -> tuple[tuple[str, ...], ...]:
+    found = re.search(word + r":(\[.*\])", context)
+    return (tuple(json.loads(found[1])),) if found else ()
+
+
+async def judged(reader: Reader, case: dict) -> Judgement | None:
+    """Decide a case of the shared data; None if it is about something else than a tool call."""
+    payload, context = case["payload"], case["context"]
+    match case["surface"]:
+        case "shell" | "git" if context.startswith(("RO", "TEST")):
+            if named := dialect_of(payload):
+                return judge_windows(*named, PLACE)
+            allow = TESTING if context.startswith("TEST") else prefixes(context, "user")
+            return await judge_command(
+                payload, Ground(place=PLACE, allow=allow, deny=prefixes(context, "deny")), reader
+            )
+        case "git" if payload.startswith("write "):
+            return judge_path(PathCall(tool="write_file", path=payload.split()[1], writes=True), PLACE)
+        case "path":
+            tool = payload["tool"]
+            return judge_path(
+                PathCall(tool=tool, path=payload["path"], writes=tool not in {"file_read", "list_dir"}), PLACE
+            )
+        case "web":
+            return judge_fetch(payload, (("docs.python.org",),))
+        case _:
+            return None
+
+
+@pytest.fixture
+def reader() -> Reader:
+    return Reader(installed_parser())
+
+
+async def test_the_shared_cases_keep_their_targets(reader):
+    """RA-13, RA-14: nothing is allowed that must not be; 3% of the benign and 5% of the denials may be asked about."""
+    found = [(case, await judged(reader, case)) for case in rows("attack_vectors.jsonl") if case["id"] not in ELSEWHERE]
+    about = [(case, answer.decision) for case, answer in found if answer is not None]
+    loose = [case["id"] for case, said in about if said == "allow" and case["expected"] != "allow"]
+    benign = [(case["id"], said) for case, said in about if case["klass"] == "benign"]
+    denials = [(case["id"], said) for case, said in about if case["expected"] == "deny"]
+    assert len(about) > 150
+    assert loose == []
+    assert sum(said != "allow" for _, said in benign) <= 0.03 * len(benign), benign
+    assert sum(said == "ask" for _, said in denials) <= 0.05 * len(denials), denials
+
+
+async def test_each_of_our_own_commands_gets_exactly_what_it_must(reader):
+    """RA-13, RA-14: what reads and what a rule names is allowed, secrets are denied, the rest is asked about."""
+    wrong = []
+    for case in rows("commands.jsonl"):
+        rules = msgspec.convert({"allow": case.get("allow", []), "deny": case.get("deny", [])}, Rules)
+        answer = await judge_command(case["command"], Ground(place=PLACE, allow=rules.allow, deny=rules.deny), reader)
+        if answer.decision != case["expected"]:
+            wrong.append((case, answer))
+    assert wrong == []
+
+
+class Rules(msgspec.Struct):
+    allow: tuple[tuple[str, ...], ...]
+    deny: tuple[tuple[str, ...], ...]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ls && " * 1300 + "ls",
+        "(" * 200 + "ls" + ")" * 200,
+        "$(" * 140 + "ls",
+        '"$(' * 70 + "x",
+        "cd a && " * 49 + "ls",
+        "sudo " * 1500 + "ls",
+        "bash -c " * 900 + "ls",
+        "sed -n '" + " " * 7900 + "x'",
+        'sed -n "' + "/a/," * 1900 + '"',
+        "grep " + "[a" * 3000 + " $x",
+        "`" * 149,
+    ],
+    ids=range(11),
+)
+async def test_a_command_made_to_break_parsers_is_asked_about(reader, command):
+    """RA-14: neither a crash nor an answer by luck."""
+    assert (await judge_command(command, Ground(place=PLACE), reader)).decision == "ask"
+
+
+async def test_a_reason_says_what_is_wrong_with_which_part(reader):
+    """RA-13."""
+    ground = Ground(place=PLACE, allow=(("pytest",),))
+    answers = {
+        "find . -delete": "`find`: may run or write something with `-delete`",
+        "cat ../x": "`cat`: /x is outside the workspace",
+        "ls > out": "it writes out",
+        "X=1 ls": "it sets X, which may change what runs",
+        "pytest -c x": "the rule `pytest` does not cover it: `-c` makes it do something else; "
+        "only a rule that names it allows it",
+        "ls\u00a0-la": "the command has an invisible character or a blank that is none for a shell "
+        "(\\xa0, NO-BREAK SPACE), so what it does cannot be told",
+        "cat .env": ".env holds secrets (.env): no agent reads it",
+    }
+    assert {command: (await judge_command(command, ground, reader)).reason for command in answers} == answers
+
+
+async def test_a_reading_is_kept_and_given_again(reader):
+    """RA-14."""
+    assert await reader.read("ls *.py") is await reader.read("ls *.py")

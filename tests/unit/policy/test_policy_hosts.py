@@ -1,0 +1,68 @@
+import pytest
+
+from scaffold.policy.hosts import judge_url, metadata_host
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://169.254.169.254/latest/meta-data/",
+        "http://169.254.170.2/v2/credentials",
+        "http://2852039166/",
+        "http://0xA9FEA9FE/",
+        "http://0251.0376.0251.0376/",
+        "http://169.254.43518/",
+        "http://[::ffff:169.254.169.254]/",
+        "http://[fd00:ec2::254]/",
+        "http://metadata.google.internal/",
+        "http://METADATA.google.internal./",
+        "http://169.254.169.254.nip.io/",
+        "http://user@169.254.169.254/",
+        "http://100.100.100.200/",
+        "http://168.63.129.16/",
+    ],
+)
+def test_where_clouds_hand_out_keys_is_denied_however_it_is_written(url):
+    """RA-13."""
+    assert judge_url(url, ("*",)).rule == "metadata"
+    assert metadata_host(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("file:///etc/passwd", "ftp://example.org/", "gopher://x/", "javascript:alert(1)", "example.org"),
+        *("http://127.0.0.1/", "http://127.1/", "http://0/", "http://[::1]/", "http://10.0.0.1/", "http://192.168.0.1/"),
+        *("http://localhost:8080/", "http://x.localhost/", "http://printer.local/", "http://[::ffff:10.0.0.1]/"),
+        *("https://evil.example\0.allowed.example/", "https://a\\@b/", "https://a\tb/", "http://[bad/", "http:///x"),
+        "//example.org",
+    ],
+)  # fmt: skip
+def test_what_is_not_on_the_internet_or_no_url_is_denied(url):
+    """RA-13."""
+    assert judge_url(url, ("*",)).decision == "deny"
+
+
+@pytest.mark.parametrize(
+    ("url", "decision"),
+    [
+        ("https://docs.python.org/3/", "allow"),
+        ("https://DOCS.python.org./3/", "allow"),
+        ("https://a.allowed.example/", "allow"),
+        ("https://allowed.example/", "ask"),
+        ("https://docs.python.org.evil.example/", "ask"),
+        ("https://docs.python.org@evil.example/", "ask"),
+        ("https://evil.example/docs.python.org", "ask"),
+        ("https://evil.example#@docs.python.org", "ask"),
+        ("https://user@docs.python.org/", "ask"),
+        ("https://dοcs.python.org/", "ask"),
+    ],
+)
+def test_a_rule_allows_exactly_its_host(url, decision):
+    """RA-13."""
+    assert judge_url(url, ("docs.python.org", "*.allowed.example")).decision == decision
+
+
+def test_ordinary_words_are_no_addresses_of_machines():
+    """RA-13."""
+    assert [metadata_host(word) for word in ("metadata", "10", "1.2.3", "a@b.c", "x.y", "2852039166x")] == [None] * 6

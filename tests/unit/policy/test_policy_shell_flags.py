@@ -1,0 +1,83 @@
+import pytest
+
+from scaffold.policy.shell.flags import Flags, Given, take_apart
+from scaffold.policy.shell.script import Word
+
+KNOWN = Flags(
+    short="ab",
+    valued="nf",
+    attached="M",
+    long="all file= color[=] regexp=",
+    texts="n regexp color",
+    text_first="f regexp file",
+)
+
+
+def apart(*words: str, known: Flags = KNOWN) -> Given | str:
+    return take_apart(tuple(Word(word, glob="*" in word) for word in words), known)
+
+
+def paths(*words: str, known: Flags = KNOWN) -> tuple[str, ...]:
+    given = apart(*words, known=known)
+    assert isinstance(given, Given), given
+    return tuple(word.text for word in given.paths)
+
+
+def test_flags_are_told_from_values_and_operands():
+    """RA-14."""
+    assert paths("-ab", "text", "x", "-n5", "y") == ("x", "y")
+    assert paths("-n", "5", "text", "x") == ("x",)
+    assert paths("-an5", "text", "x") == ("x",)
+    assert paths("-abn", "5", "text", "x") == ("x",)
+    assert paths("--color", "text", "--color=auto", "x") == ("x",)
+    assert paths("text", "--", "-x", "--", "y") == ("-x", "--", "y")
+    assert paths("text", "-", "x") == ("-", "x")
+    assert paths("-M50", "text", "x") == ("x",)
+
+
+def test_the_value_of_a_flag_may_be_a_path_or_a_text():
+    """RA-14: with the text given by a flag, the first operand is a path, too."""
+    assert paths("-f", "list", "x") == ("x", "list")
+    assert paths("-flist", "x") == ("x", "list")
+    assert paths("--file=list", "x") == ("x", "list")
+    assert paths("--file", "list", "x") == ("x", "list")
+    assert paths("--regexp=a", "x") == ("x",)
+    assert paths("--regexp", "a", "x", "y") == ("x", "y")
+
+
+def test_a_text_that_is_also_a_path_stays_a_path_where_it_is_one():
+    """RA-14."""
+    assert paths("--regexp", ".env", "--file", ".env") == (".env",)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(("-x",), ("-ax",), ("--other",), ("--al",), ("--all=x",), ("-n",), ("--file",), ("-n", "-x")),
+        *(("-n", "--all"), ("-n", "*"), ("*",), ("-*",), ("text", "*"), ("-M", "--other")),
+    ],
+)  # fmt: skip
+def test_what_is_not_on_the_list_is_not_taken(words):
+    """RA-14: abbreviations, missing values, globs that may become flags."""
+    assert isinstance(apart(*words), str)
+
+
+def test_a_glob_is_harmless_where_no_flag_is_or_after_the_dashes():
+    """RA-14."""
+    assert paths("a", "*", known=Flags(any_glob=True)) == ("a", "*")
+    assert paths("text", "--", "*") == ("*",)
+    assert paths("text", "x/*") == ("x/*",)
+
+
+def test_a_text_that_is_a_glob_may_become_paths():
+    """RA-14."""
+    assert paths("x*", "y") == ("x*", "y")
+
+
+def test_numbers_and_limits_are_kept():
+    """RA-14."""
+    assert paths("-20", "x", known=Flags(counts=True)) == ("x",)
+    assert isinstance(apart("-20", known=Flags()), str)
+    assert isinstance(apart("x", "y", known=Flags(most=1)), str)
+    assert isinstance(apart("x*", known=Flags(most=1)), str)
+    assert paths("x", "y", known=Flags(no_paths=True)) == ()

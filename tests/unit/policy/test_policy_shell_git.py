@@ -1,0 +1,63 @@
+import pytest
+
+from scaffold.policy.shell.expressions import Reads
+from scaffold.policy.shell.git_reading import Runs, any_program, read_git
+from scaffold.policy.shell.script import Word
+
+
+def read(command: str, *settings: str) -> Reads | Runs | str:
+    return read_git(tuple(map(Word, command.split())), settings)
+
+
+@pytest.mark.parametrize(
+    ("setting", "runs", "runs_not"),
+    [
+        ("core.fsmonitor", "status", "log"),
+        ("core.hookspath", "status", "log"),
+        ("hook.post-index-change", "status", "log"),
+        ("core.worktree", "diff", "log"),
+        ("filter.x.clean", "blame f", "rev-parse HEAD"),
+        ("filter.x.process", "diff", "branch"),
+        ("filter.a.b.smudge", "status", "branch"),
+        ("diff.external", "diff", "status"),
+        ("diff.x.textconv", "show HEAD", "status"),
+        ("diff.x.command", "log -p", "status"),
+        ("log.showsignature", "log", "status"),
+        ("gpg.program", "log --format=%G?", "log"),
+        ("core.pager", "log", ""),
+        ("pager.log", "log", ""),
+        ("extensions.partialclone", "cat-file -p HEAD", ""),
+        ("remote.origin.promisor", "show HEAD", ""),
+    ],
+)
+def test_a_setting_that_names_a_program_counts_where_git_runs_it(setting, runs, runs_not):
+    """RA-14."""
+    assert read(runs, setting) == Runs(setting)
+    assert isinstance(read(runs), Reads)
+    if runs_not:
+        assert isinstance(read(runs_not, setting), Reads)
+
+
+def test_other_settings_run_nothing():
+    """RA-14."""
+    settings = ("user.name", "core.bare", "remote.origin.url", "hook.pre-commit", "branch.main.merge", "alias.st")
+    assert isinstance(read("status", *settings), Reads)
+    assert any_program(settings) is None
+
+
+def test_what_a_rule_allows_stops_at_a_program_that_settings_name():
+    """RA-14."""
+    assert any_program(("user.name", "Filter.lfs.clean")) == "Filter.lfs.clean"
+    assert any_program(("merge.x.driver",)) == "merge.x.driver"
+
+
+def test_the_file_in_a_revision_is_a_path_too():
+    """RA-14: `HEAD:.env` is read like `.env`."""
+    assert read("show HEAD:.env") == Reads((Word("HEAD:.env"), Word(".env")))
+
+
+def test_a_value_is_never_a_flag_in_disguise():
+    """RA-14: `-M` takes no value from the next word, whoever says so."""
+    assert isinstance(read("diff -M --output=x"), str)
+    assert isinstance(read("log -n --output=x"), str)
+    assert isinstance(read("diff -U --output=x"), str)

@@ -1,0 +1,63 @@
+import shlex
+
+import pytest
+
+from scaffold.policy.shell.script import Word
+from scaffold.policy.shell.word import literal
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("a", "a"),
+        ("'a b'", "a b"),
+        ('"a b"', "a b"),
+        ("a'b'\"c\"d", "abcd"),
+        (r"a\ b", "a b"),
+        (r"\(", "("),
+        (r'"a\"b\\c\d"', 'a"b\\c\\d'),
+        ("'a\\'", "a\\"),
+        ('"foo$"', "foo$"),
+        ("foo$", "foo$"),
+        ('""', ""),
+        ("HEAD~1", "HEAD~1"),
+        ("stash@{0}", "stash@{0}"),
+        ("a\\\nb", "ab"),
+        ('"a\\\nb"', "ab"),
+        ("'é'", "é"),
+        ("a=b", "a=b"),
+    ],
+)
+def test_quotes_are_taken_off_as_bash_does(source, text):
+    """RA-14."""
+    assert literal(source) == Word(text)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        *("", "$x", '"$x"', "`x`", '"`x`"', "$(x)", "$'x'", '$"x"', "${x}", "$((1))", "{a,b}", "a{b", "~u", "~+"),
+        *("a=~/x", "a:~", "x>y", "a;b", "a|b", "a&b", "(x)", "'open", '"open', "open\\", "é", "a b", '"a', "@{a,b}"),
+        *("a@{u}{b,c}", "{0}", "$#", "$$", "$!", "$-", "$1", '"$@"', "\\é", "@{1..3}"),
+    ],
+)  # fmt: skip
+def test_what_may_expand_is_no_literal_word(source):
+    """RA-14."""
+    assert literal(source) is None
+
+
+def test_a_tilde_and_a_glob_are_marked():
+    """RA-14."""
+    assert literal("~/x") == Word("~/x", tilde=True)
+    assert literal("~") == Word("~", tilde=True)
+    assert literal("'~/x'") == Word("~/x")
+    assert literal("*.py") == Word("*.py", glob=True)
+    assert literal("'*.py'") == Word("*.py")
+    assert literal("[") == Word("[")
+    assert not Word("*", glob=True).literal
+
+
+def test_what_python_quotes_is_read_back():
+    """RA-14."""
+    for text in ("a", "a b", "it's", '"', "$x", "`", "\\", "*", "~", "a\nb", "", "é"):
+        assert literal(shlex.quote(text)) == Word(text)
