@@ -1,0 +1,13 @@
+import msgspec
+import pytest
+
+from scaffold.core.todo import Todo, TodoList
+
+
+def test_a_list_comes_back_from_json_as_it_was_and_nothing_else_does():
+    """RA-5: what is kept with a conversation is read back to the letter, or refused."""
+    todos = TodoList((Todo(id=1, content="look"), Todo(id=3, content="mend", status="completed", priority="high")), 3)
+    assert msgspec.json.decode(msgspec.json.encode(todos), type=TodoList) == todos
+    assert msgspec.json.decode(b"{}", type=TodoList) == TodoList((), 0)
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.json.decode(b'{"entries": [{"id": 1, "content": "look", "status": "someday"}]}', type=TodoList)
