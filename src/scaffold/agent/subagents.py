@@ -106,7 +106,7 @@ def _subagent_status(crew: Crew, mailbox: Mailbox, clock: Clock) -> Tool:
             timeout_s={"type": "number", "minimum": 0, "description": "Seconds to wait at most."},
             offset={"type": "integer", "minimum": 0, "description": "From which character on to tell a long result."},
         ),
-        category="subagent",
+        category="memory",  # whoever was allowed to start one may look after it
         run=run,
     )
 
