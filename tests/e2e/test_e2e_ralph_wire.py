@@ -231,6 +231,7 @@ async def test_an_interrupt_ends_it_at_once_with_the_way_to_go_on(scenario, numb
 
 
 async def test_what_is_piped_in_is_part_of_the_task_and_a_silent_pipe_is_not_waited_for(scenario):
+    """SC-18: one shot from argument and standard input."""
     silent, mouth = os.pipe()
     (scenario.home / "in.txt").write_text("piped words @README.md")
     async with serve("anthropic", [DONE, DONE]) as server:

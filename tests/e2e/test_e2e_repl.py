@@ -34,7 +34,7 @@ def talk(scenario):
 
 
 def test_a_whole_talk_with_consent_given_kept_and_withheld(scenario, talk):
-    """RA-13, RA-18: yes is for one call, always for exactly this one, no is told the model."""
+    """SC-18, RA-13, RA-18: yes is for one call, always for exactly this one, no is told the model."""
     model = recorded(
         scenario,
         write("made.txt", "one\ntwo\n"),
@@ -264,6 +264,7 @@ def test_commands_and_files_are_completed(scenario, talk):
     screen.shows(r"^ +deep/er/buried\.txt")
     screen.send("\t")
     screen.shows(r"^› see @deep/er/buried\.txt")
+    assert "unused" not in screen.text, "a completion sends nothing"
 
 
 def test_what_was_said_before_is_found_again_in_a_private_file(scenario, talk):
@@ -317,6 +318,8 @@ def test_a_store_that_fails_is_told_and_the_talk_goes_on(scenario, talk):
         database.execute("ALTER TABLE elsewhere RENAME TO conversation")
     screen.line("again")
     screen.shows("^hello")
+    screen.send(CTRL_D)
+    assert screen.ends() == 0
 
 
 def test_a_closed_terminal_ends_the_talk_and_what_it_runs(scenario, talk):

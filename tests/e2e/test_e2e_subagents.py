@@ -66,6 +66,20 @@ def news(scenario):
     return "\n".join(body for (body,) in rows(scenario, "SELECT body FROM message ORDER BY conversation_id, seq"))
 
 
+def test_a_task_longer_than_any_command_line_reaches_a_subagent_whole(scenario):
+    """SC-18: long prompts travel by the store, not by argv."""
+    model = tape(
+        scenario,
+        turn(1, "read to the end", action="sub-1", when={"contains": "begin (word ){60000}end"}),
+        turn(1, start("begin " + "word " * 60_000 + "end"), wait()),
+        turn(2, "over"),
+    )
+    done, events = ralph(scenario, model, *FREE)
+    assert done.returncode == 0, done.stderr
+    told = [event["content"] for event in events if event["type"] == "tool_result"]
+    assert json.loads(told[1])["subagents"][0]["result"] == "read to the end"
+
+
 def test_an_agent_has_two_others_work_waits_for_them_and_uses_what_they_say(scenario):
     """RA-11, SC-1: each is a full agent with tools of its own; their results come to the parent."""
     model = tape(

@@ -245,16 +245,19 @@ async def test_whoever_waits_is_woken_by_this_process_and_by_another(path):
     with seated(path) as seat, seated(path) as other:
         for sender in (seat, other):
             async with asyncio.timeout(5), asyncio.TaskGroup() as together:
-                together.create_task(seat.company.arrival())
+                waiting = together.create_task(seat.company.arrival())
                 await asyncio.sleep(0.05)
+                assert not waiting.done()
                 send(sender, "wake up")
                 if sender is seat:
                     seat.company._crew.poller.ring()
-            looked(seat)
+            assert [("| wake up" in words) for words in looked(seat)] == [True]
             seat.company.news.take()
+            assert not seat.company.waiting
 
 
 async def test_what_came_before_the_wait_ends_it_at_once(seat):
     send(seat, "early")
     async with asyncio.timeout(1):
         await seat.company.arrival()
+    assert ["| early" in words for words in looked(seat)] == [True]

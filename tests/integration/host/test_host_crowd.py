@@ -103,8 +103,11 @@ async def test_a_fork_bomb_ends_when_we_are_killed(tmp_path, env, nest, eventual
     )
     await eventually(lambda: len(list(nest.iterdir())) > 50)
     us.kill()
-    await us.wait()
+    assert await us.wait() == -signal.SIGKILL
     await eventually(lambda: held(nest) == 0)
+    born = len(list(nest.iterdir()))
+    assert born > 50
+    assert (held(nest), len(list(nest.iterdir()))) == (0, born), "nobody is left who could start another"
 
 
 async def test_a_keeper_that_is_told_to_end_takes_a_fork_bomb_along(sh, tmp_path, nest, eventually, process_in):
