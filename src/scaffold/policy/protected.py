@@ -2,11 +2,8 @@
 
 from fnmatch import fnmatchcase
 
-PROTECTED: tuple[str, ...] = (
-    ".git",
-    ".gitconfig",
+CREDENTIALS: tuple[str, ...] = (
     ".git-credentials",
-    ".env*",
     "*.pem",
     "*.p12",
     "*.pfx",
@@ -25,6 +22,14 @@ PROTECTED: tuple[str, ...] = (
     ".netrc",
     ".npmrc",
     ".pypirc",
+)
+"""What lets somebody in: no agent writes it, and none reads it."""
+
+PROTECTED: tuple[str, ...] = (
+    *CREDENTIALS,
+    ".git",
+    ".gitconfig",
+    ".env*",
     ".bashrc",
     ".bash_profile",
     ".bash_login",

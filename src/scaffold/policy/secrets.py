@@ -4,35 +4,19 @@ import re
 import unicodedata
 from fnmatch import fnmatchcase
 
+from scaffold.policy.protected import CREDENTIALS
+
 SECRETS: tuple[str, ...] = (
+    *CREDENTIALS,
     ".env",
     ".env.*",
     ".envrc",
-    "*.pem",
     "*.key",
-    "*.p12",
-    "*.pfx",
     "*.jks",
     "*.keystore",
     "*.kdbx",
-    "id_rsa*",
-    "id_dsa*",
-    "id_ecdsa*",
-    "id_ed25519*",
-    ".ssh",
-    ".gnupg",
-    ".aws",
-    ".azure",
-    ".kube",
-    ".config/gcloud",
-    ".config/gh",
     ".config/hub",
-    ".docker/config.json",
-    ".netrc",
     "_netrc",
-    ".npmrc",
-    ".pypirc",
-    ".git-credentials",
     ".pgpass",
     ".my.cnf",
     ".vault-token",

@@ -69,6 +69,7 @@ class _Decision:
         self._lookout = Lookout(place=ground.place, deny=ground.deny, told=self._reads, glimpse=seen_in)
 
     def of(self, reading: Reading) -> Judgement:
+        """Return the strictest of what each command comes to; what is denied anywhere is denied at once."""
         commands = reading.commands if isinstance(reading, Understood) else reading.seen
         judged: list[Judgement] = []
         folders = frozenset({self._place.root})

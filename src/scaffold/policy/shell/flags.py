@@ -59,6 +59,7 @@ class _Parsing:
         self._paths: list[Word] = []
 
     def parse(self, arguments: tuple[Word, ...]) -> Given | str:
+        """Return what was given, or in words why it is not surely known."""
         operands: list[Word] = []
         waiting: str | None = None
         ended = False
