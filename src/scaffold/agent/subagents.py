@@ -48,7 +48,7 @@ def _subagent(crew: Crew, mailbox: Mailbox) -> Tool:
         try:
             subagent = await crew.spawn(task)
         except ScaffoldError as trouble:
-            return failed(f"Not started: {trouble.what.rstrip('.')}. {trouble.fix}")
+            return failed(f"Not started: {trouble.in_full}")
         shown = {"subagent_id": subagent.name, "status": subagent.status}
         if subagent.status == "running":
             return ToolOutput(_json(shown))

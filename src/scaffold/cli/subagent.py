@@ -67,7 +67,7 @@ async def _carry_out(mine: Subagent, seat: Sitting, store: UserStore) -> int:
             finish = await session.agent.turn((Text(briefing(mine)),))
     except ScaffoldError as trouble:
         said = session.tally.text if session else ""
-        _report(store, mine, "failure", result=said or None, error=f"{trouble.what.rstrip('.')}. {trouble.fix}")
+        _report(store, mine, "failure", result=said or None, error=trouble.in_full)
         return OK
     _report_finish(store, mine, finish)
     return OK
