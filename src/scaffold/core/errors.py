@@ -90,3 +90,11 @@ class BudgetSpent(ScaffoldError):
 
 class TrustProblem(ScaffoldError):
     """Something is asked for that the trust or the sandbox of this machine cannot give."""
+
+
+class WaitsForHuman(ScaffoldError):
+    """Nothing goes on here until a human decides about `item`, which stands in the inbox."""
+
+    def __init__(self, what: str, fix: str, *, item: str) -> None:
+        super().__init__(what, fix)
+        self.item = item

@@ -27,3 +27,5 @@ class Tool(Struct, frozen=True, kw_only=True):
     """Takes arguments that fit the schema; raises nothing but cancellation for what a model may get wrong."""
     only_reads: bool = False
     """Changes nothing, so that it may run beside others like it, and once for equal calls; `file_read` always does."""
+    confined: bool = False
+    """What it starts runs in a sandbox and can reach no more than that allows."""

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from scaffold.host.leash import Leash
 from scaffold.host.output import Sink, Stream
+from scaffold.host.sandbox.confinement import Enclosure
 
 TERM_GRACE_S = 1.0
 KEEPER_GRACE_S = 60.0
@@ -56,6 +57,7 @@ async def run(
     sinks: tuple[Sink, Sink] | None = None,
     leash: bool = False,
     most_processes: int = MOST_PROCESSES,
+    enclosure: Enclosure | None = None,
 ) -> Finished:
     """Run `argv` in a session of its own and return how it ended, after `timeout_s` by our hand.
 

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from scaffold.core.tool import ToolOutput
+from scaffold.host.sandbox.confinement import Enclosure
 from scaffold.policy.paths import Refusal, confine
 
 ANSWER_LIMIT = 30_000
@@ -24,6 +25,8 @@ class Workspace(Struct, frozen=True):
     env: Mapping[str, str]
     readable: tuple[Path, ...] = ()
     """Further folders, absolute, that may be read by absolute paths and are never written."""
+    enclosure: Enclosure | None = None
+    """What holds the commands that an agent starts; None: nothing does."""
 
 
 class Place(Struct, frozen=True):
