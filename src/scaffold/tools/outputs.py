@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from scaffold.host.ids import new_id
 from scaffold.host.process import MOST_PROCESSES, Finished, run
+from scaffold.host.sandbox.confinement import Enclosure
 from scaffold.tools.workspace import ANSWER_LIMIT
 
 KEPT_BYTES = 1 << 30
@@ -34,6 +35,8 @@ class Command(Struct, frozen=True, kw_only=True):
     timeout_s: float
     outputs: Path | None = None
     stdin: bytes = b""
+    enclosure: Enclosure | None = None
+    """What holds it; None: nothing does."""
 
 
 class Told(Struct, frozen=True):
@@ -134,6 +137,7 @@ async def run_told(command: Command) -> Told:
             limit_bytes=_HELD_BYTES,
             sinks=(spools["stdout"], spools["stderr"]) if spools else None,
             leash=True,
+            enclosure=command.enclosure,
         )
         if command.outputs and any(spool.file for spool in spools.values()):
             await asyncio.to_thread(_retire, command.outputs, {spool.file for spool in spools.values()})

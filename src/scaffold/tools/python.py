@@ -8,7 +8,7 @@ from typing import Any
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.tools.arguments import object_schema
 from scaffold.tools.outputs import Command, run_told
-from scaffold.tools.shell import DEFAULT_TIMEOUT_S, LONGER, LONGEST_TIMEOUT_S, answer
+from scaffold.tools.shell import DEFAULT_TIMEOUT_S, LONGER, LONGEST_TIMEOUT_S, answer, bounds
 from scaffold.tools.workspace import Workspace, failed
 
 _LAUNCH = """
@@ -43,6 +43,7 @@ def python(workspace: Workspace, *, packages: Path | None = None, outputs: Path 
             timeout_s=min(args.get("timeout_s", DEFAULT_TIMEOUT_S), LONGEST_TIMEOUT_S),
             outputs=outputs,
             stdin=code,
+            enclosure=workspace.enclosure,
         )
         return answer(await run_told(command), LONGER)
 
@@ -51,7 +52,7 @@ def python(workspace: Workspace, *, packages: Path | None = None, outputs: Path 
         name="python",
         description=(
             f"Run Python {version} code in the workspace, in a fresh process; print what you want to see. "
-            "To import the workspace's own modules, put '.' on sys.path first."
+            f"To import the workspace's own modules, put '.' on sys.path first.{bounds(workspace.enclosure)}"
         ),
         schema=object_schema(
             {"code": {"type": "string", "description": "A whole program."}},
@@ -63,4 +64,5 @@ def python(workspace: Workspace, *, packages: Path | None = None, outputs: Path 
         ),
         category="python",
         run=work,
+        confined=workspace.enclosure is not None,
     )

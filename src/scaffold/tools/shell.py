@@ -3,9 +3,10 @@
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_never
 
 from scaffold.core.tool import Tool, ToolOutput
+from scaffold.host.sandbox.confinement import Enclosure
 from scaffold.tools.arguments import object_schema
 from scaffold.tools.outputs import Command, Told, ending, run_told
 from scaffold.tools.workspace import Workspace, failed
@@ -34,6 +35,7 @@ def shell(workspace: Workspace, outputs: Path | None = None) -> Tool:
             env=workspace.env,
             timeout_s=min(args.get("timeout_s", DEFAULT_TIMEOUT_S), LONGEST_TIMEOUT_S),
             outputs=outputs,
+            enclosure=workspace.enclosure,
         )
         return answer(await run_told(command), LONGER)
 
@@ -41,7 +43,7 @@ def shell(workspace: Workspace, outputs: Path | None = None) -> Tool:
         name="shell",
         description=(
             "Run a shell command in the workspace. It gets no input, and everything it starts ends with it: "
-            "nothing goes on in the background."
+            f"nothing goes on in the background.{bounds(workspace.enclosure)}"
         ),
         schema=object_schema(
             {"command": {"type": "string", "description": "One command line, or several lines."}},
@@ -53,7 +55,23 @@ def shell(workspace: Workspace, outputs: Path | None = None) -> Tool:
         ),
         category="shell",
         run=work,
+        confined=workspace.enclosure is not None,
     )
+
+
+def bounds(enclosure: Enclosure | None) -> str:
+    """Return what a model is told of the sandbox its commands run in, as further sentences; empty without one."""
+    if enclosure is None:
+        return ""
+    allowed = enclosure.confinement
+    match allowed.network:
+        case "none" | "loopback":
+            network = "there is no network"
+        case "hosts":
+            network = f"of the network only {', '.join(allowed.hosts) or 'nothing'} can be reached, by the proxy that is set"
+        case _:
+            assert_never(allowed.network)
+    return f" It runs in a sandbox: only the workspace and $TMPDIR can be written, git's own data cannot, and {network}."
 
 
 def _unfit(command: str) -> str | None:

@@ -22,6 +22,7 @@ from scaffold.git import commit
 from scaffold.git.command import Git
 from scaffold.git.worktree import unlock
 from scaffold.host.process import Finished, run
+from scaffold.host.sandbox.confinement import Enclosure
 from scaffold.policy.globs import matches
 
 DEFAULT_TIMEOUT_S = 60.0
@@ -44,6 +45,8 @@ class Tree(Struct, frozen=True, kw_only=True):
     commit: Commit
     environ: Mapping[str, str]
     """The whole environment of the checks."""
+    enclosure: Enclosure | None = None
+    """What holds them; None: nothing does."""
 
 
 async def verify(contract: Contract | None, tree: Tree) -> Verification:
@@ -127,12 +130,13 @@ async def _run(check: Check, tree: Tree) -> Finished:
         env=tree.environ,
         timeout_s=check.timeout_s or DEFAULT_TIMEOUT_S,
         leash=True,
+        enclosure=tree.enclosure,
     )
 
 
 def _was_killed(finished: Finished) -> bool:
     """Tell whether a signal ended the command, or, inside its shell, the one that nobody sends to himself."""
-    if finished.timed_out:
+    if finished.timed_out or finished.crowded:
         return False
     return finished.signal is not None or finished.exit_code == KILLED_IN_A_SHELL
 
@@ -141,6 +145,8 @@ def judge(check: Check, finished: Finished) -> tuple[Verdict, str]:
     """Return the verdict on a finished command and a sentence that explains it."""
     if finished.timed_out:
         return "timeout", f"Not finished after {check.timeout_s or DEFAULT_TIMEOUT_S:g} s."
+    if finished.crowded:
+        return "error", "Stopped: it started too many processes."
     if finished.signal is not None:
         return "error", f"Ended by signal {finished.signal}, twice."
     met, wanted = _expected(check, finished)

@@ -78,6 +78,13 @@ async def test_a_check_killed_inside_its_shell_is_asked_once_more(tree, tmp_path
     assert verdicts(await verify(contract(inside), tree)) == ["pass"]
 
 
+async def test_a_check_with_too_many_processes_is_stopped_and_not_repeated(tree, tmp_path):
+    crowd = f"echo begun >> {tmp_path}/log; for i in $(seq 1100); do sleep 60 & done; wait"
+    checked = await verify(contract(crowd), tree)
+    assert (verdicts(checked), (tmp_path / "log").read_text()) == (["error"], "begun\n")
+    assert "too many processes" in checked.results[0].detail
+
+
 async def test_a_check_that_does_not_end_is_ended(tree):
     checked = await verify(contract("echo begun; sleep 60", timeout_s=0.3), tree)
     assert (verdicts(checked), checked.results[0].exit_code) == (["timeout"], None)
