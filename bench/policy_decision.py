@@ -9,10 +9,12 @@ from time import perf_counter
 
 from row import Row, row
 from scaffold.host.process import run
+from scaffold.policy.rules import parse_rule
 from scaffold.policy.shell.decision import Ground, judge_command
 from scaffold.policy.shell.places import Disk, Place
 from scaffold.policy.shell.reading import Reader, installed_parser
 
+RULES = (parse_rule("shell:pytest"), parse_rule("shell:git commit"))
 COMMANDS = (
     "ls -la",
     "git status --porcelain=v1 -b",
@@ -37,7 +39,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
 
 async def _times(rounds: int) -> tuple[list[float], list[float]]:
     """Return the milliseconds of each decision and of each start; they take turns, and no round remembers another."""
-    ground = Ground(place=Place(root="/w", home="/home/u", files=Disk()), allow=(("pytest",), ("git", "commit")))
+    ground = Ground(place=Place(root="/w", home="/home/u", files=Disk()), allow=RULES)
     parser = installed_parser()
     decisions: list[float] = []
     starts: list[float] = []

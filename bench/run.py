@@ -18,6 +18,7 @@ import ralph_agents
 import ralph_cache
 import ralph_start
 import ralph_turns
+import sandboxed_command
 import store_actions
 import store_readiness
 import store_writers
@@ -32,6 +33,7 @@ BENCHES: Mapping[str, Callable[..., Iterator[Row]]] = {
     "ralph-cache": ralph_cache.rows,
     "ralph-start": ralph_start.rows,
     "ralph-turns": ralph_turns.rows,
+    "sandboxed-command": sandboxed_command.rows,
     "store-actions": store_actions.rows,
     "store-readiness": store_readiness.rows,
     "store-writers": store_writers.rows,

@@ -31,6 +31,8 @@ GHOST = ProcessIdentity(1, "never", "another boot")
 """A process that is not alive; tasks claim their attempts in its name."""
 AUTHOR = Signature("Zoë Author", "zoe@example.org")
 COMMITTER = Signature("Carl Committer", "carl@example.org")
+UNHELD = {"sandbox": "off", "yolo": True}
+"""Settings of a run whose commands nothing holds, and about which nobody is asked."""
 
 Turns = Sequence[str]
 """What an agent does: in each turn one shell command, then it says it is done; an empty command does nothing."""

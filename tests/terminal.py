@@ -12,6 +12,9 @@ import yaml
 
 from scenario import wait_until
 
+ARMED = r"^y yes .*a always(   \(\d+ more\))?$"
+"""The row of answers once a key counts."""
+
 PATIENCE_S = 15
 ENTER, ESCAPE, CTRL_C, CTRL_D, ALT_ENTER = "\r", "\x1b", "\x03", "\x04", "\x1b\r"
 
@@ -85,14 +88,14 @@ class Screen:
 
     def answers(self, key):
         """Answer a question once it can be answered."""
-        self.shows(r"^y yes .*(path|this)(   \(\d+ more\))?$")
+        self.shows(ARMED)
         self.read()  # a row that is not whole yet looks the same
-        self.shows(r"^y yes .*(path|this)(   \(\d+ more\))?$")
+        self.shows(ARMED)
         self.send(key)
         end = time.monotonic() + PATIENCE_S
         while re.search(r"^y yes ", self.text, re.MULTILINE) and time.monotonic() < end:
             self.read()
-            if not re.search(r"^y yes .*(path|this)(   \(\d+ more\))?$", self.text, re.MULTILINE):
+            if not re.search(ARMED, self.text, re.MULTILINE):
                 return
 
     def ends(self):

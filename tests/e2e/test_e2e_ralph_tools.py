@@ -120,7 +120,7 @@ def test_every_tool_does_what_it_says(scenario):
     assert said[11].startswith("exit code 0")
     assert "\n3" in said[11]
     assert "\n10" in said[12]
-    assert "127.0.0.1 is not on the open internet" in said[13]
+    assert "127.0.0.1 is not on the internet" in said[13]
     assert json.loads(said[15]) == [{"name": "alpha_pure", "version": "1.0", "added": True}]
     assert "alpha_pure" in said[16]
     assert said[17:19] == ['{"words": 3}\n--- printed\ncounting', '{"letters": 4}\n--- printed\ncounting']
@@ -141,7 +141,7 @@ def test_what_needs_consent_is_denied_tool_by_tool_and_the_lists_are_free(scenar
         [call("switch_mode", mode="plan"), call("pip_list", name="none such"), call("file_info", path="README.md")],
         "ok",
     ]
-    _, results = ralph(scenario, replies(scenario, *steps))
+    _, results = ralph(scenario, replies(scenario, *steps), "--sandbox", "off")
     denied = [name for name, content, _ in results if content.startswith("Denied: ")]
     assert denied == ["append_file", "apply_delta", "python", "web_fetch", "pip_install"]
     assert [failed for _, _, failed in results] == [True] * 5 + [False] * 4

@@ -129,7 +129,15 @@ def test_a_changed_cassette_is_refused_on_resume(scenario):
 
 
 def test_a_sandbox_that_is_required_and_not_there_refuses_the_run(scenario):
-    expect_refusal(scenario.run("--yes", "--sandbox", "require"), 64, "sandbox")
+    """BX-9: it says what is missing and what to do, and nothing was begun."""
+    scenario.scaffold("doctor")
+    remembered = scenario.home / "scaffold/cache/sandbox.json"
+    kept = json.loads(remembered.read_text())
+    none = {"level": "none", "trouble": "this kernel has nothing", "fix": "build another"}
+    remembered.write_text(json.dumps(kept | {"finding": none}))
+    expect_refusal(scenario.run("--yes", "--sandbox", "require"), 64, "this kernel has nothing", "build another")
+    assert scenario.status()["run"] is None
+    assert "wait for your consent" in scenario.scaffold("doctor").stdout
 
 
 def test_a_task_in_words_needs_a_planner_and_says_so(scenario):

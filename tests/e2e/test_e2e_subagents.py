@@ -173,6 +173,14 @@ def test_a_subagent_has_neither_subagents_nor_messages(scenario):
     assert events[-1]["result"] == "right", done
 
 
+LOOK_AT_THE_AGENT = """
+import os
+keeper = open(f"/proc/{os.getppid()}/stat").read()
+agent = keeper.rpartition(")")[2].split()[1]
+open("ours.txt", "w").write(open(f"/proc/{agent}/environ").read())
+"""
+
+
 def test_keys_reach_a_subagent_and_not_its_commands(scenario):
     """RA-11: the process of an agent is ours; what its tools start is not."""
     scenario.environ["ANTHROPIC_API_KEY"] = "secret-key"
@@ -180,7 +188,8 @@ def test_keys_reach_a_subagent_and_not_its_commands(scenario):
         scenario,
         turn(
             1,
-            shell("env > env.txt; tr '\\0' '\\n' < /proc/$PPID/../$(ps -o ppid= $PPID | tr -d ' ')/environ > ours.txt"),
+            shell("env > env.txt"),
+            {"name": "python", "args": {"code": LOOK_AT_THE_AGENT}},
             action="sub-1",
         ),
         turn(2, "looked", action="sub-1"),
@@ -188,7 +197,7 @@ def test_keys_reach_a_subagent_and_not_its_commands(scenario):
         turn(2, wait()),
         turn(3, "over"),
     )
-    done, _ = ralph(scenario, model, "--yolo")
+    done, _ = ralph(scenario, model, "--yolo", "--sandbox", "off")
     assert done.returncode == 0
     assert "secret-key" not in (scenario.repo / "env.txt").read_text()
     assert "SCAFFOLD_HOME" not in (scenario.repo / "env.txt").read_text()

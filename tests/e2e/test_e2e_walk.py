@@ -268,7 +268,7 @@ def test_never_more_agents_than_asked_for(scenario):
         f"rm {mark}/$SCAFFOLD_ACTION; date +%N > $SCAFFOLD_ACTION"
     )
     scenario.cassette(**{f"a{n}{m}": [shell(look)] for n in range(2) for m in range(3)})
-    assert scenario.run("--yes", "--agents", "2").returncode == 0
+    assert scenario.run("--yes", "--agents", "2", "--sandbox", "off", "--yolo").returncode == 0
     seen = [int(line) for line in (scenario.home / "seen").read_text().split()]
     assert len(seen) == 6
     assert max(seen) == 2

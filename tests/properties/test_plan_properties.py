@@ -264,6 +264,7 @@ def any_view(draw):
         compounds=compounds,
         running=draw(st.integers(0, 3)),
         pending=draw(st.integers(0, 5)),
+        waiting=draw(st.integers(0, 2)),
         exhausted=draw(names),
         slots=draw(st.integers(0, 4)),
         replans_left=draw(st.integers(0, 2)),
@@ -285,8 +286,10 @@ def test_decisions_keep_their_bounds_whatever_the_view(view):
         assert len(commands) == 1
     if any(isinstance(command, Complete | Fail) for command in commands):
         assert view.running == 0
+    if view.waiting:
+        assert not any(isinstance(command, Fail) for command in commands)
     if not commands:
-        assert view.running or (view.pending and not view.slots)
+        assert view.running or view.waiting or (view.pending and not view.slots)
     if not view.unmet:
         assert all(isinstance(command, Complete | Finish) for command in commands)
 
@@ -334,6 +337,7 @@ class Toy:
             compounds=tuple(map(self.compound, self.with_status("running", "compound"))),
             running=running,
             pending=sum(node.status == "pending" for node in self.nodes.values()),
+            waiting=0,
             exhausted=tuple(node.id for node in self.with_status("failed", "primitive")),
             slots=self.slots - running,
             replans_left=0,

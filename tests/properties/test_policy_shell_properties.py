@@ -7,10 +7,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from scaffold.policy.request import PathCall, judge_path
+from scaffold.policy.gate import Rules
+from scaffold.policy.judge import Scene, judge
+from scaffold.policy.request import call_by_name, wish_for
+from scaffold.policy.rules import Rule
 from scaffold.policy.shell.bash_grammar import read_by_grammar
-from scaffold.policy.shell.decision import Ground, decide, judge_command
+from scaffold.policy.shell.commands import Commands
+from scaffold.policy.shell.decision import decide, judge_command
 from scaffold.policy.shell.fitness import unfit
+from scaffold.policy.shell.ground import Ground
 from scaffold.policy.shell.places import NoFiles, Place
 from scaffold.policy.shell.plain import read_plainly
 from scaffold.policy.shell.reading import Reader, installed_parser
@@ -108,14 +113,15 @@ def test_nothing_that_is_not_understood_is_allowed(text):
     """RA-14."""
     reading = NotUnderstood("is unfit") if unfit(text) else read_by_grammar(text)
     if isinstance(reading, NotUnderstood):
-        assert decide(reading, Ground(place=PLACE, allow=(("a",), ("b",)))).decision != "allow"
+        assert decide(reading, Ground(place=PLACE, allow=(Rule("shell", "a"), Rule("shell", "b")))).decision != "allow"
 
 
 @given(st.lists(st.sampled_from(["..", ".", "a", ".git", ".GIT", ".ssh", "", "~"]), max_size=6).map("/".join))
 @settings(deadline=None)
 def test_a_path_is_never_allowed_to_be_written_and_protected_ones_never_asked_about(path):
     """RA-14."""
-    judged = judge_path(PathCall(tool="write_file", path=path, writes=True), PLACE)
+    wish = wish_for(call_by_name("write_file", {"path": path}), PLACE)
+    judged = asyncio.run(judge(wish, Rules(), Scene(place=PLACE), Commands()))
     assert judged.decision != "allow"
     lasting = PLACE.reached(path, frozenset({"/w"}), tilde=path == "~" or path.startswith("~/"))
     if any(".git" in each.casefold().split("/") for each in lasting if path):

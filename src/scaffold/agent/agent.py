@@ -92,7 +92,7 @@ class Agent:
         outside: Outside = ALONE,
     ) -> None:
         self._model = model
-        self._toolbox = Toolbox(tools)
+        self._toolbox = Toolbox(tools, outside.redactor)
         self._brief = brief
         self._books = books
         self._outside = outside

@@ -9,6 +9,7 @@ import msgspec
 from scaffold.core.ports import Clock
 from scaffold.host.files import append_line
 from scaffold.policy.consent import Approval, Tell
+from scaffold.policy.redaction import Redactor
 
 Kind = Literal["prompt", "text", "thinking", "tool_call", "tool_result", "approval", "notice", "news", "usage"]
 
@@ -22,16 +23,22 @@ class Journal(Protocol):
 
 
 class JournalFile:
-    """A journal in a file: each line has `ts` (ISO 8601, UTC) and `type`, then `fields` of all lines, then its own."""
+    """A journal in a file: each line has `ts` (ISO 8601, UTC) and `type`, then `fields` of all lines, then its own.
 
-    def __init__(self, path: Path, *, clock: Clock, fields: Mapping[str, Any]) -> None:
+    It holds no secrets, whoever said them.
+    """
+
+    def __init__(
+        self, path: Path, *, clock: Clock, fields: Mapping[str, Any], redactor: Redactor | None = None
+    ) -> None:
         self._path = path
+        self._redactor = redactor or Redactor()
         self._clock = clock
         self._fields = dict(fields)
 
     def note(self, kind: Kind, **fields: Any) -> None:
         """Append an entry in one write."""
-        entry = {"ts": self._clock.now(), "type": kind, **self._fields, **fields}
+        entry = {"ts": self._clock.now(), "type": kind, **self._fields, **self._redactor.clean_all(fields)}
         append_line(self._path, msgspec.json.encode(entry))
 
 

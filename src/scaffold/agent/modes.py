@@ -1,4 +1,4 @@
-"""Modes: what kind of work an agent is at. They are words in its context, no lock: what may run, the gate decides."""
+"""Modes: what kind of work an agent is at. Words in its context, and where nothing is to be changed, a lock as well."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args
@@ -73,8 +73,9 @@ def switch_mode(modes: Modes) -> Tool:
     return Tool(
         name="switch_mode",
         description=(
-            "Change how you work from now on: plan (no changes, the result is a plan), explore (find out how things "
-            "are), debug (find a cause before you change anything), review (judge, change nothing), default."
+            "Change how you work from now on: plan (the result is a plan), explore (find out how things are), review "
+            "(judge), debug (find a cause before you change anything), default. In plan, explore and review whatever "
+            "is not known to only read is denied."
         ),
         schema=object_schema({"mode": {"type": "string", "enum": list(MODES)}}),
         category="memory",

@@ -6,6 +6,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from scaffold.core.conversation import Hear, Image, Text, unheard
+from scaffold.policy.redaction import Redactor
 
 
 class Context(Protocol):
@@ -76,10 +77,12 @@ class Joined:
 
 
 class Outside(Struct, frozen=True, kw_only=True):
-    """Whom an agent tells what its model says, while it says it, and what reaches it meanwhile."""
+    """Whom an agent tells what its model says, while it says it, what reaches it meanwhile, and what must not."""
 
     hear: Hear = unheard
     news: News = NoNews()
+    redactor: Redactor = Redactor()
+    """Takes secrets out of what tools answer: what a model does not know, it cannot pass on."""
 
 
 ALONE = Outside()

@@ -42,7 +42,7 @@ class Referral:
         self._parent = parent
         self._patience_s = patience_s
 
-    async def __call__(self, wish: Wish) -> Judgement:
+    async def __call__(self, wish: Wish, judged: Judgement) -> Judgement:  # noqa: ARG002 - the parent judges anew
         """Return what the parent decided, `deny` if it stays silent."""
         poller = Poller(self._store.data_version)
         expires_at = self._clock.now() + timedelta(seconds=self._patience_s)

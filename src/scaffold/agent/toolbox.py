@@ -7,9 +7,11 @@ from itertools import groupby
 import msgspec
 
 from scaffold.core.conversation import ToolCall, ToolResult
+from scaffold.core.errors import WaitsForHuman
 from scaffold.core.legible import legible
-from scaffold.core.tool import Tool, ToolOutput
+from scaffold.core.tool import Category, Tool, ToolOutput
 from scaffold.llm.arguments import UNREADABLE
+from scaffold.policy.redaction import Redactor
 from scaffold.tools.arguments import misfit, without_nulls
 from scaffold.tools.reads import duplicates, only_reads
 from scaffold.tools.workspace import excerpt
@@ -20,12 +22,16 @@ SIDE_BY_SIDE = 10
 """So many calls run at once, at the most."""
 UNKNOWN = "Whether this ran is not known: the work was interrupted. It is not run again; look at what is there now."
 NOT_BEGUN = "Not run: the work was interrupted before."
+WRITING: frozenset[Category] = frozenset({"file_write", "shell", "python"})
+"""Categories of tools that may put what they are told into a file."""
 
 
 class Toolbox:
     """The tools one agent has, by name."""
 
-    def __init__(self, tools: Sequence[Tool]) -> None:
+    def __init__(self, tools: Sequence[Tool], redactor: Redactor | None = None) -> None:
+        """Take the tools, and who takes secrets out of what they answer."""
+        self._redactor = redactor or Redactor()
         self._tools = {tool.name: tool for tool in tools}
         self.tools = tuple(self._tools.values())
         """The tools, in the order they were given; always the same object, so that models measure it once."""
@@ -40,9 +46,10 @@ class Toolbox:
         return tool is not None and only_reads(tool)
 
     async def result(self, call: ToolCall) -> ToolResult:
-        """Run one call and return its result; raises nothing but cancellation."""
+        """Run one call and return its result; raises nothing but cancellation, and WaitsForHuman."""
         output = await self._output(call)
-        return ToolResult(call.id, call.name, excerpt(legible(output.content), RESULT_LIMIT), output.failed)
+        content = self._redactor.clean(legible(output.content))
+        return ToolResult(call.id, call.name, excerpt(content, RESULT_LIMIT), output.failed)
 
     async def _output(self, call: ToolCall) -> ToolOutput:
         tool = self._tools.get(call.name)
@@ -55,10 +62,22 @@ class Toolbox:
         problem = misfit(tool, args)
         if problem is not None:
             return ToolOutput(f"Not run: {problem}.", failed=True)
+        mark = self._redactor.mark_in(args) if tool.category in WRITING else None
+        if mark is not None:
+            return ToolOutput(_unknown_secret(mark), failed=True)
         try:
             return await tool.run(args)
+        except WaitsForHuman:
+            raise
         except Exception as error:  # noqa: BLE001 - a tool may be anybody's: what it raises is the model's to mend
             return ToolOutput(f"{call.name} broke: {type(error).__name__}: {error}", failed=True)
+
+
+def _unknown_secret(mark: str) -> str:
+    return (
+        f"Not run: {mark} stands for a secret that you are not shown, and would be written in its place. Change other "
+        "lines only, and leave it out of `expected`; what needs the secret itself is for the user to do."
+    )
 
 
 class Batch:
@@ -78,7 +97,7 @@ class Batch:
     async def run(self) -> None:
         """Run the calls in their order; neighbours that only read run side by side, equal ones among them once.
 
-        Cancelling it ends what is running; the results of what had ended by then stay.
+        Cancelling it ends what is running, and so does WaitsForHuman; the results of what had ended by then stay.
         """
         for reads, group in groupby(self._calls, key=self._toolbox.only_reads):
             if reads:
@@ -100,6 +119,8 @@ class Batch:
                 for index, call in enumerate(calls):
                     if index not in same:
                         together.create_task(answer(call))
+        except ExceptionGroup as waits:
+            raise waits.exceptions[0] from None  # it is WaitsForHuman: a call raises nothing else
         finally:
             for index, first in same.items():
                 self._copy(calls[first], calls[index])

@@ -13,6 +13,7 @@ from msgspec import Struct
 from scaffold.cli.desk import shown_status
 from scaffold.cli.picture import GOING_ON
 from scaffold.cli.place import place_if_any
+from scaffold.cli.sandbox import found
 from scaffold.cli.settings import load_settings
 from scaffold.core.errors import GitFailed, RepositoryUnfit, ScaffoldError
 from scaffold.core.ids import RunId
@@ -44,7 +45,7 @@ async def check_machine(environ: Mapping[str, str]) -> Sequence[Check]:
         _python(),
         await _git(environ),
         *(_folder(name, path) for name, path in (("data folder", dirs.data), ("cache folder", dirs.cache))),
-        _sandbox(),
+        await _sandbox(),
     ]
 
 
@@ -100,9 +101,12 @@ def _folder(name: str, path: Path) -> Check:
     return Check(name, "ok", room)
 
 
-def _sandbox() -> Check:
-    fix = "Run Scaffold inside a container or a virtual machine if that is too much; this version brings no sandbox."
-    return Check("sandbox", "warn", "none: commands of agents can reach all that you can", fix)
+async def _sandbox() -> Check:
+    finding = await found()
+    if not finding.trouble:
+        return Check("sandbox", "ok", finding.level)
+    left = " commands of agents wait for your consent;" if finding.level == "none" else ""
+    return Check("sandbox", "warn", f"{finding.level}:{left} {finding.trouble}", f"For a better one, {finding.fix}.")
 
 
 async def _fitness(repository: Repository) -> Check:

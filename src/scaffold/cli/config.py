@@ -1,6 +1,5 @@
 """`config`: every setting with its value and where it comes from; and how the user's file is changed."""
 
-import asyncio
 import json
 import os
 import re
@@ -9,13 +8,20 @@ from pathlib import Path
 
 import click
 
+from scaffold.cli.effects import words
+from scaffold.cli.layer import Value, checked, decoded, parse_settings
 from scaffold.cli.safe import printable
 from scaffold.cli.screen import json_option, print_json
-from scaffold.cli.setting import Setting
-from scaffold.cli.settings import Settings, Value, checked, load_settings, parse_settings, user_file
-from scaffold.core.errors import RepositoryUnfit, UsageProblem
-from scaffold.git.repository import open_repository
+from scaffold.cli.setting import LISTS, Setting
+from scaffold.cli.settings import Settings, load_settings, user_file
+from scaffold.cli.tightening import Ignored
+from scaffold.core.errors import UsageProblem
 from scaffold.host.files import write_atomic
+
+_FLOW = r"""\[(?:[^\]"'#\n]|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')*\]"""
+"""A list on one line."""
+_ITEM = re.compile(r"(\s*)-\s")
+"""An entry of a list that has a line for each."""
 
 
 @click.command()
@@ -25,8 +31,9 @@ from scaffold.host.files import write_atomic
 def config(key: str | None, value: str | None, *, as_json: bool) -> None:
     """Print every setting, or that of KEY, with its origin; with a VALUE, set KEY in your own configuration file.
 
-    Comments in the file stay. Later wins: built-in, your file, SCAFFOLD_MODEL, flags. A project's own files are
-    ignored until folders can be trusted.
+    A list is written with commas, or as JSON. Comments in the file stay. Later wins: built-in, your file, the
+    project's `.scaffold.yaml` (which can only tighten) and `.scaffold/config.local.yaml`, SCAFFOLD_MODEL, flags. The
+    project's files count in a folder that you trust: see `scaffold trust`.
     """
     if key is not None:
         checked(key, None)
@@ -34,46 +41,33 @@ def config(key: str | None, value: str | None, *, as_json: bool) -> None:
         path = user_file(os.environ)
         change(path, key, read_value(key, value))
         click.echo(f"{key} is set in {path}", err=True)
-    settings = load_settings(asyncio.run(_root()), os.environ, {})
+    settings = load_settings(Path.cwd(), os.environ, {})
     if as_json:
-        print_json({"values": _chosen(settings, key), "ignored": [_file(each) for each in settings.ignored]})
+        print_json({"values": _chosen(settings, key), "ignored": [_told(each) for each in settings.ignored]})
         return
     click.echo(printable("\n".join(_lines(settings, key))))
-    for each in settings.ignored:
-        click.echo(f"note: {each.value} is {each.origin}", err=True)
-
-
-async def _root() -> Path | None:
-    try:
-        return (await open_repository(Path.cwd(), environ=os.environ)).root
-    except RepositoryUnfit:
-        return None
+    for note in settings.notes:
+        click.echo(printable(f"note: {note}"), err=True)
 
 
 def _chosen(settings: Settings, key: str | None) -> dict[str, Value]:
     return {name: value for name, value in settings.values.items() if key in {None, name}}
 
 
-def _file(ignored: Value) -> dict[str, Setting]:
-    return {"path": ignored.value, "origin": ignored.origin}
+def _told(ignored: Ignored) -> dict[str, str | None]:
+    return {"path": ignored.path, "setting": ignored.setting or None, "origin": f"ignored: {ignored.reason}"}
 
 
 def _lines(settings: Settings, key: str | None) -> Sequence[str]:
-    shown = {name: ("none" if held.value is None else str(held.value)) for name, held in settings.values.items()}
+    shown = {name: words(held.value) for name, held in settings.values.items()}
     wide = max(map(len, shown)) + 2
     return [f"{name:<{wide}}{shown[name]}  ({held.origin})" for name, held in _chosen(settings, key).items()]
 
 
 def read_value(key: str, text: str) -> Setting:
     """Return what `text` from a command line means for the setting `key`; UsageProblem if it will not do."""
-    meanings: list[Setting] = [text]
-    for number in (float, int):
-        try:
-            meanings.insert(0, number(text))
-        except ValueError:
-            continue
     expected = ""
-    for meaning in meanings:
+    for meaning in _listed(text) if key in LISTS else _single(text):
         try:
             return checked(key, meaning)
         except ValueError as error:
@@ -81,15 +75,41 @@ def read_value(key: str, text: str) -> Setting:
     raise UsageProblem(f"`{key}` must be {expected}, not {text!r}", f"See `scaffold config {key}` for what it is now.")
 
 
+def _single(text: str) -> list[object]:
+    """Return what a word may mean, the likeliest first: a whole number, a number, the word."""
+    meanings: list[object] = [text]
+    for number in (float, int):
+        try:
+            meanings.insert(0, number(text))
+        except ValueError:
+            continue
+    return meanings
+
+
+def _listed(text: str) -> list[object]:
+    """Return the list that is meant: JSON, or entries between commas."""
+    if text.lstrip().startswith("["):
+        try:
+            return [json.loads(text)]
+        except ValueError as error:
+            raise UsageProblem(f"this is no JSON list: {error}", 'Write it like `["a", "b"]`, or `a, b`.') from error
+    return [[entry for entry in text.split(",") if entry.strip()]]
+
+
 def change(path: Path, key: str, setting: Setting) -> None:
     """Set `key` in the configuration file at `path`, in one step that leaves all else, comments too, as it is.
 
     UsageProblem if the file is faulty, or laid out so that this cannot be done without writing it anew.
     """
-    before = path.read_text("utf-8") if path.exists() else ""
+    before = _text(path)
     wanted = {name: held.value for name, held in parse_settings(before, path).items()} | {key: setting}
     written = json.dumps(setting, ensure_ascii=False)
-    ways = (_replaced(before, path, key, written), _inserted(before, key, written), _appended(before, key, written))
+    ways = (
+        _replaced(before, path, key, written),
+        _relisted(before, path, key, setting),
+        _inserted(before, key, written),
+        _appended(before, key, written),
+    )
     for after in ways:
         if after is not None and _sets(after, path) == wanted:
             _write(path, after)
@@ -98,6 +118,16 @@ def change(path: Path, key: str, setting: Setting) -> None:
         f"{path} is laid out in a way that `{key}` cannot be set in without rewriting it",
         f"Set `{key}` to {written} there with an editor.",
     )
+
+
+def _text(path: Path) -> str:
+    """Return what the file says, byte for byte; nothing if there is no such file."""
+    try:
+        return decoded(path.read_bytes(), path)
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise UsageProblem(f"{path} cannot be read: {error}", "Correct the file, or move it away.") from error
 
 
 def _write(path: Path, text: str) -> None:
@@ -124,11 +154,34 @@ def _replaced(text: str, path: Path, key: str, written: str) -> str | None:
     lines = text.splitlines(keepends=True)
     number = int(held.origin.rpartition(":")[2]) - 1
     word = re.escape(key.rpartition(".")[2])
-    line = re.compile(rf"""(\s*["']?{word}["']?\s*:\s*)(?:"[^"]*"|'[^']*'|[^#\n]*?)(\s*(?:\s#.*)?\n?)""")
+    line = re.compile(rf"""(\s*["']?{word}["']?\s*:\s*)(?:{_FLOW}|"[^"]*"|'[^']*'|[^#\n]*?)(\s*(?:\s#.*)?\n?)""")
     parts = line.fullmatch(lines[number])
     if parts is None:
         return None
     lines[number] = f"{parts[1]}{written}{parts[2]}"
+    return "".join(lines)
+
+
+def _relisted(text: str, path: Path, key: str, setting: Setting) -> str | None:
+    """Return `text` with other entries below the line that sets the list `key` now; what stays keeps its comments."""
+    held = parse_settings(text, path).get(key)
+    if held is None or not (isinstance(held.value, tuple) and isinstance(setting, tuple)):
+        return None
+    lines = text.splitlines(keepends=True)
+    head = int(held.origin.rpartition(":")[2]) - 1
+    found = [(n, item) for n in range(head + 1, len(lines)) if (item := _ITEM.match(lines[n]))][: len(held.value)]
+    if len(found) != len(held.value) or not found:
+        return None
+    indent, ending = found[0][1][1], "\r\n" if lines[head].endswith("\r\n") else "\n"
+    new = [f"{indent}- {json.dumps(each, ensure_ascii=False)}{ending}" for each in setting if each not in held.value]
+    end = found[-1][0] + 1
+    lines[end - 1] = lines[end - 1].rstrip("\r\n") + ending
+    lines[end:end] = new
+    for (place, _), entry in reversed(list(zip(found, held.value, strict=True))):
+        if entry not in setting:
+            del lines[place]
+    if not setting:
+        lines[head] = f"{lines[head].partition(':')[0]}: []{ending}"
     return "".join(lines)
 
 

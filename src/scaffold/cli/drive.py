@@ -22,7 +22,7 @@ from scaffold.orchestrator.projections import project
 from scaffold.worker.site import Site
 
 INTERRUPTED = 130
-EXIT_OF_CAUSE = {"limit": 2, "held": 3, "paused": 3, "stopped": INTERRUPTED, "cancelled": 1}
+EXIT_OF_CAUSE = {"limit": 2, "held": 3, "paused": 3, "waiting": 3, "stopped": INTERRUPTED, "cancelled": 1}
 
 
 async def drive(site: Site, run_id: RunId, *, as_json: bool = False) -> int:

@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 import msgspec
 from msgspec import Struct
 
 from scaffold.cli.setting import Setting
-from scaffold.core.errors import TrustProblem
+from scaffold.core.model import SandboxMode
+from scaffold.policy.sandbox import SANDBOX_MODES
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -20,13 +21,14 @@ class Flags(Struct, frozen=True, kw_only=True):
     model: str | None = None
     agents: int | None = None
     budget_usd: float | None = None
-    sandbox: Literal["require", "auto", "off"] = "auto"
+    sandbox: SandboxMode | None = None
     yolo: bool = False
     as_json: bool = False
     tier: str | None = None
     plan_path: str | None = None
     yes: bool = False
     dry_run: bool = False
+    trust_once: bool = False
 
 
 def shared_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -35,7 +37,11 @@ def shared_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--model", metavar="MODEL", help="A model string, e.g. `cassette:replies.yaml`."),
         click.option("--agents", type=click.IntRange(1, 20), metavar="N", help="How many agents work at once."),
         click.option("--budget-usd", type=click.FloatRange(min=0.0), metavar="X", help="Start no request beyond this."),
-        click.option("--sandbox", type=click.Choice(["require", "auto", "off"]), default="auto", show_default=True),
+        click.option(
+            "--sandbox",
+            type=click.Choice(SANDBOX_MODES),
+            help="What holds the commands of agents; with `off` each of them waits for your consent.",
+        ),
         click.option("--yolo", is_flag=True, help="Workers are never asked."),
         click.option("--json", "as_json", is_flag=True, help="One event a line; the last is the result."),
     ]
@@ -52,13 +58,10 @@ def flags_of(options: Mapping[str, Any]) -> Flags:
 
 def overrides(flags: Flags) -> dict[str, Setting]:
     """Return the settings that the flags outdo, by dotted name."""
-    return {"model": flags.model, "tier": flags.tier, "agents": flags.agents, "budget_usd": flags.budget_usd}
-
-
-def refuse_sandbox(flags: Flags) -> None:
-    """Raise TrustProblem if a sandbox is asked for that is not there."""
-    if flags.sandbox == "require":
-        raise TrustProblem(
-            "a sandbox is required, and this version has none",
-            "Run without `--sandbox require` in a container or a machine of its own.",
-        )
+    return {
+        "model": flags.model,
+        "tier": flags.tier,
+        "agents": flags.agents,
+        "budget_usd": flags.budget_usd,
+        "sandbox.mode": flags.sandbox,
+    }

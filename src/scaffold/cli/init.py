@@ -20,12 +20,17 @@ NOTES = "NOTES.md"
 
 HEAD = """\
 # Scaffold's settings for this repository. Everything here is a comment: remove a `#` to set something.
-# This file is read once folders can be trusted; until then use `scaffold config KEY VALUE`.
+# It counts for those who said `scaffold trust` here, and can tighten their own settings, not loosen them. Settings for
+# yourself alone: `scaffold config KEY VALUE`.
 
 # model: anthropic:NAME           # who does the work; see `scaffold config model`
 # tier: builder                   # quick, scout, builder or architect
 # agents: 3                       # how many work at once, whatever the tier says
 # budget_usd: 5.00                # no request starts beyond this
+# approvals: {network: deny}      # of file_write, shell, network, ...: ask or deny
+# permissions:
+#   deny: ["shell:git push *"]    # never, whoever allowed it
+# sandbox: {mode: require, network: none}
 # tiers:
 #   builder: {agents: 3, iterations: 5, timeout_min: 15}
 """

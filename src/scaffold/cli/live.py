@@ -13,7 +13,15 @@ from scaffold.core.events import Recorded
 from scaffold.core.model import Run
 from scaffold.worker.site import Site
 
-STYLES = {"landed": "green", "fact": "green", "failed": "red", "blocked": "red", "ended": "yellow", "warning": "yellow"}
+STYLES = {
+    "landed": "green",
+    "fact": "green",
+    "failed": "red",
+    "blocked": "red",
+    "ended": "yellow",
+    "warning": "yellow",
+    "waits": "yellow",
+}
 
 
 class LiveScreen:

@@ -9,11 +9,11 @@ from typing import NoReturn
 import click
 
 from scaffold.cli.exits import CUT_OFF, FAILED, INTERRUPTED, USAGE, exit_code
-from scaffold.cli.table import SCAFFOLD, load
+from scaffold.cli.table import DISCREET, SCAFFOLD, TRACED, late, load
 from scaffold.core.errors import ScaffoldError
 
-EVERYDAY = ("init", "run", "status", "stop", "resume", "doctor")
-HIDDEN = ("worker", "subagent", "permissions")
+EVERYDAY = ("init", "run", "status", "inbox", "stop", "resume", "doctor")
+HIDDEN = ("worker", "subagent")
 
 
 class LateGroup(click.Group):
@@ -26,6 +26,12 @@ class LateGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - likewise
         """Import and return one command; None if there is no such command."""
         return load(cmd_name) if cmd_name in SCAFFOLD else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that is called; `ralph permissions` is no task."""
+        return super().resolve_command(ctx, args[_asks_for_permissions(args[1:]) :])
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the everyday commands first, each with its line; the rest by name."""
@@ -40,6 +46,7 @@ SUMMARIES: Mapping[str, str] = {
     "init": "Look at this repository and write a commented configuration.",
     "run": "Carry a plan out: agents work, evidence decides, what passes lands.",
     "status": "Show a run: goals, actions, evidence, what waits.",
+    "inbox": "Show what waits for you: consents and questions.",
     "stop": "Stop a run in good order; nothing is lost, `resume` goes on.",
     "resume": "Go on with an interrupted or paused run.",
     "doctor": "Check this machine and repository, and say how to mend what is missing.",
@@ -49,6 +56,9 @@ SUMMARIES: Mapping[str, str] = {
     "logs": "Show what the agents of an action said and did.",
     "diff": "Show what an action or a run changed.",
     "contract": "Show what must be true before an action counts as done.",
+    "approve": "Allow what an agent waits for.",
+    "reject": "Refuse what an agent waits for; it reads your reason.",
+    "answer": "Answer an agent's question.",
     "retry": "Give a failed action, goal or run another chance.",
     "pause": "Start nothing new; what runs finishes.",
     "cancel": "End a run for good; what landed stays, what did not stays pinned.",
@@ -56,7 +66,9 @@ SUMMARIES: Mapping[str, str] = {
     "salvage": "List work that did not land, or make a branch of it.",
     "purge": "Remove Scaffold's state of this repository, or all of yours.",
     "config": "Print every setting with its value and where it comes from.",
+    "trust": "See what a folder's own configuration would do, and let it count.",
     "demo": "Watch a whole run on a sample project, without a key.",
+    "permissions": "Say what agents may do: `permissions check -- COMMAND`.",
     "ralph": "Talk to one agent (the same as the command `ralph`).",
 }
 
@@ -77,7 +89,15 @@ def ralph() -> NoReturn:
     """Run the command `ralph` and exit."""
     args = sys.argv[1:]
     debug = args[:1] == ["--debug"]
-    sys.exit(call(load("ralph"), args[debug:], prog="ralph", debug=debug))
+    asked = args[debug:]
+    if _asks_for_permissions(asked):
+        sys.exit(call(load("permissions"), asked[1:], prog="ralph permissions", debug=debug))
+    sys.exit(call(load("ralph"), asked, prog="ralph", debug=debug))
+
+
+def _asks_for_permissions(args: Sequence[str]) -> bool:
+    """Tell whether what follows `ralph` is its one command, and no task."""
+    return list(args[:1]) == ["permissions"]
 
 
 def call(command: click.Command, args: Sequence[str], *, prog: str, debug: bool = False) -> int:
@@ -97,7 +117,7 @@ def call(command: click.Command, args: Sequence[str], *, prog: str, debug: bool 
         return CUT_OFF
     except Exception as error:  # noqa: BLE001 - the commands' boundary: nobody is shown a traceback unasked
         if debug:
-            sys.excepthook(type(error), error, error.__traceback__)
+            click.echo(late(TRACED)(error), nl=False, err=True)
         return _told_by_us(error, prog)
     return result if isinstance(result, int) else 0
 
@@ -109,7 +129,7 @@ def _drop_output() -> None:
 
 def _told_by_click(problem: click.ClickException, prog: str) -> int:
     if isinstance(problem, click.exceptions.NoArgsIsHelpError):
-        click.echo(problem.format_message(), err=True)
+        click.echo(late(DISCREET)(problem.format_message()), err=True)
         return USAGE
     context = problem.ctx if isinstance(problem, click.UsageError) else None
     asked = context.command_path if context else prog
@@ -130,8 +150,7 @@ def _told_by_us(error: Exception, prog: str) -> int:
 
 
 def tell(what: str, fix: str, code: int) -> int:
-    """Print what went wrong and what to do next to standard error; return `code`."""
-    click.echo(f"error: {what}", err=True)
-    if fix:
-        click.echo(f"  {fix}", err=True)
+    """Print what went wrong and what to do next to standard error, without secrets; return `code`."""
+    lines = f"error: {what}\n  {fix}" if fix else f"error: {what}"
+    click.echo(late(DISCREET)(lines), err=True)
     return code

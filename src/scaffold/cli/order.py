@@ -9,6 +9,7 @@ from msgspec import Struct
 from scaffold.agent.crew import Limits
 from scaffold.agent.modes import Mode
 from scaffold.policy.gate import Rules
+from scaffold.policy.sandbox import Sandbox
 
 
 class Order(Struct, frozen=True, kw_only=True):
@@ -26,6 +27,9 @@ class Order(Struct, frozen=True, kw_only=True):
     mode: Mode | None = None
     """None for the one the conversation is in."""
     subagents: Limits = Limits()
+    environment: tuple[str, ...] = ()
+    """Names of variables that commands see besides the usual ones."""
+    sandbox: Sandbox = Sandbox()
 
 
 class Charge(Struct, frozen=True, kw_only=True):

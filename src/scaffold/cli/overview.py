@@ -7,13 +7,16 @@ from shlex import quote
 from scaffold.cli.picture import GOING_ON, Picture
 from scaffold.cli.safe import printable
 from scaffold.cli.screen import WIDTH, clip, clock_time, heading, mark, money, pad, span
+from scaffold.cli.waiting import askers, brief_lines
 from scaffold.core.ids import ActionId, Assertion
 from scaffold.core.model import Action, Attempt, Goal
-from scaffold.core.states import PRIMITIVE_MOVES, reason_of, status_of
+from scaffold.core.states import PRIMITIVE_MOVES, reason_of, status_of, waits_for
 
 MOST_ACTIONS = 40
 """Actions of a goal that are drawn; of more, those that are under way or in trouble come first."""
 MOST_NAMES = 12
+MOST_ITEMS = 10
+"""Items of the inbox that are drawn."""
 REASON_LINES = 4
 
 STATUS_CELLS = max(map(len, PRIMITIVE_MOVES))
@@ -39,6 +42,7 @@ def overview(picture: Picture) -> str:
     failed = [action for action in picture.actions if status_of(action.state) == "failed"]
     parts = [
         _head(picture),
+        *([_needs_you(picture)] if picture.inbox else []),
         *([_attention(failed)] if failed else []),
         *(_goal(picture, goal) for goal in picture.goals),
         *([_queue(picture)] if picture.queue else []),
@@ -63,6 +67,11 @@ def _head(picture: Picture) -> str:
         lines.insert(0, reason)
     first = f"{mark(picture.status)} {heading(title)}: {clip(run.request, WIDTH - len(title) - 4)}"
     return "\n".join([first, *(f"  {clip(line, WIDTH - 2)}" for line in lines)])
+
+
+def _needs_you(picture: Picture) -> str:
+    who = askers(picture.inbox, picture.actions)
+    return "\n".join([heading("Needs you"), *brief_lines(picture.inbox, who, most=MOST_ITEMS)])
 
 
 def _attention(failed: Sequence[Action]) -> str:
@@ -151,6 +160,8 @@ def _under_way(picture: Picture, attempt: Attempt) -> str:
 def why(action: Action, actions: ActionsById) -> str:
     """Return why an action stands where it stands, `""` where nothing is to be said; others are told by their keys."""
     reason = reason_of(action.state) or ""
+    if (item := waits_for(action.state)) is not None:
+        return f"waits for you: {item} in the inbox"
     if reason.startswith(DEPENDENCY_FAILED):
         root = ActionId(reason.removeprefix(DEPENDENCY_FAILED))
         return f"needs {actions[root].key if root in actions else root}, which failed"
@@ -171,6 +182,8 @@ def _next(picture: Picture, failed: Sequence[Action]) -> Mapping[str, str]:
     """Return commands that fit where the run stands, each with what it is for."""
     run = picture.run
     look = {f"scaffold logs {quote(action.key)}": "what its agents said and did" for action in failed[:2]}
+    if picture.inbox:
+        look = {"scaffold inbox": "what waits for you, in full"} | look
     look |= {f"scaffold contract {quote(action.key)}": "what it must show, and what it showed" for action in failed[:1]}
     match picture.status:
         case "planning" | "active":

@@ -12,15 +12,18 @@ import click
 import msgspec
 from msgspec import Struct
 
+from scaffold.cli.rules import rules_of
 from scaffold.cli.safe import printable
 from scaffold.cli.screen import json_option, print_json
-from scaffold.core.errors import UsageProblem
-from scaffold.git.command import Git
-from scaffold.policy.gate import Decision, Judgement
-from scaffold.policy.request import PathCall, category_of, judge_arguments, judge_category, judge_fetch, judge_path
-from scaffold.policy.shell.decision import Ground, judge_command
+from scaffold.cli.settings import load_settings
+from scaffold.core.errors import ScaffoldError, UsageProblem
+from scaffold.policy.gate import Decision, Judgement, Rules
+from scaffold.policy.judge import Scene, judge
+from scaffold.policy.patterns import written
+from scaffold.policy.request import call_by_name, category_of, wish_for
+from scaffold.policy.rules import Rule, Wish
+from scaffold.policy.shell.commands import Commands
 from scaffold.policy.shell.places import Disk, Place
-from scaffold.policy.shell.reading import Reader, installed_parser
 from scaffold.policy.shell.windows import Dialect, dialect_of, judge_windows
 
 MOST_BYTES = 1_000_000
@@ -57,9 +60,9 @@ class Fault(Struct, frozen=True, kw_only=True):
     error: str
 
 
-@click.group(hidden=True)
+@click.group()
 def permissions() -> None:
-    """Ask what agents may do."""
+    """Say what agents may do."""
 
 
 @permissions.command(context_settings={"ignore_unknown_options": False})
@@ -104,7 +107,10 @@ async def _answered(judge: "_Judge", line: bytes) -> Answer | Fault:
         request = msgspec.convert(found, Request)
     except (ValueError, RecursionError, msgspec.ValidationError) as error:
         return Fault(id=_id(found), error=f"this is no request: {_short(error)}")
-    return await judge.answer(request)
+    try:
+        return await judge.answer(request)
+    except ScaffoldError as error:
+        return Fault(id=_id(found), error=_sayable(error.in_full))
 
 
 def _id(found: object) -> str | int | None:
@@ -137,9 +143,9 @@ class _Judge:
     """Judges requests, each alone."""
 
     def __init__(self) -> None:
-        self._reader = Reader(installed_parser())
+        self._commands = Commands()
         self._home = os.path.expanduser("~")  # noqa: PTH111 - a home that cannot be told stays `~`
-        self._settings: dict[str, frozenset[str]] = {}
+        self._rules: dict[str, Rules] = {}
 
     async def answer(self, request: Request) -> Answer:
         judged = await self._judge(request)
@@ -152,52 +158,50 @@ class _Judge:
 
     async def _judge(self, request: Request) -> Judgement:
         place = Place(root=_workspace(request.cwd), home=self._home, files=Disk())
-        texts = {name: value for name, value in request.args.items() if isinstance(value, str)}
-        match category_of(request.tool):
-            case "shell" if "command" in texts:
-                return await self._shell(request, texts, place)
-            case "file_read" | "file_write" as category:
-                path = texts.get("path", texts.get("file_path", "."))
-                return judge_path(PathCall(tool=request.tool, path=path, writes=category == "file_write"), place)
-            case "network" if "url" in texts:
-                return judge_fetch(texts["url"], request.allow)
-            case "mcp":
-                return judge_arguments(request.tool, request.args, place, request.allow)
-            case None:
-                return judge_arguments(request.tool, request.args, place, ())
-            case _:
-                return judge_category(request.tool)
-
-    async def _shell(self, request: Request, texts: Mapping[str, str], place: Place) -> Judgement:
-        command = texts["command"]
-        named: tuple[Dialect, str] | None = dialect_of(command)
-        match texts.get("shell", request.tool):
-            case "powershell" | "pwsh":
-                named = named or ("powershell", command)
-            case "cmd":
-                named = named or ("cmd", command)
-        if named:
+        wish = wish_for(call_by_name(request.tool, request.args), place)
+        if named := _other_shell(request, wish):
             return judge_windows(*named, place)
-        settings = await self._settings_of(place.root) if "git" in command else frozenset[str]()
-        ground = Ground(place=place, allow=request.allow, deny=request.deny, settings=settings)
-        return await judge_command(command, ground, self._reader)
+        judged = await judge(wish, self._rules_for(request, wish, place), Scene(place=place), self._commands)
+        if category_of(request.tool) is None and judged.decision != "deny":
+            return Judgement("ask", "unknown", f"there is no tool `{request.tool}` here")
+        return judged
 
-    async def _settings_of(self, root: str) -> frozenset[str]:
-        """Return the names of the settings of the repository in `root`, and its hooks; none if there is none."""
-        if root not in self._settings:
-            self._settings[root] = await repository_settings(Path(root))
-        return self._settings[root]
+    def _rules_for(self, request: Request, wish: Wish, place: Place) -> Rules:
+        """Return what holds in the workspace as if it were trusted, and the rules of the request."""
+        if place.root not in self._rules:
+            folder = Path(place.root) if Path(place.root).is_dir() else None
+            self._rules[place.root] = rules_of(load_settings(folder, os.environ, {}, trust_once=True))
+        rules = self._rules[place.root]
+        return msgspec.structs.replace(
+            rules,
+            allow=(*rules.allow, *(rule for words in request.allow if (rule := _rule(words, wish)))),
+            deny=(*rules.deny, *(rule for words in request.deny if (rule := _rule(words, wish)))),
+        )
 
 
-async def repository_settings(root: Path) -> frozenset[str]:
-    """Return the names of a repository's own settings, `hook.NAME` for each of its hooks; none without a repository."""
-    if not (root / ".git").exists():
-        return frozenset()
-    git = Git(root, environ=os.environ)
-    listed = await git("config", "--list", "--show-scope", "--name-only", "-z")
-    fields = [os.fsdecode(field) for field in listed.out.split(b"\0")]
-    names = {name for scope, name in zip(fields[::2], fields[1::2], strict=False) if scope in {"local", "worktree"}}
-    shared = await git("rev-parse", "--git-common-dir")
-    folder = root / os.fsdecode(shared.out.rstrip(b"\n")) / "hooks"
-    files = folder.iterdir() if folder.is_dir() else ()
-    return frozenset(names | {f"hook.{file.name}" for file in files if not file.name.endswith(".sample")})
+def _rule(words: tuple[str, ...], wish: Wish) -> Rule | None:
+    """Return a rule of a request: the first words of a command; for a page its host, last; else the tool, first."""
+    if not words:
+        return None
+    match wish.kind:
+        case "command":
+            return Rule(wish.tool, written(words))
+        case "url":
+            return Rule(wish.tool, words[-1])
+        case "path":
+            return Rule(words[0], words[-1]) if len(words) > 1 else None
+        case "text":
+            return Rule(words[0], "*")
+
+
+def _other_shell(request: Request, wish: Wish) -> tuple[Dialect, str] | None:
+    """Return the shell of Windows that a request is for, and the command; None if it is for bash, or for no shell."""
+    if wish.kind != "command":
+        return None
+    match request.args.get("shell", request.tool):
+        case "powershell" | "pwsh":
+            return dialect_of(wish.subject) or ("powershell", wish.subject)
+        case "cmd":
+            return dialect_of(wish.subject) or ("cmd", wish.subject)
+        case _:
+            return dialect_of(wish.subject)

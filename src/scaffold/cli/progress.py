@@ -23,7 +23,9 @@ from scaffold.core.events import (
     RunOpened,
     RunTaken,
 )
+from scaffold.core.ids import Key
 from scaffold.core.model import Run
+from scaffold.core.states import WAITS_FOR
 from scaffold.worker.site import Site
 
 POLL_S = 0.1
@@ -86,7 +88,7 @@ def sentence(event: Event) -> str | None:  # noqa: C901, PLR0911 - one line a ca
         case GoalMoved(goal=goal, status=status, reason=reason):
             return f"goal     {goal}: {status}{_because(reason)}"
         case ActionMoved(action=action, status="failed" | "blocked" | "skipped" as status, reason=reason):
-            return f"{status:<8} {action}{_because('what it needs has failed' if status == 'blocked' else reason)}"
+            return _blocked(action, reason or "") if status == "blocked" else f"{status:<8} {action}{_because(reason)}"
         case AttemptQueued(action=action, number=number, base_sha=base):
             return f"start    {action} (attempt {number}, on {base[:8]})"
         case AttemptAdvanced(action=action, phase="verifying"):
@@ -103,6 +105,12 @@ def sentence(event: Event) -> str | None:  # noqa: C901, PLR0911 - one line a ca
             return None
         case _:
             assert_never(event)
+
+
+def _blocked(action: Key, reason: str) -> str:
+    if reason.startswith(WAITS_FOR):
+        return f"waits    {action}: for you, `scaffold inbox` shows {reason.removeprefix(WAITS_FOR)}"
+    return f"blocked  {action}: what it needs has failed"
 
 
 def _because(reason: str | None) -> str:

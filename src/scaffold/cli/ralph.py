@@ -12,28 +12,32 @@ import click
 from msgspec import Struct
 
 from scaffold.agent.crew import Limits
+from scaffold.agent.discretion import redactor_for
 from scaffold.agent.modes import MODES, parse_mode
 from scaffold.agent.recap import recap
 from scaffold.agent.slash import parse_slash
+from scaffold.cli.discreet import Discreet
 from scaffold.cli.exits import INTERRUPTED, OK
 from scaffold.cli.models import open_user_store
 from scaffold.cli.oneshot import Task, carry_out
 from scaffold.cli.order import Order
 from scaffold.cli.outcome import shape
+from scaffold.cli.rules import rules_of
+from scaffold.cli.safe import printable
+from scaffold.cli.sandbox import sandbox_of
 from scaffold.cli.session import Talk
 from scaffold.cli.settings import Settings, load_settings
 from scaffold.cli.sitting import sitting
 from scaffold.cli.slash import Shot, obey
 from scaffold.cli.table import REPL, late
-from scaffold.cli.telling import Format, teller
+from scaffold.cli.telling import Format, Teller, teller
 from scaffold.core.errors import UsageProblem
 from scaffold.core.legible import legible
 from scaffold.core.model import Usage
 from scaffold.host.collector import calm_down
 from scaffold.host.identity import own_identity
 from scaffold.llm.naming import pinned_model
-from scaffold.policy.gate import Rules, parse_category, parse_decision
-from scaffold.policy.rules import parse_rule
+from scaffold.policy.sandbox import SANDBOX_MODES
 from scaffold.store.conversations import StoredConversation
 from scaffold.store.user import UserStore
 
@@ -65,6 +69,8 @@ class Flags(Struct, frozen=True, kw_only=True):
     allow: tuple[str, ...]
     allow_category: tuple[str, ...]
     system_prompt_file: Path | None
+    trust_once: bool
+    sandbox: str | None
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -74,7 +80,7 @@ class Flags(Struct, frozen=True, kw_only=True):
 @click.option("-c", "--continue", "go_on", is_flag=True, help="Go on with this directory's latest conversation.")
 @click.option("--resume", is_flag=False, flag_value=LATEST, metavar="[ID]", help="Go on with a conversation.")
 @click.option("--model", metavar="MODEL", help="A model string, e.g. `anthropic:NAME`, or small, medium, large.")
-@click.option("--mode", type=click.Choice(MODES), help="Begin in this mode: words for the agent, no lock.")
+@click.option("--mode", type=click.Choice(MODES), help="Begin in this mode; plan, explore and review change nothing.")
 @click.option("--cwd", type=click.Path(exists=True, file_okay=False, path_type=Path), default=Path(), help="Work here.")
 @click.option("--output-format", type=click.Choice(["text", "json", "stream-json"]), default="text", show_default=True)
 @click.option("--no-stream", is_flag=True, help="Ask for each reply in one piece.")
@@ -83,21 +89,28 @@ class Flags(Struct, frozen=True, kw_only=True):
 @click.option("--yolo", is_flag=True, help="Nothing needs your consent; protected files stay protected.")
 @click.option("--allow", multiple=True, metavar="TOOL:PATTERN", help="Needs no consent, e.g. `shell:pytest *`.")
 @click.option("--allow-category", multiple=True, metavar="CAT", help="No tool of this category needs consent.")
+@click.option("--sandbox", type=click.Choice(SANDBOX_MODES), help="What holds the commands of agents.")
 @click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks.")
 @click.option(
     "--system-prompt-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Use these words instead of the built-in base prompt.",
 )
+@click.option("--trust-once", is_flag=True, help="Let this folder's own configuration count, this time.")
 def ralph(**given: object) -> int:
     """Let one agent do TASK in the current directory.
 
     Reading is free; what would need your consent is denied unless a rule allows it, and the agent is told so. Write
     @FILE in the task to attach a file or a picture. AGENTS.md is read where there is one.
+
+    `ralph permissions check -- COMMAND` says beforehand what would be allowed, and why.
     """
     calm_down()
     flags = Flags(**given)  # type: ignore[arg-type] # click has checked each of them
-    chosen = load_settings(None, os.environ, {"model": flags.model})
+    given_settings = {"model": flags.model, "sandbox.mode": flags.sandbox}
+    chosen = load_settings(flags.cwd, os.environ, given_settings, trust_once=flags.trust_once)
+    for note in chosen.notes:
+        click.echo(printable(f"note: {note}"), err=True)
     try:
         return asyncio.run(_work(flags, chosen, _piped(flags)))
     except (KeyboardInterrupt, asyncio.CancelledError):
@@ -132,7 +145,7 @@ async def _work(flags: Flags, settings: Settings, piped: str) -> int:
             model = settings.model() or "none" if stored is None else stored.model
             said = obey(command, Shot(_order(flags, settings), store, stored, model))
             ending = shape(session=stored.id if stored else "", model=model, result=said, usage=Usage(), stop="end")
-            teller(flags.output_format).result(ending)
+            _teller(flags).result(ending)
             return OK
         model = _model(settings, stored)
         if talking:
@@ -168,7 +181,7 @@ async def _one_shot(
     task: Task, flags: Flags, settings: Settings, stored: StoredConversation | None, model: str, store: UserStore
 ) -> int:
     """Begin a conversation, or take one up where it stands, and have one turn of it."""
-    order, told = _order(flags, settings), teller(flags.output_format)
+    order, told = _order(flags, settings), _teller(flags)
     cwd, title = str(order.cwd), task.words or task.piped
     with sitting(store, stored, cwd=cwd, model=model, title=title, me=own_identity()) as seat:
         told.session(session_id=seat.id, model=model, cwd=legible(cwd))
@@ -177,20 +190,24 @@ async def _one_shot(
         return await carry_out(task, order, seat, told)
 
 
+def _teller(flags: Flags) -> Teller:
+    return Discreet(teller(flags.output_format), redactor_for(os.environ, flags.cwd.resolve()))
+
+
 def _order(flags: Flags, settings: Settings) -> Order:
-    categories = {parse_category(name): parse_decision(rule) for name, rule in settings.approvals().items()}
-    allowed = {parse_category(name): parse_decision("allow") for name in flags.allow_category}
     own = flags.system_prompt_file
     return Order(
         cwd=flags.cwd.resolve(),
         home=Path.home(),
-        rules=Rules(categories=categories | allowed, allow=tuple(map(parse_rule, flags.allow)), yolo=flags.yolo),
+        rules=rules_of(settings, allow=flags.allow, allow_category=flags.allow_category, yolo=flags.yolo),
         max_turns=flags.max_turns,
         budget_usd=flags.max_budget_usd,
         stream=not flags.no_stream,
         own_prompt=None if own is None else own.read_text("utf-8", "replace"),
         mode=None if flags.mode is None else parse_mode(flags.mode),
         subagents=Limits(most=int(settings.number("max_subagents")), timeout_s=settings.number("subagent_timeout_s")),
+        environment=settings.texts("environment"),
+        sandbox=sandbox_of(settings),
     )
 
 

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from scaffold.cli.overview import ActionsById, why
+from scaffold.cli.overview import MOST_ITEMS, ActionsById, why
 from scaffold.cli.screen import WIDTH, clip, heading, mark, money, span
+from scaffold.cli.waiting import askers, brief_lines
 from scaffold.core.ids import Assertion
 from scaffold.core.model import Action, Attempt, Evidence, Fact, Goal, Run
 from scaffold.core.states import Completed, Failed, Paused, reason_of, status_of
@@ -15,6 +16,7 @@ def report(site: Site, run: Run) -> str:
     """Return the report as text; its last line is `landed N actions, M facts with evidence`."""
     attempts = site.store.attempts.of_run(run.id)
     goals = [_goal(site, goal, attempts) for goal in site.store.goals.of_run(run.id)]
+    goals += _needs_you(site, run)
     landed = sum(1 for attempt in attempts if attempt.outcome == "landed")
     last = f"landed {landed} actions, {site.store.facts.count_holding(run.id)} facts with evidence"
     return "\n\n".join(["", _head(site, run, attempts), *goals, "\n".join(_next(site, run)), last])
@@ -27,6 +29,13 @@ def _head(site: Site, run: Run, attempts: Sequence[Attempt]) -> str:
     status = status_of(run.state)
     title = heading(clip(f"run {run.id} {status}{_because(reason_of(run.state))}", WIDTH - 2))
     return f"{mark(status)} {title}\n  {took}, {len(attempts)} attempts, {spent}"
+
+
+def _needs_you(site: Site, run: Run) -> Iterator[str]:
+    items = site.store.inbox.open_of_run(run.id)
+    if items:
+        who = askers(items, site.store.actions.of_run(run.id))
+        yield "\n".join([heading("Needs you"), *brief_lines(items, who, most=MOST_ITEMS)])
 
 
 def _goal(site: Site, goal: Goal, attempts: Sequence[Attempt]) -> str:
@@ -82,6 +91,8 @@ def _next(site: Site, run: Run) -> Iterator[str]:
             yield "  scaffold logs ACTION                   why it failed"
             yield "  scaffold retry && scaffold resume      another chance for what failed"
         case Paused():
+            if site.store.inbox.open_of_run(run.id):
+                yield "  scaffold inbox                         what waits for you, in full"
             yield f"  scaffold resume {run.id}"
         case _:
             yield "  scaffold status"

@@ -8,13 +8,15 @@ import msgspec
 
 from scaffold.cli.desk import find_run, shown_status
 from scaffold.cli.drive import drive
-from scaffold.cli.flags import Flags, flags_of, refuse_sandbox, shared_options
+from scaffold.cli.flags import Flags, flags_of, shared_options
 from scaffold.cli.models import usable_model
+from scaffold.cli.sandbox import found
 from scaffold.cli.wiring import open_site
 from scaffold.core.errors import UsageProblem
 from scaffold.core.model import Run
 from scaffold.core.states import INTERRUPTED, Paused, status_of
 from scaffold.llm.catalog import cassette_digest
+from scaffold.policy.sandbox import Sandbox, require
 from scaffold.worker.site import Site
 
 
@@ -27,7 +29,6 @@ def resume(run_name: str | None, **options: Any) -> int:
 
 
 async def _resume(name: str | None, flags: Flags) -> int:
-    refuse_sandbox(flags)
     site = await open_site()
     try:
         run = find_run(site, name) if name else _latest_to_resume(site)
@@ -35,6 +36,7 @@ async def _resume(name: str | None, flags: Flags) -> int:
         if status not in {INTERRUPTED, "paused", "active"}:
             fix = "Give it another chance with `scaffold retry`." if status == "failed" else "Start a new run."
             raise UsageProblem(f"run {run.id} is {status}: there is nothing to go on with", fix)
+        require(Sandbox(mode=flags.sandbox or run.settings.sandbox), await found())
         _reconfigure(site, run, flags)
         return await drive(site, run.id, as_json=flags.as_json)
     finally:
@@ -65,8 +67,13 @@ def _reconfigure(site: Site, run: Run, flags: Flags) -> None:
         changes["agents"] = flags.agents
     if flags.budget_usd is not None:
         changes["budget_usd"] = flags.budget_usd
+    if flags.sandbox is not None:
+        changes["sandbox"] = flags.sandbox
     if flags.yolo:
         changes["yolo"] = True
-    if changes:
+    settings = msgspec.structs.replace(run.settings, **changes)
+    if settings != run.settings:
         with site.store.transaction():
-            site.store.runs.configure(run.id, msgspec.structs.replace(run.settings, **changes))
+            site.store.runs.configure(run.id, settings)
+            if (settings.sandbox, settings.yolo) != (run.settings.sandbox, run.settings.yolo):
+                site.store.inbox.withdraw(run.id)  # other rules: what still has to be asked is asked anew

@@ -13,8 +13,10 @@ import msgspec
 from scaffold.cli.desk import shown_status
 from scaffold.cli.drive import drive
 from scaffold.cli.findings import finding_lines
-from scaffold.cli.flags import Flags, flags_of, overrides, refuse_sandbox, shared_options
+from scaffold.cli.flags import Flags, flags_of, overrides, shared_options
 from scaffold.cli.models import unheld, usable_model
+from scaffold.cli.safe import printable
+from scaffold.cli.sandbox import found, held_by, sandbox_of
 from scaffold.cli.settings import Settings, load_settings
 from scaffold.cli.wiring import open_site
 from scaffold.core.errors import PlanInvalid, UsageProblem
@@ -27,10 +29,10 @@ from scaffold.orchestrator.ending import save
 from scaffold.orchestrator.opening import input_hash, open_run, refuse_what_cannot_run
 from scaffold.plan.lint import lint
 from scaffold.plan.planfile import read_plan
+from scaffold.policy.sandbox import require
 from scaffold.worker.site import Site
 
 WAITS_FOR_A_HUMAN = 3
-NO_SANDBOX = "warning: this version has no sandbox: what agents run can reach everything you can, and nobody is asked"
 GO_AHEAD = "Start?"
 
 
@@ -39,6 +41,7 @@ GO_AHEAD = "Start?"
 @click.option("--plan", "plan_path", metavar="FILE", help="The plan to carry out, YAML or JSON.")
 @click.option("--tier", type=click.Choice(["quick", "scout", "builder", "architect"]), help="Whose numbers to use.")
 @click.option("--yes", is_flag=True, help="Start without asking; resume if the same input was interrupted.")
+@click.option("--trust-once", is_flag=True, help="Let this folder's own configuration count, this time.")
 @click.option("--dry-run", is_flag=True, help="Say what would run, as JSON; no model, no cassette, no change.")
 @shared_options
 def run(task: str | None, **options: Any) -> int:
@@ -83,13 +86,14 @@ def _tell(findings: Iterable[Finding], path: str) -> None:
 
 
 async def _run(flags: Flags, text: str, plan: Plan) -> int:
-    refuse_sandbox(flags)
+    settings = load_settings(Path.cwd(), os.environ, overrides(flags), trust_once=flags.trust_once)
+    for note in settings.notes:
+        click.echo(printable(f"note: {note}"), err=True)
     if flags.dry_run:
-        return await _dry_run(flags)
+        return await _dry_run(settings)
     site = await open_site(create=True)
     try:
         where = await survey(site.repository)
-        settings = load_settings(site.repository.root, os.environ, overrides(flags))
         chosen = await _settings(site, settings, flags)
         again = _interrupted(site, input_hash(text, chosen)) if flags.yes else None
         if again is not None:
@@ -110,7 +114,7 @@ async def _run(flags: Flags, text: str, plan: Plan) -> int:
 
 
 async def _start(site: Site, started: Run, plan: Plan, flags: Flags) -> int:
-    click.echo(_offer(started, plan), err=True)
+    click.echo(f"{_offer(started, plan)}\n{held_by(await found(), started.settings)}", err=True)
     if not flags.yes and not _agreed():
         save(site.store, started)
         click.echo(f"saved as run {started.id}; start it with `scaffold resume {started.id}`", err=True)
@@ -125,8 +129,7 @@ def _offer(run: Run, plan: Plan) -> str:
     return (
         f"{len(plan.actions)} actions in {len(plan.goals)} goals, up to {settings.agents} agents at once\n"
         f"model {settings.model} ({payer}), {cap}\n"
-        f"lands on {run.session_branch}, from {run.base_branch or 'a detached head'} at {run.base_sha[:8]}\n"
-        f"{NO_SANDBOX}"
+        f"lands on {run.session_branch}, from {run.base_branch or 'a detached head'} at {run.base_sha[:8]}"
     )
 
 
@@ -135,6 +138,8 @@ def _agreed() -> bool:
 
 
 async def _settings(site: Site, settings: Settings, flags: Flags) -> RunSettings:
+    sandbox = sandbox_of(settings)
+    require(sandbox, await found())
     model = settings.model()
     if model is None:
         raise UsageProblem(
@@ -160,14 +165,22 @@ async def _settings(site: Site, settings: Settings, flags: Flags) -> RunSettings
         iterations=tier.iterations,
         attempt_timeout_s=tier.timeout_s,
         budget_usd=budget_usd,
+        sandbox=sandbox.mode,
+        network=sandbox.network,
+        hosts=sandbox.hosts,
+        memory_gb=settings.number("sandbox.memory_gb"),
         yolo=flags.yolo,
+        inbox_wait_s=settings.number("inbox.wait_s"),
+        allow=settings.texts("permissions.allow"),
+        deny=settings.texts("permissions.deny"),
+        environment=settings.texts("environment"),
     )
 
 
-async def _dry_run(flags: Flags) -> int:
+async def _dry_run(settings: Settings) -> int:
     repository = await open_repository(Path.cwd(), environ=os.environ)
     where = await survey(repository)
-    settings = load_settings(repository.root, os.environ, overrides(flags))
+    require(sandbox_of(settings), await found())
     tier = settings.tier()
     told = {
         "tier": tier.name,

@@ -94,13 +94,14 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 def span(length: timedelta) -> str:
-    """Return a length of time as people say it: `14 s`, `2 m 05 s`, `3 h 07 m`."""
+    """Return a length of time as people say it: `14 s`, `2 m 05 s`, `3 h 07 m`, from two days on `6 d 23 h`."""
     seconds = max(0, int(length.total_seconds()))
     if seconds < 60:
         return f"{seconds} s"
     if seconds < 3600:
         return f"{seconds // 60} m {seconds % 60:02} s"
-    return f"{seconds // 3600} h {seconds % 3600 // 60:02} m"
+    hours = seconds // 3600
+    return f"{hours} h {seconds % 3600 // 60:02} m" if hours < 48 else f"{hours // 24} d {hours % 24} h"
 
 
 def clock_time(at: datetime) -> str:

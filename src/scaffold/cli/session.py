@@ -13,6 +13,7 @@ from scaffold.agent.agent import Agent, Books, Brief, Finish
 from scaffold.agent.attachments import attach
 from scaffold.agent.company import Company
 from scaffold.agent.crew import Commission
+from scaffold.agent.discretion import redactor_for
 from scaffold.agent.instructions import find_instructions
 from scaffold.agent.journal import noting
 from scaffold.agent.outside import Joined, News, NoNews, Outside
@@ -21,9 +22,11 @@ from scaffold.agent.session_context import Scene, SessionContext
 from scaffold.cli.models import opened_model, unheld, usable_model
 from scaffold.cli.order import Charge, Order
 from scaffold.cli.outcome import Tally
+from scaffold.cli.sandbox import enclosure_for
 from scaffold.cli.sitting import Sitting
 from scaffold.cli.staff import Office, Post
 from scaffold.cli.standing import modes_of, todos_of
+from scaffold.cli.table import SHELL, late
 from scaffold.cli.telling import Teller
 from scaffold.cli.toolkit import opened_toolkit
 from scaffold.core.conversation import Caller, Image, Text
@@ -34,10 +37,14 @@ from scaffold.core.ports import Budget, Model
 from scaffold.core.tool import Tool
 from scaffold.host.clock import SystemClock
 from scaffold.host.dirs import user_dirs
+from scaffold.host.environment import agent_marks, child_environment
 from scaffold.host.ids import new_id
+from scaffold.host.sandbox.confinement import Enclosure
 from scaffold.llm.naming import parse_model
 from scaffold.llm.registry import card
 from scaffold.policy.consent import Ask, Gate
+from scaffold.policy.judge import ShellJudge
+from scaffold.policy.sandbox import connected
 from scaffold.store.conversations import StoredConversation
 from scaffold.store.history import ConversationHistory
 from scaffold.store.session_budget import session_budget
@@ -81,9 +88,18 @@ class Session:
         self.model = sitting.model
         """The model string of who answers."""
         self.tally = Tally(ConversationHistory(sitting.store, sitting.id, sitting.me))
-        refer = post.refer if post else None
-        self.gate = Gate(order.rules, root=order.cwd, clock=SystemClock(), tell=noting(teller), ask=ask, refer=refer)
         self.modes = modes_of(sitting, order.mode)
+        self.gate = Gate(
+            order.rules,
+            root=order.cwd,
+            home=order.home,
+            clock=SystemClock(),
+            tell=noting(teller),
+            shell=_shell_judge,
+            ask=ask,
+            refer=post.refer if post else None,
+            mode=lambda: self.modes.current,
+        )
         self.todos = todos_of(sitting)
         self.tools: tuple[Tool, ...] = ()
         """All that the agent may ask for, guarded; none before the session is open."""
@@ -93,8 +109,10 @@ class Session:
         self._account = post.account if post else f"{sitting.id}/{new_id()}"
         self._teller = teller
         self._onlooker = onlooker
+        self._redactor = redactor_for(os.environ, order.cwd)
         self._attended = ask is not None
         self._models = AsyncExitStack()
+        self._ways = AsyncExitStack()
         self.agent: Agent
 
     async def say(self, words: str, material: str = "") -> Finish:
@@ -139,7 +157,11 @@ class Session:
             brief=self._brief(),
             books=Books(journal=self._teller, budget=self._budget(), history=self.company.kept(self.tally)),
             conversation=self.sitting.conversation,
-            outside=Outside(hear=self._teller.hear, news=Joined(self.company.news, self._onlooker.news)),
+            outside=Outside(
+                hear=self._teller.hear,
+                news=Joined(self.company.news, self._onlooker.news),
+                redactor=self._redactor,
+            ),
         )
 
     async def close(self) -> None:
@@ -147,6 +169,7 @@ class Session:
         try:
             await self.company.close()
         finally:
+            await self._ways.aclose()
             await self._models.aclose()
 
     async def _opened(self, model: str) -> Model:
@@ -155,17 +178,32 @@ class Session:
 
     async def _tools(self) -> tuple[Tool, ...]:
         more = () if self._post else self.company.tools
+        order = self.order
         toolkit = await opened_toolkit(
-            self.order.cwd,
+            order.cwd,
             self.gate,
             conversation=self.sitting.id,
+            environ=self._environment(),
+            enclosure=await self._walls(),
             modes=self.modes,
             todos=self.todos,
             more=more,
+            redactor=self._redactor,
         )
         for notice in toolkit.notices:
             self._teller.note("notice", text=notice)
         return toolkit.tools
+
+    async def _walls(self) -> Enclosure | None:
+        """Return what holds commands of this session; its way to named hosts lasts until the session is closed."""
+        order = self.order
+        found = await enclosure_for(order.sandbox, order.cwd, order.home, conversation=self.sitting.id)
+        return await self._ways.enter_async_context(connected(found))
+
+    def _environment(self) -> dict[str, str]:
+        """Return what commands see; those of a subagent are marked as its own."""
+        marks = agent_marks(self.sitting.id) if self._post else {}
+        return child_environment(os.environ, marks, names=self.order.environment)
 
     def said(self, words: str, material: str = "") -> tuple[Text | Image, ...]:
         """Return what the user said with what it attaches; what could not be attached is told."""
@@ -196,7 +234,7 @@ class Session:
             sitting.store,
             sitting.id,
             cwd=str(self.order.cwd),
-            staff=Office(self._commission, logs=logs, environ=os.environ),
+            staff=Office(self._commission, logs=logs, environ=os.environ, names=self.order.environment),
             judge=self.gate.judge_for,
             about=lambda: {"model": self.model, "mode": self.modes.current},
             warn=lambda words: self._teller.note("notice", text=words),
@@ -225,6 +263,12 @@ class Session:
         if limit_usd is None or self._account is None:
             return NoLimit()
         return session_budget(sitting.store, self._account, limit_usd=limit_usd, clock=SystemClock(), owner=sitting.me)
+
+
+def _shell_judge() -> ShellJudge:
+    """Import and return what understands commands, for the first one."""
+    judge: ShellJudge = late(SHELL)()
+    return judge
 
 
 @asynccontextmanager

@@ -1,14 +1,21 @@
 """Each setting there is: its name, what it is before anybody sets it, and what its value must be."""
 
 import math
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from msgspec import Struct
 
+from scaffold.core.errors import UsageProblem
+from scaffold.core.model import Network
+from scaffold.host.environment import misleading
+from scaffold.host.sandbox.confinement import GIBIBYTE, Limits
 from scaffold.llm.naming import parse_model
 from scaffold.policy.gate import CATEGORIES, DECISIONS
+from scaffold.policy.rules import parse_rule
 
-Setting = str | int | float | None
+Setting = str | int | float | tuple[str, ...] | None
 Check = Callable[[object], Setting]
 """Returns the value as it is kept; ValueError with what was expected."""
 
@@ -16,6 +23,11 @@ SIZES = ("small", "medium", "large")
 """Names for models that the user's configuration fills in: `models.small` and so on."""
 MOST_AGENTS = 20
 MOST_SUBAGENTS = 20
+
+SANDBOX_MODES = ("off", "auto", "require")
+"""From loose to strict: no sandbox, the best there is, none but a real one."""
+NETWORKS: tuple[Network, ...] = ("hosts", "loopback", "none")
+"""What commands may reach, from loose to strict."""
 
 
 class Tier(Struct, frozen=True):
@@ -38,6 +50,9 @@ def built_in() -> dict[str, Setting]:
     values |= {"max_subagents": 5, "subagent_timeout_s": 300}
     values |= {f"models.{size}": None for size in (*SIZES, "embedding")}
     values |= {f"approvals.{category}": None for category in CATEGORIES}
+    values |= {"permissions.allow": (), "permissions.deny": (), "environment": (), "inbox.wait_s": 10}
+    values |= {"sandbox.mode": "auto", "sandbox.network": "loopback", "sandbox.hosts": ()}
+    values |= {"sandbox.memory_gb": Limits().memory_bytes // GIBIBYTE}
     for tier in TIERS:
         values[f"tiers.{tier.name}.agents"] = tier.agents
         values[f"tiers.{tier.name}.iterations"] = tier.iterations
@@ -55,17 +70,52 @@ def _named_model(setting: object) -> Setting:
     raise ValueError("a model string such as `anthropic:NAME`")
 
 
-def _rule(setting: object) -> Setting:
-    if setting in DECISIONS:
-        return str(setting)
-    raise ValueError(f"one of {', '.join(DECISIONS)}")
+def _one_of(*words: str) -> Check:
+    def check(setting: object) -> Setting:
+        word = "off" if setting is False else setting  # as YAML reads a plain `off`
+        if word not in words:
+            raise ValueError(f"one of {', '.join(words)}")
+        return str(word)
+
+    return check
 
 
-def _tier(setting: object) -> Setting:
-    names = [tier.name for tier in TIERS]
-    if setting not in names:
-        raise ValueError(f"one of {', '.join(names)}")
-    return str(setting)
+def _listed(what: str, item: Callable[[str], str]) -> Check:
+    """Return the check of a list; `item` returns one of its entries as it is kept, ValueError with what is wrong."""
+
+    def check(setting: object) -> Setting:
+        if not isinstance(setting, Sequence) or isinstance(setting, str):
+            raise ValueError(f"a list of {what}")  # noqa: TRY004 - a Check raises it
+        return tuple(dict.fromkeys(item(str(each).strip()) for each in setting))
+
+    return check
+
+
+def _rule(text: str, *, denies: bool = False) -> str:
+    try:
+        parse_rule(text, denies=denies)
+    except UsageProblem as problem:
+        raise ValueError(f"a list of rules TOOL:PATTERN, and {problem.in_full}") from problem
+    return text
+
+
+def _host(text: str) -> str:
+    found = _HOST.fullmatch(text)
+    if found is None or not 0 < int(found["port"] or 443) < 65_536:
+        raise ValueError(f"a list of hosts such as `example.com`, `*.example.com` or `example.com:8443`, not `{text}`")
+    return text.lower()
+
+
+def _variable(text: str) -> str:
+    if not _VARIABLE.fullmatch(text):
+        raise ValueError(f"a list of names of variables such as `NPM_CONFIG_CACHE`, and `{text}` is none")
+    if misleading(text):
+        raise ValueError(f"a list of names of variables, and `{text}` would lead commands astray")
+    return text
+
+
+_HOST = re.compile(r"(\*\.)?[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9-]+)*(:(?P<port>[0-9]{1,5}))?")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def _whole(least: int, most: int) -> Check:
@@ -92,15 +142,28 @@ def _span(unit: str) -> Check:
     return check
 
 
+LISTS: Mapping[str, Check] = {
+    "permissions.allow": _listed("rules TOOL:PATTERN", _rule),
+    "permissions.deny": _listed("rules TOOL:PATTERN", partial(_rule, denies=True)),
+    "sandbox.hosts": _listed("hosts", _host),
+    "environment": _listed("names of variables", _variable),
+}
+"""The settings that are lists, each entry of which counts once."""
+
 CHECKS: Mapping[str, Check] = {
+    **LISTS,
     "model": _model,
-    "tier": _tier,
+    "tier": _one_of(*(tier.name for tier in TIERS)),
     "agents": _whole(1, MOST_AGENTS),
     "budget_usd": _dollars,
     "max_subagents": _whole(1, MOST_SUBAGENTS),
     "subagent_timeout_s": _span("seconds"),
     **{f"models.{size}": _named_model for size in (*SIZES, "embedding")},
-    **{f"approvals.{category}": _rule for category in CATEGORIES},
+    **{f"approvals.{category}": _one_of(*DECISIONS) for category in CATEGORIES},
+    "sandbox.mode": _one_of(*SANDBOX_MODES),
+    "sandbox.network": _one_of(*NETWORKS),
+    "sandbox.memory_gb": _span("gigabytes"),
+    "inbox.wait_s": _span("seconds"),
 } | {
     f"tiers.{tier.name}.{field}": check
     for tier in TIERS

@@ -1,46 +1,57 @@
 """Configuration in layers: built-in, the user's file, the project's two files, the environment, flags; later wins."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import assert_never
 
 from msgspec import Struct
 
-from scaffold.cli.setting import CHECKS, SIZES, Setting, Tier, built_in
-from scaffold.core.errors import PlanInvalid, UsageProblem
+from scaffold.cli.layer import Value, decoded, judged, parse_settings, read_settings
+from scaffold.cli.setting import SIZES, Tier, built_in
+from scaffold.cli.tightening import Ignored, merged_local, merged_project
+from scaffold.cli.trusted import trusted_folder
+from scaffold.core.errors import UsageProblem
 from scaffold.host.dirs import user_dirs
-from scaffold.plan.located import Listing, Located, Mark, Scalar, Table, read_located
-from scaffold.plan.wording import Spelling
+from scaffold.policy.trust import LOCAL_SETTINGS, SETTINGS, Standing
 
 BUILT_IN = "built-in"
-NOT_TRUSTED = "ignored: folder not trusted"
+NOT_TRUSTED = "folder not trusted"
 MODEL_VARIABLE = "SCAFFOLD_MODEL"
-PROJECT_FILES = (".scaffold.yaml", ".scaffold/config.local.yaml")
-
-
-class Value(Struct, frozen=True):
-    """A setting's value and who set it: `built-in`, `FILE:LINE`, a variable or a flag."""
-
-    value: Setting
-    origin: str
+PROJECT_FILES = (SETTINGS, LOCAL_SETTINGS)
+FLAGS: Mapping[str, str] = {"sandbox.mode": "--sandbox"}
+"""Flags that are not called like the setting they outdo."""
 
 
 class Settings(Struct, frozen=True):
     """Every setting by its dotted name."""
 
     values: Mapping[str, Value]
-    ignored: tuple[Value, ...] = ()
-    """Configuration files that exist but do not count, each with the reason as its origin."""
+    ignored: tuple[Ignored, ...] = ()
+    """What stands in a project's files and does not count."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return what users should know of configuration that does not count, in lines."""
+        files = [each for each in self.ignored if not each.setting]
+        notes = [f"{each.path}: `{each.setting}` is ignored: {each.reason}" for each in self.ignored if each.setting]
+        if files:
+            named = " and ".join(each.path for each in files)
+            notes.append(f"{named} ignored: {files[0].reason}; `scaffold trust` shows what is in there, and trusts it")
+        return tuple(notes)
 
     def text(self, name: str) -> str | None:
         """Return a setting made of words, None where it is not set."""
         value = self.values[name].value
         return None if value is None else str(value)
 
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Return a setting that is a list, empty where it is not set."""
+        value = self.values[name].value
+        return value if isinstance(value, tuple) else ()
+
     def money(self, name: str) -> float | None:
         """Return an amount, None where there is no limit."""
         value = self.values[name].value
-        return None if value is None else float(value)
+        return float(value) if isinstance(value, int | float) else None
 
     def model(self) -> str | None:
         """Return the chosen model string, None where none is configured; a size stands for the model it is set to.
@@ -63,9 +74,9 @@ class Settings(Struct, frozen=True):
         return {category: rule for category, rule in found.items() if rule is not None}
 
     def number(self, name: str) -> float:
-        """Return a number that is always set, by whoever; one that was unset is what it is built in as."""
+        """Return a number that is always set, by whoever."""
         value = self.values[name].value
-        return float(built_in()[name] or 0 if value is None else value)
+        return float(value) if isinstance(value, int | float) else 0.0
 
     def tier(self) -> Tier:
         """Return the chosen tier with its numbers; the setting `agents`, where there is one, outdoes the tier's."""
@@ -73,32 +84,37 @@ class Settings(Struct, frozen=True):
         agents = self.values["agents"].value or self.values[f"tiers.{name}.agents"].value
         return Tier(
             name=name,
-            agents=int(agents or 1),
-            iterations=int(self.values[f"tiers.{name}.iterations"].value or 1),
-            timeout_s=60 * float(self.values[f"tiers.{name}.timeout_min"].value or 1),
+            agents=int(agents) if isinstance(agents, int | float) else 1,
+            iterations=int(self.number(f"tiers.{name}.iterations")),
+            timeout_s=60 * self.number(f"tiers.{name}.timeout_min"),
         )
 
 
-def named_model(text: str, environ: Mapping[str, str]) -> str:
-    """Return the model string that a user named; UsageProblem for a size that is set to none."""
-    return load_settings(None, environ, {"model": text}).model() or text
+def named_model(text: str, environ: Mapping[str, str], start: Path) -> str:
+    """Return the model string that a user named in the folder `start`; UsageProblem for a size that is set to none."""
+    return load_settings(start, environ, {"model": text}).model() or text
 
 
-def load_settings(repository_root: Path | None, environ: Mapping[str, str], flags: Mapping[str, object]) -> Settings:
+def load_settings(
+    start: Path | None, environ: Mapping[str, str], flags: Mapping[str, object], *, trust_once: bool = False
+) -> Settings:
     """Return every setting with its origin.
 
-    `repository_root` is None outside a repository; `flags` are by dotted name, None for one that was not given.
-    Raises UsageProblem naming file and line for keys nobody knows and values that will not do.
+    `start` is a folder: it, or the repository it is in, may bring its own configuration, which counts if the folder
+    is trusted or with `trust_once`; None for the user's alone. `flags` are by dotted name, None for one that was not
+    given. Raises UsageProblem naming file and line for keys nobody knows and values that will not do.
     """
     values = {name: Value(setting, BUILT_IN) for name, setting in built_in().items()}
-    values |= read_settings(user_file(environ))
+    values |= {name: each for name, each in read_settings(user_file(environ)).items() if each.value is not None}
+    ignored: tuple[Ignored, ...] = ()
+    if start is not None:
+        values, ignored = _with_project(values, trusted_folder(start, environ, once=trust_once))
     if model := environ.get(MODEL_VARIABLE):
-        values["model"] = _judged("model", model, MODEL_VARIABLE)
+        values["model"] = judged("model", model, MODEL_VARIABLE)
     for name, given in flags.items():
         if given is not None:
-            flag = f"--{name.replace('_', '-')}"
-            values[name] = _judged(name, given, flag)
-    return Settings(values, tuple(_ignored(repository_root)))
+            values[name] = judged(name, given, FLAGS.get(name, f"--{name.replace('_', '-')}"))
+    return Settings(values, ignored)
 
 
 def user_file(environ: Mapping[str, str]) -> Path:
@@ -106,88 +122,28 @@ def user_file(environ: Mapping[str, str]) -> Path:
     return user_dirs(environ).config / "config.yaml"
 
 
-def read_settings(path: Path) -> dict[str, Value]:
-    """Return what a configuration file sets, by dotted name; nothing if there is no such file."""
-    try:
-        text = path.read_text("utf-8")
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageProblem(f"{path} cannot be read: {error}", "Correct the file, or move it away.") from error
-    return parse_settings(text, path)
+def _with_project(values: dict[str, Value], folder: Standing) -> tuple[dict[str, Value], tuple[Ignored, ...]]:
+    """Return the settings with those that the folder brings along, and what does not count."""
+    if not folder.trusted:
+        return values, _untrusted(folder)
+    values, ignored = merged_project(values, project_settings(folder, SETTINGS))
+    values, more = merged_local(values, project_settings(folder, LOCAL_SETTINGS))
+    return values, ignored + more
 
 
-def parse_settings(text: str, path: Path) -> dict[str, Value]:
-    """Return what the text of a configuration file sets; UsageProblem with `path` and line for the first mistake."""
-    try:
-        root = read_located(text, name=str(path))
-    except PlanInvalid as error:
-        raise UsageProblem(error.what, error.fix) from error
-    values: dict[str, Value] = {}
-    for name, node in _leaves(root, "", path):
-        origin = f"{path}:{node.mark.line}"
-        if name in values:
-            raise UsageProblem(f"{origin}: `{name}` is set twice", "Keep one of the two.")
-        values[name] = _judged(name, node.value, origin)
-    return values
+def project_settings(folder: Standing, name: str) -> dict[str, Value]:
+    """Return what one of the project's files sets, if it counts; UsageProblem naming file and line for mistakes."""
+    content = folder.content(name)
+    path = folder.folder.top / name
+    return {} if content is None else parse_settings(decoded(content, path), path)
 
 
-def checked(name: str, setting: object) -> Setting:
-    """Return a setting as it is kept; UsageProblem if nobody knows the name, ValueError if the value will not do."""
-    check = CHECKS.get(name)
-    if check is None:
-        hint = Spelling(CHECKS).hint(name)
-        raise UsageProblem(f"there is no setting `{name}`", f"{hint}`scaffold config` lists all of them.")
-    return None if setting is None else check(setting)
+def _untrusted(folder: Standing) -> tuple[Ignored, ...]:
+    reason = "; ".join((NOT_TRUSTED, *folder.differences, *filter(None, (folder.trouble,))))
+    telling = {piece.name for piece in folder.folder.pieces if not _only_comments(piece.content) or piece.trouble}
+    return tuple(Ignored(name, reason) for name in PROJECT_FILES if name in telling)
 
 
-def _judged(name: str, setting: object, origin: str) -> Value:
-    try:
-        return Value(checked(name, setting), origin)
-    except ValueError as error:
-        raise UsageProblem(f"{origin}: `{name}` must be {error}", f"It is {setting!r} now: change it.") from error
-    except UsageProblem as problem:
-        raise UsageProblem(f"{origin}: {problem.what}", problem.fix) from problem
-
-
-def _leaves(node: Located, name: str, path: Path) -> Iterator[tuple[str, Scalar]]:
-    """Yield the single values below `node` with their dotted names."""
-    match node:
-        case Scalar():
-            if name or node.value is not None:
-                yield name, node
-        case Table(entries=entries):
-            for key, value in entries:
-                yield from _leaves(value, _dotted(name, key, path), path)
-        case Listing(mark=mark):
-            raise UsageProblem(f"{path}:{mark.line}: {_named(name)} is a list", "Write `key: value` lines.")
-        case _:
-            assert_never(node)
-
-
-def _dotted(name: str, key: Located, path: Path) -> str:
-    if not isinstance(key, Scalar):
-        raise UsageProblem(f"{path}:{key.mark.line}: a key must be one word", "Write `key: value` lines.")
-    below = f"{name}.{key.written}" if name else key.written
-    if below not in CHECKS and not any(known.startswith(f"{below}.") for known in CHECKS):
-        raise _unknown(below, key.mark, path)
-    return below
-
-
-def _unknown(name: str, mark: Mark, path: Path) -> UsageProblem:
-    section = name.rpartition(".")[0]
-    depth = name.count(".") + 1
-    known = [".".join(each.split(".")[:depth]) for each in CHECKS if each.startswith(section)]
-    hint = Spelling(known).hint(name)
-    what = f"{path}:{mark.line}: there is no setting `{name}`"
-    return UsageProblem(what, f"{hint}`scaffold config` lists all of them.")
-
-
-def _named(name: str) -> str:
-    return f"`{name}`" if name else "the configuration"
-
-
-def _ignored(root: Path | None) -> Iterator[Value]:
-    for name in PROJECT_FILES if root else ():
-        if root and (root / name).exists():
-            yield Value(name, NOT_TRUSTED)
+def _only_comments(content: bytes) -> bool:
+    """Tell whether a file sets nothing, as the one that `init` writes; nobody need hear that it is ignored."""
+    return all(line.lstrip()[:1] in {b"", b"#"} for line in content.splitlines())

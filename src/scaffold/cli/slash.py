@@ -103,7 +103,7 @@ def _known(shot: Shot) -> Known:
 def _switch_model(shot: Shot, model: str) -> str:
     if shot.stored is None:
         raise UsageProblem("there is no conversation to switch", "Add -c, or start one with `--model`.")
-    pinned, _ = usable_model(named_model(model, os.environ))
+    pinned, _ = usable_model(named_model(model, os.environ, shot.order.cwd))
     conversation, conversations, me = shot.stored.id, shot.store.conversations, own_identity()
     with shot.store.transaction():
         conversations.claim(conversation, me)

@@ -1,7 +1,7 @@
 """How a subagent of `ralph` becomes a process: this program again, as the hidden command `subagent`."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -38,12 +38,21 @@ class Office:
     """Starts the subagents of one session. Implements `agent.crew.Staff`."""
 
     def __init__(
-        self, commission: Callable[[str | None], Commission], *, logs: Path, environ: Mapping[str, str]
+        self,
+        commission: Callable[[str | None], Commission],
+        *,
+        logs: Path,
+        environ: Mapping[str, str],
+        names: Iterable[str] = (),
     ) -> None:
-        """`commission` is the session's; `logs` is a folder, the user's alone, which need not exist."""
+        """`commission` is the session's; `logs` is a folder, the user's alone, which need not exist.
+
+        `names` are variables that commands see besides the usual ones.
+        """
         self.commission = commission
         self._logs = logs
         self._environ = environ
+        self._names = tuple(names)
 
     async def start(self, subagent: Subagent) -> Child:
         """Start its process, which prints into a log of its own."""
@@ -51,7 +60,7 @@ class Office:
         return await start(
             [sys.executable, "-P", "-m", "scaffold", "subagent", subagent.id],
             cwd=Path.cwd(),
-            env=agent_environment(self._environ),
+            env=agent_environment(self._environ, self._names),
             log=self._log(subagent),
         )
 
@@ -69,6 +78,6 @@ class Office:
         return self._logs / f"{subagent.parent}-{subagent.name}.log"
 
 
-def agent_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return what an agent's own process may see: what any child may, and the way to the user's data and models."""
-    return child_environment(environ, {name: environ[name] for name in (*PLACES, *PROVIDERS) if name in environ})
+def agent_environment(environ: Mapping[str, str], names: Iterable[str] = ()) -> dict[str, str]:
+    """Return what an agent's own process may see: what its commands may, and the way to the user's data and models."""
+    return child_environment(environ, names=(*PLACES, *PROVIDERS, *names))

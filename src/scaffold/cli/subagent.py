@@ -1,12 +1,15 @@
 """The hidden command `subagent`: one agent, one task, then gone. Its session holds the other end of standard input."""
 
 import asyncio
+import os
 import signal
 
 import click
 
 from scaffold.agent.agent import Finish
+from scaffold.agent.discretion import redactor_for
 from scaffold.agent.referral import Referral
+from scaffold.cli.discreet import Discreet
 from scaffold.cli.exits import FAILED, INTERRUPTED, OK
 from scaffold.cli.models import open_user_store
 from scaffold.cli.order import read_charge
@@ -62,8 +65,9 @@ async def _carry_out(mine: Subagent, seat: Sitting, store: UserStore) -> int:
     charge = read_charge(mine.commission)
     refer = Referral(store, SystemClock(), me=mine.id, parent=mine.parent)
     post = Post(name=mine.name, account=charge.account, refer=refer)
+    teller = Discreet(Plain(live=False), redactor_for(os.environ, charge.order.cwd))
     try:
-        async with opened_session(charge.order, seat, Plain(live=False), post=post) as session:
+        async with opened_session(charge.order, seat, teller, post=post) as session:
             finish = await session.agent.turn((Text(briefing(mine)),))
     except ScaffoldError as trouble:
         said = session.tally.text if session else ""

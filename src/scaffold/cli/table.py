@@ -1,4 +1,4 @@
-"""What is imported only when it is called: each command, so that `--help` stays light, the REPL, and the web."""
+"""What is imported only when it is called: each command, so that `--help` stays light, the REPL, the web, shells."""
 
 import importlib
 from collections.abc import Mapping
@@ -12,6 +12,7 @@ SCAFFOLD: Mapping[str, str] = {
     "init": "scaffold.cli.init:init",
     "run": "scaffold.cli.run:run",
     "status": "scaffold.cli.status:status",
+    "inbox": "scaffold.cli.inbox:inbox",
     "stop": "scaffold.cli.control:stop",
     "resume": "scaffold.cli.resume:resume",
     "doctor": "scaffold.cli.doctor:doctor",
@@ -21,6 +22,9 @@ SCAFFOLD: Mapping[str, str] = {
     "logs": "scaffold.cli.logs:logs",
     "diff": "scaffold.cli.diff:diff",
     "contract": "scaffold.cli.contract:contract",
+    "approve": "scaffold.cli.decision:approve",
+    "reject": "scaffold.cli.decision:reject",
+    "answer": "scaffold.cli.decision:answer",
     "retry": "scaffold.cli.control:retry",
     "pause": "scaffold.cli.control:pause",
     "cancel": "scaffold.cli.control:cancel",
@@ -28,6 +32,7 @@ SCAFFOLD: Mapping[str, str] = {
     "salvage": "scaffold.cli.salvage:salvage",
     "purge": "scaffold.cli.purge:purge",
     "config": "scaffold.cli.config:config",
+    "trust": "scaffold.cli.trust:trust",
     "demo": "scaffold.cli.demo:demo",
     "worker": "scaffold.cli.worker:worker",
     "subagent": "scaffold.cli.subagent:subagent",
@@ -39,6 +44,12 @@ REPL = "scaffold.cli.repl.talk:talk"
 
 WEB_FETCH = "scaffold.tools.web:web_fetch"
 """Takes no arguments and returns the tool: the way to the web is long to import, and few sessions go it."""
+
+SHELL = "scaffold.policy.shell.commands:Commands"
+"""Takes no arguments and returns the judge of shell commands: its parser is long to load."""
+
+DISCREET, TRACED = "scaffold.cli.mishap:discreet", "scaffold.cli.mishap:traced"
+"""Take the words of an error, and an error, and return what is told: few commands end with one."""
 
 
 def load(name: str) -> click.Command:

@@ -13,9 +13,10 @@ from scaffold.agent.modes import Modes, switch_mode
 from scaffold.cli.table import WEB_FETCH, late
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.dirs import user_dirs
-from scaffold.host.environment import child_environment
+from scaffold.host.sandbox.confinement import Enclosure
 from scaffold.host.wall import WallClock
 from scaffold.policy.consent import Gate
+from scaffold.policy.redaction import Redactor
 from scaffold.tools.catalogue import all_tools
 from scaffold.tools.handmade import Bench, load_tools
 from scaffold.tools.reads import remembering
@@ -35,15 +36,25 @@ class Toolkit(Struct, frozen=True):
 
 
 async def opened_toolkit(
-    cwd: Path, gate: Gate, *, conversation: str, modes: Modes, todos: Todos, more: Sequence[Tool] = ()
+    cwd: Path,
+    gate: Gate,
+    *,
+    conversation: str,
+    environ: Mapping[str, str],
+    enclosure: Enclosure | None,
+    modes: Modes,
+    todos: Todos,
+    more: Sequence[Tool] = (),
+    redactor: Redactor | None = None,
 ) -> Toolkit:
     """Return the tools of a session that works in `cwd`; `more` stand behind the built-in ones.
 
-    What they keep of long output nobody reads but the `conversation` and the one it is a subagent of.
+    Commands see `environ` and are held by `enclosure`. What they keep of long output nobody reads but the
+    `conversation` and the one it is a subagent of.
     """
     dirs = user_dirs(os.environ)
     packages, outputs = dirs.data / "packages", dirs.cache / "outputs" / conversation
-    workspace = Workspace(cwd, child_environment(os.environ), readable=(outputs,))
+    workspace = Workspace(cwd, environ, readable=(outputs,), enclosure=enclosure, redactor=redactor or Redactor())
     built_in = all_tools(workspace, fetch=_fetch, todos=todos, packages=packages, outputs=outputs)
     tools = (*built_in, switch_mode(modes), *more)
     bench = Bench(workspace, packages=packages, outputs=outputs)

@@ -1,7 +1,6 @@
 """The hidden command `worker`: one process, one attempt, then gone."""
 
 import asyncio
-import sys
 import traceback
 from pathlib import Path
 
@@ -38,7 +37,7 @@ async def _carry_out(attempt_id: AttemptId) -> int:
         task = read_assignment(site.store, attempt_id)
         await _guarded(site, task)
     except StaleFence as stale:
-        click.echo(stale.what, err=True)
+        click.echo(site.redactor.clean(stale.what), err=True)
         return STALE
     finally:
         site.store.close()
@@ -54,12 +53,13 @@ async def _guarded(site: Site, task: Assignment) -> None:
     except StaleFence:
         raise
     except Exception as error:  # noqa: BLE001 - the worker's boundary: whatever went wrong is written down
-        traceback.print_exc(file=sys.stderr)
+        redactor = site.redactor
+        click.echo(redactor.clean(traceback.format_exc()), err=True)
         conclude(
             site.store,
             task.run,
             task.attempt.id,
             "executor_failed",
-            error=f"{type(error).__name__}: {error}",
+            error=redactor.clean(f"{type(error).__name__}: {error}"),
             fence=task.attempt.fence,
         )

@@ -38,6 +38,12 @@ class Signature(Struct, frozen=True):
     email: str
 
 
+SandboxMode = Literal["require", "auto", "off"]
+"""No command without a sandbox | the best there is | none."""
+Network = Literal["none", "loopback", "hosts"]
+"""What commands reach: sockets of files alone | a loopback of their own | besides, named hosts."""
+
+
 class RunSettings(Struct, frozen=True, kw_only=True):
     """Everything a process needs to carry the run on as it began: stored with the run, changed by nobody else."""
 
@@ -60,8 +66,21 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """How many own failures an action may have."""
     attempt_timeout_s: float = 900.0
     budget_usd: float | None = None
-    sandbox: str = "none"
+    sandbox: SandboxMode = "auto"
+    """What holds commands; where nothing does, they wait for a human."""
+    network: Network = "loopback"
+    hosts: tuple[str, ...] = ()
+    memory_gb: float = 16.0
+    """What each process of a command may have."""
     yolo: bool = False
+    environment: tuple[str, ...] = ()
+    """Names of variables that commands see besides the usual ones."""
+    inbox_wait_s: float = 10.0
+    """How long a worker waits for a human before it puts its attempt down."""
+    allow: tuple[str, ...] = ()
+    """Rules, `TOOL:PATTERN`, of calls that workers need not ask for."""
+    deny: tuple[str, ...] = ()
+    """Rules of calls that nobody can consent to."""
 
 
 class Usage(Struct, frozen=True, kw_only=True):
@@ -234,7 +253,10 @@ class Intent(Struct, frozen=True, kw_only=True):
 
 InboxKind = Literal["approval", "question", "notice"]
 Decision = Literal["approved", "rejected", "answered"]
-InboxState = Literal["open", "approved", "rejected", "answered", "expired"]
+InboxState = Literal["open", "approved", "rejected", "answered", "expired", "withdrawn"]
+"""`withdrawn`: nobody needs a decision any more."""
+Scope = Literal["action", "goal", "run"]
+"""Whom a decision is for: the action that asked, and those below it | its goal | the run."""
 
 
 class InboxItem(Struct, frozen=True, kw_only=True):
@@ -257,6 +279,10 @@ class InboxItem(Struct, frozen=True, kw_only=True):
     decided_at: datetime | None = None
     expires_at: datetime | None = None
     """From when on nobody may decide any more; None means never."""
+    scope: Scope = "run"
+    """Who needs not ask the same again."""
+    holds_until: datetime | None = None
+    """From when on a decision counts no more, and the same is asked anew; None means never."""
 
 
 class Envelope(Struct, frozen=True, kw_only=True):

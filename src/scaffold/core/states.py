@@ -38,7 +38,7 @@ class Failed(Struct, frozen=True, tag="failed"):
 
 
 class Blocked(Struct, frozen=True, tag="blocked"):
-    """Cannot become ready, for `reason` (e.g. `dependency_failed:<action id>`)."""
+    """Cannot go on, for `reason`: `dependency_failed:<action id>`, or `waits_for:<id of an inbox item>`."""
 
     reason: str
 
@@ -73,6 +73,9 @@ RunState = Planning | Active | Paused | Completed | Failed | Cancelled
 
 INTERRUPTED = "interrupted"
 """Shown for a run that is active though its owner is dead; derived, never stored."""
+
+WAITS_FOR = "waits_for:"
+"""What the reason of an action begins with that is blocked until a human has decided."""
 
 Moves = Mapping[str, frozenset[str]]
 
@@ -130,7 +133,9 @@ Outcome = Literal[
     "budget",
     "cancelled",
     "lost",
+    "waiting",
 ]
+"""How an attempt ended; one that ended `waiting` put its work away until a human decides."""
 OWN_FAILURES: frozenset[Outcome] = frozenset({"contract_failed", "gate_failed", "executor_failed", "timeout"})
 """Outcomes that count toward an action's maximum of attempts; the others are nobody's failure."""
 
@@ -150,6 +155,18 @@ def reason_of(state: ActionState | GoalState | RunState) -> str | None:
             return reason
         case _:
             return None
+
+
+def waiting_for(item_id: str) -> Blocked:
+    """Return the state of an action that goes on once a human has decided about the inbox item."""
+    return Blocked(f"{WAITS_FOR}{item_id}")
+
+
+def waits_for(state: ActionState) -> str | None:
+    """Return the id of the inbox item that an action waits for, None if it waits for no human."""
+    if isinstance(state, Blocked) and state.reason.startswith(WAITS_FOR):
+        return state.reason.removeprefix(WAITS_FOR)
+    return None
 
 
 def action_state(status: str, reason: str | None) -> ActionState:

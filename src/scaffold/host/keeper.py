@@ -1,8 +1,12 @@
-"""Runs one command and leaves nothing of it behind: `python -I -S keeper.py LEASH REPORT MOST COMMAND...`.
+"""Runs one command and leaves nothing of it behind.
+
+`python -I -S keeper.py LEASH REPORT MOST MEMORY FILE COUNT HELD... COMMAND...`, with COUNT of HELD.
 
 LEASH is the read end of a pipe that only our owner can write to: a byte from it lets us begin, and when the owner dies,
 however it dies, the pipe ends and so does everything the command started. So it does when the command has more than
-MOST descendants at once. REPORT is the write end of a pipe that gets a line if we began: `began N`, the number of the
+MOST descendants at once. MEMORY and FILE are how many bytes a process of its may have to itself, and a file it writes;
+-1 for as many as the system gives. HELD are places that a sandbox cannot hold for want of something to hold there; see
+`Hold`. REPORT is the write end of a pipe that gets a line if we began: `began N`, the number of the
 command and of its process group, or `error N`, the errno with which it could not be started; and one before we exit:
 `status N`, the command's raw wait status, or `crowd N`, the same where there were too many.
 
@@ -12,10 +16,13 @@ interpreter takes 10.
 """
 
 import ctypes
+import errno
+import fcntl
 import os
 import resource
 import select
 import signal
+import stat
 import sys
 from collections.abc import Callable, Iterator
 
@@ -30,20 +37,26 @@ HASTY_GROWTH = 50
 LEAST_THREADS_EACH = 2
 
 
-def main(leash: int, report: int, most: int, command: list[str]) -> None:
-    """Run `command`, end all it left, report."""
+def main(leash: int, report: int, limits: tuple[int, int, int], held: list[str], command: list[str]) -> None:
+    """Run `command`, end all it left, report; `limits` are MOST, MEMORY and FILE."""
     for fd in (leash, report):
         os.set_inheritable(fd, False)
     _adopt_orphans()
     wake = _wake_on(signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    most, memory, file = limits
     crowd = Crowd(most)
+    hold = Hold(held)
     if not os.read(leash, 1):
         return
     try:
+        if not hold.begin(leash):
+            return
+        _limit({resource.RLIMIT_DATA: memory, resource.RLIMIT_FSIZE: file})
         pid = os.posix_spawnp(
             command[0], command, os.environ, setsid=True, setsigmask=(), setsigdef=(signal.SIGPIPE, signal.SIGXFSZ)
         )
     except OSError as error:
+        hold.end()
         _tell(report, b"error %d\n" % (error.errno or 0))
         return
     ended: dict[int, int] = {}
@@ -53,6 +66,7 @@ def main(leash: int, report: int, most: int, command: list[str]) -> None:
         crowded = _watch(pid, leash, wake, ended, crowd)
     finally:
         _end_everything(pid, ended)
+        hold.end()
     _tell(report, b"%s %d\n" % (b"crowd" if crowded else b"status", ended.get(pid, signal.SIGKILL)))
 
 
@@ -98,6 +112,107 @@ class Crowd:
         wanted = threads + self._most * max(LEAST_THREADS_EACH, os.cpu_count() or 1)
         if threads and (soft == resource.RLIM_INFINITY or wanted < soft):
             resource.setrlimit(resource.RLIMIT_NPROC, (wanted, hard))
+
+
+class Hold:
+    """Holds places where a command must not put anything, and links it must not change.
+
+    A mount needs something to stand on, so where nothing is there comes a placeholder: a socket that nobody may open.
+    Git does not see such things, and no program that finds one, left by a keeper that was killed, waits for it or reads
+    it. Keepers whose commands run in the same folder share its lock, and who is left alone with it takes the
+    placeholders away. No mount can stand on a link, so one that was changed is put back, and what came instead is set
+    aside.
+    """
+
+    def __init__(self, paths: list[str]) -> None:
+        self._paths = paths
+        self._folders: dict[str, int] = {}
+        self._links: list[tuple[int, str, str]] = []
+
+    def begin(self, leash: int) -> bool:
+        """Hold all; return whether we still may begin. OSError where one cannot be held."""
+        for path in self._paths:
+            folder, name = os.path.split(path)
+            if folder not in self._folders:
+                self._folders[folder] = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+                while not _locks(self._folders[folder], fcntl.LOCK_SH):
+                    if select.select([leash], [], [], ROUND_S)[0]:
+                        return False
+            if target := _target(self._folders[folder], name):
+                self._links.append((self._folders[folder], name, target))
+            else:
+                _place(self._folders[folder], name)
+        return True
+
+    def end(self) -> None:
+        """Let go of all; safe to repeat. The folders are those of the beginning, wherever they are called now."""
+        for folder, name, target in self._links:
+            _put_back(folder, name, target)
+        for path, folder in self._folders.items():
+            if _locks(folder, fcntl.LOCK_EX):
+                for held in self._paths:
+                    above, name = os.path.split(held)
+                    if above == path:
+                        _take_away(folder, name)
+            os.close(folder)
+        self._links, self._folders = [], {}
+
+
+def _locks(folder: int, kind: int) -> bool:
+    try:
+        fcntl.flock(folder, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _target(folder: int, name: str) -> str:
+    """Return where the link `name` leads, nothing if it is none."""
+    try:
+        return os.readlink(name, dir_fd=folder)
+    except OSError:
+        return ""
+
+
+def _place(folder: int, name: str) -> None:
+    """Make a placeholder: a socket, or an empty file where the file system knows no sockets."""
+    try:
+        os.mknod(name, stat.S_IFSOCK, dir_fd=folder)
+    except FileExistsError:
+        return
+    except OSError as error:
+        if error.errno not in {errno.EPERM, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS}:
+            raise
+        os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0, dir_fd=folder))
+
+
+def _take_away(folder: int, name: str) -> None:
+    try:
+        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        if stat.S_IMODE(found.st_mode) == 0 and found.st_size == 0 and not stat.S_ISDIR(found.st_mode):
+            os.unlink(name, dir_fd=folder)
+    except OSError:
+        return
+
+
+def _put_back(folder: int, name: str, target: str) -> None:
+    """Put a link back where it was, and set aside what came instead."""
+    if _target(folder, name) == target:
+        return
+    try:
+        if name in os.listdir(folder):
+            os.rename(name, f"{name}.refused-{os.getpid()}", src_dir_fd=folder, dst_dir_fd=folder)
+        os.symlink(target, name, dir_fd=folder)
+    except OSError:
+        return
+
+
+def _limit(limits: dict[int, int]) -> None:
+    """Bound what each process may use up, once for all that come after; none leaves its memory on the disk."""
+    for kind, most in {**limits, resource.RLIMIT_CORE: 0}.items():
+        _, hard = resource.getrlimit(kind)
+        if most >= 0 and (hard == resource.RLIM_INFINITY or most < hard):
+            resource.setrlimit(kind, (most, most))
 
 
 def _tell(report: int, line: bytes) -> None:
@@ -255,4 +370,5 @@ def _send(pid: int, number: signal.Signals) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:])
+    tied, pen, most, memory, file, count = map(int, sys.argv[1:7])
+    main(tied, pen, (most, memory, file), sys.argv[7 : 7 + count], sys.argv[7 + count :])

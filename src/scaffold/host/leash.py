@@ -8,22 +8,25 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+from scaffold.host.sandbox.confinement import FREE, Limits
+
 KEEPER = Path(__file__).with_name("keeper.py")
 
 
 class Leash:
     """Our side of one keeper. While `hold` is open the command may run; no other process has a copy of it."""
 
-    def __init__(self, argv: Sequence[str], most_processes: int) -> None:
+    def __init__(self, argv: Sequence[str], limits: Limits = FREE, held: Sequence[Path] = ()) -> None:
         self._program = argv[0]
         self.crowded = False
-        """Whether the command had more than `most_processes` descendants; known once `code` was asked."""
+        """Whether the command had more descendants than `limits` say; known once `code` was asked."""
         self._tied, self._hold = _pipe()
         self._report, self._pen = _pipe()
         self.passed = (self._tied.fileno(), self._pen.fileno())
         """The descriptors that the keeper must inherit."""
-        self.argv = (sys.executable, "-I", "-S", str(KEEPER), *map(str, self.passed), str(most_processes), *argv)
-        """What to start instead of the command."""
+        numbers = (*self.passed, limits.processes, limits.memory_bytes, limits.file_bytes, len(held))
+        self.argv = (sys.executable, "-I", "-S", str(KEEPER), *map(str, (*numbers, *held)), *argv)
+        """What to start instead of the command; the places `held` stay as they are while it runs."""
 
     def hand_over(self) -> None:
         """Close our copies of the keeper's ends, once it was started."""

@@ -9,16 +9,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from scaffold.host.leash import Leash
-from scaffold.host.output import Sink, Stream
-from scaffold.host.sandbox.confinement import Enclosure
+from scaffold.host.output import Excerpt, Sink, Stream
+from scaffold.host.sandbox.confinement import FREE, Enclosure
+from scaffold.host.sandbox.entry import Entry, entrance
 
 TERM_GRACE_S = 1.0
 KEEPER_GRACE_S = 60.0
 DRAIN_S = 1.0
-MOST_PROCESSES = 1_000
+MOST_PROCESSES = FREE.processes
 
 
 class Finished(Struct, frozen=True, kw_only=True):
@@ -65,8 +66,13 @@ async def run(
     all of stderr. With `leash` all that the command started, daemons included, ends when it does, and when we do, even
     by SIGKILL, and as soon as there are more than `most_processes` at once (on Linux). Without, its process group is
     ended, and only on timeout or cancellation. Output that somebody else still holds open is read for a second more.
+    With `enclosure`, for which a leash is needed, the command is held to it; its own limits count then, and a sandbox
+    that cannot be set up is a command that cannot be run. TMPDIR and the places of caches lead to where it may write.
     What the command does raises nothing; OSError if `keep` cannot be written.
     """
+    if enclosure and not leash:
+        raise ValueError("a sandbox needs a leash: nobody else ends what is in it")
+    limits = enclosure.confinement.limits if enclosure else structs.replace(FREE, processes=most_processes)
     loop = asyncio.get_running_loop()
     started = loop.time()
     with contextlib.ExitStack() as held:
@@ -75,33 +81,41 @@ async def run(
         stdout = held.enter_context(contextlib.closing(Stream(limit_bytes, out)))
         stderr = held.enter_context(contextlib.closing(Stream(limit_bytes, err)))
         stdio = _Stdio(_source(stdin, held), stdout.entrance, stderr.entrance)
-        tether = held.enter_context(contextlib.closing(Leash(argv, most_processes))) if leash else None
+        tether = None
         try:
-            code, timed_out = await _run_to_end(argv, cwd, env, timeout_s, stdio, tether)
+            entry = _entered(enclosure, argv, cwd, env, held)
+            tether = held.enter_context(contextlib.closing(Leash(entry.argv, limits, entry.held))) if leash else None
+            code, timed_out = await _run_to_end(entry, cwd, timeout_s, stdio, tether)
         except _Unstartable as problem:
             code, timed_out = problem.code, False
+            stdio.hand_over()
             stderr.take(problem.reason)
         await _drain(stdout, stderr)
         crowded = tether is not None and tether.crowded
-        return Finished(
-            exit_code=None if timed_out or crowded or code < 0 else code,
-            signal=-code if code < 0 else None,
-            timed_out=timed_out,
-            stdout=stdout.excerpt.content(),
-            stderr=stderr.excerpt.content(),
-            stdout_sha256=stdout.excerpt.sha256,
-            truncated=stdout.excerpt.left_out + stderr.excerpt.left_out > 0,
-            duration_s=loop.time() - started,
-            crowded=crowded,
-            stdout_bytes=stdout.excerpt.total,
-            stderr_bytes=stderr.excerpt.total,
-        )
+        told = _told(stdout.excerpt, stderr.excerpt, code, unfinished=timed_out or crowded)
+        return structs.replace(told, timed_out=timed_out, crowded=crowded, duration_s=loop.time() - started)
 
 
 def signal_group(leader: int, number: signal.Signals) -> None:
     """Send a signal to the process group that `leader` leads; nothing happens if it is gone."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, number)
+
+
+def _told(stdout: Excerpt, stderr: Excerpt, code: int, *, unfinished: bool) -> Finished:
+    """Return what is known by the exit code, or the signal negated, and by what was said."""
+    return Finished(
+        exit_code=None if unfinished or code < 0 else code,
+        signal=-code if code < 0 else None,
+        timed_out=False,
+        stdout=stdout.content(),
+        stderr=stderr.content(),
+        stdout_sha256=stdout.sha256,
+        truncated=stdout.left_out + stderr.left_out > 0,
+        duration_s=0,
+        stdout_bytes=stdout.total,
+        stderr_bytes=stderr.total,
+    )
 
 
 class _Stdio(Struct):
@@ -124,25 +138,37 @@ class _Unstartable(Exception):
         self.reason = f"{error.strerror}: {error.filename}\n".encode(errors="surrogateescape")
 
 
+def _entered(
+    enclosure: Enclosure | None, argv: Sequence[str], cwd: Path, env: Mapping[str, str], held: contextlib.ExitStack
+) -> Entry:
+    if enclosure is None:
+        return Entry(argv=tuple(argv), env=env)
+    try:
+        return held.enter_context(entrance(enclosure, argv, cwd, env))
+    except OSError as error:
+        raise _Unstartable(error) from error
+
+
 async def _run_to_end(
-    argv: Sequence[str], cwd: Path, env: Mapping[str, str], timeout_s: float, stdio: _Stdio, leash: Leash | None
+    entry: Entry, cwd: Path, timeout_s: float, stdio: _Stdio, leash: Leash | None
 ) -> tuple[int, bool]:
     """Return the exit code, or the signal negated, and whether the time ran out."""
     try:
         process = await asyncio.create_subprocess_exec(  # noqa: TID251 - `host` starts processes
-            *(leash.argv if leash else argv),
+            *(leash.argv if leash else entry.argv),
             cwd=cwd,
-            env=env,
+            env=entry.env,
             stdin=stdio.source,
             stdout=stdio.stdout,
             stderr=stdio.stderr,
             start_new_session=True,
-            pass_fds=leash.passed if leash else (),
+            pass_fds=(*leash.passed, *[end.fileno() for end in entry.passed]) if leash else (),
         )
     except OSError as error:
         raise _Unstartable(error) from error
     finally:
         stdio.hand_over()
+        entry.hand_over()
         if leash:
             leash.hand_over()
     try:
@@ -154,9 +180,9 @@ async def _run_to_end(
             await _end(process, leash)
     try:
         code = leash.code() if leash else await process.wait()
+        return (code if timed_out or (leash and leash.crowded) else entry.code(code)), timed_out
     except OSError as error:
         raise _Unstartable(error) from error
-    return code, timed_out
 
 
 async def ends_within(process: asyncio.subprocess.Process, seconds: float) -> bool:

@@ -1,7 +1,9 @@
 """The merge queue of a run: one candidate after another, each checked on the very tree that lands."""
 
+import asyncio
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 from scaffold.core.contract import Verification
@@ -13,16 +15,19 @@ from scaffold.git.command import Git
 from scaffold.git.merge import Conflicted, merge
 from scaffold.git.recycling import recycle
 from scaffold.git.submodule import populate
-from scaffold.host.environment import child_environment
+from scaffold.host.environment import agent_marks, child_environment
 from scaffold.host.ids import new_id
 from scaffold.landing.record import record_landing, require_on_branch, session_ref, session_tip
 from scaffold.verify.contract import Tree, verify
 from scaffold.worker.context import summary
+from scaffold.worker.enclosure import enclosure, forget_temporary
 from scaffold.worker.ending import conclude
 from scaffold.worker.lease import owned
 from scaffold.worker.site import Site
 
 TRIES_AGAINST_A_MOVING_BRANCH = 5
+QUEUE = "landing"
+"""Whose temporary folder the checks of the queue have."""
 
 
 class Landed(Struct, frozen=True, tag="landed"):
@@ -69,6 +74,7 @@ class MergeQueue:
     async def close(self) -> None:
         """Remove the queue's own worktree."""
         await worktree.remove(self._site.repository, self._folder)
+        await asyncio.to_thread(forget_temporary, self._site, self._run, name=QUEUE)
 
     @property
     def _folder(self) -> Path:
@@ -123,15 +129,19 @@ class MergeQueue:
         )
 
     async def _verified(self, action: Action, merged: Commit, tip: Commit) -> Verification:
-        marks = {"SCAFFOLD_RUN": self._run.id, "SCAFFOLD_ACTION": action.key}
-        runs = action.contract is not None and bool(action.contract.commands)
+        marks = {"SCAFFOLD_RUN": self._run.id, "SCAFFOLD_ACTION": action.key} | agent_marks(self._run.id)
         tree = Tree(
-            git=await self._checkout(merged) if runs else self._site.git,
+            git=self._site.git,
             base=tip,
             commit=merged,
-            environ=child_environment(self._site.environ, extra=marks),
+            environ=child_environment(self._site.environ, marks, names=self._run.settings.environment),
+            clean=self._site.redactor.clean,
         )
-        return await verify(action.contract, tree)
+        if action.contract is None or not action.contract.commands:
+            return await verify(action.contract, tree)
+        git = await self._checkout(merged)
+        async with enclosure(self._site, self._run, git.cwd, name=QUEUE) as walls:
+            return await verify(action.contract, msgspec.structs.replace(tree, git=git, enclosure=walls))
 
     async def _checkout(self, merged: Commit) -> Git:
         """Check `merged` out in the queue's worktree, as if nothing had ever been there."""

@@ -15,17 +15,22 @@ from scaffold.core.states import WORKER_PHASES, Active, Outcome, Paused, Plannin
 from scaffold.host.identity import alive, own_identity
 from scaffold.landing.queue import Held, Idle, MergeQueue
 from scaffold.orchestrator.bell import Bell
-from scaffold.orchestrator.ending import finish, finish_cancelled, goals_verdict
+from scaffold.orchestrator.ending import finish, finish_cancelled, goals_verdict, pause_for_human
 from scaffold.orchestrator.engine import AttemptExit, Engine
+from scaffold.orchestrator.look import look
 from scaffold.orchestrator.recovery import ensure_session_branch, put_back, recover
 from scaffold.orchestrator.supervisor import Supervisor
+from scaffold.plan.decide import decide
 from scaffold.store.database import Store
 from scaffold.worker.lease import owned
 from scaffold.worker.site import Site
 from scaffold.worker.workspace import rescue
 
-Cause = Literal["done", "stopped", "paused", "cancelled", "limit", "held"]
-"""Why a run came to its end here: `limit` is the budget, `held` a branch that is checked out somewhere."""
+Cause = Literal["done", "stopped", "paused", "cancelled", "limit", "held", "waiting"]
+"""Why a run came to its end here.
+
+`limit` is the budget, `held` a branch that is checked out somewhere, `waiting` that only a human can help on.
+"""
 
 WISH_POLL_S = 0.2
 HELD_POLL_S = 1.0
@@ -145,7 +150,16 @@ class Conductor:
             for attempt in self._site.store.attempts.open_of_run(self._run.id):
                 if attempt.phase in WORKER_PHASES and self._overdue(attempt):
                     await self._engine.stop_attempt(attempt.id, grace_s=STOP_GRACE_S)
+            self._close_what_expired()
             await self._site.clock.sleep(OVERDUE_POLL_S)
+
+    def _close_what_expired(self) -> None:
+        """Let who waited in vain for a decision ask anew."""
+        store = self._site.store
+        if store.inbox.overdue(self._run.id):
+            with owned(store, self._run):
+                store.inbox.expire(self._run.id)
+            self._bell.ring()
 
     def _last_words(self, attempt: Attempt, code: int) -> str:
         log = self._site.process_log(attempt.run_id, attempt.id)
@@ -199,14 +213,34 @@ class Conductor:
             rung = self._bell.listen()
             if goals_verdict(store, self._run.id) is not None:
                 return
-            waiting = store.attempts.open_of_run(self._run.id)
-            working = [attempt for attempt in waiting if attempt.phase in WORKER_PHASES]
-            if not self._dispatching() and not (working or (waiting and not self._held)):
+            opened = store.attempts.open_of_run(self._run.id)
+            working = [attempt for attempt in opened if attempt.phase in WORKER_PHASES]
+            if not self._dispatching() and not (working or (opened and not self._held)):
                 return
             if self._held and not working and not self._can_start():
                 self.leave("held")
                 return
+            if not opened and self._put_down_for_human():
+                self.leave("waiting")
+                return
             await rung.wait()
+
+    def _put_down_for_human(self) -> bool:
+        """Pause the run if a human must decide before anything can happen here, and tell whether it was so.
+
+        One transaction: a decision comes either before it, and is seen, or after it, and finds the run paused.
+        """
+        store = self._site.store
+        if not any(store.actions.waiting(goal.id) for goal in store.goals.of_run(self._run.id)):
+            return False
+        with owned(store, self._run, durable=True):
+            store.inbox.expire(self._run.id)
+            goals = [goal for goal in store.goals.of_run(self._run.id) if isinstance(goal.state, Active | Paused)]
+            idle = not any(decide(look(store, self._run, goal)) for goal in goals)
+            waits = idle and any(store.actions.waiting(goal.id) for goal in goals)
+            if waits:
+                pause_for_human(store, self._run)
+        return waits
 
     def _can_start(self) -> bool:
         """Tell whether some goal would start something: what is ready in a goal that is reached is not needed."""
@@ -220,9 +254,18 @@ class Conductor:
         store = self._site.store
         if self._cause == "cancelled" and goals_verdict(store, self._run.id) is None:
             return Ending(state=finish_cancelled(store, self._run), cause="cancelled")
+        if isinstance(_known(store, self._run.id).state, Paused):  # for a human, before
+            return self._let_go()
         pause: Cause = "paused" if self._cause == "done" else self._cause  # a goal was retried as the last one ended
         state = finish(store, self._run, pause)
         return Ending(state=state, cause=pause if isinstance(state, Paused) else "done")
+
+    def _let_go(self) -> Ending:
+        """Let go of the run, which is paused already."""
+        store = self._site.store
+        with owned(store, self._run, durable=True):
+            store.runs.release(self._run.id, fence=self._run.fence)
+        return Ending(state=_known(store, self._run.id).state, cause=self._cause)
 
 
 def take_over(site: Site, run_id: RunId) -> Run:

@@ -19,6 +19,7 @@ from scaffold.core.states import (
     Planning,
     RunState,
     status_of,
+    waits_for,
 )
 from scaffold.git import worktree
 from scaffold.host.identity import alive
@@ -84,6 +85,10 @@ async def _ask(site: Site, run: Run, wish: Wish, patience_s: float) -> RunState:
 
 def retry_action(store: Store, run: Run, action: Action) -> None:
     """Give a failed action a fresh set of attempts, and what it blocked another chance."""
+    if (item := waits_for(action.state)) is not None:
+        raise UsageProblem(
+            f"`{action.key}` waits for you, for {item} in the inbox", "Decide: `scaffold inbox` shows it."
+        )
     if isinstance(action.state, Blocked):
         root = store.actions.get(ActionId(action.state.reason.rpartition(":")[2]))
         failed = f"`{root.key}`" if root else "the action that failed"

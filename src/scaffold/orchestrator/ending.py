@@ -1,5 +1,7 @@
 """How a run ends or is put down, in the store."""
 
+from collections.abc import Mapping
+
 from scaffold.core.ids import RunId
 from scaffold.core.model import Run
 from scaffold.core.states import (
@@ -13,11 +15,12 @@ from scaffold.core.states import (
     Planning,
     Running,
     RunState,
+    waits_for,
 )
 from scaffold.store.database import Store
 from scaffold.worker.ending import conclude
 
-PAUSE_REASONS = {
+PAUSE_REASONS: Mapping[str, str] = {
     "saved": "waits for your go-ahead",
     "stopped": "stopped by the user",
     "paused": "paused by the user",
@@ -45,9 +48,23 @@ def finish(store: Store, run: Run, cause: str) -> RunState:
         state: RunState = goals_verdict(store, run.id) or Paused(PAUSE_REASONS[cause])
         if isinstance(state, Paused):
             _pause_goals(store, run, state)
+        else:
+            store.inbox.withdraw(run.id)
         store.runs.move(run.id, state, fence=run.fence)
         store.runs.release(run.id, fence=run.fence)
     return state
+
+
+def pause_for_human(store: Store, run: Run) -> None:
+    """Pause an active run whose actions all wait for a human, but keep hold of it; the caller owns the transaction.
+
+    Whoever decides later finds it paused, and nobody who decided before is overheard.
+    """
+    waited_for = {waits_for(action.state) for action in store.actions.of_run(run.id)} - {None}
+    items = f"{len(waited_for)} item{'s' * (len(waited_for) != 1)}"
+    state = Paused(f"waits for a human: {items}")
+    _pause_goals(store, run, state)
+    store.runs.move(run.id, state, fence=run.fence)
 
 
 def save(store: Store, run: Run) -> None:
@@ -76,6 +93,7 @@ def finish_cancelled(store: Store, run: Run) -> RunState:
         for goal in store.goals.of_run(run.id):
             if isinstance(goal.state, Planning | Active | Paused):
                 store.goals.move(goal.id, state)
+        store.inbox.withdraw(run.id)
         store.runs.move(run.id, state, fence=run.fence)
         store.runs.release(run.id, fence=run.fence)
     return state

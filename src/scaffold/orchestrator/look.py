@@ -26,6 +26,7 @@ def look(store: Store, run: Run, goal: Goal) -> View:
         ),
         running=len(store.actions.running(goal.id)),
         pending=tally.get("pending", 0),
+        waiting=store.actions.waiting(goal.id) if tally.get("blocked") else 0,
         exhausted=_exhausted(store, goal) if tally.get("failed") else (),
         slots=slots,
         replans_left=0,

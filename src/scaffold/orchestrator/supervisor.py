@@ -100,6 +100,7 @@ class Supervisor:
         for compound in store.actions.open_compounds(goal.id):
             done = not compound.unmet_effects
             store.actions.move(compound.action.id, Completed() if done else Skipped(GOAL_COMPLETE))
+        store.inbox.withdraw_unneeded(goal.run_id)
         store.goals.move(goal.id, Completed())
 
     async def _dispatch(self, goal_id: GoalId, action_id: ActionId) -> None:

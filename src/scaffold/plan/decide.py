@@ -41,6 +41,8 @@ class View(Struct, frozen=True, kw_only=True):
     """How many primitives run, are verified or wait to land."""
     pending: int
     """How many actions are pending."""
+    waiting: int
+    """How many actions go on once a human has decided."""
     exhausted: tuple[Key, ...]
     """Primitives that failed for good since the last replan."""
     slots: int
@@ -155,8 +157,8 @@ def _dispatches(view: View) -> tuple[Command, ...]:
 
 
 def _stuck(view: View) -> tuple[Command, ...]:
-    """Nothing can start now: wait for what runs, or for a slot another goal holds; else think again or fail."""
-    if view.running or (view.pending and view.slots <= 0):
+    """Nothing can start now: wait for what runs, for a human, or for a slot of others; else think again or fail."""
+    if view.running or view.waiting or (view.pending and view.slots <= 0):
         return ()
     if view.replans_left:
         return (Replan(view.unmet, "nothing is ready and nothing runs"),)

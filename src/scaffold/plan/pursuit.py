@@ -75,6 +75,7 @@ class Pursuit:
             compounds=tuple(map(self._compound, self._compounds)),
             running=self._working + self._landing,
             pending=self.agenda.tally("pending"),
+            waiting=0,
             exhausted=tuple(self._exhausted),
             slots=slots,
             replans_left=0,

@@ -13,7 +13,10 @@ DEAD = frozenset({"failed", "blocked", "cancelled", "skipped"})
 
 
 class Node(Struct, frozen=True):
-    """As much of an action as readiness depends on; `status` is the word users see."""
+    """As much of an action as readiness depends on.
+
+    `status` is the word users see, or `waiting` for one that is blocked until a human decides: it has not failed.
+    """
 
     id: ActionId
     parent_id: ActionId | None

@@ -1,7 +1,4 @@
-"""The gate: whether a tool call may run, must be asked about, or is denied. Pure; who asks stands elsewhere.
-
-In this order: protected files, the pause after denials, rules that allow, the category.
-"""
+"""What was decided beforehand about tool calls: categories, rules, and the pause after denials; all of it values."""
 
 from collections.abc import Mapping
 from typing import Literal, get_args
@@ -11,8 +8,8 @@ from msgspec import Struct
 
 from scaffold.core.errors import UsageProblem
 from scaffold.core.tool import Category
-from scaffold.policy.protected import protected_by
-from scaffold.policy.rules import Rule, Wish
+from scaffold.policy.areas import Areas
+from scaffold.policy.rules import Rule
 
 Decision = Literal["allow", "ask", "deny"]
 DECISIONS: tuple[Decision, ...] = get_args(Decision)
@@ -41,19 +38,27 @@ class Rules(Struct, frozen=True, kw_only=True):
     categories: Mapping[Category, Decision] = {}
     """What differs from `DEFAULTS`."""
     allow: tuple[Rule, ...] = ()
+    deny: tuple[Rule, ...] = ()
+    """What no other rule, no answer and no `--yolo` lifts."""
     always: frozenset[tuple[str, str]] = frozenset()
-    """Tool and subject of calls that were allowed once and for all, exactly so."""
+    """Calls that were allowed once and for all, exactly so: `Wish.same` of each."""
     yolo: bool = False
-    sandboxed: bool = False
+    areas: Areas = Areas()
+    """Where a change deserves a second look: whoever is asked about it is told."""
 
-    def of(self, category: Category) -> Decision:
-        """Return what holds for a category."""
-        default: Decision = "allow" if category == "python" and self.sandboxed else DEFAULTS[category]
+    def of(self, category: Category, *, confined: bool = False) -> Decision:
+        """Return what holds for a category; `confined` is what runs in a sandbox."""
+        default: Decision = "allow" if category == "python" and confined else DEFAULTS[category]
         return self.categories.get(category, default)
 
 
 class Judgement(Struct, frozen=True):
-    """A decision, what it rests on (`protected:.git`, `pause`, `shell:git *`, `category`, `--yolo`) and why."""
+    """A decision, what it rests on and why.
+
+    It rests on `protected:ENTRY`, `secret:ENTRY`, `deny:RULE`, `metadata`, `network`, `device`, `path`, `pause`,
+    `mode:MODE`, a rule as it was written, `always`, `read-only`, `category`, `human`, `--yolo`; or, where it asks, on
+    what raised the question.
+    """
 
     decision: Decision
     rule: str
@@ -76,24 +81,6 @@ class Denials(Struct, frozen=True):
     def pause_s(self, now_s: float) -> float:
         """Return how long nothing of the category is looked at from now; 0 if there is no pause."""
         return max(self.until_s - now_s, 0.0)
-
-
-def judge(wish: Wish, rules: Rules, *, pause_s: float = 0.0) -> Judgement:
-    """Return what is to become of a tool call; `pause_s` is what is left of the pause after denials."""
-    for path in wish.paths:
-        if wish.category != "file_read" and (entry := protected_by(path)):
-            return Judgement("deny", f"protected:{entry}", f"{path} is protected ({entry}): no agent writes it")
-    if pause_s > 0:
-        return Judgement("deny", "pause", f"{wish.category} was denied too often; ask again in {pause_s:.1f} s")
-    if (wish.tool, wish.subject) in rules.always:
-        return Judgement("allow", "always", "it was allowed once and for all")
-    for rule in rules.allow:
-        if rule.fits(wish):
-            return Judgement("allow", str(rule), f"the rule `{rule}` allows it")
-    decision = rules.of(wish.category)
-    if decision == "ask" and rules.yolo:
-        return Judgement("allow", "--yolo", "nothing is asked")
-    return Judgement(decision, "category", _by_category(wish, decision))
 
 
 def tightened(user: Mapping[Category, Decision], project: Mapping[Category, Decision]) -> dict[Category, Decision]:
@@ -123,13 +110,3 @@ def parse_decision(word: str) -> Decision:
         return msgspec.convert("ask" if word == "gate" else word, Decision)  # type: ignore[no-any-return]
     except msgspec.ValidationError as error:
         raise UsageProblem(f"a category cannot be set to `{word}`", f"Choose one of {', '.join(DECISIONS)}.") from error
-
-
-def _by_category(wish: Wish, decision: Decision) -> str:
-    match decision:
-        case "allow":
-            return f"{wish.category} is allowed"
-        case "ask":
-            return f"{wish.tool} needs a human's consent ({wish.category})"
-        case "deny":
-            return f"{wish.category} is switched off here"

@@ -1,11 +1,11 @@
-"""Network addresses in URLs and commands: which are never spoken to, and which hosts a rule allows."""
+"""Network addresses in URLs and commands: which are never spoken to."""
 
 import re
 import socket
-from fnmatch import fnmatchcase
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from urllib.parse import urlsplit
 
+from scaffold.policy.addresses import is_public
 from scaffold.policy.gate import Judgement
 
 METADATA = tuple(
@@ -37,8 +37,8 @@ def metadata_host(text: str) -> str | None:
     return next((host for host in _HOST.findall(text) if _is_metadata(host)), None)
 
 
-def judge_url(url: str, allowed: tuple[str, ...] = ()) -> Judgement:
-    """Return whether `url` may be fetched; `allowed` are hosts, each a glob over whole names."""
+def denied_url(url: str) -> Judgement | None:
+    """Return why nobody may fetch `url`; None if nothing speaks against it."""
     if any(ord(char) < 32 or ord(char) == 127 for char in url) or "\\" in url:
         return Judgement("deny", "network", "the URL has a backslash or a control character in it")
     try:
@@ -52,21 +52,14 @@ def judge_url(url: str, allowed: tuple[str, ...] = ()) -> Judgement:
         return Judgement("deny", "metadata", f"{host} hands out keys of this machine")
     if _is_near(host):
         return Judgement("deny", "network", f"{host} is not on the internet, but on this machine or beside it")
-    return _by_rule(host, allowed if host.isascii() and not parts.username else ())
+    return None
 
 
 def _is_near(host: str) -> bool:
     address = _address(host)
     if address is not None:
-        return not address.is_global
+        return not is_public(str(address))
     return host == "localhost" or host.endswith((".localhost", ".local", ".internal"))
-
-
-def _by_rule(host: str, allowed: tuple[str, ...]) -> Judgement:
-    for pattern in allowed:
-        if fnmatchcase(host, pattern.casefold()):
-            return Judgement("allow", f"allow:{pattern}", f"the rule `{pattern}` allows {host}")
-    return Judgement("ask", "category", f"fetching from {host} needs a human's consent (network)")
 
 
 def _is_metadata(host: str) -> bool:

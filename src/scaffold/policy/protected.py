@@ -1,5 +1,6 @@
 """Files no agent writes, whatever it was allowed: what git, shells and agents run, and what lets somebody in."""
 
+import unicodedata
 from fnmatch import fnmatchcase
 
 CREDENTIALS: tuple[str, ...] = (
@@ -43,11 +44,18 @@ PROTECTED: tuple[str, ...] = (
     ".config/fish",
     ".scaffold",
     ".scaffold.yaml",
+    ".scaffold.yml",
+    "scaffold.yaml",
+    "scaffold.config.json",
     ".mcp.json",
     ".claude/settings.json",
     ".claude/settings.local.json",
+    ".config/git",
 )
 """Whole segments of a path, upper and lower case alike; a folder protects everything inside it."""
+
+_FORMAT = "Cf"
+"""Characters that are not seen, and that some file systems leave out of names."""
 
 _PATTERNS = tuple(tuple(pattern.split("/")) for pattern in PROTECTED)
 
@@ -57,9 +65,19 @@ def protected_by(path: str) -> str | None:
 
     The path may be absolute or relative and is taken as it stands: resolve links and `..` first.
     """
-    names = [name for name in path.replace("\\", "/").casefold().split("/") if name not in {"", "."}]
+    names = segments(path)
     for pattern in _PATTERNS:
         for start in range(len(names) - len(pattern) + 1):
             if all(fnmatchcase(name, wanted) for name, wanted in zip(names[start:], pattern, strict=False)):
                 return "/".join(pattern)
     return None
+
+
+def segments(path: str) -> list[str]:
+    """Return the names in a path as a file system may take them that folds case, width and what cannot be seen."""
+    folded = path.replace("\\", "/")
+    if not path.isascii():
+        seen = "".join(char for char in folded if unicodedata.category(char) != _FORMAT)
+        folded = unicodedata.normalize("NFKC", seen)
+    names = (name.rstrip(". ") or name for name in folded.casefold().split("/"))
+    return [name for name in names if name not in {"", "."}]

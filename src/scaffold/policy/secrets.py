@@ -1,10 +1,9 @@
 """Files no agent reads, whatever it was allowed: keys, passwords, tokens, and what holds them in memory."""
 
 import re
-import unicodedata
 from fnmatch import fnmatchcase
 
-from scaffold.policy.protected import CREDENTIALS
+from scaffold.policy.protected import CREDENTIALS, segments
 
 SECRETS: tuple[str, ...] = (
     *CREDENTIALS,
@@ -15,6 +14,9 @@ SECRETS: tuple[str, ...] = (
     "*.jks",
     "*.keystore",
     "*.kdbx",
+    ".git/config",
+    ".git/config.worktree",
+    ".git/modules/*/config",
     ".config/hub",
     "_netrc",
     ".pgpass",
@@ -56,9 +58,6 @@ Those that begin with `/` are meant from the root.
 TEMPLATES = (".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults", "*.example.pem", "*.pub")
 """Names that look like secrets and are none."""
 
-_FORMAT = "Cf"
-"""Characters that are not seen, and that some file systems leave out of names."""
-
 
 def _expression(number: int, entry: str) -> str:
     body = re.escape(entry.strip("/")).replace(r"\*", "[^/]*")
@@ -66,6 +65,8 @@ def _expression(number: int, entry: str) -> str:
 
 
 _SECRET = re.compile("|".join(_expression(number, entry) for number, entry in enumerate(SECRETS)))
+
+_NAME = re.compile("|".join(re.escape(entry).replace(r"\*", "[^/]*") for entry in SECRETS if "/" not in entry))
 
 
 def secret_by(path: str) -> str | None:
@@ -82,11 +83,7 @@ def secret_by(path: str) -> str | None:
     return SECRETS[int(found.lastgroup[1:])]
 
 
-def segments(path: str) -> list[str]:
-    """Return the names in a path as a file system may take them that folds case, width and what cannot be seen."""
-    folded = path.replace("\\", "/")
-    if not path.isascii():
-        seen = "".join(char for char in folded if unicodedata.category(char) != _FORMAT)
-        folded = unicodedata.normalize("NFKC", seen)
-    names = (name.rstrip(". ") or name for name in folded.casefold().split("/"))
-    return [name for name in names if name not in {"", "."}]
+def is_secret_name(name: str) -> bool:
+    """Tell whether a file of this name, in plain letters, holds secrets in whatever folder it lies; fast."""
+    folded = name.casefold()
+    return _NAME.fullmatch(folded) is not None and not any(fnmatchcase(folded, template) for template in TEMPLATES)

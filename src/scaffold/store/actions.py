@@ -24,6 +24,7 @@ from scaffold.core.states import (
     action_state,
     reason_of,
     status_of,
+    waiting_for,
 )
 from scaffold.store.columns import ASSERTIONS, CONTRACT, NAMES, Calendar, moment, stamp
 from scaffold.store.connection import Connection, Row, Value
@@ -84,14 +85,25 @@ SELECT * FROM action WHERE goal_id = :goal_id AND status = 'running' AND kind = 
 """
 COUNT_CHILDREN = """
 SELECT COUNT(*) AS children,
-       COUNT(CASE WHEN status IN ('pending', 'running', 'verifying', 'landing') THEN 1 END) AS open_children
+       COUNT(CASE WHEN status IN ('pending', 'running', 'verifying', 'landing')
+                    OR (status = 'blocked' AND reason LIKE 'waits_for:%') THEN 1 END) AS open_children
 FROM action WHERE parent_id = :parent_id
 """
 HAS_CHILDREN = "SELECT 1 FROM action WHERE parent_id = :parent_id LIMIT 1"
 WAITING = """
 SELECT * FROM action WHERE goal_id = :goal_id AND status IN ('pending', 'blocked') ORDER BY position, id
 """
-BLOCKED = "SELECT * FROM action WHERE goal_id = :goal_id AND status = 'blocked' ORDER BY position, id"
+STRANDED = """
+SELECT * FROM action WHERE goal_id = :goal_id AND status = 'blocked' AND reason NOT LIKE 'waits_for:%'
+ORDER BY position, id
+"""
+COUNT_WAITING = """
+SELECT COUNT(*) AS actions FROM action
+WHERE goal_id = :goal_id AND status = 'blocked' AND reason LIKE 'waits_for:%'
+"""
+WAITERS = """
+SELECT * FROM action WHERE run_id = :run_id AND status = 'blocked' AND reason = :reason ORDER BY position, id
+"""
 FORGIVE = "UPDATE action SET failures = 0 WHERE id = :id"
 
 
@@ -105,7 +117,7 @@ class OpenCompound(Struct, frozen=True):
     action: Action
     children: int
     open_children: int
-    """Children that may still do something: pending, running, verifying or landing."""
+    """Children that may still do something: pending, running, verifying, landing, or waiting for a human."""
     unmet_effects: tuple[Assertion, ...]
 
 
@@ -191,10 +203,30 @@ class Actions:
             self.move(action_id, Blocked(reason))
 
     def unblock(self, goal_id: GoalId) -> tuple[ActionId, ...]:
-        """Put every blocked action of the goal back to pending and return which they were."""
-        rows = self._connection.rows(BLOCKED, goal_id=goal_id)
+        """Put what a failure has blocked in the goal back to pending and return which they were."""
+        rows = self._connection.rows(STRANDED, goal_id=goal_id)
         self._move(rows, (Pending(),))
         return tuple(row["id"] for row in rows)
+
+    def waiting(self, goal_id: GoalId) -> int:
+        """Return how many actions of the goal wait for a human."""
+        return int(self._connection.rows(COUNT_WAITING, goal_id=goal_id)[0]["actions"])
+
+    def waiters(self, run_id: RunId, item_id: str) -> tuple[Action, ...]:
+        """Return the run's actions that wait for an item of the inbox."""
+        return self._list(WAITERS, run_id=run_id, reason=waiting_for(item_id).reason)
+
+    def release(self, run_id: RunId, item_id: str) -> None:
+        """Put every action that waits for the item back to pending."""
+        self._move(self._connection.rows(WAITERS, run_id=run_id, reason=waiting_for(item_id).reason), (Pending(),))
+
+    def lineage(self, action_id: ActionId | None) -> tuple[ActionId, ...]:
+        """Return the action and those above it, from below."""
+        found: list[ActionId] = []
+        while action_id is not None:
+            found.append(action_id)
+            action_id = self._connection.held(GET, "action", action_id)["parent_id"]
+        return tuple(found)
 
     def skip_pending(self, goal_id: GoalId, reason: str) -> None:
         """Skip every pending or blocked action of the goal."""

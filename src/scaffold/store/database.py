@@ -40,7 +40,7 @@ class Store:
         self.actions = Actions(connection, clock, self.events, self.facts)
         self.attempts = Attempts(connection, clock, self.events)
         self.intents = Intents(connection, clock)
-        self.inbox = Inbox(connection, clock, self.events)
+        self.inbox = Inbox(connection, clock, self.events, self.actions)
         self.messages = Messages(connection, clock)
         self.reservations = Reservations(connection, clock)
 

@@ -1,14 +1,20 @@
-"""The inbox: what waits for a human. Asking the same twice is asking once; a decision is made once."""
+"""The inbox: what waits for a human. Asking the same twice is asking once; a decision is made once, and holds a while.
+
+Whatever closes an item puts the actions that wait for it back to pending, in the same transaction.
+"""
 
 import hashlib
 from collections.abc import Mapping
+from datetime import datetime
+from typing import Literal, assert_never
 
 from msgspec.json import encode
 
 from scaffold.core.errors import IllegalMove
 from scaffold.core.events import Noticed
 from scaffold.core.ids import RunId
-from scaffold.core.model import Decision, InboxItem, InboxKind
+from scaffold.core.model import Decision, InboxItem, InboxKind, Scope
+from scaffold.store.actions import Actions
 from scaffold.store.columns import OBJECT, Calendar, moment, moment_if_any, stamp
 from scaffold.store.connection import Connection, Row
 from scaffold.store.events import Events
@@ -22,14 +28,43 @@ VALUES (:id, :run_id, (SELECT COALESCE(MAX(position), 0) + 1 FROM inbox WHERE ru
 """
 GET = "SELECT * FROM inbox WHERE id = :id"
 SAME = "SELECT * FROM inbox WHERE run_id = :run_id AND fingerprint = :fingerprint AND state = 'open'"
+DECIDED = """
+SELECT * FROM inbox WHERE run_id = :run_id AND fingerprint = :fingerprint
+                      AND state IN ('approved', 'rejected', 'answered') AND (holds_until IS NULL OR holds_until > :now)
+ORDER BY decided_at DESC, position DESC
+"""
+ALL = "SELECT * FROM inbox ORDER BY created_at, run_id, position"
+OPEN = """
+SELECT * FROM inbox WHERE state = 'open' AND (expires_at IS NULL OR expires_at > :now)
+ORDER BY created_at, run_id, position
+"""
 OPEN_OF_RUN = """
 SELECT * FROM inbox WHERE run_id = :run_id AND state = 'open' AND (expires_at IS NULL OR expires_at > :now)
 ORDER BY position
 """
+OVERDUE = "SELECT 1 FROM inbox WHERE run_id = :run_id AND state = 'open' AND expires_at <= :now LIMIT 1"
 BY_PREFIX = "SELECT * FROM inbox WHERE substr(id, 1, length(:text)) = :text ORDER BY created_at, id"
-DECIDE = "UPDATE inbox SET state = :state, answer = :answer, decided_at = :now WHERE id = :id AND state = 'open'"
+DECIDE = """
+UPDATE inbox SET state = :state, answer = :answer, decided_at = :now, scope = :scope, holds_until = :holds_until
+WHERE id = :id AND state = 'open'
+"""
 EXPIRE = """
 UPDATE inbox SET state = 'expired', decided_at = :now WHERE run_id = :run_id AND state = 'open' AND expires_at <= :now
+RETURNING id
+"""
+WITHDRAW = """
+UPDATE inbox SET state = 'withdrawn', decided_at = :now
+WHERE run_id = :run_id AND state = 'open' AND kind <> 'notice'
+RETURNING id
+"""
+# Of an item that several ask for, the first one may be past it while another waits.
+WITHDRAW_UNNEEDED = """
+UPDATE inbox SET state = 'withdrawn', decided_at = :now
+WHERE run_id = :run_id AND state = 'open' AND kind <> 'notice'
+  AND EXISTS (SELECT 1 FROM action WHERE action.id = inbox.action_id
+                                     AND action.status IN ('completed', 'skipped', 'cancelled'))
+  AND NOT EXISTS (SELECT 1 FROM action WHERE action.run_id = inbox.run_id AND action.status = 'blocked'
+                                         AND action.reason = 'waits_for:' || inbox.id)
 RETURNING id
 """
 
@@ -42,12 +77,13 @@ DECISIONS: Mapping[InboxKind, frozenset[Decision]] = {
 
 
 class Inbox:
-    """The items of each run, oldest first; each is open until it is decided, once, or expires."""
+    """The items of each run, oldest first; each is open until it is decided, once, or expires, or is withdrawn."""
 
-    def __init__(self, connection: Connection, clock: Calendar, events: Events) -> None:
+    def __init__(self, connection: Connection, clock: Calendar, events: Events, actions: Actions) -> None:
         self._connection = connection
         self._clock = clock
         self._events = events
+        self._actions = actions
 
     def ask(self, item: InboxItem) -> InboxItem:
         """Store an open item and return it, or the run's open item of the same kind, text and detail if there is one.
@@ -81,32 +117,105 @@ class Inbox:
         row = self._connection.row(GET, id=item_id)
         return None if row is None else _item(row)
 
+    def is_open(self, item_id: str) -> bool:
+        """Tell whether the item still waits for a decision."""
+        row = self._connection.row(GET, id=item_id)
+        return row is not None and row["state"] == "open" and not self._late(row)
+
+    def in_force(self, asked: InboxItem) -> InboxItem | None:
+        """Return the latest decision about exactly what is `asked` that holds now for its action; None without one."""
+        found = self._connection.rows(
+            DECIDED, run_id=asked.run_id, fingerprint=_fingerprint(asked), now=stamp(self._clock.now())
+        )
+        return next((item for item in map(_item, found) if self._is_for(item, asked)), None)
+
     def by_prefix(self, text: str) -> tuple[InboxItem, ...]:
         """Return the items whose id starts with `text`, in whatever state."""
         return tuple(map(_item, self._connection.rows(BY_PREFIX, text=text)))
+
+    def all(self) -> tuple[InboxItem, ...]:
+        """Return the items of every run, in whatever state."""
+        return tuple(map(_item, self._connection.rows(ALL)))
+
+    def open(self) -> tuple[InboxItem, ...]:
+        """Return what still waits for a decision, in every run."""
+        return tuple(map(_item, self._connection.rows(OPEN, now=stamp(self._clock.now()))))
 
     def open_of_run(self, run_id: RunId) -> tuple[InboxItem, ...]:
         """Return what still waits for a decision."""
         return tuple(map(_item, self._connection.rows(OPEN_OF_RUN, run_id=run_id, now=stamp(self._clock.now()))))
 
-    def decide(self, item_id: str, to: Decision, *, answer: str | None = None) -> None:
-        """Close an open item; IllegalMove if it is decided or expired already, or not a thing to decide so."""
+    def decide(
+        self,
+        item_id: str,
+        to: Decision,
+        *,
+        answer: str | None = None,
+        scope: Scope = "run",
+        holds_until: datetime | None = None,
+    ) -> None:
+        """Close an open item; IllegalMove if it is decided or expired already, or not a thing to decide so.
+
+        Until `holds_until` nobody within `scope` who asks the same is put off again: the decision holds for them, too.
+        """
         row = self._connection.held(GET, "inbox item", item_id)
-        now = stamp(self._clock.now())
         if row["state"] != "open" or to not in DECISIONS[row["kind"]]:
             raise illegal_move(row["kind"], item_id, row["state"], to)
-        if row["expires_at"] is not None and row["expires_at"] <= now:
+        if self._late(row):
             what = f"{row['kind']} {item_id!r} expired at {row['expires_at']}"
-            raise IllegalMove(what, "Whoever asked has gone on without an answer; see `scaffold inbox`.")
-        self._connection.swap(DECIDE, "inbox item", item_id, state=to, answer=answer, now=now)
+            raise IllegalMove(what, "Whoever needs it asks anew; see `scaffold inbox`.")
+        self._connection.swap(
+            DECIDE,
+            "inbox item",
+            item_id,
+            state=to,
+            answer=answer,
+            now=stamp(self._clock.now()),
+            scope=scope,
+            holds_until=stamp(holds_until),
+        )
         self._events.append(row["run_id"], Noticed("info", f"{row['kind']} {item_id} is {to}: {row['text']}"))
+        self._actions.release(row["run_id"], item_id)
+
+    def overdue(self, run_id: RunId) -> bool:
+        """Tell whether there is something to `expire`."""
+        return self._connection.row(OVERDUE, run_id=run_id, now=stamp(self._clock.now())) is not None
 
     def expire(self, run_id: RunId) -> tuple[str, ...]:
         """Close what nobody decided in time and return the ids."""
         expired = self._connection.write_returning(EXPIRE, run_id=run_id, now=stamp(self._clock.now()))
-        for row in expired:
-            self._events.append(run_id, Noticed("warning", f"{row['id']} expired without a decision"))
-        return tuple(row["id"] for row in expired)
+        return self._closed(run_id, expired, "warning", "expired without a decision")
+
+    def withdraw(self, run_id: RunId) -> tuple[str, ...]:
+        """Close every approval and question of the run and return the ids; who still needs one asks anew."""
+        withdrawn = self._connection.write_returning(WITHDRAW, run_id=run_id, now=stamp(self._clock.now()))
+        return self._closed(run_id, withdrawn, "info", "needs no decision any more")
+
+    def withdraw_unneeded(self, run_id: RunId) -> tuple[str, ...]:
+        """Close the approvals and questions of actions that have ended, unless others wait for them; return the ids."""
+        withdrawn = self._connection.write_returning(WITHDRAW_UNNEEDED, run_id=run_id, now=stamp(self._clock.now()))
+        return self._closed(run_id, withdrawn, "info", "needs no decision any more")
+
+    def _closed(self, run_id: RunId, rows: list[Row], level: Literal["info", "warning"], what: str) -> tuple[str, ...]:
+        for row in rows:
+            self._events.append(run_id, Noticed(level, f"{row['id']} {what}"))
+            self._actions.release(run_id, row["id"])
+        return tuple(row["id"] for row in rows)
+
+    def _late(self, row: Row) -> bool:
+        return row["expires_at"] is not None and row["expires_at"] <= stamp(self._clock.now())
+
+    def _is_for(self, decided: InboxItem, asked: InboxItem) -> bool:
+        """Tell whether the decision is for whoever asks: the same, or one that is within its scope."""
+        match decided.scope:
+            case "run":
+                return True
+            case "goal":
+                return decided.goal_id == asked.goal_id
+            case "action":
+                return decided.action_id in self._actions.lineage(asked.action_id)
+            case _:
+                assert_never(decided.scope)
 
 
 def _fingerprint(item: InboxItem) -> str:
@@ -129,4 +238,6 @@ def _item(row: Row) -> InboxItem:
         created_at=moment(row["created_at"]),
         decided_at=moment_if_any(row["decided_at"]),
         expires_at=moment_if_any(row["expires_at"]),
+        scope=row["scope"],
+        holds_until=moment_if_any(row["holds_until"]),
     )

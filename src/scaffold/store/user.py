@@ -13,6 +13,7 @@ from scaffold.store.reservations import Reservations
 from scaffold.store.schema import Schema, open_connection
 from scaffold.store.sqlite import Sqlite
 from scaffold.store.subagents import Subagents
+from scaffold.store.trust import Trust
 
 MIGRATIONS = Path(__file__).with_name("user_migrations")
 SESSIONS = "sessions"
@@ -43,6 +44,7 @@ class UserStore:
         self.endpoints = Endpoints(connection)
         self.messages = Messages(connection, clock)
         self.subagents = Subagents(connection, clock)
+        self.trust = Trust(connection, clock)
 
     @classmethod
     def open(

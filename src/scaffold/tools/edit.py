@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.policy.paths import Refusal, confine
+from scaffold.policy.paths import Refusal
 from scaffold.tools.arguments import object_schema
 from scaffold.tools.delta import Change, Outcome, apply, read_changes
 from scaffold.tools.files import PATH, READABLE_BYTES
 from scaffold.tools.regular import read_regular, replace_regular
 from scaffold.tools.text import as_bytes, decode
-from scaffold.tools.workspace import ANSWER_LIMIT, Workspace, excerpt, failed, in_a_thread
+from scaffold.tools.workspace import ANSWER_LIMIT, Workspace, excerpt, failed, in_a_thread, may_write
 
 _LINE = {"type": "integer", "minimum": 1}
 _OPERATION = object_schema(
@@ -48,7 +48,7 @@ def apply_delta(workspace: Workspace) -> Tool:
 
 
 def _change(workspace: Workspace, shown: str, operations: list[Mapping[str, Any]]) -> Outcome | Refusal:
-    place = confine(workspace.root, shown)
+    place = may_write(workspace, shown)
     if isinstance(place, Refusal):
         return place
     content = read_regular(workspace.root, place, shown, limit_bytes=READABLE_BYTES)

@@ -143,6 +143,7 @@ def _at_the_bench(bench: Bench, file: Path, timeout_s: float, *function: str, st
         timeout_s=timeout_s,
         outputs=bench.outputs,
         stdin=stdin,
+        clean=bench.workspace.redactor.clean,
     )
 
 

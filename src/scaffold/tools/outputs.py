@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,6 +23,7 @@ FREE_BYTES = 1 << 30
 """What is left free on the disk; less, and no more is kept."""
 _SHARES = {"stdout": ANSWER_LIMIT * 2 // 3, "stderr": ANSWER_LIMIT // 3}
 _HELD_BYTES = 2 * ANSWER_LIMIT
+_CLEANED_BYTES = 1 << 20
 _LOOK_EVERY_BYTES = 1 << 23
 
 
@@ -37,6 +38,8 @@ class Command(Struct, frozen=True, kw_only=True):
     stdin: bytes = b""
     enclosure: Enclosure | None = None
     """What holds it; None: nothing does."""
+    clean: Callable[[str], str] = str
+    """Takes secrets out of what is kept."""
 
 
 class Told(Struct, frozen=True):
@@ -139,8 +142,10 @@ async def run_told(command: Command) -> Told:
             leash=True,
             enclosure=command.enclosure,
         )
-        if command.outputs and any(spool.file for spool in spools.values()):
-            await asyncio.to_thread(_retire, command.outputs, {spool.file for spool in spools.values()})
+        files = {spool.file for spool in spools.values() if spool.file}
+        if command.outputs and files:
+            await asyncio.to_thread(_clean_all, files, command.clean)
+            await asyncio.to_thread(_retire, command.outputs, files)
         return Told(
             finished,
             cut(finished.stdout, finished.stdout_bytes, _SHARES["stdout"]).rstrip("\n"),
@@ -201,7 +206,36 @@ def _kept(finished: Finished, spools: Mapping[str, Spool]) -> Iterator[str]:
             yield f"--- all {lengths[name]} bytes of {name} are in {spool.file}"
 
 
-def _retire(outputs: Path, new: set[Path | None]) -> None:
+def _clean_all(files: Iterable[Path], clean: Callable[[str], str]) -> None:
+    """Take secrets out of files, some at a time; what cannot be cleaned is not kept."""
+    for file in files:
+        draft = file.with_suffix(".draft")
+        try:
+            if _cleaned(file, draft, clean):
+                draft.replace(file)
+        except OSError:
+            file.unlink(missing_ok=True)
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+def _cleaned(file: Path, draft: Path, clean: Callable[[str], str]) -> bool:
+    """Write `file` without secrets to `draft`, and tell whether they differ; its bytes need not be text."""
+    changed = False
+    with file.open("rb") as dirty, open(draft, "wb", opener=_for_us_alone) as fresh:
+        while part := dirty.read(_CLEANED_BYTES) + dirty.readline(_CLEANED_BYTES):
+            text = part.decode(errors="surrogateescape")
+            cleaned = clean(text)
+            changed = changed or cleaned is not text
+            fresh.write(part if cleaned is text else cleaned.encode(errors="surrogateescape"))
+    return changed
+
+
+def _for_us_alone(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+
+
+def _retire(outputs: Path, new: Collection[Path]) -> None:
     """Remove the oldest files beyond those that are kept; the `new` ones stay."""
     number, room = 0, KEPT_TOTAL_BYTES
     for file, size in sorted(_by_age(outputs), key=lambda each: each[0] not in new):

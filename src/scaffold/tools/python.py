@@ -44,6 +44,7 @@ def python(workspace: Workspace, *, packages: Path | None = None, outputs: Path 
             outputs=outputs,
             stdin=code,
             enclosure=workspace.enclosure,
+            clean=workspace.redactor.clean,
         )
         return answer(await run_told(command), LONGER)
 

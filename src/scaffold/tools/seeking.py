@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from scaffold.policy.globs import matches
 from scaffold.policy.paths import Refusal
+from scaffold.policy.secrets import secret_by
 from scaffold.tools.files import text_of
 from scaffold.tools.passage import blocks, pieces
 from scaffold.tools.regular import opened
@@ -103,7 +104,7 @@ def _hits(search: Search, files: Iterable[Path], patience: Patience) -> Iterator
         if patience.is_over:
             raise OutOfTime
         path = file.relative_to(search.root).as_posix()
-        if query.glob is not None and not _like(path, query.glob):
+        if (query.glob is not None and not _like(path, query.glob)) or secret_by(path):
             continue
         tally = _Tally(pattern, room, query.context_lines)
         for lines in _lines_in(Place(search.root, file), patience):

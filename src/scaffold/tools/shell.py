@@ -36,6 +36,7 @@ def shell(workspace: Workspace, outputs: Path | None = None) -> Tool:
             timeout_s=min(args.get("timeout_s", DEFAULT_TIMEOUT_S), LONGEST_TIMEOUT_S),
             outputs=outputs,
             enclosure=workspace.enclosure,
+            clean=workspace.redactor.clean,
         )
         return answer(await run_told(command), LONGER)
 
@@ -68,10 +69,14 @@ def bounds(enclosure: Enclosure | None) -> str:
         case "none" | "loopback":
             network = "there is no network"
         case "hosts":
-            network = f"of the network only {', '.join(allowed.hosts) or 'nothing'} can be reached, by the proxy that is set"
+            network = (
+                f"of the network only {', '.join(allowed.hosts) or 'nothing'} can be reached, by the proxy that is set"
+            )
         case _:
             assert_never(allowed.network)
-    return f" It runs in a sandbox: only the workspace and $TMPDIR can be written, git's own data cannot, and {network}."
+    return (
+        f" It runs in a sandbox: only the workspace and $TMPDIR can be written, git's own data cannot, and {network}."
+    )
 
 
 def _unfit(command: str) -> str | None:

@@ -15,9 +15,9 @@ from yarl import URL
 
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.process import run
+from scaffold.policy.addresses import is_public
 from scaffold.policy.paths import Refusal
 from scaffold.tools import page
-from scaffold.tools.addresses import is_public
 from scaffold.tools.fetch import fetch_tool
 from scaffold.tools.workspace import ANSWER_LIMIT, failed
 

@@ -13,6 +13,9 @@ from msgspec import Struct
 from scaffold.core.tool import ToolOutput
 from scaffold.host.sandbox.confinement import Enclosure
 from scaffold.policy.paths import Refusal, confine
+from scaffold.policy.protected import protected_by
+from scaffold.policy.redaction import Redactor
+from scaffold.policy.secrets import secret_by
 
 ANSWER_LIMIT = 30_000
 """Characters of an answer, about."""
@@ -27,6 +30,8 @@ class Workspace(Struct, frozen=True):
     """Further folders, absolute, that may be read by absolute paths and are never written."""
     enclosure: Enclosure | None = None
     """What holds the commands that an agent starts; None: nothing does."""
+    redactor: Redactor = Redactor()
+    """Takes secrets out of what is kept of their output."""
 
 
 class Place(Struct, frozen=True):
@@ -58,12 +63,18 @@ def may_read(workspace: Workspace, path: str) -> Place | Refusal:
     """Return where `path` leads, in the workspace or in a folder that may be read besides, or why it may not."""
     place = confine(workspace.root, path)
     if not isinstance(place, Refusal):
-        return Place(workspace.root, place)
+        return _unless_secret(Place(workspace.root, place), path)
     for folder in workspace.readable if path.startswith("/") else ():
         inside = confine(folder, path)
         if not isinstance(inside, Refusal):
             return Place(folder, inside)
     return place
+
+
+def _unless_secret(place: Place, path: str) -> Place | Refusal:
+    """Return the place if what lies there now may be read: a link may have changed since the gate looked."""
+    entry = secret_by(_within(place.folder, place.path))
+    return Refusal(f"{path!r} holds secrets ({entry}); no agent reads it.") if entry else place
 
 
 def may_write(workspace: Workspace, path: str) -> Path | Refusal:
@@ -75,7 +86,17 @@ def may_write(workspace: Workspace, path: str) -> Path | Refusal:
         return Refusal(f"{path!r}: `~` is no folder here; give a path in the workspace (./~... if its name begins so).")
     if path.endswith("/"):
         return Refusal(f"{path!r} names a folder; name a file in it.")
-    return confine(workspace.root, path)
+    place = confine(workspace.root, path)
+    if isinstance(place, Refusal):
+        return place
+    inside = _within(workspace.root, place)  # once more than the gate: a link may have changed since it looked
+    if entry := protected_by(inside) or secret_by(inside):
+        return Refusal(f"{path!r} is protected ({entry}); no agent writes it.")
+    return place
+
+
+def _within(root: Path, place: Path) -> str:
+    return place.relative_to(root.resolve()).as_posix()
 
 
 def failed(reason: str) -> ToolOutput:

@@ -2,7 +2,7 @@
 
 import re
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import assert_never
 
 from msgspec import Struct
@@ -24,6 +24,7 @@ from scaffold.git.worktree import unlock
 from scaffold.host.process import Finished, run
 from scaffold.host.sandbox.confinement import Enclosure
 from scaffold.policy.globs import matches
+from scaffold.policy.zones import SEALED
 
 DEFAULT_TIMEOUT_S = 60.0
 DETAIL_CHARS = 2_000
@@ -47,6 +48,8 @@ class Tree(Struct, frozen=True, kw_only=True):
     """The whole environment of the checks."""
     enclosure: Enclosure | None = None
     """What holds them; None: nothing does."""
+    clean: Callable[[str], str] = legible
+    """Returns what commands print as it may be told: without secrets."""
 
 
 async def verify(contract: Contract | None, tree: Tree) -> Verification:
@@ -58,6 +61,9 @@ async def verify(contract: Contract | None, tree: Tree) -> Verification:
     changed = await commit.changed_paths(tree.git, tree.base, tree.commit)
     if not changed:
         return unchanged(tree.commit)
+    touched = sealed(changed)
+    if touched:
+        return Verification(commit=tree.commit, results=(touched,))
     if contract is None or contract.empty:
         detail = f"{len(changed)} paths changed; no contract was given."
         change = CheckResult(name="change", verdict="pass", detail=detail)
@@ -75,6 +81,18 @@ def unchanged(head: Commit) -> Verification:
     """Return the verdict on a tree that is the same as before."""
     nothing = CheckResult(name="change", verdict="vacuous", detail="The tree is the same as before: nothing changed.")
     return Verification(commit=head, results=(nothing,))
+
+
+def sealed(changed: Sequence[str]) -> CheckResult | None:
+    """Return why `changed` paths may not land: some of them would be run or obeyed unasked; None if all may.
+
+    Commands cannot change them in a sandbox, nor file tools anywhere; this holds for those that nothing held.
+    """
+    theirs = [path for path in changed if any(f"{path.casefold()}/".startswith(f"{name}/") for name in SEALED)]
+    if not theirs:
+        return None
+    detail = f"No agent changes what git, Scaffold or other agents run or obey; put back {_named(theirs)}."
+    return CheckResult(name="sealed", verdict="fail", detail=legible(detail))
 
 
 def constraints(contract: Contract, paths: Sequence[str], changed: Sequence[str]) -> Iterator[CheckResult]:
@@ -117,7 +135,7 @@ async def _command(check: Check, tree: Tree) -> CheckResult:
         name=check.command,
         verdict=verdict,
         exit_code=finished.exit_code,
-        detail=_detail(why, finished),
+        detail=_detail(why, tree.clean((finished.stdout + finished.stderr).decode(errors="replace").strip())),
         duration_s=round(finished.duration_s, 3),
         output_hash=finished.stdout_sha256,
     )
@@ -177,7 +195,6 @@ def ran_nothing(command: str, finished: Finished) -> bool:
     return False
 
 
-def _detail(why: str, finished: Finished) -> str:
-    output = (finished.stdout + finished.stderr).decode(errors="replace").strip()
+def _detail(why: str, output: str) -> str:
     tail = output if len(output) <= DETAIL_CHARS else "… " + output[-DETAIL_CHARS:]
     return legible(f"{why}\n{tail}".strip())

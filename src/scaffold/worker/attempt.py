@@ -5,16 +5,18 @@ import asyncio
 from msgspec import Struct
 
 from scaffold.core.contract import CheckResult, Verification
-from scaffold.core.errors import BudgetSpent, GitFailed, ModelTrouble, ScaffoldError, StaleFence
+from scaffold.core.errors import BudgetSpent, GitFailed, ModelTrouble, ScaffoldError, StaleFence, WaitsForHuman
 from scaffold.core.ids import Commit
 from scaffold.core.legible import legible
 from scaffold.core.model import ProcessIdentity
 from scaffold.core.ports import Model
 from scaffold.core.states import Landing, Outcome, Phase, Running, Verifying
 from scaffold.git import commit, refs, worktree
+from scaffold.host.sandbox.confinement import Enclosure
 from scaffold.verify.contract import Tree, verify
 from scaffold.worker.assignment import Assignment
 from scaffold.worker.context import failure_prompt, summary, task_prompt
+from scaffold.worker.enclosure import enclosure, forget_temporary
 from scaffold.worker.ending import conclude
 from scaffold.worker.native import attempt_environment, native_agent
 from scaffold.worker.site import Site
@@ -32,6 +34,8 @@ class GaveUp(Struct, frozen=True, tag="gave_up"):
 
     outcome: Outcome
     error: str
+    item: str | None = None
+    """What it waits for in the inbox; None if it waits for no human."""
 
 
 class Work(Struct, frozen=True):
@@ -58,12 +62,14 @@ class Worker:
                 attempt.id, fence=attempt.fence, worker=identity, worktree=str(folder), log_file=log_file
             )
         ending = await self._bounded()
+        await asyncio.to_thread(forget_temporary, site, run, name=attempt.id)
         match ending:
             case Handed():
                 await give_back(site, attempt)
-            case GaveUp(outcome=outcome, error=error):
+            case GaveUp(outcome=outcome, error=error, item=item):
                 pinned = await retire(site, run, attempt.id)
-                conclude(site.store, run, attempt.id, outcome, error=error, head=pinned, fence=attempt.fence)
+                told = site.redactor.clean(error)
+                conclude(site.store, run, attempt.id, outcome, error=told, head=pinned, fence=attempt.fence, item=item)
         return ending
 
     async def _bounded(self) -> Handed | GaveUp:
@@ -78,6 +84,8 @@ class Worker:
             return GaveUp("timeout", f"not finished after {seconds:g} s")
         except BudgetSpent as spent:
             return GaveUp("budget", spent.what)
+        except WaitsForHuman as waits:
+            return GaveUp("waiting", waits.what, waits.item)
         except StaleFence:
             raise
         except ModelTrouble as trouble:
@@ -89,7 +97,12 @@ class Worker:
         """Let the agent work until what it leaves passes; a turn that leaves the same as the one before ends it."""
         task = self._task
         workspace = await open_workspace(self._site, task.attempt)
-        agent = native_agent(self._site, task, workspace, self._model)
+        async with enclosure(self._site, task.run, workspace.path, name=task.attempt.id) as walls:
+            return await self._iterate(workspace, walls)
+
+    async def _iterate(self, workspace: Workspace, walls: Enclosure | None) -> Handed | GaveUp:
+        task = self._task
+        agent = native_agent(self._site, task, workspace, self._model, enclosure=walls)
         prompt = task_prompt(task.goal, task.action, task.prerequisites, task.attempt.briefing)
         self._enter("executing")
         seen: str | Verification = await commit.tree_of(workspace.git, workspace.base)
@@ -102,7 +115,7 @@ class Worker:
                 return GaveUp("contract_failed", _nothing_changed(failed))
             seen = left
             self._enter("verifying")
-            verification = await self._verified(workspace, work.head) if isinstance(work, Work) else work
+            verification = await self._verified(workspace, work.head, walls) if isinstance(work, Work) else work
             if isinstance(work, Work) and verification.passed:
                 return await self._hand_in(work.head, verification, finish.text)
             failed = verification
@@ -127,9 +140,16 @@ class Worker:
         there = f"Go back with `git checkout --detach {workspace.base}` and make your changes there."
         return _uncommitted(workspace.base, f"HEAD does not contain the commit this task starts from. {there}")
 
-    async def _verified(self, workspace: Workspace, head: Commit) -> Verification:
-        environ = attempt_environment(self._site, self._task.attempt, self._task.action)
-        tree = Tree(git=workspace.git, base=workspace.base, commit=head, environ=environ)
+    async def _verified(self, workspace: Workspace, head: Commit, walls: Enclosure | None) -> Verification:
+        environ = attempt_environment(self._site, self._task)
+        tree = Tree(
+            git=workspace.git,
+            base=workspace.base,
+            commit=head,
+            environ=environ,
+            enclosure=walls,
+            clean=self._site.redactor.clean,
+        )
         verification = await verify(self._task.action.contract, tree)
         await worktree.restore(workspace.git, head)  # what the checks left behind is not the work
         return verification
@@ -144,7 +164,7 @@ class Worker:
                 phase="candidate",
                 head_sha=head,
                 verification=verification,
-                result=legible(result),
+                result=self._site.redactor.clean(legible(result)),
             )
             store.actions.move(attempt.action_id, Landing())
         return Handed(head)

@@ -4,7 +4,16 @@ from scaffold.core.errors import StaleFence
 from scaffold.core.ids import AttemptId, Commit, GoalId
 from scaffold.core.legible import legible
 from scaffold.core.model import Action, Attempt, Run
-from scaffold.core.states import OWN_FAILURES, WORKER_PHASES, Failed, Outcome, Pending, status_of
+from scaffold.core.states import (
+    OWN_FAILURES,
+    WORKER_PHASES,
+    Failed,
+    Outcome,
+    Pending,
+    status_of,
+    waiting_for,
+    waits_for,
+)
 from scaffold.plan.readiness import Node, stranded
 from scaffold.store.database import Store
 
@@ -18,13 +27,15 @@ def conclude(
     error: str,
     head: Commit | None = None,
     fence: int | None = None,
+    item: str | None = None,
 ) -> None:
     """End an attempt that did not land and put its action back, or fail it and block what needs it.
 
     One transaction. `fence` is the attempt's own when its worker ends it; None means that the run's owner does, whose
     lease is checked. Own failures count up to the run's maximum; a crash, a conflict, a spent budget or a cancellation
-    is nobody's failure. Raises StaleFence if somebody ended the attempt before, if another process owns the run, and
-    for a worker that has handed its candidate in: that one is the owner's.
+    is nobody's failure. With an `item` of the inbox the action waits for that, unless it was decided meanwhile. Raises
+    StaleFence if somebody ended the attempt before, if another process owns the run, and for a worker that has handed
+    its candidate in: that one is the owner's.
     """
     reason = legible(error)
     with store.transaction(durable=True):
@@ -38,8 +49,10 @@ def conclude(
         if outcome in OWN_FAILURES and spent >= run.settings.attempts:
             store.actions.move(attempt.action_id, Failed(f"{outcome} after {spent} attempts: {reason}"))
             block_stranded(store, _goal_of(store, attempt))
-        else:
-            store.actions.move(attempt.action_id, Pending())
+            return
+        store.actions.move(attempt.action_id, Pending())
+        if item is not None and store.inbox.is_open(item):
+            store.actions.move(attempt.action_id, waiting_for(item))
 
 
 def block_stranded(store: Store, goal_id: GoalId) -> None:
@@ -54,7 +67,7 @@ def _node(action: Action) -> Node:
         parent_id=action.parent_id,
         preconditions=action.preconditions,
         effects=action.effects,
-        status=status_of(action.state),
+        status="waiting" if waits_for(action.state) else status_of(action.state),
         kind=action.kind,
     )
 

@@ -8,10 +8,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from scaffold.agent.discretion import redactor_for
 from scaffold.core.ids import AttemptId, RunId
 from scaffold.core.ports import Clock
 from scaffold.git.command import Git
 from scaffold.git.repository import Repository
+from scaffold.policy.redaction import Redactor
 from scaffold.store.database import Store
 
 LONGEST_NAME = 100
@@ -28,6 +30,11 @@ class Site(Struct, frozen=True, kw_only=True):
     """The user's cache directory for Scaffold; worktrees live below it."""
     environ: Mapping[str, str]
     """The environment this process was started with; children get an allow-listed part of it."""
+
+    @property
+    def redactor(self) -> Redactor:
+        """Return who tells text without secrets: those of this process, of the checkout and of the user, as of now."""
+        return redactor_for(self.environ, self.repository.root)
 
     @property
     def git(self) -> Git:
@@ -50,6 +57,10 @@ class Site(Struct, frozen=True, kw_only=True):
     def outputs(self, run_id: RunId, attempt_id: AttemptId) -> Path:
         """Return where output of an attempt's commands is kept that is too long to be shown."""
         return self.run_folder(run_id) / "outputs" / attempt_id
+
+    def temporary(self, run_id: RunId, name: str) -> Path:
+        """Return the folder that is the TMPDIR of commands: those of an attempt, or of the merge queue."""
+        return self.run_folder(run_id) / "temporary" / name
 
     def process_log(self, run_id: RunId, attempt_id: AttemptId) -> Path:
         """Return the file that takes what a worker process itself prints, e.g. a crash report."""

@@ -17,6 +17,7 @@ from scaffold.llm.codec import Target
 from scaffold.llm.responses import ResponsesCodec
 from scaffold.policy.consent import Gate
 from scaffold.policy.gate import Rules
+from scaffold.policy.shell.commands import Commands
 from scaffold.tools.todos import Todos
 from talk import Listening, agent, tape
 
@@ -32,8 +33,10 @@ def request_of(tmp_path, monkeypatch):
 
     async def request_of(system, said, mode="default"):
         model, modes, todos = Listening(tape(Entry(text="done"))), Modes(mode), Todos()
-        gate = Gate(Rules(), root=tmp_path, clock=clock, tell=lambda approval: None)
-        toolkit = await opened_toolkit(tmp_path, gate, conversation="mine", modes=modes, todos=todos)
+        gate = Gate(Rules(), root=tmp_path, home=tmp_path, clock=clock, tell=lambda approval: None, shell=Commands)
+        toolkit = await opened_toolkit(
+            tmp_path, gate, conversation="mine", environ={}, enclosure=None, modes=modes, todos=todos
+        )
         scene = Scene(cwd=tmp_path, platform="Linux", attended=True, clock=clock)
         context = SessionContext(scene, modes, todos)
         await agent(model, *toolkit.tools, system=system, context=context).turn(said)

@@ -6,6 +6,7 @@ from scaffold.host.clock import FakeClock
 from scaffold.llm.cassette import Entry
 from scaffold.policy.consent import Gate
 from scaffold.policy.gate import Rules
+from scaffold.policy.shell.commands import Commands
 from talk import ECHO, agent, calling, tape
 
 
@@ -38,7 +39,7 @@ def test_two_journals_share_a_file_without_losing_lines(tmp_path):
 async def test_what_a_gate_decides_is_an_entry(tmp_path):
     """RA-13: approvals are written down."""
     journal = JournalList()
-    gate = Gate(Rules(), root=tmp_path, clock=FakeClock(), tell=noting(journal))
+    gate = Gate(Rules(), root=tmp_path, home=tmp_path, clock=FakeClock(), tell=noting(journal), shell=Commands)
     model = tape(calling(1, ("echo", {"text": "a"})), Entry(text="so be it"))
     await agent(model, gate.guard(ECHO), journal=journal).turn("go")
     kinds = [entry["type"] for entry in journal.entries]

@@ -16,10 +16,12 @@ from scaffold.host.identity import alive
 from scaffold.policy.consent import Gate
 from scaffold.policy.gate import Judgement, Rules
 from scaffold.policy.rules import Wish, parse_rule
+from scaffold.policy.shell.commands import Commands
 from scaffold.store.user import SESSIONS, UserStore
 from scaffold.tools.arguments import object_schema
 
 WISH = Wish(tool="shell", category="shell", kind="command", subject="make deploy", paths=("make", "deploy"))
+ASKS = Judgement("ask", "shell", "it is not known")
 SUB = f"{ME}/sub-1"
 
 
@@ -54,7 +56,7 @@ async def test_what_a_subagent_may_do_is_decided_by_its_parent(path, child):
 
     with seated(path, judge=judge) as seat:
         await spawned(seat)
-        answers = [await referral(child)(WISH) for _ in range(2)]
+        answers = [await referral(child)(WISH, ASKS) for _ in range(2)]
         await seat.company.close()
     assert answers == [Judgement("allow", "human", "answer 1"), Judgement("deny", "human", "answer 2")]
     assert heard == [("sub-1", WISH)] * 2
@@ -71,14 +73,14 @@ async def test_a_wish_reaches_the_parent_to_the_letter(path, child):
     odd = Wish(tool="write_file", category="file_write", kind="path", subject="caf\udce9", paths=("caf\udce9",))
     with seated(path, judge=judge) as seat:
         await spawned(seat)
-        await referral(child)(odd)
+        await referral(child)(odd, ASKS)
         await seat.company.close()
     assert heard == [odd]
 
 
 async def test_a_parent_that_is_silent_or_gone_has_said_no(child):
     """RA-11: nobody answers, so it is denied."""
-    judged = await referral(child, patience_s=0.2)(WISH)
+    judged = await referral(child, patience_s=0.2)(WISH, ASKS)
     assert (judged.decision, "nobody answered" in judged.reason) == ("deny", True)
 
 
@@ -108,7 +110,7 @@ async def test_only_the_parent_can_answer(path, child, sender, decision):
 
     with closing(UserStore.open(path, clock=SystemClock())) as other:
         async with asyncio.TaskGroup() as together:
-            asking = together.create_task(referral(child, patience_s=1)(WISH))
+            asking = together.create_task(referral(child, patience_s=1)(WISH, ASKS))
             together.create_task(forge(other))
     assert asking.result().decision == decision
 
@@ -122,7 +124,7 @@ async def test_a_question_of_nobodys_subagent_is_asked_of_nobody(path, child):
     with seated(path, judge=judge) as seat:
         await spawned(seat)
         stranger = Referral(child, SystemClock(), me="eve/sub-1", parent=ME, patience_s=0.5)
-        assert (await stranger(WISH)).decision == "deny"
+        assert (await stranger(WISH, ASKS)).decision == "deny"
         assert seat.company.running == 1
         await seat.company.close()
 
@@ -142,7 +144,7 @@ async def test_a_session_that_cannot_decide_ends_its_subagent_and_says_so(path, 
 
     with seated(path, judge=judge) as seat:
         await spawned(seat)
-        asking = asyncio.create_task(referral(child, patience_s=1)(WISH))
+        asking = asyncio.create_task(referral(child, patience_s=1)(WISH, ASKS))
         async with asyncio.timeout(5):
             await seat.company.arrival()
         ended = seat.company.roster()[0]
@@ -165,7 +167,7 @@ async def test_a_question_that_is_open_when_the_subagent_dies_is_withdrawn(path,
 
     with seated(path, judge=judge) as seat:
         await seat.call("subagent", task="while ! [ -e asked ]; do sleep 0.01; done")
-        asking = asyncio.create_task(referral(child, patience_s=1)(WISH))
+        asking = asyncio.create_task(referral(child, patience_s=1)(WISH, ASKS))
         await asyncio.sleep(0.3)
         (path.parent / "asked").touch()
         async with asyncio.timeout(5):
@@ -183,7 +185,7 @@ async def test_the_time_a_human_takes_is_not_the_subagents(path, child):
 
     with seated(path, judge=judge) as seat:
         await seat.call("subagent", task="while ! [ -e answered ]; do sleep 0.01; done; exit 7", timeout_s=1)
-        assert (await referral(child)(WISH)).decision == "allow"
+        assert (await referral(child)(WISH, ASKS)).decision == "allow"
         (path.parent / "answered").touch()
         await seat.company.arrival()
         assert "exit code 7" in seat.company.roster()[0].error
@@ -191,7 +193,9 @@ async def test_the_time_a_human_takes_is_not_the_subagents(path, child):
 
 def gate(path, *, ask=None, refer=None, **rules):
     told = []
-    return told, Gate(Rules(**rules), root=path.parent, clock=SystemClock(), tell=told.append, ask=ask, refer=refer)
+    places = {"root": path.parent, "home": path.parent}
+    gate = Gate(Rules(**rules), **places, clock=SystemClock(), tell=told.append, shell=Commands, ask=ask, refer=refer)
+    return told, gate
 
 
 def tool(ran):

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from scaffold.cli.config import change, read_value
+from scaffold.cli.layer import Value
 from scaffold.cli.setting import Tier
-from scaffold.cli.settings import Value, load_settings, user_file
+from scaffold.cli.settings import load_settings, user_file
 from scaffold.core.errors import UsageProblem
 
 FILE = """\
@@ -73,10 +74,12 @@ def test_the_projects_own_files_are_ignored_and_that_is_said(repository, scaffol
     answer = scaffold("config", "--json")
     assert answer.json["values"]["model"] == {"value": None, "origin": "built-in"}
     assert answer.json["ignored"] == [
-        {"path": ".scaffold.yaml", "origin": "ignored: folder not trusted"},
-        {"path": ".scaffold/config.local.yaml", "origin": "ignored: folder not trusted"},
+        {"path": ".scaffold.yaml", "setting": None, "origin": "ignored: folder not trusted"},
+        {"path": ".scaffold/config.local.yaml", "setting": None, "origin": "ignored: folder not trusted"},
     ]
-    assert "note: .scaffold.yaml is ignored: folder not trusted" in scaffold("config").err
+    note = scaffold("config").err
+    assert note.startswith("note: .scaffold.yaml and .scaffold/config.local.yaml ignored: folder not trusted; ")
+    assert "`scaffold trust`" in note
 
 
 @pytest.mark.parametrize(
@@ -99,6 +102,15 @@ def test_the_projects_own_files_are_ignored_and_that_is_said(repository, scaffol
         ("? [a]\n: b", 1, "a key must be one word", "key: value"),
         ("model: codex:a\nmodel: codex:b", 2, "`model` is set twice", "one of the two"),
         ("model: }", 1, "this is no YAML", "near line"),
+        ("permissions:\n  deny:\n    - shell:git push\n    - rubbish", 4, "`rubbish` is no rule", "change it"),
+        ("permissions: {allow: shell:ls}", 1, "`permissions.allow` must be a list of rules TOOL:PATTERN", "shell:ls"),
+        ("permissions:\n  allow:\n    - shell: ls", 3, "an entry of `permissions.allow` must be a text", "in quotes"),
+        ("sandbox:\n  hosts: [a.example, 'http://b']", 2, "not `http://b`", "change it"),
+        ("sandbox: {hosts: ['a.example:99999']}", 1, "not `a.example:99999`", "change it"),
+        ("sandbox: {network: all}", 1, "one of hosts, loopback, none", "'all'"),
+        ("environment: [A-B]", 1, "`A-B` is none", "change it"),
+        ("environment: [GIT_DIR]", 1, "`GIT_DIR` would lead commands astray", "change it"),
+        ("inbox: {wait_s: 0}", 1, "`inbox.wait_s` must be a number of seconds above 0", "0"),
     ],
 )
 def test_a_mistake_is_named_with_file_and_line(file, scaffold, text, line, named, fix):
@@ -109,6 +121,28 @@ def test_a_mistake_is_named_with_file_and_line(file, scaffold, text, line, named
     assert what.startswith(f"error: {file}:{line}:")
     assert named in what
     assert fix in how
+
+
+def test_lists_are_read_entry_by_entry_each_once(file):
+    """RA-13: the user's own rules."""
+    file.write_text(
+        "permissions:\n  deny:\n    - shell:git push  # never\n    - shell:git push\nenvironment: [A, NO]\n"
+    )
+    settings = load_settings(None, os.environ, {})
+    assert settings.texts("permissions.deny") == ("shell:git push",)
+    assert settings.values["permissions.deny"].origin == f"{file}:2"
+    assert settings.texts("environment") == ("A", "NO")
+    assert settings.texts("permissions.allow") == ()
+
+
+def test_off_means_off_however_yaml_reads_it(file):
+    file.write_text("sandbox: {mode: off}\n")
+    assert load_settings(None, os.environ, {}).text("sandbox.mode") == "off"
+
+
+def test_a_flag_that_is_called_otherwise_is_named_as_it_was_typed(home):
+    settings = load_settings(None, os.environ, {"sandbox.mode": "require"})
+    assert settings.values["sandbox.mode"] == Value("require", "--sandbox")
 
 
 def test_an_empty_file_sets_nothing(file):
@@ -149,13 +183,25 @@ def test_setting_a_value_keeps_everything_else_as_it_is(file, scaffold):
             4,
             "tiers:\n  scout:\n    iterations: 4\n    agents: 2\n",
         ),
+        ("", "environment", ("A", "B"), 'environment: ["A", "B"]\n'),
+        ("environment: [A, B] # of [mine]\n", "environment", ("C",), 'environment: ["C"] # of [mine]\n'),
+        ("environment: ['A', \"B\"]\n", "environment", (), "environment: []\n"),
+        (
+            "environment:\n  - A # one\n  # between\n  - B\ntier: quick\n",
+            "environment",
+            ("A", "C"),
+            'environment:\n  - A # one\n  # between\n  - "C"\ntier: quick\n',
+        ),
+        ("environment:\r\n- A\r\n- B # two", "environment", ("B",), "environment:\r\n- B # two\r\n"),
+        ("environment:\n  - A\n  # why\n", "environment", (), "environment: []\n  # why\n"),
+        ("model: codex:a # mine\r\n", "model", "codex:b", 'model: "codex:b" # mine\r\n'),
     ],
 )
 def test_a_value_goes_where_it_belongs(tmp_path, before, key, setting, after):
     path = tmp_path / "config.yaml"
-    path.write_text(before)
+    path.write_bytes(before.encode())
     change(path, key, setting)
-    assert path.read_text() == after
+    assert path.read_bytes().decode() == after
 
 
 def test_a_layout_that_would_have_to_be_rewritten_is_left_alone(tmp_path):
@@ -173,6 +219,16 @@ def test_what_is_typed_is_read_as_the_setting_wants_it(home):
     assert read_value("model", "codex:4") == "codex:4"
     with pytest.raises(UsageProblem, match=r"must be a whole number from 1 to 20, not '4\.5'"):
         read_value("agents", "4.5")
+
+
+def test_a_list_is_typed_with_commas_or_as_json(home):
+    assert read_value("environment", "A, B,A") == ("A", "B")
+    assert read_value("environment", "") == ()
+    assert read_value("permissions.allow", '["shell:echo a,b"]') == ("shell:echo a,b",)
+    with pytest.raises(UsageProblem, match="no JSON list"):
+        read_value("environment", "[A")
+    with pytest.raises(UsageProblem, match="would lead commands astray"):
+        read_value("environment", "VIRTUAL_ENV")
 
 
 def test_an_unknown_key_is_refused_before_anything_is_written(file, scaffold):

@@ -1,15 +1,64 @@
-"""`status --json` lists what waits for a human."""
+"""`inbox`, `approve`, `reject`, `answer`: what waits for a human, and what a decision does."""
+
+from datetime import timedelta
+
+import pytest
 
 from builders import begin, make_run
 from scaffold.core.ids import Key
-from scaffold.core.model import InboxItem
+from scaffold.core.model import InboxItem, Run
+from scaffold.core.states import waiting_for
+from scaffold.orchestrator.ending import finish
 from scaffold.worker.site import Site
 
+ESCAPE = "\x1b[2K"
 
-def test_status_lists_what_waits_for_a_human(site: Site, scaffold, plan: str) -> None:
+
+@pytest.fixture
+def run(site: Site, plan: str) -> Run:
+    return begin(site, make_run(site, plan))
+
+
+def approval(site: Site, run: Run, item_id: str, **fields) -> InboxItem:
+    action = site.store.actions.by_key(run.id, Key("store"))
+    now = site.clock.now()
+    given = {
+        "run_id": run.id,
+        "goal_id": action.goal_id,
+        "action_id": action.id,
+        "kind": "approval",
+        "text": "shell wants to run `make deploy`",
+        "detail": {
+            "tool": "shell",
+            "args": '{"command":"make deploy"}',
+            "reason": "nothing holds it",
+            "digest": item_id,
+        },
+        "created_at": now,
+        "expires_at": now + timedelta(days=7),
+    }
+    item = InboxItem(id=item_id, **(given | fields))
+    with site.store.transaction():
+        return site.store.inbox.ask(item)
+
+
+def block(site: Site, run: Run, key: str, item_id: str) -> None:
+    action = site.store.actions.by_key(run.id, Key(key))
+    with site.store.transaction():
+        site.store.actions.block({action.id: waiting_for(item_id).reason})
+
+
+def expect_error(answer, code: int, *words: str) -> None:
+    assert answer.code == code
+    assert answer.out == ""
+    assert answer.err.startswith("error: ")
+    assert all(word in answer.err for word in words), answer.err
+    assert "Traceback" not in answer.err
+
+
+def test_status_lists_what_waits_for_a_human(site: Site, scaffold, run: Run) -> None:
     """BX-13: open items, with what they are about; decided ones are gone."""
     store, now = site.store, site.clock.now()
-    run = begin(site, make_run(site, plan))
     action = store.actions.by_key(run.id, Key("store"))
     about = {"run_id": run.id, "goal_id": action.goal_id, "created_at": now}
     asked = [
@@ -33,3 +82,168 @@ def test_status_lists_what_waits_for_a_human(site: Site, scaffold, plan: str) ->
         "expires_at": None,
     }
     assert (second["id"], second["action"]) == ("2", None)
+
+
+def test_status_says_first_what_needs_a_human(site: Site, scaffold, run: Run) -> None:
+    """BX-13: before the goals, with the commands that decide."""
+    approval(site, run, "abc123")
+    block(site, run, "store", "abc123")
+    shown = scaffold("status").out
+    assert shown.index("Needs you") < shown.index("shop: active")
+    assert "scaffold approve abc123 | scaffold reject abc123" in shown
+    assert "waits for you: abc123 in the inbox" in shown
+    assert "scaffold inbox" in shown[shown.index("Next") :]
+    assert "waits_for" not in scaffold("tasks").out
+
+
+def test_where_nothing_was_ever_run_nothing_waits(repository, scaffold) -> None:
+    assert scaffold("inbox") == (0, "Nothing waits for you.\n", "")
+    assert scaffold("inbox", "--json").json == {"inbox": []}
+    expect_error(scaffold("approve", "abc"), 64, "there is no run")
+    assert not (repository / ".git/scaffold").exists()
+
+
+def test_an_approval_is_shown_to_the_letter(site: Site, scaffold, run: Run) -> None:
+    """BX-13: who asks, exactly what for, why, until when, and how to answer; control characters are escapes."""
+    detail = {
+        "tool": "shell",
+        "args": '{"command":"make deploy\\necho \\u001b[2K","timeout_s":60}',
+        "reason": "nothing holds it",
+    }
+    approval(site, run, "abc123", detail=detail)
+    block(site, run, "api", "abc123")
+    shown = scaffold("inbox").out
+    assert shown.splitlines()[0].startswith(f"approval abc123: store and 1 more, in run {run.id}")
+    assert "    │ make deploy\n    │ echo \\x1b[2K\n" in shown
+    assert "  timeout_s:\n    │ 60\n" in shown
+    assert "It asks because nothing holds it." in shown
+    assert "expires in 6 d" in shown
+    assert "scaffold approve abc123\n  scaffold reject abc123\n" in shown
+    assert ESCAPE not in shown
+
+
+def test_a_question_is_shown_with_its_options(site: Site, scaffold, run: Run) -> None:
+    detail = {"question": "Which?", "options": ["sqlite", f"post{ESCAPE}gres"], "action": "store"}
+    approval(site, run, "abc123", kind="question", text=f"Which?{ESCAPE}", detail=detail)
+    shown = scaffold("inbox").out
+    assert "    │ Which?\\x1b[2K\n  - sqlite\n  - post\\x1b[2Kgres\n" in shown
+    assert "  scaffold answer abc123 TEXT\n" in shown
+    assert ESCAPE not in shown
+
+
+def test_what_is_too_long_to_be_shown_says_so(site: Site, scaffold, run: Run) -> None:
+    detail = {"args": '{"content":"%s"}' % ("x" * 30_000)}
+    approval(site, run, "abc123", detail=detail)
+    assert "10,000 more characters: `scaffold inbox --json` shows them" in scaffold("inbox").out
+    assert len(scaffold("inbox", "--json").json["inbox"][0]["detail"]["args"]) > 30_000
+
+
+def test_items_come_oldest_first_and_the_decided_with_all(site: Site, scaffold, run: Run) -> None:
+    """BX-13."""
+    approval(site, run, "first")
+    approval(site, run, "second")
+    assert scaffold("approve", "first", "--why", "go").code == 0
+    assert [each["id"] for each in scaffold("inbox", "--json").json["inbox"]] == ["second"]
+    everything = scaffold("inbox", "--all", "--json").json["inbox"]
+    assert [(each["id"], each["state"], each["answer"]) for each in everything] == [
+        ("first", "approved", "go"),
+        ("second", "open", None),
+    ]
+    assert everything[0]["actions"] == ["store"]
+    assert "approved: go, holds for the run for 23 h" in scaffold("inbox", "--all").out
+
+
+def test_a_decision_lets_all_go_on_who_wait_for_it(site: Site, scaffold, run: Run) -> None:
+    """BX-13: by any beginning of the id; a living run goes on by itself."""
+    approval(site, run, "abc123")
+    block(site, run, "store", "abc123")
+    block(site, run, "api", "abc123")
+    answer = scaffold("approve", "abc", "--for", "goal", "--hours", "2")
+    assert answer.code == 0
+    assert answer.out == f"approved abc123: shell wants to run `make deploy`\n  run {run.id} goes on by itself\n"
+    assert [each["status"] for each in scaffold("status", "--json").json["actions"]] == ["pending", "pending"]
+    item = site.store.inbox.get("abc123")
+    assert item.scope == "goal"
+    assert item.created_at < item.holds_until - timedelta(hours=2) <= item.decided_at
+
+
+def test_a_paused_run_is_told_how_to_go_on(site: Site, scaffold, run: Run) -> None:
+    approval(site, run, "abc123")
+    approval(site, run, "other")
+    finish(site.store, run, "paused")
+    told = scaffold("reject", "abc123", "--why", "too early").out
+    assert f"go on with `scaffold resume {run.id}`" in told
+    assert "1 more: `scaffold inbox`" in told
+    assert site.store.inbox.get("abc123").answer == "too early"
+
+
+def test_saying_the_same_twice_changes_nothing_and_the_opposite_is_refused(site: Site, scaffold, run: Run) -> None:
+    """BX-13: a command that was killed can be repeated."""
+    approval(site, run, "abc123")
+    assert scaffold("approve", "abc123").code == 0
+    before = site.store.inbox.get("abc123")
+    again = scaffold("approve", "abc123", "--why", "again")
+    assert (again.code, again.out.splitlines()[0]) == (0, "approval abc123 was approved already")
+    expect_error(scaffold("reject", "abc123"), 1, "approval abc123 is approved already")
+    assert site.store.inbox.get("abc123") == before
+
+
+def test_several_are_decided_together_or_not_at_all(site: Site, scaffold, run: Run) -> None:
+    approval(site, run, "first")
+    approval(site, run, "second")
+    expect_error(scaffold("approve", "first", "nonsense"), 64, "`nonsense` is no item of the inbox")
+    assert site.store.inbox.is_open("first")
+    assert scaffold("approve", "first", "sec", "first").code == 0
+    assert site.store.inbox.open() == ()
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("approve", "ab"), ("`ab` fits several items", "abc1, abc2")),
+        (("approve", "zzz"), ("`zzz` is no item", "abc1")),
+        (("approve", ""), ("`` is no item",)),
+        (("approve", "abc1", "--hours", "0"), ("0 is not in the range",)),
+        (("approve", "abc1", "--for", "ever"), ("'ever' is not one of",)),
+        (("approve",), ("Missing argument",)),
+        (("answer", "abc1", "yes"), ("approval abc1 cannot be answered", "scaffold approve abc1")),
+        (("approve", "question"), ("question question cannot be approved", "scaffold answer question TEXT")),
+        (("answer", "question", " "), ("the answer is empty",)),
+        (("answer", "question"), ("Missing argument",)),
+    ],
+)
+def test_what_cannot_be_decided_so_is_refused_with_a_way_out(site: Site, scaffold, run: Run, args, words) -> None:
+    approval(site, run, "abc1")
+    approval(site, run, "abc2")
+    approval(site, run, "question", kind="question", text="Which?", detail={})
+    expect_error(scaffold(*args), 64, *words)
+    assert len(site.store.inbox.open()) == 3
+
+
+def test_an_answer_is_kept_word_for_word(site: Site, scaffold, run: Run) -> None:
+    """BX-13."""
+    approval(site, run, "abc123", kind="question", text="Which?", detail={})
+    assert scaffold("answer", "abc123", "sqlite, of course").code == 0
+    assert site.store.inbox.get("abc123").answer == "sqlite, of course"
+    assert scaffold("answer", "abc123", "sqlite, of course").code == 0
+    expect_error(scaffold("answer", "abc123", "postgres"), 1, "question abc123 is answered already")
+
+
+def test_what_is_over_cannot_be_decided(site: Site, scaffold, run: Run) -> None:
+    """BX-13."""
+    approval(site, run, "gone")
+    with site.store.transaction():
+        site.store.inbox.withdraw(run.id)
+    expect_error(scaffold("approve", "gone"), 1, "approval gone is withdrawn already")
+
+
+def test_what_has_expired_cannot_be_decided(site: Site, scaffold, run: Run) -> None:
+    """BX-13."""
+    approval(site, run, "late", expires_at=site.clock.now())
+    expect_error(scaffold("approve", "late"), 1, "expired at")
+    assert scaffold("inbox").out == "Nothing waits for you.\n"
+
+
+def test_the_inbox_is_among_the_everyday_commands(scaffold) -> None:
+    everyday = scaffold("--help").out.split("Advanced")[0]
+    assert "inbox" in everyday

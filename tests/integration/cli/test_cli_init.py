@@ -99,7 +99,10 @@ def test_the_configuration_is_all_comments_and_names_the_checks(repository, scaf
     assert all(not line or line.startswith("#") for line in text.splitlines())
     assert "#   test: python -m pytest -q\n" in text
     uncommented = "\n".join(line.removeprefix("# ") for line in text.split("\n\n")[1].splitlines())
-    assert set(yaml.safe_load(uncommented)) == {"model", "tier", "agents", "budget_usd", "tiers"}
+    assert set(yaml.safe_load(uncommented)) == {
+        *("model", "tier", "agents", "budget_usd", "tiers"),
+        *("approvals", "permissions", "sandbox"),
+    }
 
 
 def test_what_is_there_is_kept_unless_forced(repository, scaffold):

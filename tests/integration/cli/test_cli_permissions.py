@@ -156,7 +156,7 @@ def test_text_that_cannot_be_written_or_acts_on_a_terminal_is_spelled_out(check)
     ]
     first, second, third = answers(check("--jsonl", lines=b"".join(lines)))
     assert (first["id"], first["decision"]) == ("\\ud800", "ask")
-    assert second["reason"] == "/w/a\\x1b[2K\\r/.git/x is protected (.git): no agent writes it"
+    assert second["reason"] == "a\\x1b[2K\\r/.git/x is protected (.git): no agent writes it"
     assert third["decision"] == "allow"
 
 
@@ -167,10 +167,12 @@ def test_nothing_to_judge_is_a_usage_error(scaffold, repository, args):
     assert (answer.code, answer.err.splitlines()[0]) == (64, "error: nothing to judge, or too much")
 
 
-def test_the_command_is_there_and_not_in_the_help(scaffold, repository):
+def test_it_is_a_command_and_in_the_help(scaffold, repository):
     """RA-13."""
     assert scaffold("permissions", "check", "--json", "--", "git status").json["decision"] == "allow"
-    assert "permissions" not in scaffold("--help").out
+    assert scaffold("ralph", "permissions", "check", "--", "touch x").out.startswith("ask: ")
+    assert "permissions check" in scaffold("ralph", "--help").out
+    assert "permissions" in scaffold("--help").out
 
 
 def test_the_repository_it_is_called_in_counts(scaffold, repository):

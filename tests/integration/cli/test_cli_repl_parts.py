@@ -1,5 +1,8 @@
 """Parts of a talk on real files: completion, tools at work with their diffs, the narrator, the history."""
 
+import asyncio
+import json
+
 import pytest
 from prompt_toolkit.history import FileHistory, InMemoryHistory
 
@@ -7,13 +10,16 @@ from scaffold.cli.repl.asking import change_of
 from scaffold.cli.repl.completion import command_offers, file_offers
 from scaffold.cli.repl.narrator import Narrator
 from scaffold.cli.repl.pen import Pen
+from scaffold.cli.repl.questions import Questions
 from scaffold.cli.repl.queued import Queued
 from scaffold.cli.repl.terminal import looks, opened_history
 from scaffold.cli.repl.work import Work
 from scaffold.core.conversation import Superseded, Text, TextDelta, ThinkingDelta, Waiting
 from scaffold.core.tool import ToolOutput
 from scaffold.host.clock import FakeClock
-from scaffold.policy.consent import Question
+from scaffold.policy.consent import Gate, Question
+from scaffold.policy.gate import Rules
+from scaffold.policy.shell.commands import Commands
 from scaffold.tools.append import append_file
 from scaffold.tools.edit import apply_delta
 from scaffold.tools.files import write_file
@@ -107,17 +113,48 @@ async def test_a_change_that_cannot_be_told_is_made_all_the_same(tmp_path):
     assert wrote.patch is None
 
 
+async def a_while():
+    """Let every task go as far as it can without anything from outside."""
+    for _ in range(100):
+        await asyncio.sleep(0)
+
+
+async def test_one_answer_is_for_all_calls_that_are_the_same_and_no_other(tmp_path):
+    """RA-13: identical approvals are grouped, by all their arguments; each yes is for one digest."""
+    shown, ran = [], []
+    questions = Questions(FakeClock(), shown.append)
+    places = {"root": tmp_path, "home": tmp_path}
+    gate = Gate(Rules(), **places, clock=FakeClock(), tell=lambda approval: None, shell=Commands, ask=questions.ask)
+
+    async def write(path, content):
+        ran.append((path, content))
+        return ToolOutput("")
+
+    guarded = gate.guard(tool("write_file", write, path="string", content="string"))
+    async with asyncio.TaskGroup() as together:
+        calls = [together.create_task(guarded.run({"path": "a", "content": text})) for text in "xxy"]
+        await a_while()
+        assert (questions.alike, questions.more) == (2, 1)
+        questions.answer("allow")
+        await a_while()
+        questions.answer("deny")
+    assert [call.result().failed for call in calls] == [False, False, True]
+    assert (ran, len(shown)) == ([("a", "x")] * 2, 2)
+    assert shown[0].digest != shown[1].digest
+
+
 async def test_what_a_call_would_change_is_told_before_it_does(tmp_path):
-    """RA-13: whoever is asked sees the change."""
+    """RA-13: whoever is asked sees the change, a subagent's as well."""
     (tmp_path / "a").write_text("one\ntwo\n")
     proposed = []
     watch = Work(tmp_path, FakeClock(), lambda done: None)
 
     async def asked(path, content):
-        question = Question(tool="write_file", category="file_write", subject=path)
+        args = json.dumps({"path": path, "content": content})
+        question = Question(tool="write_file", category="file_write", subject=path, args=args)
         proposed.append(change_of(question, watch.call_of(question)))
-        of_another = Question(tool="write_file", category="file_write", subject=path, agent="sub-1")
-        assert change_of(of_another, watch.call_of(of_another)) == "  what it would write is not known here"
+        of_another = Question(tool="write_file", category="file_write", subject=path, args=args, agent="sub-1")
+        assert change_of(of_another, watch.call_of(of_another)) == proposed[-1]
         return ToolOutput("")
 
     guarded = watch.watch(tool("write_file", asked, path="string", content="string"))

@@ -6,8 +6,10 @@ import pytest
 from scaffold.agent.modes import Modes
 from scaffold.cli.toolkit import opened_toolkit
 from scaffold.host.clock import FakeClock
+from scaffold.host.environment import child_environment
 from scaffold.policy.consent import Gate
 from scaffold.policy.gate import Rules
+from scaffold.policy.shell.commands import Commands
 from scaffold.tools.todos import Todos
 from talk import ECHO
 
@@ -42,8 +44,13 @@ def open_kit(tmp_path, own):
     cwd.mkdir()
 
     async def open_kit(rules=FREE, more=(), ask=None, conversation="mine"):
-        gate = Gate(rules, root=cwd, clock=FakeClock(), tell=lambda approval: None, ask=ask)
-        toolkit = await opened_toolkit(cwd, gate, conversation=conversation, modes=Modes(), todos=Todos(), more=more)
+        gate = Gate(
+            rules, root=cwd, home=tmp_path, clock=FakeClock(), tell=lambda approval: None, shell=Commands, ask=ask
+        )
+        seen, modes, todos = child_environment(os.environ), Modes(), Todos()
+        toolkit = await opened_toolkit(
+            cwd, gate, conversation=conversation, environ=seen, enclosure=None, modes=modes, todos=todos, more=more
+        )
         return {tool.name: tool for tool in toolkit.tools}, toolkit.notices
 
     return open_kit

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fakes import AUTHOR, COMMITTER, act, goal
+from fakes import AUTHOR, COMMITTER, UNHELD, act, goal
 from scaffold.core.contract import Check, Contract
 from scaffold.core.errors import RepositoryUnfit, StaleFence
 from scaffold.core.plan import ActionSpec
@@ -141,7 +141,7 @@ async def test_nothing_lands_while_somebody_has_the_branch_checked_out(house, tm
 async def test_a_branch_that_is_checked_out_while_its_candidate_is_checked_is_not_moved(house, tmp_path):
     mine = tmp_path / "mine"
     take = f'test -n "$SCAFFOLD_ATTEMPT" || test -d {mine} || git worktree add -q {mine} session-$SCAFFOLD_RUN'
-    run, queue = await begin(house, act("a", check=take))
+    run, queue = await begin(house, act("a", check=take), **UNHELD)
     await house.work(run, "a", "echo x > a")
     assert await queue.step() == Held(mine)
     assert await house.tip(run) == run.base_sha
@@ -154,7 +154,7 @@ async def test_a_branch_that_moves_while_its_candidate_is_checked_is_built_upon(
         "$(git commit-tree -p HEAD~1 -m theirs $(git rev-parse moved^{tree}))"
     )
     await house.sh("git checkout -qb moved; echo x > moved; git add moved; git commit -qm m; git checkout -q main")
-    run, queue = await begin(house, act("a", check=move))
+    run, queue = await begin(house, act("a", check=move), **UNHELD)
     await house.work(run, "a", "echo x > a")
     assert isinstance(await queue.step(), Landed)
     assert await house.sh(f"git log --format=%s {run.base_sha}..{run.session_branch}") == "a: Do a.\ntheirs"
@@ -167,7 +167,7 @@ async def test_a_branch_that_never_stops_moving_gives_the_candidate_back(house):
         'test -n "$SCAFFOLD_ATTEMPT" || git update-ref refs/heads/session-$SCAFFOLD_RUN '
         "$(date +%N | git commit-tree -p HEAD~1 HEAD~1^{tree})"
     )
-    run, queue = await begin(house, act("a", check=move))
+    run, queue = await begin(house, act("a", check=move), **UNHELD)
     await house.work(run, "a", "echo x > a")
     refused = await queue.step()
     assert isinstance(refused, Refused)
@@ -220,7 +220,7 @@ async def test_names_that_are_not_utf_8_land_and_conflict_like_others(house):
 )
 async def test_a_queue_survives_what_checks_do_to_its_worktree(house, ruin):
     ruin = f'test -n "$SCAFFOLD_ATTEMPT" || {{ {ruin}; }}'
-    run, queue = await begin(house, act("a", check=ruin), act("b", check="test ! -e junk && test -f a"))
+    run, queue = await begin(house, act("a", check=ruin), act("b", check="test ! -e junk && test -f a"), **UNHELD)
     first, second = await house.queue(run, "a"), await house.queue(run, "b")
     await house.carry_attempt_out(first, {"a": ["echo x > a"]})
     await house.carry_attempt_out(second, {"b": ["echo x > b; echo x > a"]})

@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
-from fakes import act, goal, until
+from fakes import UNHELD, act, goal, until
 from scaffold.core.errors import RunBusy, ScaffoldError
 from scaffold.core.plan import ActionSpec
 from scaffold.core.states import WORKER_PHASES, Completed, Failed, Paused, status_of
@@ -144,7 +144,7 @@ async def test_a_spent_budget_pauses_the_run_and_more_money_finishes_it(house):
 
 async def test_stopping_pins_what_runs_and_resuming_finishes_it(house):
     """SC-16, BX-3."""
-    run = await house.lay_out(goal("g", act("a"), act("b")))
+    run = await house.lay_out(goal("g", act("a"), act("b")), **UNHELD)
     mark = house.repo.parent / "begun"
     conductor = await house.conductor(run, {"a": ["echo x > a"], "b": [f"echo half > b; touch '{mark}'; sleep 60"]})
     carried = asyncio.create_task(conductor.carry_out())
@@ -195,7 +195,8 @@ async def test_a_branch_that_stays_checked_out_puts_the_run_down_and_its_release
 
 async def test_what_is_ready_but_not_needed_keeps_no_held_run_waiting(house, tmp_path):
     """AL-12: the goal is reached, a candidate is held, and nobody will ever start the rest."""
-    run = await house.lay_out(goal("g", act("a"), act("x"), act("y", needs=["a_done"]), wants=["a_done"]), agents=2)
+    wanted = goal("g", act("a"), act("x"), act("y", needs=["a_done"]), wants=["a_done"])
+    run = await house.lay_out(wanted, agents=2, **UNHELD)
     go = tmp_path / "go"
     slow = f"while ! test -f '{go}'; do sleep 0.05; done; echo x > x"
     conductor = await house.conductor(run, {"a": ["echo x > a"], "x": [slow]})
@@ -211,7 +212,7 @@ async def test_what_is_ready_but_not_needed_keeps_no_held_run_waiting(house, tmp
 async def test_a_goal_that_is_retried_while_the_run_goes_on_is_taken_up_again(house):
     """SC-16: a supervisor of every active goal, though it had ended before."""
     run = await house.lay_out(
-        goal("bad", act("b", check=f"test -f '{house.repo}/now'")), goal("slow", act("s")), attempts=1
+        goal("bad", act("b", check=f"test -f '{house.repo}/now'")), goal("slow", act("s")), attempts=1, **UNHELD
     )
     go = house.repo.parent / "go"
     slow = f"while ! test -f '{go}'; do sleep 0.05; done; echo x > s"

@@ -2,23 +2,38 @@ import asyncio
 
 import pytest
 
+from scaffold.core.errors import WaitsForHuman
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.clock import FakeClock
-from scaffold.policy.consent import Gate, Question, wish_for
-from scaffold.policy.gate import Rules
+from scaffold.policy.consent import Gate, Question
+from scaffold.policy.gate import Judgement, Rules
+from scaffold.policy.request import Call, wish_for
 from scaffold.policy.rules import Wish, parse_rule
+from scaffold.policy.shell.commands import Commands
+from scaffold.policy.shell.places import Disk, Place
 from scaffold.tools.arguments import object_schema
 
 
 class Door:
     """Tools behind a gate: what ran, what was told, what was asked."""
 
-    def __init__(self, root, *, answers=None, **rules):
+    def __init__(self, root, *, answers=None, asking=None, mode="default", refer=None, **rules):
         self.ran, self.told, self.asked = [], [], []
+        self.mode = mode
         self.clock = FakeClock()
         self.answers = list(answers or ())
-        ask = None if answers is None else self._ask
-        self.gate = Gate(Rules(**rules), root=root, clock=self.clock, tell=self.told.append, ask=ask)
+        ask = asking or (None if answers is None else self._ask)
+        self.gate = Gate(
+            Rules(**rules),
+            root=root,
+            home=root.parent / "home",
+            clock=self.clock,
+            tell=self.told.append,
+            shell=Commands,
+            ask=ask,
+            refer=refer,
+            mode=lambda: self.mode,
+        )
 
     async def _ask(self, question):
         self.asked.append(question)
@@ -51,7 +66,7 @@ async def test_where_nobody_can_be_asked_the_call_is_denied_and_the_model_told_w
     assert output.failed
     assert output.content == (
         "Denied: write_file needs a human's consent (file_write), and nobody can be asked here. It would be allowed by "
-        '`--allow "write_file:PATTERN"`, `--allow-category file_write` or `--yolo`. Go on without it, or say what you '
+        '`--allow "write_file:a.py"`, `--allow-category file_write` or `--yolo`. Go on without it, or say what you '
         "would have done."
     )
     assert door.ran == []
@@ -64,22 +79,24 @@ async def test_where_nobody_can_be_asked_the_call_is_denied_and_the_model_told_w
     )
 
 
-async def test_a_command_no_rule_can_allow_is_told_so(tmp_path):
-    """RA-14: until shells are understood, rules are for plain commands."""
-    output = await Door(tmp_path, allow=(parse_rule("shell:git *"),)).shell("git log | head")
-    assert "No `--allow` rule allows commands with any of ; | & $ < > ( ) `" in output.content
-    assert '`--allow "write_file:PATTERN"`' in (await Door(tmp_path).write("a;b")).content
+async def test_a_command_that_is_denied_hears_why_and_which_rule_would_allow_its_like(tmp_path):
+    """RA-14: the pattern generator; where no rule is for such a command, none is made up."""
+    output = await Door(tmp_path).shell("git commit -m x && git log -1 | head")
+    assert output.content.startswith("Denied: `git`: `git commit` is not known to only read here, and nobody can")
+    assert '`--allow "shell:git commit"`' in output.content
+    assert '`--allow "shell:PATTERN"`' in (await Door(tmp_path).shell("rm x > y")).content
 
 
 async def test_what_is_allowed_beforehand_runs_without_a_word(tmp_path):
     """RA-13: what only follows the defaults or --yolo is not worth an entry; a rule is."""
     free = Door(tmp_path, yolo=True)
+    await free.shell("ls -la")
     await free.write("a.py")
     await free("read_file", "file_read", path="a.py")
-    assert (len(free.ran), free.told) == (2, [])
-    ruled = Door(tmp_path, allow=(parse_rule("shell:git status"),))
-    await ruled.shell("git status")
-    assert (len(ruled.ran), ruled.decided) == (1, [("allow", "shell:git status")])
+    assert (len(free.ran), free.told) == (3, [])
+    ruled = Door(tmp_path, allow=(parse_rule("shell:git add"),))
+    await ruled.shell("git add x")
+    assert (len(ruled.ran), ruled.decided) == (1, [("allow", "shell:git add")])
 
 
 async def test_a_human_decides_what_would_ask(tmp_path):
@@ -88,7 +105,15 @@ async def test_a_human_decides_what_would_ask(tmp_path):
     assert not (await door.shell("make")).failed
     denied = await door.shell("make")
     assert denied.content.startswith("Denied: the user said no")
-    assert door.asked == [Question(tool="shell", category="shell", subject="make")] * 2
+    asked = Question(
+        tool="shell",
+        category="shell",
+        subject="make",
+        args='{"command":"make"}',
+        digest="94a77c7e46edd1fa2bf1ae102f31348c6d912d71137e38df4a340e54f8f89dca",
+        why="`make` is not known to only read, and no rule allows it",
+    )
+    assert door.asked == [asked] * 2
     assert door.decided == [("allow", "human"), ("deny", "human")]
     assert len(door.ran) == 1
 
@@ -103,30 +128,174 @@ async def test_always_means_exactly_this_call_from_now_on(tmp_path):
     assert [args["command"] for _, args in door.ran] == ["make", "make"]
 
 
-async def test_a_human_is_asked_one_thing_at_a_time(tmp_path):
-    door = Door(tmp_path, answers=["always"], categories={"file_read": "ask"})
-    async with asyncio.TaskGroup() as together:
-        for _ in range(3):
-            together.create_task(door("read_file", "file_read", path="a"))
+ALWAYS = [
+    # asked about -> the rule, what it covers, and what it does not
+    (
+        "git commit -m x",
+        "shell:git commit",
+        ["git commit --amend", "ls && git commit"],
+        ["git push", "git commit -F ../x"],
+    ),
+    ("npm run build", "shell:npm run build", ["npm run build"], ["npm run deploy", "npm install"]),
+    ("pytest -q tests", "shell:pytest", ["pytest tests/a.py"], ["pytest -c evil.ini", "pytest ../x"]),
+    ("python -m pytest", "shell:python -m pytest", ["python -m pytest -x"], ["python -m http.server"]),
+    ("cargo test | tail -5", "shell:cargo test", ["cargo test -q"], ["cargo run"]),
+    ("python x.py", "", ["python x.py"], ["python y.py", "python x.py 1"]),
+    ("sudo make install", "", ["sudo make install"], ["sudo make install x", "make install"]),
+    ("rm -rf build", "", ["rm -rf build"], ["rm -rf build src"]),
+    ("make a && make b", "", ["make a && make b"], ["make a", "make b"]),
+    ("git push --force", "", ["git push --force"], ["git push", "git push --force x"]),
+    ("echo $(date)", "", ["echo $(date)"], ["echo $(id)"]),
+]
+
+
+@pytest.mark.parametrize(("command", "rule", "covered", "not_covered"), ALWAYS)
+async def test_always_makes_the_rule_that_was_shown(tmp_path, command, rule, covered, not_covered):
+    """RA-13, RA-14: allow-always by first words; interpreters, wrappers and what is risky exactly as it was."""
+    door = Door(tmp_path, answers=["always", *["deny"] * len(not_covered)])
+    await door.shell(command)
+    assert [question.always for question in door.asked] == [rule]
+    for again in covered:
+        assert not (await door.shell(again)).failed, again
     assert len(door.asked) == 1
-    assert len(door.ran) == 3
+    for other in not_covered:
+        door.clock.advance(60.0)
+        assert (await door.shell(other)).failed, other
+
+
+async def test_always_is_for_this_tool_on_this_path_and_for_this_host(tmp_path):
+    """RA-13."""
+    door = Door(tmp_path, answers=["always", "deny", "deny", "always", "deny"])
+    await door.write("a[1].py")
+    assert not (await door.write("./a[1].py")).failed
+    assert (await door.write("a1.py")).failed
+    assert (await door("append_file", "file_write", path="a[1].py", content="x")).failed
+    await door("web_fetch", "network", url="https://docs.example.org/a")
+    assert not (await door("web_fetch", "network", url="https://docs.example.org/b?c")).failed
+    assert (await door("web_fetch", "network", url="https://example.org/")).failed
+    assert [question.always for question in door.asked] == [
+        "write_file:a[[]1].py",
+        "write_file:a1.py",
+        "append_file:a[[]1].py",
+        "web_fetch:docs.example.org",
+        "web_fetch:example.org",
+    ]
+
+
+async def test_always_on_a_link_holds_only_while_it_leads_to_the_same_file(tmp_path):
+    """RA-14."""
+    (tmp_path / "link").symlink_to("a.py")
+    door = Door(tmp_path, answers=["always", "deny"])
+    await door.write("link")
+    assert not (await door.write("link")).failed
+    (tmp_path / "link").unlink()
+    (tmp_path / "link").symlink_to("b.py")
+    assert (await door.write("link")).failed
+
+
+async def test_an_answer_settles_what_else_waits_and_is_allowed_by_it(tmp_path):
+    """RA-13: questions stand beside each other; a rule that one answer makes answers the others, too."""
+    given, shown, withdrawn = asyncio.Event(), [], []
+
+    async def ask(question):
+        shown.append(question.subject)
+        if len(shown) == 3:
+            given.set()
+        if question.subject == "git commit -m a":
+            await given.wait()
+            return "always"
+        try:
+            return await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            withdrawn.append(question.subject)
+            raise
+
+    door = Door(tmp_path, asking=ask)
+    async with asyncio.TaskGroup() as together:
+        calls = [together.create_task(door.shell(f"git commit -m {name}")) for name in "abc"]
+    assert [call.result().failed for call in calls] == [False] * 3
+    assert withdrawn == ["git commit -m b", "git commit -m c"]
+
+
+async def test_whoever_is_referred_to_hears_why_and_may_wait_for_a_human(tmp_path):
+    """RA-13, BX-13: what it raises reaches the session, and nothing has run."""
+    heard = []
+
+    async def refer(wish, judged):
+        heard.append((wish.subject, wish.digest, judged))
+        raise WaitsForHuman("waits", "Approve it.", item="7")
+
+    door = Door(tmp_path, refer=refer)
+    with pytest.raises(WaitsForHuman) as caught:
+        await door.shell("make")
+    [(subject, digest, judged)] = heard
+    assert (subject, len(digest), caught.value.item) == ("make", 64, "7")
+    assert judged == Judgement("ask", "shell", "`make` is not known to only read, and no rule allows it")
+    assert door.ran == []
+
+
+async def test_in_a_mode_that_changes_nothing_reading_goes_on(tmp_path):
+    """RA-13: the mode counts as it is now, whatever else allows more."""
+    door = Door(tmp_path, mode="plan", yolo=True)
+    assert (await door.write("a.py")).content.startswith("Denied: in the mode plan nothing is changed")
+    assert (await door.shell("touch x")).failed
+    assert not (await door.shell("ls | head -3")).failed
+    for _ in range(4):
+        await door.write("a.py")
+    door.mode = "default"
+    assert not (await door.write("a.py")).failed
+    assert [rule for _, rule in door.decided] == ["mode:plan"] * 6
+
+
+async def test_a_rule_that_denies_wins_over_every_other_and_pauses_nothing(tmp_path):
+    """RA-13, RA-14."""
+    denies = [
+        parse_rule(text, denies=True) for text in ("shell:git push", "shell:/make (deploy|release).*/", "*:no/**")
+    ]
+    door = Door(tmp_path, yolo=True, allow=(parse_rule("shell:git push"),), deny=tuple(denies))
+    denied = ["git push", "git -C . push origin", "ls; /usr/bin/git push", "sudo git push", "make deploy now"]
+    for command in denied:
+        assert (await door.shell(command)).failed, command
+    assert (await door.write("no/x")).failed
+    for command in ("git pull", "make test", "echo git push"):
+        assert not (await door.shell(command)).failed, command
+
+
+async def test_every_command_may_be_denied(tmp_path):
+    """RA-13."""
+    door = Door(tmp_path, yolo=True, deny=(parse_rule("shell:*", denies=True),))
+    assert [(await door.shell(command)).failed for command in ("ls", "$(x)", "a | b", "ls\u200b")] == [True] * 4
+
+
+async def test_what_cannot_be_parsed_is_still_looked_at(tmp_path):
+    """RA-14: --yolo lifts no denial where a text is too long, or holds what nobody sees."""
+    door = Door(tmp_path, yolo=True)
+    commands = [
+        "echo x > .e\u200bnv",
+        "cat ~/.ssh/id_rsa\u00a0",
+        "echo 1\r; tee .bashrc",
+        f"cat > a <<'E'\n{'x' * 9_000}\nE\necho y >> .git/hooks/pre-commit",
+    ]
+    for command in commands:
+        assert (await door.shell(command)).failed, command
+    assert not (await door.shell(f"cat > a <<'E'\n{'x' * 9_000}\nE")).failed
 
 
 async def test_after_three_denials_a_category_rests_and_others_do_not(tmp_path):
     """RA-14: 1 s doubling to 60 s, per category."""
-    door = Door(tmp_path, allow=(parse_rule("shell:git *"), parse_rule("write_file:*")))
+    door = Door(tmp_path, allow=(parse_rule("shell:git *"), parse_rule("write_file:*")), answers=["deny"] * 4)
     for _ in range(3):
         await door.shell("rm x")
     assert "asks" not in door.told[-1].rule
-    paused = await door.shell("git status")
+    paused = await door.shell("git add x")
     assert "denied too often; ask again in 1.0 s" in paused.content
     assert not (await door.write("a")).failed
     door.clock.advance(1.0)
-    assert not (await door.shell("git status")).failed
+    assert not (await door.shell("git add x")).failed
     await door.shell("rm x")
-    assert "in 2.0 s" in (await door.shell("git status")).content
+    assert "in 2.0 s" in (await door.shell("git add x")).content
     assert [rule for _, rule in door.decided] == [
-        *("category", "category", "category", "pause", "write_file:*", "shell:git *", "category", "pause"),
+        *("human", "human", "human", "pause", "write_file:*", "shell:git *", "human", "pause"),
     ]
 
 
@@ -149,7 +318,8 @@ async def test_commands_that_name_protected_files_as_targets_do_not_run(tmp_path
     """RA-14: --yolo does not lift it."""
     (tmp_path / "link").symlink_to(".env")
     door = Door(tmp_path, yolo=True)
-    assert "is protected" in (await door.shell(command)).content
+    said = (await door.shell(command)).content
+    assert "is protected" in said or "holds secrets" in said
     assert door.ran == []
     assert not (await door.shell("cat README .env.example > out")).failed
 
@@ -184,21 +354,27 @@ async def test_a_folder_of_an_odd_name_above_the_workspace_protects_nothing(tmp_
 
 def test_paths_that_cannot_be_resolved_are_judged_as_they_are_named(tmp_path):
     (tmp_path / "loop").symlink_to("loop")
-    tool = Tool(name="write_file", description="", schema=object_schema({}), category="file_write", run=None)
-    assert "loop" in wish_for(tool, {"path": "loop"}, tmp_path).paths
-    assert wish_for(tool, {"path": "a\0b"}, tmp_path).paths == ("a\0b",)
-    assert wish_for(tool, {"other": 1}, tmp_path).subject == '{"other":1}'
+
+    def wish(**args):
+        return wish_for(Call(tool="write_file", category="file_write", args=args), at(tmp_path))
+
+    assert "loop" in wish(path="loop").paths
+    assert wish(path="a\0b").paths == ("a\0b",)
+    assert wish(other=1).subject == '{"other":1}'
+
+
+def at(root):
+    return Place(root=str(root), home="/home/u", files=Disk())
 
 
 def test_a_call_is_told_by_its_command_path_or_address(tmp_path):
     def subject(category, **args):
-        tool = Tool(name="t", description="", schema=object_schema({}), category=category, run=None)
-        wish = wish_for(tool, args, tmp_path)
+        wish = wish_for(Call(tool="t", category=category, args=args), at(tmp_path))
         return (wish.kind, wish.subject)
 
     assert subject("shell", command="ls", timeout_s=3) == ("command", "ls")
     assert subject("file_read", path="a") == ("path", "a")
-    assert subject("network", url="https://a/") == ("text", "https://a/")
+    assert subject("network", url="https://a/") == ("url", "https://a/")
     assert subject("shell", script="ls") == ("text", '{"script":"ls"}')
     assert subject("mcp", command="ls") == ("text", '{"command":"ls"}')
     assert subject("mcp", path="a", b=1) == ("text", '{"b":1,"path":"a"}')
@@ -207,9 +383,9 @@ def test_a_call_is_told_by_its_command_path_or_address(tmp_path):
 async def test_a_subagent_that_is_denied_too_often_pauses_nobody_else(tmp_path):
     """RA-13: the pause after denials is for each agent."""
     door = Door(tmp_path)
-    wish = Wish(tool="shell", category="shell", kind="command", subject="ls")
+    wish = Wish(tool="shell", category="shell", kind="command", subject="make")
     rules = [(await door.gate.judge_for("sub-1", wish)).rule for _ in range(4)]
     assert rules == ["category", "category", "category", "pause"]
     assert (await door.gate.judge_for("sub-2", wish)).rule == "category"
-    await door.shell("ls")
+    await door.shell("make")
     assert [(approval.agent, approval.rule) for approval in door.told[-2:]] == [("sub-2", "category"), ("", "category")]

@@ -6,10 +6,14 @@ from pathlib import Path
 import pytest
 
 from builders import make_repository
-from scaffold.cli.permissions import repository_settings
 from scaffold.git.command import Git
-from scaffold.policy.request import PathCall, judge_path
-from scaffold.policy.shell.decision import Ground, judge_command
+from scaffold.git.settings import repository_settings
+from scaffold.policy.gate import Rules
+from scaffold.policy.judge import Scene, judge
+from scaffold.policy.request import call_by_name, wish_for
+from scaffold.policy.shell.commands import Commands
+from scaffold.policy.shell.decision import judge_command
+from scaffold.policy.shell.ground import Ground
 from scaffold.policy.shell.places import Disk, Place
 from scaffold.policy.shell.reading import ParserMissing, Reader, installed_parser
 
@@ -64,6 +68,35 @@ async def test_a_glob_counts_as_what_is_there(root, place):
     assert await said("wc -l docs/*.md", place) == "allow"
 
 
+async def test_a_glob_counts_as_what_the_links_among_it_lead_to(root, place):
+    """RA-14."""
+    (root / "docs" / "notes.md").symlink_to(root.parent / "home" / ".ssh" / "id_rsa")
+    assert await said("cat docs/*", place) == "deny"
+    assert await said("cat docs/r*", place) == "allow"
+
+
+async def test_a_search_through_folders_counts_as_what_lies_in_them(root, place):
+    """RA-14: a secret that is not named is shown all the same; what leaves it out is free."""
+    (root / "docs" / "deep").mkdir()
+    (root / "docs" / "deep" / ".env").write_text("KEY=1")
+    (root / "src").mkdir()
+    commands = {
+        "grep -rn KEY .": "ask",
+        "grep -rn KEY": "ask",
+        "grep --recursive KEY docs": "ask",
+        "cd docs && grep -R KEY": "ask",
+        "diff -r docs src": "ask",
+        "grep -rn KEY src": "allow",
+        "grep -rn KEY . '--include=*.py'": "allow",
+        "grep -rn KEY . --exclude=.env": "allow",
+        "grep -n KEY docs/real.md": "allow",
+        "rg KEY": "allow",
+    }
+    assert {command: await said(command, place) for command in commands} == commands
+    (root / "docs" / "server.key").write_text("key")
+    assert await said("rg KEY", place) == "ask"
+
+
 async def test_the_whole_disk_is_no_workspace():
     """RA-14: started in `/`, nothing counts as inside."""
     place = Place(root="/", home="/home/u", files=Disk())
@@ -75,7 +108,7 @@ async def test_the_whole_disk_is_no_workspace():
     ]
 
 
-def test_file_tools_follow_links_and_fold_names(root, place):
+async def test_file_tools_follow_links_and_fold_names(root, place):
     """RA-14."""
     (root / "key.md").symlink_to(root.parent / "home" / ".ssh" / "id_rsa")
     (root / "conf").symlink_to(".git")
@@ -99,17 +132,20 @@ def test_file_tools_follow_links_and_fold_names(root, place):
         ("", False): "deny",
         ("\ud800", False): "deny",
     }
-    said = {call: judge_path(PathCall(tool="t", path=call[0], writes=call[1]), place).decision for call in calls}
+    said = {}
+    for path, writes in calls:
+        wish = wish_for(call_by_name("write_file" if writes else "read_file", {"path": path}), place)
+        said[path, writes] = (await judge(wish, Rules(), Scene(place=place), Commands())).decision
     assert said == calls
 
 
 async def test_settings_of_a_repository_that_run_programs_turn_reading_into_a_question(shop, tmp_path):
     """RA-14: plain `git status` runs `core.fsmonitor` and hooks, `diff` a filter; scanned in a real repository."""
     place = Place(root=str(shop), home=str(tmp_path), files=Disk())
-    assert await said("git status", place, await repository_settings(shop)) == "allow"
+    assert await said("git status", place, await repository_settings(shop, os.environ)) == "allow"
     git = Git(shop, environ=os.environ)
     await git("config", "filter.x.clean", "./evil")
-    settings = await repository_settings(shop)
+    settings = await repository_settings(shop, os.environ)
     commands = ["git status", "git diff", "git rev-parse HEAD", "ls"]
     assert [await said(command, place, settings) for command in commands] == ["ask", "ask", "allow", "allow"]
 
@@ -119,9 +155,9 @@ async def test_a_hook_counts_and_a_sample_does_not(shop, tmp_path):
     hooks = shop / ".git" / "hooks"
     hooks.mkdir(exist_ok=True)
     (hooks / "pre-commit.sample").write_text("")
-    assert not any(name.startswith("hook.") for name in await repository_settings(shop))
+    assert not any(name.startswith("hook.") for name in await repository_settings(shop, os.environ))
     (hooks / "post-index-change").write_text("")
-    settings = await repository_settings(shop)
+    settings = await repository_settings(shop, os.environ)
     place = Place(root=str(shop), home=str(tmp_path), files=Disk())
     assert "hook.post-index-change" in settings
     assert await said("git status", place, settings) == "ask"
@@ -129,7 +165,7 @@ async def test_a_hook_counts_and_a_sample_does_not(shop, tmp_path):
 
 async def test_a_folder_without_a_repository_has_no_settings(tmp_path):
     """RA-14."""
-    assert await repository_settings(tmp_path / "nowhere") == frozenset()
+    assert await repository_settings(tmp_path / "nowhere", os.environ) == frozenset()
 
 
 async def test_a_parser_that_cannot_be_run_is_a_failure_that_says_what_to_do(place):

@@ -4,12 +4,16 @@ import json
 import re
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from scaffold.policy.gate import Judgement
-from scaffold.policy.request import PathCall, judge_fetch, judge_path
-from scaffold.policy.shell.decision import Ground, judge_command
+from scaffold.policy.gate import Judgement, Rules
+from scaffold.policy.judge import Scene, judge
+from scaffold.policy.patterns import written
+from scaffold.policy.request import call_by_name, wish_for
+from scaffold.policy.rules import Rule
+from scaffold.policy.shell.commands import Commands
+from scaffold.policy.shell.decision import judge_command
+from scaffold.policy.shell.ground import Ground
 from scaffold.policy.shell.places import NoFiles, Place
 from scaffold.policy.shell.reading import Reader, installed_parser
 from scaffold.policy.shell.windows import dialect_of, judge_windows
@@ -28,9 +32,13 @@ def rows(name: str) -> list[dict]:
     return [json.loads(line) for line in (HERE / name).read_bytes().splitlines()]
 
 
-def prefixes(context: str, word: str) -> tuple[tuple[str, ...], ...]:
+def rules(*prefixes: tuple[str, ...]) -> tuple[Rule, ...]:
+    return tuple(Rule("shell", written(prefix)) for prefix in prefixes)
+
+
+def told(context: str, word: str) -> tuple[Rule, ...]:
     found = re.search(word + r":(\[.*\])", context)
-    return (tuple(json.loads(found[1])),) if found else ()
+    return rules(tuple(json.loads(found[1]))) if found else ()
 
 
 async def judged(reader: Reader, case: dict) -> Judgement | None:
@@ -40,21 +48,21 @@ async def judged(reader: Reader, case: dict) -> Judgement | None:
         case "shell" | "git" if context.startswith(("RO", "TEST")):
             if named := dialect_of(payload):
                 return judge_windows(*named, PLACE)
-            allow = TESTING if context.startswith("TEST") else prefixes(context, "user")
-            return await judge_command(
-                payload, Ground(place=PLACE, allow=allow, deny=prefixes(context, "deny")), reader
-            )
+            allow = rules(*TESTING) if context.startswith("TEST") else told(context, "user")
+            return await judge_command(payload, Ground(place=PLACE, allow=allow, deny=told(context, "deny")), reader)
         case "git" if payload.startswith("write "):
-            return judge_path(PathCall(tool="write_file", path=payload.split()[1], writes=True), PLACE)
+            return await called("write_file", path=payload.split()[1])
         case "path":
-            tool = payload["tool"]
-            return judge_path(
-                PathCall(tool=tool, path=payload["path"], writes=tool not in {"file_read", "list_dir"}), PLACE
-            )
+            return await called(payload["tool"], path=payload["path"])
         case "web":
-            return judge_fetch(payload, (("docs.python.org",),))
+            return await called("web_fetch", url=payload)
         case _:
             return None
+
+
+async def called(tool: str, **args: str) -> Judgement:
+    allowed = Rules(allow=(Rule("web_fetch", "docs.python.org"),))
+    return await judge(wish_for(call_by_name(tool, args), PLACE), allowed, Scene(place=PLACE), Commands())
 
 
 @pytest.fixture
@@ -79,16 +87,11 @@ async def test_each_of_our_own_commands_gets_exactly_what_it_must(reader):
     """RA-13, RA-14: what reads and what a rule names is allowed, secrets are denied, the rest is asked about."""
     wrong = []
     for case in rows("commands.jsonl"):
-        rules = msgspec.convert({"allow": case.get("allow", []), "deny": case.get("deny", [])}, Rules)
-        answer = await judge_command(case["command"], Ground(place=PLACE, allow=rules.allow, deny=rules.deny), reader)
+        ground = Ground(place=PLACE, allow=rules(*case.get("allow", [])), deny=rules(*case.get("deny", [])))
+        answer = await judge_command(case["command"], ground, reader)
         if answer.decision != case["expected"]:
             wrong.append((case, answer))
     assert wrong == []
-
-
-class Rules(msgspec.Struct):
-    allow: tuple[tuple[str, ...], ...]
-    deny: tuple[tuple[str, ...], ...]
 
 
 @pytest.mark.parametrize(
@@ -115,13 +118,13 @@ async def test_a_command_made_to_break_parsers_is_asked_about(reader, command):
 
 async def test_a_reason_says_what_is_wrong_with_which_part(reader):
     """RA-13."""
-    ground = Ground(place=PLACE, allow=(("pytest",),))
+    ground = Ground(place=PLACE, allow=rules(("pytest",)))
     answers = {
         "find . -delete": "`find`: may run or write something with `-delete`",
         "cat ../x": "`cat`: /x is outside the workspace",
         "ls > out": "it writes out",
         "X=1 ls": "it sets X, which may change what runs",
-        "pytest -c x": "the rule `pytest` does not cover it: `-c` makes it do something else; "
+        "pytest -c x": "the rule `shell:pytest` does not cover it: `-c` makes it do something else; "
         "only a rule that names it allows it",
         "ls\u00a0-la": "the command has an invisible character or a blank that is none for a shell "
         "(\\xa0, NO-BREAK SPACE), so what it does cannot be told",

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from integration.store.nouns import a_goal, a_run, an_action, an_attempt, events_of, lay_out
 from scaffold.core.errors import IllegalMove, StoreTrouble
 from scaffold.core.events import Noticed
-from scaffold.core.model import InboxItem
+from scaffold.core.model import Action, InboxItem
+from scaffold.core.states import Running, status_of, waiting_for
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 from scaffold.store.inbox import DECISIONS
@@ -80,6 +81,7 @@ def test_a_kind_takes_the_decisions_that_fit_it_once(
     with store.transaction():
         store.inbox.decide("item-1", to, answer="as you like")
     assert store.inbox.get("item-1") == replace(item, state=to, answer="as you like", decided_at=clock.now())
+    assert not store.inbox.is_open("item-1")
     assert store.inbox.open_of_run("run-1") == ()
     assert events_of(store)[-1] == Noticed("info", f"{kind} item-1 is {to}: {item.text}")
     with pytest.raises(IllegalMove, match=f"from {to}"), store.transaction():
@@ -155,3 +157,157 @@ def test_asking_in_place_of_an_expired_item_is_a_new_question(store: Store, item
 def test_a_decision_about_nothing_is_trouble(store: Store) -> None:
     with pytest.raises(StoreTrouble, match="no inbox item 'nobody'"), store.transaction():
         store.inbox.decide("nobody", "approved")
+
+
+def waiting(store: Store, *actions: Action, item: InboxItem) -> InboxItem:
+    """Ask, and have the actions wait for it."""
+    asked = ask(store, item)
+    with store.transaction():
+        store.actions.block({action.id: waiting_for(asked.id).reason for action in actions})
+    return asked
+
+
+def states(store: Store) -> dict[str, str]:
+    return {action.key: status_of(action.state) for action in store.actions.of_run("run-1")}
+
+
+@pytest.fixture
+def family(store: Store) -> dict[str, Action]:
+    """Two goals; in one of them a compound with a child."""
+    other = a_goal("other")
+    actions = {
+        "b": an_action("b"),
+        "parent": an_action("parent", kind="compound", state=Running()),
+        "child": an_action("child", parent_id="run-1/parent"),
+        "far": an_action("far", goal=other),
+    }
+    with store.transaction():
+        store.goals.add(other)
+        store.actions.add(list(actions.values()))
+    return actions
+
+
+def decide(store: Store, item_id: str, to: str, **how: object) -> None:
+    with store.transaction():
+        store.inbox.decide(item_id, to, **how)
+
+
+@pytest.mark.parametrize("to", ["approved", "rejected"])
+def test_a_decision_lets_everybody_go_on_who_waits_for_it_and_nobody_else(
+    store: Store, item: InboxItem, family: dict[str, Action], to: str
+) -> None:
+    """BX-13: identical requests wait for one item; the decision and what follows from it are one transaction."""
+    waiting(store, family["b"], family["far"], item=replace(item, action_id="run-1/b"))
+    waiting(store, family["child"], item=replace(item, id="item-2", text="another"))
+    assert [action.key for action in store.actions.waiters("run-1", "item-1")] == ["b", "far"]
+    assert store.actions.waiting("run-1/shop") == 2
+    decide(store, "item-1", to)
+    assert states(store) == {"a": "pending", "b": "pending", "parent": "running", "child": "blocked", "far": "pending"}
+    assert store.actions.waiting("run-1/shop") == 1
+    assert store.actions.waiters("run-1", "item-1") == ()
+
+
+def test_a_decision_that_is_rolled_back_lets_nobody_go_on(
+    store: Store, item: InboxItem, family: dict[str, Action]
+) -> None:
+    waiting(store, family["b"], item=item)
+
+    def decide_and_fail() -> None:
+        with store.transaction():
+            store.inbox.decide("item-1", "approved")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        decide_and_fail()
+    assert store.inbox.is_open("item-1")
+    assert states(store)["b"] == "blocked"
+
+
+@pytest.mark.parametrize(
+    ("scope", "covered"),
+    [("run", {"b", "child", "parent", "far"}), ("goal", {"b", "child", "parent"}), ("action", {"parent", "child"})],
+)
+def test_a_decision_holds_for_whoever_is_within_its_scope(
+    store: Store, item: InboxItem, family: dict[str, Action], scope: str, covered: set[str]
+) -> None:
+    """BX-13: actions below the one that asked inherit it."""
+    parent = family["parent"]
+    ask(store, replace(item, goal_id=parent.goal_id, action_id=parent.id))
+    decide(store, "item-1", "approved", scope=scope)
+    asked = {key: replace(item, goal_id=each.goal_id, action_id=each.id) for key, each in family.items()}
+    assert {key for key, each in asked.items() if store.inbox.in_force(each)} == covered
+
+
+def test_a_decision_holds_for_exactly_what_was_shown_and_until_its_end(
+    store: Store, item: InboxItem, clock: FakeClock
+) -> None:
+    """BX-13: another command, another reason or another time is another question."""
+    ask(store, item)
+    assert store.inbox.in_force(item) is None
+    decide(store, "item-1", "approved", holds_until=clock.now() + HOUR)
+    assert store.inbox.in_force(replace(item, id="later")).id == "item-1"
+    assert store.inbox.in_force(replace(item, detail={"command": "make deploy", "paths": ["a"]})) is None
+    assert store.inbox.in_force(replace(item, text="May I run `make all`?")) is None
+    assert store.inbox.in_force(replace(item, run_id="run-2")) is None
+    clock.advance(3600)
+    assert store.inbox.in_force(item) is None
+    assert ask(store, replace(item, id="anew")).id == "anew"
+
+
+def test_of_several_decisions_the_latest_counts(store: Store, item: InboxItem, clock: FakeClock) -> None:
+    for item_id, to, scope in (("1", "approved", "run"), ("2", "rejected", "run")):
+        ask(store, replace(item, id=item_id))
+        decide(store, item_id, to, scope=scope, answer=to)
+        clock.advance(1)
+    assert store.inbox.in_force(item).answer == "rejected"
+
+
+def test_who_waits_for_what_nobody_decided_in_time_asks_anew(
+    store: Store, item: InboxItem, clock: FakeClock, family: dict[str, Action]
+) -> None:
+    """BX-13."""
+    waiting(store, family["b"], item=replace(item, expires_at=clock.now() + HOUR))
+    assert not store.inbox.overdue("run-1")
+    clock.advance(3600)
+    assert store.inbox.overdue("run-1")
+    assert not store.inbox.is_open("item-1")
+    with store.transaction():
+        assert store.inbox.expire("run-1") == ("item-1",)
+    assert states(store)["b"] == "pending"
+    assert not store.inbox.overdue("run-1")
+
+
+def test_what_nobody_needs_any_more_is_withdrawn(store: Store, item: InboxItem, family: dict[str, Action]) -> None:
+    """BX-13: of an action that ended, unless another one waits for the same; a notice stays."""
+    waiting(store, family["b"], item=replace(item, action_id="run-1/b"))
+    waiting(store, family["far"], item=replace(item, id="shared", text="shared", action_id="run-1/b"))
+    ask(store, replace(item, id="look", kind="notice", action_id="run-1/b"))
+    with store.transaction():
+        assert store.inbox.withdraw_unneeded("run-1") == ()
+        store.actions.skip_pending("run-1/shop", "goal_complete")
+        assert store.inbox.withdraw_unneeded("run-1") == ("item-1",)
+    assert store.inbox.get("item-1").state == "withdrawn"
+    assert [each.id for each in store.inbox.open()] == ["shared", "look"]
+    with store.transaction():
+        assert store.inbox.withdraw("run-1") == ("shared",)
+    assert states(store)["far"] == "pending"
+    assert [each.id for each in store.inbox.all()] == ["item-1", "shared", "look"]
+
+
+def test_another_chance_after_a_failure_is_none_for_what_waits_for_a_human(
+    store: Store, item: InboxItem, family: dict[str, Action]
+) -> None:
+    waiting(store, family["b"], item=item)
+    with store.transaction():
+        store.actions.block({"run-1/a": "dependency_failed:x"})
+        assert store.actions.unblock("run-1/shop") == ("run-1/a",)
+    assert states(store)["b"] == "blocked"
+
+
+def test_a_child_that_waits_for_a_human_keeps_its_compound_open(
+    store: Store, item: InboxItem, family: dict[str, Action]
+) -> None:
+    """SC-5, BX-13."""
+    waiting(store, family["child"], item=item)
+    (compound,) = store.actions.open_compounds("run-1/shop")
+    assert (compound.children, compound.open_children) == (1, 1)

@@ -14,6 +14,7 @@ from scaffold.core.errors import StoreTrouble
 from scaffold.host.clock import FakeClock
 from scaffold.host.identity import own_identity
 from scaffold.store import actions
+from scaffold.store.columns import SETTINGS
 from scaffold.store.database import Store
 from scaffold.store.place import Place
 from scaffold.store.schema import MIGRATIONS
@@ -165,6 +166,21 @@ def test_the_first_schema_is_brought_up_to_date(place: Place, clock: FakeClock, 
         assert store.actions.of_run("run-1") == (an_action("a"),)
         assert store.actions.tally("run-1/shop") == {"pending": 1}
         assert store.inbox.open_of_run("run-1") == ()
+
+
+def test_runs_of_before_there_was_a_sandbox_go_on_with_the_best_there_is(
+    place: Place, clock: FakeClock, tmp_path: Path
+) -> None:
+    (tmp_path / "old").mkdir()
+    for step in sorted(MIGRATIONS.glob("*.sql"))[:5]:
+        shutil.copy(step, tmp_path / "old")
+    with closing(Store.open(place, clock=clock, migrations=tmp_path / "old")) as old:
+        lay_out(old)
+        with old.transaction():
+            stored = SETTINGS.write(a_run().settings).replace('"sandbox":"auto"', '"sandbox":"none"')
+            old._connection.write("UPDATE run SET settings = :settings", settings=stored)
+    with closing(Store.open(place, clock=clock, create=False)) as store:
+        assert store.runs.get("run-1").settings.sandbox == "auto"
 
 
 def test_messages_of_before_the_mailbox_was_one_are_kept(place: Place, clock: FakeClock, tmp_path: Path) -> None:

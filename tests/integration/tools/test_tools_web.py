@@ -5,7 +5,7 @@ import gzip
 import pytest
 from aiohttp import web
 
-from scaffold.tools.addresses import is_public
+from scaffold.policy.addresses import is_public
 from scaffold.tools.web import MOST_REDIRECTS, PAGE_BYTES, web_fetch
 
 

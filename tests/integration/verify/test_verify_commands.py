@@ -1,9 +1,11 @@
 """Contracts run for real, on a real checkout."""
 
+import msgspec
 import pytest
 
-from scaffold.core.contract import Check, Contract
+from scaffold.core.contract import Check, Contract, OutputContains
 from scaffold.git import refs, worktree
+from scaffold.policy.redaction import Redactor
 from scaffold.verify.contract import Tree, verify
 
 
@@ -105,3 +107,12 @@ async def test_a_check_sees_no_more_of_the_environment_than_it_is_given(tree):
 async def test_a_test_run_without_tests_is_no_proof(tree):
     """AL-8: zero tests is a verdict of its own."""
     assert verdicts(await verify(contract("python3 -m unittest discover -s ."), tree)) == ["vacuous"]
+
+
+async def test_what_a_check_prints_is_told_without_secrets_and_judged_with_them(tree):
+    """BX-9: the detail goes into prompts, stores and reports; what is expected may be looked for in the whole."""
+    expected = Contract(commands=(Check(command="echo token canary-7f3e6a1d", expect=OutputContains("canary-7f3e")),))
+    discreet = msgspec.structs.replace(tree, clean=Redactor({"MY_TOKEN": "canary-7f3e6a1d"}).clean)
+    checked = await verify(expected, discreet)
+    assert checked.passed
+    assert checked.results[0].detail.endswith("\ntoken [redacted:MY_TOKEN]")

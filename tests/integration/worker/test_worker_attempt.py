@@ -2,7 +2,7 @@
 
 import pytest
 
-from fakes import GHOST, act, goal
+from fakes import GHOST, UNHELD, act, goal
 from scaffold.core.errors import StaleFence
 from scaffold.core.states import Active
 from scaffold.git import refs, worktree
@@ -111,7 +111,7 @@ async def test_removing_everything_is_a_change_like_any_other(house):
 async def test_work_that_cannot_become_a_candidate_is_sent_back_to_the_agent(house, broken, told):
     """It may mend in the same attempt what it did to git."""
     await house.sh("git checkout -q --orphan elsewhere; git commit -qm other; git checkout -q main")
-    run = await begin(house)
+    run = await begin(house, **UNHELD)
     mended = "rm -rf sub; git checkout -qf --detach main; echo x > a"
     assert isinstance(await house.work(run, "a", broken, mended), Handed)
     assert told in (house.repo / ".scaffold/logs/g/a.jsonl").read_text()
@@ -129,10 +129,12 @@ async def test_work_that_cannot_become_a_candidate_is_sent_back_to_the_agent(hou
     ],
     ids=["no .git", "another .git", "unborn inside", "repositories inside", "a bare folder", "locked and orphaned"],
 )
-async def test_nothing_that_was_done_is_lost_however_git_was_treated(house, ruin):
+async def test_nothing_that_was_done_is_lost_however_git_was_treated(house, tmp_path, ruin):
     """BX-3, AL-19: whatever the worktree looks like, its files are pinned before it goes."""
-    run = await begin(house)
-    ending = await house.work(run, "a", f"echo x > a; {ruin}")
+    run = await begin(house, **UNHELD)
+    script = tmp_path / "ruin.sh"  # its name is all that the policy gets to see
+    script.write_text(ruin)
+    ending = await house.work(run, "a", f"echo x > a; sh {script}")
     assert isinstance(ending, GaveUp)
     (attempt,) = house.attempts(run, "a")
     assert attempt.head_sha == await rescued(house, attempt)

@@ -29,8 +29,8 @@ def text_of(place):
     return Path(place).read_text()
 
 
-async def test_a_worker_has_files_commands_python_and_todos_and_nothing_that_reaches_out(house):
-    """SC-1, RA-4, RA-11: no network, no subagents and no messages; the list of todos is its own."""
+async def test_a_worker_has_files_commands_python_todos_and_a_human_and_nothing_that_reaches_out(house):
+    """SC-1, RA-4, RA-11, BX-13: no network, no subagents and no messages; the list of todos is its own."""
     turn = (
         ("write_file", {"path": "a", "content": "one\n"}),
         ("append_file", {"path": "a", "content": "two\n"}),
@@ -47,7 +47,7 @@ async def test_a_worker_has_files_commands_python_and_todos_and_nothing_that_rea
     assert "uno\ntwo" in results[3].content
     assert [tool.name for tool in requests[0].tools] == [
         *("read_file", "write_file", "append_file", "apply_delta", "list_dir", "search_files", "file_info"),
-        *("shell", "python", "TodoWrite", "TodoRead"),
+        *("shell", "python", "TodoWrite", "TodoRead", "ask_human"),
     ]
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from scaffold.agent.toolbox import NOT_BEGUN, SIDE_BY_SIDE, UNKNOWN, Toolbox
 from scaffold.core.conversation import ToolCall, ToolResult
+from scaffold.core.errors import WaitsForHuman
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.llm.cassette import Entry
 from scaffold.tools.arguments import object_schema
@@ -215,3 +216,24 @@ async def test_what_is_null_inside_of_a_list_is_as_if_it_were_not_said():
     wrong = await Toolbox([edit]).result(ToolCall("2", "edit", {"entries": entries}))
     assert (good.failed, changed) == (False, [{"entries": [{"line": 1}]}])
     assert "`entries[1].line` must be an integer, not None; `entries[2]` must be an object" in wrong.content
+
+
+@pytest.mark.parametrize("category", ["shell", "file_read"])
+async def test_what_waits_for_a_human_ends_the_batch_as_itself(category):
+    """BX-13: alone or beside others; what had ended keeps its result, and nothing after it begins."""
+    room = Room()
+
+    async def ask(text):
+        raise WaitsForHuman(f"{text} waits", "Decide.", item="abc123")
+
+    tools = [
+        room.note("first"),
+        tool("ask", ask, category=category, text="string"),
+        room.note("later", category="shell"),
+    ]
+    batch = Toolbox(tools).batch(calls(("first", "a"), ("ask", "b"), ("later", "c")))
+    with pytest.raises(WaitsForHuman, match="b waits") as waits:
+        await batch.run()
+    assert waits.value.item == "abc123"
+    assert [result.content for result in batch.results] == ["first: a", UNKNOWN, NOT_BEGUN]
+    assert room.log == ["first a"]

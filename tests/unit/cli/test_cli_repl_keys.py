@@ -2,6 +2,7 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from scaffold.cli.repl.keys import Moment, counts_as_answer, on_enter, on_interrupt
@@ -99,8 +100,9 @@ async def test_the_same_question_twice_is_put_once(desk):
 async def test_two_writes_to_one_file_are_two_questions(desk):
     """RA-13: what is written may differ, so one answer is not for both."""
     await desk.ask(WRITE)
+    await desk.ask(msgspec.structs.replace(WRITE, digest="of another content"))
     await desk.ask(WRITE)
-    assert (desk.questions.alike, desk.questions.more) == (1, 1)
+    assert (desk.questions.alike, desk.questions.more) == (2, 1)
 
 
 async def test_a_question_whose_asker_is_gone_is_withdrawn(desk):

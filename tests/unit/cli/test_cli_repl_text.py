@@ -12,6 +12,7 @@ from scaffold.cli.repl.blocks import Blocks
 from scaffold.cli.repl.patch import MOST_LINES, patch
 from scaffold.cli.repl.pen import Pen, clipped, gist, summary
 from scaffold.cli.repl.statusline import Standing, status_line, tokens
+from scaffold.cli.safe import printable
 from scaffold.policy.consent import Question
 
 PEN = Pen(width=60)
@@ -187,9 +188,42 @@ def test_a_question_shows_exactly_what_it_is_for():
 
 
 def test_a_question_about_a_file_shows_the_change():
-    question = Question(tool="write_file", category="file_write", subject="a.py")
+    question = Question(tool="write_file", category="file_write", subject="a.py", why="so", always="write_file:a.py")
     drawn = plain(put(question, patch("old\n", "new\n"), PEN))
     assert "- old" in drawn
     assert "+ new" in drawn
-    told = choices(question, alike=1, more=2, armed=True)
-    assert told == "y yes   n no   a always on this path   (2 more)"
+    assert "  so\n  always would allow: write_file:a.py\n" in drawn
+    told = choices(alike=1, more=2, armed=True)
+    assert told == "y yes   n no   a always   (2 more)"
+
+
+@pytest.mark.parametrize(
+    "char",
+    [
+        "\u200b",
+        "\u200d",
+        "\u2060",
+        "\ufeff",
+        "\u202e",
+        "\u2066",
+        "\u061c",
+        "\u00ad",
+        "\u3164",
+        "\U000e0041",
+        "\U000e0101",
+    ],
+)
+def test_what_nobody_sees_is_spelled_out_in_a_question(char):
+    """RA-13: without width, tags that models read, marks that turn what is read around."""
+    question = Question(
+        tool="shell", category="shell", subject=f"ls{char} x", why=f"so{char}", always=f"shell:ls{char}"
+    )
+    drawn = plain(put(question, f"the call{char}", PEN))
+    assert char not in drawn
+    assert drawn.count(f"\\x{ord(char):02x}") == 4
+
+
+def test_letters_of_every_tongue_and_pictures_stay_as_they_are():
+    """RA-18."""
+    text = "Zoë, 日本語, עברית, हिन्दी, ⚠️ ✅\n\ttab"
+    assert printable(text) == text

@@ -49,6 +49,9 @@ def test_text_is_filled_up_to_columns():
         (3599, "59 m 59 s"),
         (3600, "1 h 00 m"),
         (90_000, "25 h 00 m"),
+        (172_799, "47 h 59 m"),
+        (172_800, "2 d 0 h"),
+        (604_799, "6 d 23 h"),
     ],
 )
 def test_lengths_of_time_are_told_as_people_say_them(seconds, shown):

@@ -1,6 +1,12 @@
-from scaffold.core.errors import ScaffoldError
+from scaffold.core.errors import ScaffoldError, WaitsForHuman
 
 
 def test_an_error_in_one_line_is_two_sentences():
     assert ScaffoldError("the key is wrong", "Set another.").in_full == "the key is wrong. Set another."
     assert ScaffoldError("It broke.", "Try again.").in_full == "It broke. Try again."
+
+
+def test_who_waits_for_a_human_says_for_which_item():
+    """BX-13."""
+    waits = WaitsForHuman("may I", "Decide.", item="abc123")
+    assert (waits.item, waits.in_full) == ("abc123", "may I. Decide.")

@@ -24,6 +24,8 @@ from scaffold.core.states import (
     goal_state,
     reason_of,
     status_of,
+    waiting_for,
+    waits_for,
 )
 
 ACTION_STATUSES = {str(state.__struct_config__.tag) for state in get_args(ActionState)}
@@ -44,6 +46,21 @@ def test_a_goal_state_can_be_rebuilt_from_its_stored_words():
 
 def test_a_reason_that_was_not_stored_is_empty():
     assert action_state("failed", None) == Failed("")
+
+
+def test_what_waits_for_a_human_says_for_which_item_of_the_inbox():
+    """BX-13."""
+    assert waits_for(waiting_for("abc123")) == "abc123"
+    assert waiting_for("abc123") == Blocked("waits_for:abc123")
+    assert [waits_for(state) for state in (Blocked("dependency_failed:x"), Failed("waits_for:x"), Pending())] == [
+        None
+    ] * 3
+
+
+def test_waiting_for_a_human_is_no_failure_of_the_attempt():
+    """BX-13, SC-20."""
+    assert "waiting" in get_args(Outcome)
+    assert "waiting" not in OWN_FAILURES
 
 
 def test_a_word_that_is_no_status_is_refused():

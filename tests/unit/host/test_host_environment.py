@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scaffold.host.environment import child_environment
+from scaffold.host.environment import agent_marks, child_environment
 
 OURS = str(Path(sys.executable).parent)
 
@@ -50,6 +50,24 @@ def test_without_a_path_the_system_default_is_searched():
 
 def test_no_byte_code_is_written_next_to_the_sources():
     assert child_environment({})["PYTHONDONTWRITEBYTECODE"] == "1"
+
+
+def test_what_the_user_named_passes_too():
+    """AL-28: variables named in the user's own configuration."""
+    given = {"OPENAI_API_KEY": "x", "AWS_PROFILE": "y", "OTHER": "z"}
+    env = child_environment(given, names=("OPENAI_API_KEY", "AWS_PROFILE", "MISSING"))
+    assert {name: env.get(name) for name in (*given, "MISSING")} == given | {"OTHER": None, "MISSING": None}
+
+
+@pytest.mark.parametrize("name", ["GIT_DIR", "GIT_CONFIG_GLOBAL", "VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME"])
+def test_what_would_lead_astray_passes_under_no_name(name):
+    assert name not in child_environment({name: "x"}, names=(name,))
+
+
+def test_an_agents_marks_are_fit_for_names_of_containers():
+    """DR-16."""
+    assert agent_marks("k3x") == {"SCAFFOLD_AGENT_ID": "k3x", "COMPOSE_PROJECT_NAME": "ralph_agent_k3x"}
+    assert agent_marks("k3x/sub-1")["COMPOSE_PROJECT_NAME"] == "ralph_agent_k3x-sub-1"
 
 
 def test_what_the_caller_adds_wins():

@@ -23,6 +23,7 @@ def view(**changes):
         "compounds": (),
         "running": 0,
         "pending": 0,
+        "waiting": 0,
         "exhausted": (),
         "slots": 3,
         "replans_left": 0,
@@ -112,6 +113,13 @@ TABLE = {
         ),
         (Finish("F"), Decompose("G", ("x",)), Begin("K"), Dispatch("A"), Dispatch("B")),
     ),
+    "a human is waited for, and no other plan is asked for": (view(waiting=1, pending=2, replans_left=1), ()),
+    "a human is waited for whatever failed for good": (view(waiting=1, exhausted=("a",)), ()),
+    "what is ready starts while others wait for a human": (
+        view(waiting=1, ready=(primitive("a"),)),
+        (Dispatch("A"),),
+    ),
+    "a goal that is reached waits for no human": (view(unmet=(), waiting=1), (Complete(),)),
     "what runs is waited for": (view(running=1, pending=5, replans_left=1), ()),
     "a deadlock asks for another plan": (
         view(pending=2, replans_left=1),

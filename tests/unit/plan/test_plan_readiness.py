@@ -43,6 +43,19 @@ def test_another_living_provider_keeps_an_action_from_being_stranded():
         assert stranded(actions, NOTHING) == {}
 
 
+def test_what_waits_for_a_human_lives_and_strands_nobody():
+    """BX-13: a decision may let it go on at any time."""
+    actions = [
+        node("failed", "failed", gives="x"),
+        node("asks", "waiting", needs="gone", gives="x"),
+        node("b", needs="x", gives="y"),
+        node("p", "waiting", kind="compound"),
+        node("c", needs="y"),
+    ]
+    assert stranded(actions, NOTHING) == {}
+    assert ready(actions, frozenset({"gone"})) == ()
+
+
 def test_a_provider_that_waits_for_the_very_thing_is_no_help():
     actions = [node("a", "failed", gives="x"), node("b", needs="x", gives="x")]
     assert stranded(actions, NOTHING) == {"b": "dependency_failed:a"}

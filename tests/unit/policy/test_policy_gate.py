@@ -1,101 +1,16 @@
-from itertools import product
-
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from scaffold.core.errors import UsageProblem
 from scaffold.policy.gate import (
-    CATEGORIES,
-    DEFAULTS,
+    FREE_DENIALS,
+    LONGEST_PAUSE_S,
     Denials,
-    Rules,
-    judge,
     parse_category,
     parse_decision,
     tightened,
 )
-from scaffold.policy.rules import Wish, parse_rule
-
-FREE = {"file_read", "memory"}
-
-
-def wish(category="file_write", *paths, tool="some_tool", subject="x"):
-    return Wish(tool=tool, category=category, kind="text", subject=subject, paths=paths)
-
-
-@pytest.mark.parametrize("category", CATEGORIES)
-def test_without_rules_reading_and_memory_are_free_and_all_else_asks(category):
-    """RA-13: the categories."""
-    judged = judge(wish(category), Rules())
-    assert (judged.decision, judged.rule) == ("allow" if category in FREE else "ask", "category")
-    assert set(DEFAULTS) == set(CATEGORIES)
-
-
-def test_python_is_free_in_a_sandbox_unless_it_was_set():
-    """RA-13."""
-    assert judge(wish("python"), Rules(sandboxed=True)).decision == "allow"
-    assert judge(wish("python"), Rules(sandboxed=True, categories={"python": "ask"})).decision == "ask"
-    assert judge(wish("shell"), Rules(sandboxed=True)).decision == "ask"
-
-
-@pytest.mark.parametrize(("category", "decision"), list(product(CATEGORIES, ("allow", "ask", "deny"))))
-def test_a_category_does_what_it_is_set_to(category, decision):
-    """RA-13: `--allow-category`, configuration; `--yolo` asks nothing and lifts no denial."""
-    rules = Rules(categories={category: decision})
-    assert judge(wish(category), rules).decision == decision
-    reckless = judge(wish(category), Rules(categories={category: decision}, yolo=True))
-    assert reckless.decision == ("deny" if decision == "deny" else "allow")
-
-
-ORDER = [
-    # protected, pause, rule, category -> decision and what it rests on
-    (True, True, True, "allow", "deny", "protected:.env*"),
-    (True, False, True, "allow", "deny", "protected:.env*"),
-    (True, False, False, "deny", "deny", "protected:.env*"),
-    (False, True, True, "allow", "deny", "pause"),
-    (False, True, False, "ask", "deny", "pause"),
-    (False, False, True, "deny", "allow", "some_tool:*"),
-    (False, False, True, "ask", "allow", "some_tool:*"),
-    (False, False, False, "deny", "deny", "category"),
-    (False, False, False, "ask", "ask", "category"),
-    (False, False, False, "allow", "allow", "category"),
-]
-
-
-@pytest.mark.parametrize("yolo", [False, True])
-@pytest.mark.parametrize(("protected", "paused", "ruled", "category", "decision", "rests_on"), ORDER)
-def test_protected_files_come_first_then_the_pause_then_rules_then_the_category(
-    protected, paused, ruled, category, decision, rests_on, yolo
-):
-    """RA-13: the order; `--yolo` never lifts protected files."""
-    rules = Rules(categories={"file_write": category}, allow=(parse_rule("some_tool:*"),) if ruled else (), yolo=yolo)
-    judged = judge(wish("file_write", "a/.env" if protected else "a/b"), rules, pause_s=2.0 if paused else 0.0)
-    if yolo and decision == "ask":
-        decision, rests_on = "allow", "--yolo"
-    assert (judged.decision, judged.rule) == (decision, rests_on)
-
-
-def test_any_of_several_paths_may_be_protected_and_reading_them_is_another_matter():
-    assert judge(wish("file_write", "a", ".env"), Rules(yolo=True)).decision == "deny"
-    assert judge(wish("shell", "a", ".env"), Rules(yolo=True)).decision == "deny"
-    assert judge(wish("file_read", ".env"), Rules()).decision == "allow"
-
-
-def test_what_was_allowed_once_and_for_all_is_allowed_exactly_so():
-    """RA-13: allow always."""
-    rules = Rules(always=frozenset({("some_tool", "x")}))
-    assert judge(wish(subject="x"), rules).rule == "always"
-    assert judge(wish(subject="x y"), rules).decision == "ask"
-    assert judge(wish(subject="x", tool="other"), rules).decision == "ask"
-    assert judge(wish("file_write", ".env", subject="x"), rules).decision == "deny"
-    assert judge(wish(subject="x"), rules, pause_s=1).decision == "deny"
-
-
-def test_every_judgement_says_why():
-    for rules, paths, pause_s in product(
-        (Rules(), Rules(categories={"file_write": "deny"}), Rules(yolo=True)), ((), (".env",)), (0.0, 2.5)
-    ):
-        assert judge(wish("file_write", *paths), rules, pause_s=pause_s).reason
-    assert "2.5 s" in judge(wish(), Rules(), pause_s=2.5).reason
 
 
 def test_from_the_third_denial_on_each_is_followed_by_a_pause_of_one_second_doubling_to_sixty():
@@ -111,6 +26,19 @@ def test_from_the_third_denial_on_each_is_followed_by_a_pause_of_one_second_doub
 
 def test_even_very_many_denials_pause_no_longer_than_a_minute():
     assert Denials(count=5_000).another(0.0).pause_s(0.0) == 60
+
+
+@given(st.lists(st.floats(min_value=0, max_value=1e6), max_size=40))
+def test_a_pause_grows_with_each_denial_and_ends_by_itself(times):
+    """RA-14: none for the first two, then never shorter than the one before, never longer than a minute."""
+    denials, before = Denials(), 0.0
+    for at, now_s in enumerate(sorted(times), start=1):
+        denials = denials.another(now_s)
+        pause_s = denials.pause_s(now_s)
+        assert pause_s == pytest.approx(0.0 if at < FREE_DENIALS else min(2.0 ** (at - FREE_DENIALS), LONGEST_PAUSE_S))
+        assert pause_s >= before - 1e-6
+        assert denials.pause_s(now_s + LONGEST_PAUSE_S + 1e-6) == 0.0
+        before = pause_s
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import pytest
 
-from scaffold.policy.hosts import judge_url, metadata_host
+from scaffold.policy.hosts import denied_url, metadata_host
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from scaffold.policy.hosts import judge_url, metadata_host
 )
 def test_where_clouds_hand_out_keys_is_denied_however_it_is_written(url):
     """RA-13."""
-    assert judge_url(url, ("*",)).rule == "metadata"
+    assert denied_url(url).rule == "metadata"
     assert metadata_host(url)
 
 
@@ -40,27 +40,18 @@ def test_where_clouds_hand_out_keys_is_denied_however_it_is_written(url):
 )  # fmt: skip
 def test_what_is_not_on_the_internet_or_no_url_is_denied(url):
     """RA-13."""
-    assert judge_url(url, ("*",)).decision == "deny"
+    assert denied_url(url).decision == "deny"
 
 
-@pytest.mark.parametrize(
-    ("url", "decision"),
-    [
-        ("https://docs.python.org/3/", "allow"),
-        ("https://DOCS.python.org./3/", "allow"),
-        ("https://a.allowed.example/", "allow"),
-        ("https://allowed.example/", "ask"),
-        ("https://docs.python.org.evil.example/", "ask"),
-        ("https://docs.python.org@evil.example/", "ask"),
-        ("https://evil.example/docs.python.org", "ask"),
-        ("https://evil.example#@docs.python.org", "ask"),
-        ("https://user@docs.python.org/", "ask"),
-        ("https://dοcs.python.org/", "ask"),
-    ],
-)
-def test_a_rule_allows_exactly_its_host(url, decision):
+def test_what_is_on_the_internet_is_not_denied():
     """RA-13."""
-    assert judge_url(url, ("docs.python.org", "*.allowed.example")).decision == decision
+    urls = (
+        "https://docs.python.org/3/",
+        "http://example.org:8080/?q=1#x",
+        "https://8.8.8.8/",
+        "https://user@a.example/",
+    )
+    assert [denied_url(url) for url in urls] == [None] * 4
 
 
 def test_ordinary_words_are_no_addresses_of_machines():

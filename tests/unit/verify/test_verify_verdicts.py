@@ -4,7 +4,7 @@ import pytest
 
 from scaffold.core.contract import Check, Contract, ExitCode, OutputContains
 from scaffold.host.process import Finished
-from scaffold.verify.contract import constraints, judge
+from scaffold.verify.contract import constraints, judge, sealed
 
 
 def finished(exit_code=0, *, out="", err="", signal=None, timed_out=False):
@@ -96,3 +96,11 @@ def test_of_many_paths_the_first_are_named():
 
 def test_a_name_that_is_not_utf_8_becomes_text_that_every_database_takes():
     assert judged(("caf\udce9",), must_exist=("*",))[1] == "caf\\udce9"
+
+
+def test_what_is_run_or_obeyed_unasked_does_not_land_and_all_else_may():
+    """BX-9: an agent's work never brings configuration that starts something by itself."""
+    refused = sealed(["src/a.py", ".MCP.json", ".husky/pre-commit"])
+    assert refused is not None
+    assert (refused.verdict, ".MCP.json, .husky/pre-commit" in refused.detail) == ("fail", True)
+    assert sealed(["docs/.mcp.json.md", "mcp.json", ".gitignore", ".github/workflows/ci.yml"]) is None

@@ -56,7 +56,9 @@ async def carry_out(command: Command, talk: Talk) -> None:
         case Help() | ShowModels() | ShowMode() | ShowTasks() | ShowAgents() | ShowCost() | ShowTools():
             talk.narrator.answer(answer(command, known(talk)))
         case SwitchModel(model=model):
-            talk.narrator.session(model=await talk.chair.session.switch(named_model(model, os.environ)))
+            session = talk.chair.session
+            named = named_model(model, os.environ, session.order.cwd)
+            talk.narrator.session(model=await session.switch(named))
             talk.narrator.tell(f"{talk.chair.session.model} answers from now on")
         case SwitchMode(mode=mode):
             _switch_mode(talk, mode)

@@ -43,8 +43,18 @@ class Narrator:
 
     for_people = True
 
-    def __init__(self, page: Page, clock: Clock, *, queued: Callable[[], tuple[tuple[str, ...], str]]) -> None:
-        """Tell on `page`; `queued` returns the user's words among the latest news, and what a model got of them."""
+    def __init__(
+        self,
+        page: Page,
+        clock: Clock,
+        *,
+        queued: Callable[[], tuple[tuple[str, ...], str]],
+        clean: Callable[[str], str] = str,
+    ) -> None:
+        """Tell on `page`; `queued` returns the user's words among the latest news, and what a model got of them.
+
+        `clean` takes secrets out of whatever is shown.
+        """
         self._page = page
         self._clock = clock
         self._queued = queued
@@ -54,6 +64,7 @@ class Narrator:
         self._calls: dict[str, tuple[str, Mapping[str, Any]]] = {}
         self._told: list[tuple[str, Mapping[str, Any]]] = []
         self._proposed: list[Patch] = []
+        self._clean = clean
         self._writing: dict[int, tuple[str, int]] = {}
         self._until_s = 0.0
         self.models: dict[str, Usage] = {}
@@ -81,9 +92,9 @@ class Narrator:
     def live(self) -> str:
         """Return what is not finished yet, drawn; empty if there is nothing."""
         if rest := self._text.rest.strip("\n"):
-            return f"\n{self._page.pen.markdown(ending(rest, LIVE_CHARACTERS))}"
+            return f"\n{self._page.pen.markdown(self._clean(ending(rest, LIVE_CHARACTERS)))}"
         if rest := self._thought.rest.strip("\n")[-LIVE_CHARACTERS:]:
-            return f"\n{self._page.pen.thinking(rest)}"
+            return f"\n{self._page.pen.thinking(self._clean(rest))}"
         return ""
 
     def begin(self, model: str) -> None:
@@ -250,5 +261,6 @@ class Narrator:
     def _show(self, part: Part, text: str) -> None:
         """Show something, apart from what is above it unless both are of one kind that comes in lines."""
         close = (self._last, part) in {("call", "call"), ("note", "note"), ("question", "note")}
-        self._page.show(text if close or self._last is None else f"\n{text}")
+        shown = self._clean(text)
+        self._page.show(shown if close or self._last is None else f"\n{shown}")
         self._last = part

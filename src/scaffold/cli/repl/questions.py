@@ -49,8 +49,8 @@ class Questions:
     async def ask(self, question: Question) -> Answer:
         """Return what the user answers; a question whose asker is cancelled is withdrawn."""
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        alike = (each for each in self._waiting if each.question == question and question.category != "file_write")
-        asked = next(alike, None)  # two writes to one file are two questions: what they write may differ
+        alike = (each for each in self._waiting if each.question == question)  # by all arguments, as the digest says
+        asked = next(alike, None)
         if asked is None:
             self._waiting.append(asked := _Asked(question, [answer]))
         else:

@@ -9,6 +9,7 @@ from typing import Literal, assert_never
 import click
 
 from scaffold.agent.agent import Finish
+from scaffold.agent.discretion import redactor_for
 from scaffold.agent.slash import parse_slash
 from scaffold.cli.exits import INTERRUPTED, OK
 from scaffold.cli.inquiry import used_by
@@ -77,7 +78,9 @@ class Talker:
         self._ear: Ear = "open"
         self.face = self._faced(order)
         self.queued = Queued(self._said)
-        self.narrator = Narrator(self.face, self.clock, queued=lambda: (self.queued.given, self.queued.text))
+        redactor = redactor_for(os.environ, order.cwd)
+        news = self.queued
+        self.narrator = Narrator(self.face, self.clock, queued=lambda: (news.given, news.text), clean=redactor.clean)
         self.work = Work(order.cwd, self.clock, self.narrator.done)
         self.questions = Questions(self.clock, self._put)
         onlooker = Onlooker(watch=self.work.watch, news=self.queued)

@@ -96,7 +96,7 @@ class View:
         question, asked = self.question(), self._talk.questions
         if question is None:
             return ""
-        return asking.choices(question, alike=asked.alike, more=asked.more, armed=asked.armed)
+        return asking.choices(alike=asked.alike, more=asked.more, armed=asked.armed)
 
     def question(self) -> Question | None:
         """Return what the user is asked, None if nothing is."""

@@ -1,6 +1,7 @@
 """Tools at work: which ones run now, what each one made of a file, and what it is about to make of it."""
 
 import asyncio
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -74,24 +75,24 @@ class Work:
 
         return msgspec.structs.replace(tool, run=run)
 
-    def call_of(self, question: Question) -> Call | None:
-        """Return the call a question is about, None if it is nobody's here."""
-        if question.agent:
-            return None
-        alike = (call for call in reversed(self._running) if call.name == question.tool)
-        return next((call for call in alike if question.subject in map(_text_of, call.args.values())), None)
+    def call_of(self, question: Question) -> Call:
+        """Return the call a question is about, whoever wishes it, with what is in its file now."""
+        args = json.loads(question.args)
+        return Call(question.tool, args, self._clock.monotonic(), _text(self._root, question.tool, args))
 
     async def _text(self, name: str, args: Mapping[str, Any]) -> str | None:
-        """Return the text of the file a call writes, empty if it is not there yet; None for calls that write none."""
-        path = args.get("path")
-        if name not in WRITERS or not isinstance(path, str):
-            return None
-        return await asyncio.to_thread(_read, self._root, path)
+        return await asyncio.to_thread(_text, self._root, name, args)
 
 
 def proposed(call: Call) -> str | None:
     """Return the text a call would leave in its file, None where that cannot be told."""
     return None if call.before is None else _after(call.name, call.args, call.before)
+
+
+def _text(root: Path, name: str, args: Mapping[str, Any]) -> str | None:
+    """Return the text of the file a call writes, empty if it is not there yet; None for calls that write none."""
+    path = args.get("path")
+    return _read(root, path) if name in WRITERS and isinstance(path, str) else None
 
 
 def _read(root: Path, path: str) -> str | None:
@@ -120,7 +121,3 @@ def _after(name: str, args: Mapping[str, Any], before: str) -> str | None:
             return None if isinstance(outcome, Refusal) else outcome.text
         case _:
             return None
-
-
-def _text_of(value: object) -> str:
-    return value if isinstance(value, str) else ""

@@ -5,22 +5,26 @@ from typing import Literal
 
 from msgspec import Struct
 
+from scaffold.core.model import Network
+
 Level = Literal["bubblewrap", "landlock", "seatbelt", "none"]
 """What holds a command, from strong to not at all; `seatbelt` is macOS's."""
-Network = Literal["none", "loopback", "hosts"]
-"""No sockets but Unix ones | a loopback of its own | besides, named hosts by way of our proxy."""
 
 GIBIBYTE = 1 << 30
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """What one command may use up; time is bounded by whoever runs it."""
+    """What one command may use up, -1 for as much as the system gives; time is bounded by whoever runs it."""
 
     processes: int = 1_000
     memory_bytes: int = 16 * GIBIBYTE
     """Private memory of each process."""
     file_bytes: int = 16 * GIBIBYTE
     """Of each file it writes."""
+
+
+FREE = Limits(memory_bytes=-1, file_bytes=-1)
+"""What holds for a command without a confinement."""
 
 
 class Confinement(Struct, frozen=True, kw_only=True):
@@ -47,3 +51,5 @@ class Enclosure(Struct, frozen=True):
 
     level: Level
     confinement: Confinement
+    proxy: Path | None = None
+    """The socket of the proxy that leads to the named hosts; without one there are none."""

@@ -8,16 +8,20 @@ import re
 from msgspec import Struct
 
 from scaffold.policy.gate import STRICTNESS, Judgement
+from scaffold.policy.patterns import Expression, Words, escaped, read_pattern
+from scaffold.policy.rules import Rule
 from scaffold.policy.shell.bash_grammar import read_by_grammar
 from scaffold.policy.shell.denial import WRITERS, Lookout
 from scaffold.policy.shell.expressions import EXPRESSIONS, Reads, Told
 from scaffold.policy.shell.flags import take_apart
 from scaffold.policy.shell.git_reading import Runs, any_program, read_git
-from scaffold.policy.shell.places import HARMLESS_SINKS, Place, parts
+from scaffold.policy.shell.ground import Ground
+from scaffold.policy.shell.places import HARMLESS_SINKS, parts
 from scaffold.policy.shell.readers import READERS, VERSIONS
 from scaffold.policy.shell.reading import Reader
 from scaffold.policy.shell.risks import risk
 from scaffold.policy.shell.script import NotUnderstood, Reading, Redirect, Simple, Understood, Word
+from scaffold.policy.shell.searching import searched_secret
 from scaffold.policy.shell.wrappers import name_of, rule_names_enough
 
 MOST_FOLDERS = 32
@@ -29,17 +33,19 @@ HARMLESS_VARIABLES = frozenset({
 _HARMLESS_VALUE = re.compile(r"[A-Za-z0-9_.-]*")
 
 Prefix = tuple[str, ...]
-"""The first words of commands a rule is about."""
+"""The words of a command that a rule names."""
 
 
-class Ground(Struct, frozen=True, kw_only=True):
-    """What a decision about a shell command rests on."""
+class Named(Struct, frozen=True):
+    """What of a command a rule names."""
 
-    place: Place
-    allow: tuple[Prefix, ...] = ()
-    deny: tuple[Prefix, ...] = ()
-    settings: frozenset[str] = frozenset()
-    """Names of the repository's own settings as `git config --list` writes them, and `hook.NAME` for its hooks."""
+    words: Prefix
+    sure: int
+    """So many of its first words could be no others."""
+    whole: bool = False
+    """The command is exactly what the rule says."""
+    flag: str = ""
+    """A flag that stands where the rule takes any word."""
 
 
 async def judge_command(command: str, ground: Ground, reader: Reader) -> Judgement:
@@ -83,7 +89,7 @@ class _Decision:
                 return _ask("it changes the folder too often to be followed")
         if isinstance(reading, NotUnderstood):
             return Judgement("ask", "shell", f"the command {reading.reason}, so what it does cannot be told")
-        return max(judged, key=lambda each: STRICTNESS[each.decision])
+        return max(judged, key=lambda each: (STRICTNESS[each.decision], each.rule != "read-only"))
 
     def _reads(self, simple: Simple) -> Reads | None:
         told = self._told(simple, frozenset({self._place.root}))
@@ -119,11 +125,20 @@ class _Decision:
     def _command(self, simple: Simple, folders: frozenset[str]) -> Judgement:
         told = self._told(simple, folders)
         if isinstance(told, Reads):
-            away = next((path for word in told.paths if (path := self._away(word, folders))), None)
-            if away is None:
+            told = self._too_far(simple, told, folders)
+            if told is None:
                 return Judgement("allow", "read-only", f"`{simple.words[0].text}` only reads")
-            told = f"{away} is outside the workspace"
         return self._by_rule(simple, folders) or self._not_read_only(simple, told)
+
+    def _too_far(self, simple: Simple, told: Reads, folders: frozenset[str]) -> str | None:
+        """Return why a command that only reads may not do so unasked; None if it may."""
+        if away := next((path for word in told.paths if (path := self._away(word, folders))), None):
+            return f"{away} is outside the workspace"
+        if not self._ground.reading_allowed:
+            return "nothing is allowed here but by a rule"
+        named = [path for word in told.paths for path in self._place.reached(word.text, folders, tilde=word.tilde)]
+        found = searched_secret(simple, tuple(named) or tuple(sorted(folders)), self._place.files)
+        return None if found is None else f"it reads folders through, and {found} holds secrets"
 
     def _not_read_only(self, simple: Simple, told: Runs | str | None) -> Judgement:
         name = simple.words[0].text
@@ -158,28 +173,28 @@ class _Decision:
         return None if word.text in HARMLESS_SINKS | {"-"} else self._place.away(word, folders)
 
     def _by_rule(self, simple: Simple, folders: frozenset[str]) -> Judgement | None:
-        words = simple.words
-        texts = tuple(word.text for word in words)
+        """Return what the first rule says that is about this command; None if none is."""
         for rule in self._ground.allow:
-            if not rule or texts[: len(rule)] != rule or not all(word.literal for word in words[: len(rule)]):
+            named = _named(rule, simple.words)
+            if named is None:
                 continue
-            said = " ".join(rule)
-            if texts != rule and (problem := self._beyond(words, rule, folders)):
-                return _ask(f"the rule `{said}` does not cover it: {problem}")
-            return Judgement("allow", f"allow:{said}", f"the rule `{said}` allows it")
+            if not named.whole and (problem := self._beyond(simple.words, named, folders)):
+                return _ask(f"the rule `{rule}` does not cover it: {problem}")
+            return Judgement("allow", str(rule), f"the rule `{rule}` allows it")
         return None
 
-    def _beyond(self, words: tuple[Word, ...], rule: Prefix, folders: frozenset[str]) -> str | None:
-        """Return what makes a command more than the rule that is its beginning; None if nothing does."""
-        if not rule_names_enough(rule):
-            return f"`{rule[0]}` runs what its arguments say; only a rule that is the whole command allows it"
-        if found := risk(words, rule):
+    def _beyond(self, words: tuple[Word, ...], named: Named, folders: frozenset[str]) -> str | None:
+        """Return what makes a command more than the rule that is about it; None if nothing does."""
+        program, free = named.words[0], words[named.sure :]
+        if not rule_names_enough(named.words):
+            return f"`{program}` runs what its arguments say; only a rule that is the whole command allows it"
+        if found := named.flag or risk(words, named.words):
             return f"`{found}` makes it do something else; only a rule that names it allows it"
-        if rule[0] == "git" and (setting := any_program(self._ground.settings)):
+        if program == "git" and (setting := any_program(self._ground.settings)):
             return f"the repository's setting {setting} makes git run a program"
-        if name_of(words[0]) in WRITERS and (found := self._too_much(words[len(rule) :], folders)):
+        if name_of(words[0]) in WRITERS and (found := self._too_much(free, folders)):
             return f"`{found}` may be more than one file in the workspace"
-        return next((found for word in words[len(rule) :] if (found := self._beyond_word(word, folders))), None)
+        return next((found for word in free if (found := self._beyond_word(word, folders))), None)
 
     def _too_much(self, words: tuple[Word, ...], folders: frozenset[str]) -> str | None:
         """Return the first of the words that a program which writes may take for many files, or for all."""
@@ -210,6 +225,27 @@ def _reader(name: str, arguments: tuple[Word, ...]) -> Told | None:
         return None
     given = take_apart(arguments, known)
     return given if isinstance(given, str) else Reads(given.paths, names_only=known.names_only)
+
+
+def _named(rule: Rule, words: tuple[Word, ...]) -> Named | None:
+    """Return what of a command a rule names; None if the rule is about others."""
+    texts = tuple(word.text for word in words)
+    match read_pattern(rule.pattern):
+        case Words(globs=globs) as pattern if globs and pattern.begin(texts):
+            return _by_globs(globs, words) if all(word.literal for word in words[: len(globs)]) else None
+        case Expression() as pattern if all(word.literal for word in words) and pattern.fits(texts):
+            return Named(texts, sure=1)
+        case _:
+            return None
+
+
+def _by_globs(globs: Prefix, words: tuple[Word, ...]) -> Named:
+    texts = tuple(word.text for word in words[: len(globs)])
+    open_at = [at for at, glob in enumerate(globs) if escaped((texts[at],)) != (glob,)]
+    flag = next((texts[at] for at in open_at if texts[at].startswith("-") and not globs[at].startswith("-")), "")
+    return Named(
+        texts, sure=open_at[0] if open_at else len(globs), whole=not open_at and len(texts) == len(words), flag=flag
+    )
 
 
 def _like_a_path(word: Word) -> bool:

@@ -9,6 +9,8 @@ from msgspec import Struct
 
 from scaffold.policy.gate import Judgement
 from scaffold.policy.hosts import metadata_host
+from scaffold.policy.patterns import Expression, Words, read_pattern
+from scaffold.policy.rules import Rule
 from scaffold.policy.shell.expressions import Reads
 from scaffold.policy.shell.places import HARMLESS_SINKS, MOST_PARTS, Place, parts
 from scaffold.policy.shell.script import Redirect, Simple, Word
@@ -33,7 +35,7 @@ class Lookout(Struct, frozen=True, kw_only=True):
     """Finds what must be denied."""
 
     place: Place
-    deny: tuple[tuple[str, ...], ...]
+    deny: tuple[Rule, ...]
     told: Told
     """Says what a command reads if it does nothing else."""
     glimpse: Glimpse
@@ -56,10 +58,9 @@ class Lookout(Struct, frozen=True, kw_only=True):
 
     def _by_rule(self, simple: Simple) -> Judgement | None:
         words = _plain(simple)
-        for rule in self.deny:
-            if rule and words[: len(rule)] == (name_of(Word(rule[0])), *rule[1:]):
-                said = " ".join(rule)
-                return Judgement("deny", f"deny:{said}", f"the rule `{said}` denies it")
+        for rule in self.deny if words else ():
+            if _is_about(rule, words):
+                return Judgement("deny", f"deny:{rule}", f"the rule `{rule}` denies it")
         return None
 
     def _by_redirects(self, redirects: tuple[Redirect, ...], folders: frozenset[str]) -> Judgement | None:
@@ -90,7 +91,8 @@ class Lookout(Struct, frozen=True, kw_only=True):
 
 def _looked_at(simple: Simple, told: Reads | None) -> Iterator[Word]:
     if told is not None:
-        yield from told.paths
+        for word in told.paths:
+            yield from (word,) if word.sure else (part for part in parts(word) if part.text)
         return
     for word in simple.words[1:]:
         seen = word if word.sure else Word(word.text.strip("\"'").replace('"', ""), sure=False)
@@ -100,6 +102,21 @@ def _looked_at(simple: Simple, told: Reads | None) -> Iterator[Word]:
             yield from (Word(piece) for piece in seen.text.split(maxsplit=MOST_PARTS) if not word.sure)
     for _, value in simple.assignments:
         yield Word(value, tilde=value.startswith("~/"))
+
+
+def _is_about(rule: Rule, words: tuple[str, ...]) -> bool:
+    match read_pattern(rule.pattern):
+        case Words(globs=globs):
+            return Words((*map(_bare, globs[:1]), *globs[1:])).begin(words)
+        case Expression() as pattern:
+            return pattern.fits(words)
+        case None:
+            return False
+
+
+def _bare(glob: str) -> str:
+    """Return the program a rule names without its directory; a glob over directories stays one."""
+    return glob if set(glob) & set("*?[") else name_of(Word(glob))
 
 
 def _plain(simple: Simple) -> tuple[str, ...]:

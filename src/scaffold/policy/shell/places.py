@@ -1,6 +1,7 @@
 """Which files the words of a command name, and whether they may be read or written."""
 
 import os
+import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from scaffold.policy.protected import protected_by
-from scaffold.policy.secrets import secret_by, segments
+from scaffold.policy.secrets import secret_by
 from scaffold.policy.shell.script import Word
 
 HARMLESS_SINKS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr"})
@@ -18,7 +19,16 @@ MOST_PARTS = 50
 """Paths that are looked for in one word."""
 _DOTTED = (".env", ".env.local", ".ssh", ".aws", ".gnupg", ".netrc", ".npmrc", ".pypirc", ".git-credentials", ".pgpass")
 _PLAIN = ("id_rsa", "id_ed25519", "server.pem", "private.key", "credentials.json", "shadow", "environ")
+_BRACES = re.compile(r"[{},]")
 _ANYTHING = frozenset({"*", "**", "?*", "*?"})
+
+
+class Entry(Struct, frozen=True):
+    """What stands in a folder."""
+
+    name: str
+    is_folder: bool = False
+    is_link: bool = False
 
 
 class FileSystem(Protocol):
@@ -28,8 +38,8 @@ class FileSystem(Protocol):
         """Return an absolute path with links and `..` followed as far as it exists."""
         ...
 
-    def names(self, folder: str) -> tuple[str, ...]:
-        """Return the names in a folder, at most `MOST_NAMES`; none if there is no such folder."""
+    def entries(self, folder: str) -> tuple[Entry, ...]:
+        """Return what stands in a folder, at most `MOST_NAMES`; nothing if there is no such folder."""
         ...
 
 
@@ -43,11 +53,14 @@ class Disk:
         except (OSError, ValueError):
             return path
 
-    def names(self, folder: str) -> tuple[str, ...]:
-        """Return the names in a folder, at most `MOST_NAMES`; none if there is no such folder."""
+    def entries(self, folder: str) -> tuple[Entry, ...]:
+        """Return what stands in a folder, at most `MOST_NAMES`; nothing if there is no such folder."""
         try:
-            with os.scandir(folder) as entries:
-                return tuple(entry.name for entry, _ in zip(entries, range(MOST_NAMES), strict=False))
+            with os.scandir(folder) as found:
+                return tuple(
+                    Entry(each.name, is_folder=each.is_dir(follow_symlinks=False), is_link=each.is_symlink())
+                    for each, _ in zip(found, range(MOST_NAMES), strict=False)
+                )
         except (OSError, ValueError):
             return ()
 
@@ -59,7 +72,7 @@ class NoFiles:
         """Return the path without its `..`."""
         return os.path.normpath(path)
 
-    def names(self, folder: str) -> tuple[str, ...]:  # noqa: ARG002 - there is no folder
+    def entries(self, folder: str) -> tuple[Entry, ...]:  # noqa: ARG002 - there is no folder
         """Return nothing."""
         return ()
 
@@ -94,10 +107,13 @@ class Place(Struct, frozen=True):
     def protected(self, word: Word, folders: frozenset[str]) -> str | None:
         """Return the entry of the protected files that the word names."""
         for path in self.reached(word.text, folders, tilde=word.tilde):
-            inside = os.path.relpath(path, self.root) if not self.outside(path) else path
-            if entry := protected_by("/".join(segments(inside))):
+            if entry := protected_by(self.within(path)):
                 return entry
         return None
+
+    def within(self, path: str) -> str:
+        """Return an absolute path as it is named from the workspace if it lies inside, else as it is."""
+        return path if self.outside(path) else os.path.relpath(path, self.root)
 
     def away(self, word: Word, folders: frozenset[str]) -> str | None:
         """Return the first path outside the workspace that the word may mean; None if all lie inside."""
@@ -107,7 +123,7 @@ class Place(Struct, frozen=True):
 def parts(word: Word) -> Iterator[Word]:
     """Yield the word and what in it may be a path of its own: after `=`, `@` and `:`, and after a flag's letter.
 
-    Of a URL only `file://` is a path.
+    Before `:`, too, and between braces that a shell may take apart. Of a URL only `file://` is a path.
     """
     text = word.text
     if "://" in text:
@@ -119,6 +135,12 @@ def parts(word: Word) -> Iterator[Word]:
         for piece in text.split(mark, MOST_PARTS)[1:]:
             if piece:
                 yield Word(piece, tilde=piece.startswith(("~/", "~")) and piece[1:2] in {"", "/"}, sure=word.sure)
+    before, colon, _ = text.partition(":")
+    if colon and before:
+        yield Word(before, tilde=before.startswith("~/"), sure=word.sure)
+    for piece in () if word.sure else _BRACES.split(text, MOST_PARTS):
+        if piece:
+            yield Word(piece, tilde=piece.startswith("~/"), sure=False)
     if text.startswith("-") and not text.startswith("--") and len(text) > 2:
         yield Word(text[2:], sure=word.sure)
 
@@ -130,10 +152,11 @@ def _may_be_secret(path: str, files: FileSystem) -> str | None:
         if not set(name) & set("*?["):
             continue
         usual = _DOTTED if name.startswith(".") else () if name in _ANYTHING else _PLAIN
-        found = ((*usual, *files.names("/" + "/".join(names[:at])))) if at < len(names) else usual
-        for each in found:
-            hidden = each.startswith(".") and not name.startswith(".")
-            whole = "/" + "/".join((*names[:at], each, *names[at + 1 :]))
-            if not hidden and fnmatchcase(each, name) and (entry := secret_by(whole)):
+        for each in (*map(Entry, usual), *files.entries("/" + "/".join(names[:at]))):
+            hidden = each.name.startswith(".") and not name.startswith(".")
+            if hidden or not fnmatchcase(each.name, name):
+                continue
+            whole = "/" + "/".join((*names[:at], each.name, *names[at + 1 :]))
+            if entry := secret_by(whole) or (secret_by(files.real(whole)) if each.is_link else None):
                 return entry
     return None

@@ -9,6 +9,7 @@ from scaffold.core.errors import ScaffoldError
 from scaffold.host.process import run
 from scaffold.policy.shell.bash_grammar import read_by_grammar
 from scaffold.policy.shell.bash_syntax import ARGUMENTS, read_syntax
+from scaffold.policy.shell.crude import seen_crudely
 from scaffold.policy.shell.fitness import MOST_COMMANDS, unfit
 from scaffold.policy.shell.plain import read_plainly
 from scaffold.policy.shell.script import NotUnderstood, Reading, Understood
@@ -25,18 +26,21 @@ class ParserMissing(ScaffoldError):
 class Reader:
     """Reads commands, and remembers the latest readings."""
 
-    def __init__(self, parser: Path) -> None:
-        """Ask `parser`, an shfmt, for the second opinion."""
+    def __init__(self, parser: Path, *, bash: bool = True) -> None:
+        """Ask `parser`, an shfmt, for the second opinion; without `bash` only what every shell reads alike is read."""
         self._parser = parser
+        self._bash = bash
         self._kept: OrderedDict[str, Reading] = OrderedDict()
 
     def glance(self, command: str) -> Reading:
         """Return what the first parser makes of `command`; enough to refuse it, never to allow it."""
         if reason := unfit(command):
-            return NotUnderstood(reason)
+            return NotUnderstood(reason, seen_crudely(command))
         first = read_by_grammar(command)
         if isinstance(first, Understood) and len(first.commands) > MOST_COMMANDS:
             return NotUnderstood(f"has more than {MOST_COMMANDS} parts", first.commands)
+        if isinstance(first, Understood) and not self._bash and read_plainly(command) is None:
+            return NotUnderstood("is more than plain words, and there is no bash here to read it", first.commands)
         return first
 
     async def read(self, command: str) -> Reading:
@@ -81,9 +85,6 @@ def agreed(first: Understood, second: Reading) -> Reading:
 
 
 def installed_parser() -> Path:
-    """Return the shfmt that was installed with this package; ParserMissing if there is none."""
+    """Return where the shfmt is that was installed with this package; where it is not, asking it is ParserMissing."""
     beside = Path(sysconfig.get_path("scripts")) / "shfmt"
-    found = str(beside) if beside.is_file() else shutil.which("shfmt")
-    if found is None:
-        raise ParserMissing("the shell parser shfmt is not installed", "Install the package again: it brings shfmt.")
-    return Path(found)
+    return beside if beside.is_file() else Path(shutil.which("shfmt") or beside)

@@ -26,8 +26,8 @@ INTERPRETERS = frozenset({
 })  # fmt: skip
 """What they run is named by their arguments: a rule must name a script, a module, a target or a subcommand, too."""
 
-_LAUNCHERS = frozenset({"npm", "yarn", "pnpm", "uv", "poetry", "hatch", "cargo", "go", "deno", "bun"})
-_LAUNCHES = frozenset({"run", "run-script", "exec", "x", "tool", "tx", "dlx"})
+LAUNCHERS = frozenset({"npm", "yarn", "pnpm", "uv", "poetry", "hatch", "cargo", "go", "deno", "bun"})
+LAUNCHES = frozenset({"run", "run-script", "exec", "x", "tool", "tx", "dlx"})
 _CODE = re.compile(r"-[A-Za-z]*[ceEpr]|--eval|--print|--command|--execute|-m|-")
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "su", "rbash"})
 _SHELL_TEXT = re.compile(r"-[a-zA-Z]*c[a-zA-Z]*")
@@ -54,7 +54,7 @@ def rule_names_enough(rule: tuple[str, ...]) -> bool:
         return True
     if any(_CODE.fullmatch(word) for word in rule[1:] if word != "-m"):
         return False
-    if name in _LAUNCHERS and named and named[0] in _LAUNCHES:
+    if name in LAUNCHERS and named and named[0] in LAUNCHES:
         return len(named) > 1
     return bool(named)
 

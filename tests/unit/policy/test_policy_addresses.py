@@ -1,6 +1,6 @@
 import pytest
 
-from scaffold.tools.addresses import is_public
+from scaffold.policy.addresses import is_public
 
 
 @pytest.mark.parametrize(

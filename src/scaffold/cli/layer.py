@@ -1,0 +1,123 @@
+"""One layer of configuration: the text of a file as settings, each with the line that sets it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from scaffold.cli.setting import CHECKS, LISTS, Setting
+from scaffold.core.errors import PlanInvalid, UsageProblem
+from scaffold.plan.located import Listing, Located, Mark, Scalar, Table, read_located
+from scaffold.plan.wording import Spelling
+
+
+class Value(Struct, frozen=True):
+    """A setting's value and who set it: `built-in`, `FILE:LINE`, a variable or a flag."""
+
+    value: Setting
+    origin: str
+
+
+def read_settings(path: Path) -> dict[str, Value]:
+    """Return what a configuration file sets, by dotted name; nothing if there is no such file."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise UsageProblem(f"{path} cannot be read: {error}", "Correct the file, or move it away.") from error
+    return parse_settings(decoded(content, path), path)
+
+
+def decoded(content: bytes, path: Path) -> str:
+    """Return the text of a configuration file; UsageProblem if it is none."""
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageProblem(f"{path} cannot be read: {error}", "Correct the file, or move it away.") from error
+
+
+def parse_settings(text: str, path: Path) -> dict[str, Value]:
+    """Return what the text of a configuration file sets; UsageProblem with `path` and line for the first mistake."""
+    try:
+        root = read_located(text, name=str(path))
+    except PlanInvalid as error:
+        raise UsageProblem(error.what, error.fix) from error
+    values: dict[str, Value] = {}
+    for name, line, given in _leaves(root, "", path):
+        origin = f"{path}:{line}"
+        if name in values:
+            raise UsageProblem(f"{origin}: `{name}` is set twice", "Keep one of the two.")
+        values[name] = judged(name, given, origin)
+    return values
+
+
+def judged(name: str, given: object, origin: str) -> Value:
+    """Return a setting as it is kept; UsageProblem that names `origin` if it will not do."""
+    try:
+        return Value(checked(name, given), origin)
+    except ValueError as error:
+        raise UsageProblem(f"{origin}: `{name}` must be {error}", f"It is {given!r} now: change it.") from error
+    except UsageProblem as problem:
+        raise UsageProblem(f"{origin}: {problem.what}", problem.fix) from problem
+
+
+def checked(name: str, given: object) -> Setting:
+    """Return a setting as it is kept; UsageProblem if nobody knows the name, ValueError if the value will not do."""
+    check = CHECKS.get(name)
+    if check is None:
+        hint = Spelling(CHECKS).hint(name)
+        raise UsageProblem(f"there is no setting `{name}`", f"{hint}`scaffold config` lists all of them.")
+    return None if given is None else check(given)
+
+
+def _leaves(node: Located, name: str, path: Path) -> Iterator[tuple[str, int, object]]:
+    """Yield what is set below `node`: the dotted name, the line, and the value or the list of values."""
+    match node:
+        case Scalar():
+            if name or node.value is not None:
+                yield name, node.mark.line, node.value
+        case Table(entries=entries):
+            for key, value in entries:
+                below = _dotted(name, key, path)
+                if below in LISTS and isinstance(value, Listing):
+                    yield below, key.mark.line, _entries(below, value, path)
+                else:
+                    yield from _leaves(value, below, path)
+        case Listing(mark=mark):
+            raise UsageProblem(f"{path}:{mark.line}: {_named(name)} is a list", "Write `key: value` lines.")
+
+
+def _entries(name: str, listing: Listing, path: Path) -> list[str]:
+    """Return the entries of a list as they are written; UsageProblem with the line of the first that will not do."""
+    entries = []
+    for item in listing.items:
+        origin = f"{path}:{item.mark.line}"
+        if not isinstance(item, Scalar) or item.value is None:
+            what = f"{origin}: an entry of `{name}` must be a text"
+            raise UsageProblem(what, "Write it on one line; in quotes if it has a colon and a blank.")
+        judged(name, [item.written], origin)
+        entries.append(item.written)
+    return entries
+
+
+def _dotted(name: str, key: Located, path: Path) -> str:
+    if not isinstance(key, Scalar):
+        raise UsageProblem(f"{path}:{key.mark.line}: a key must be one word", "Write `key: value` lines.")
+    below = f"{name}.{key.written}" if name else key.written
+    if below not in CHECKS and not any(known.startswith(f"{below}.") for known in CHECKS):
+        raise _unknown(below, key.mark, path)
+    return below
+
+
+def _unknown(name: str, mark: Mark, path: Path) -> UsageProblem:
+    section = name.rpartition(".")[0]
+    depth = name.count(".") + 1
+    known = [".".join(each.split(".")[:depth]) for each in CHECKS if each.startswith(section)]
+    hint = Spelling(known).hint(name)
+    what = f"{path}:{mark.line}: there is no setting `{name}`"
+    return UsageProblem(what, f"{hint}`scaffold config` lists all of them.")
+
+
+def _named(name: str) -> str:
+    return f"`{name}`" if name else "the configuration"

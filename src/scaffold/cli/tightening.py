@@ -1,0 +1,165 @@
+"""What a project's settings may do to the user's: tighten, never loosen, and never lead credentials elsewhere."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from msgspec import Struct
+
+from scaffold.cli.layer import Value
+from scaffold.cli.setting import NETWORKS, SANDBOX_MODES, SIZES, TIERS, Setting
+from scaffold.llm.naming import parse_model
+from scaffold.policy.gate import CATEGORIES, DECISIONS, DEFAULTS
+
+Values = Mapping[str, Value]
+
+
+class Ignored(Struct, frozen=True):
+    """Configuration that does not count: a file, or one setting at a line of a file."""
+
+    path: str
+    """`FILE`, or `FILE:LINE`."""
+    reason: str
+    setting: str = ""
+
+
+class Verdict(Struct, frozen=True):
+    """What becomes of a setting: the value that holds from now on, and why all or a part of what was asked is not."""
+
+    value: Setting
+    reason: str = ""
+
+
+Rule = Callable[[Setting, Setting], Verdict]
+"""From what holds so far and what the project asks for to what becomes of it."""
+
+ONLY_YOURS = "only your own configuration may set it"
+NO_ADDRESSES = "only your own configuration may say where a model is to be found"
+
+
+def merged_project(values: Values, asked: Values) -> tuple[dict[str, Value], tuple[Ignored, ...]]:
+    """Return the settings with those of a project's file, and what of the file does not count.
+
+    The tier is looked at first: what else is asked for is measured by the one that holds then.
+    """
+    return _merged(values, asked, _project_rule)
+
+
+def merged_local(values: Values, asked: Values) -> tuple[dict[str, Value], tuple[Ignored, ...]]:
+    """Return the settings with those of the user's file for one checkout, and what of the file does not count.
+
+    The user agreed to each version of it, so it may loosen; but it lies where others can put files.
+    """
+    return _merged(values, asked, _local_rule)
+
+
+def _merged(
+    values: Values, asked: Values, rule_of: Callable[[str, Values], Rule]
+) -> tuple[dict[str, Value], tuple[Ignored, ...]]:
+    merged, ignored = dict(values), []
+    for name, wanted in sorted(asked.items(), key=lambda item: item[0] != "tier"):
+        if wanted.value is None:
+            continue
+        held = merged[name]
+        verdict = rule_of(name, merged)(held.value, wanted.value)
+        if verdict.reason:
+            ignored.append(Ignored(wanted.origin, verdict.reason, name))
+        if verdict.value != held.value:
+            merged[name] = Value(verdict.value, _origin(name, held, wanted))
+    return merged, tuple(ignored)
+
+
+def _origin(name: str, held: Value, wanted: Value) -> str:
+    return f"{held.origin}, {wanted.origin}" if name in ADDED and held.value else wanted.origin
+
+
+def _project_rule(name: str, values: Values) -> Rule:
+    if name == "agents":
+        return partial(_at_most, limit=_agents(values))
+    if name.startswith("approvals."):
+        return partial(_stricter, order=DECISIONS, default=_DEFAULTS[name])
+    return PROJECT_RULES.get(name, _free)
+
+
+def _local_rule(name: str, values: Values) -> Rule:  # noqa: ARG001 - as _project_rule
+    return LOCAL_RULES.get(name, _free)
+
+
+def _agents(values: Values) -> Setting:
+    """Return how many agents would work without the project's word."""
+    return values["agents"].value or values[f"tiers.{values['tier'].value}.agents"].value
+
+
+def _free(held: Setting, wanted: Setting) -> Verdict:  # noqa: ARG001 - a Rule
+    return Verdict(wanted)
+
+
+def _never(held: Setting, wanted: Setting) -> Verdict:  # noqa: ARG001 - a Rule
+    return Verdict(held, ONLY_YOURS)
+
+
+def _without_address(held: Setting, wanted: Setting) -> Verdict:
+    """Let a project choose a model by its name alone: what is asked of it goes where the user wants."""
+    known = wanted in SIZES or not parse_model(str(wanted)).url
+    return Verdict(wanted) if known else Verdict(held, NO_ADDRESSES)
+
+
+def _added(held: Setting, wanted: Setting) -> Verdict:
+    return Verdict(tuple(dict.fromkeys((*_entries(held), *_entries(wanted)))))
+
+
+def _fewer(held: Setting, wanted: Setting) -> Verdict:
+    """Those of the wanted entries that the user has, too."""
+    kept = tuple(entry for entry in _entries(wanted) if entry in _entries(held))
+    lost = [entry for entry in _entries(wanted) if entry not in kept]
+    return Verdict(kept, f"your own configuration does not have {', '.join(lost)}" if lost else "")
+
+
+def _at_most(held: Setting, wanted: Setting, *, limit: Setting = None) -> Verdict:
+    """Return the wanted number unless there is a lower one already; `limit` stands in for none."""
+    most = limit if held is None else held
+    if most is None or _number(wanted) <= _number(most):
+        return Verdict(wanted)
+    return Verdict(held, f"a project cannot raise it beyond {most}")
+
+
+def _stricter(held: Setting, wanted: Setting, *, order: tuple[str, ...], default: str = "") -> Verdict:
+    """Return the wanted word unless it is looser than what holds; `order` goes from loose to strict."""
+    now = str(held or default)
+    if order.index(str(wanted)) >= order.index(now):
+        return Verdict(wanted)
+    return Verdict(held, f"it is `{now}` already, and a project cannot loosen it")
+
+
+def _entries(setting: Setting) -> tuple[str, ...]:
+    return setting if isinstance(setting, tuple) else ()
+
+
+def _number(setting: Setting) -> float:
+    return float(setting) if isinstance(setting, int | float) else 0.0
+
+
+_DEFAULTS: Mapping[str, str] = {f"approvals.{category}": DEFAULTS[category] for category in CATEGORIES}
+_MODELS = ("model", *(f"models.{size}" for size in (*SIZES, "embedding")))
+
+ADDED = frozenset({"permissions.allow", "permissions.deny"})
+"""Lists to which each layer adds; of others the later replaces the earlier."""
+
+LOCAL_RULES: Mapping[str, Rule] = {
+    **dict.fromkeys(_MODELS, _without_address),
+    **dict.fromkeys(ADDED, _added),
+    "environment": _never,
+}
+
+PROJECT_RULES: Mapping[str, Rule] = {
+    **LOCAL_RULES,
+    "permissions.allow": _never,
+    "sandbox.mode": partial(_stricter, order=SANDBOX_MODES),
+    "sandbox.network": partial(_stricter, order=NETWORKS),
+    "sandbox.hosts": _fewer,
+    "sandbox.memory_gb": _at_most,
+    "budget_usd": _at_most,
+    "max_subagents": _at_most,
+    "subagent_timeout_s": _at_most,
+    **{f"tiers.{tier.name}.{field}": _at_most for tier in TIERS for field in ("agents", "iterations", "timeout_min")},
+}
+"""The settings that a project may not set freely; it may choose models by name, the tier, and how long to wait."""

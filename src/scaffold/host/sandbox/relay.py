@@ -1,0 +1,105 @@
+"""Runs inside a sandbox and leads to the proxy outside: `python -I -S relay.py SOCKET -- COMMAND...`.
+
+Starts the command with the usual variables that name a proxy: a port of the sandbox's own loopback, where we listen and
+pass bytes to and from SOCKET, a Unix socket. Ends when the command does and as it did. A script of its own because it
+must start fast: hence the bare modules, without what is built on them.
+"""
+
+import _signal  # type: ignore[import-not-found]
+import _socket
+import _thread
+import os
+import sys
+from collections.abc import Sequence
+
+UNCATCHABLE = (9, 19)
+BACKLOG = 128
+PIECE_BYTES = 65536
+SIGNAL_DEFAULTS = (13, 25)
+"""SIGPIPE and SIGXFSZ, which Python ignores and a command does not expect to be ignored."""
+
+
+def argv(socket: os.PathLike[str], command: Sequence[str]) -> tuple[str, ...]:
+    """Return what to start inside the sandbox so that `command` reaches the proxy that listens at `socket`."""
+    return (sys.executable, "-I", "-S", __file__, os.fspath(socket), "--", *command)
+
+
+def main(path: str, command: list[str]) -> None:
+    """Listen, run the command to its end, end like it."""
+    listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(BACKLOG)
+    try:
+        pid = os.posix_spawnp(command[0], command, _environment(listener.getsockname()[1]), setsigdef=SIGNAL_DEFAULTS)
+    except OSError as error:
+        os.write(2, f"{error.strerror}: {command[0]}\n".encode(errors="surrogateescape"))
+        os._exit(127 if isinstance(error, FileNotFoundError) else 126)
+    folder, name = os.path.split(path)
+    os.chdir(folder)  # the name alone is short enough for the address of a socket
+    _thread.start_new_thread(_listen, (listener, name))
+    _end_like(_status(pid))
+
+
+def _environment(port: int) -> dict[str, str]:
+    """Return our environment with what programs ask for a proxy, and for those that need none."""
+    proxy = f"http://127.0.0.1:{port}"
+    names = ("http_proxy", "https_proxy", "all_proxy")
+    near = "localhost,127.0.0.1,::1"
+    return {
+        **os.environ,
+        **dict.fromkeys((*names, *(name.upper() for name in names)), proxy),
+        **dict.fromkeys(("no_proxy", "NO_PROXY"), near),
+        "NODE_USE_ENV_PROXY": "1",
+    }
+
+
+def _status(pid: int) -> int:
+    """Wait for the command, reaping whatever else becomes ours, and return its exit code, a signal negated."""
+    while True:
+        ended, status = os.waitpid(-1, 0)
+        if ended == pid:
+            return os.waitstatus_to_exitcode(status)
+
+
+def _end_like(code: int) -> None:
+    if code < 0:
+        if -code not in UNCATCHABLE:
+            _signal.signal(-code, _signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(abs(code))
+
+
+def _listen(listener: _socket.socket, name: str) -> None:
+    while True:
+        fd, _ = listener._accept()  # type: ignore[attr-defined]  # noqa: SLF001 - `socket` takes 10 ms to import
+        near = _socket.socket(fileno=fd)
+        far = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        try:
+            far.connect(name)
+        except OSError:  # the proxy is gone, and whoever asks sees a connection that ends
+            near.close()
+            far.close()
+            continue
+        for source, target in ((near, far), (far, near)):
+            _thread.start_new_thread(_pump, (source, target))
+
+
+def _pump(source: _socket.socket, target: _socket.socket) -> None:
+    """Pass on what comes until it ends, then tell the other side that it ended; the other direction goes on."""
+    try:
+        while piece := source.recv(PIECE_BYTES):
+            target.sendall(piece)
+    except OSError:  # one of them broke off: so does the other direction
+        _shut(source)
+    _shut(target)
+
+
+def _shut(target: _socket.socket) -> None:
+    try:
+        target.shutdown(_socket.SHUT_WR)
+    except OSError:
+        return
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[3:])

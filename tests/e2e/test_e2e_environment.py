@@ -1,0 +1,105 @@
+"""What commands see of the user's environment, by the real commands."""
+
+import pytest
+import yaml
+
+from scenario import Scenario, action, plan_of, shell
+
+CANARIES = {
+    name: f"canary<{number}>"
+    for number, name in enumerate(
+        (
+            *("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "LOCAL_API_KEY", "CODEX_ACCESS_TOKEN", "GITHUB_TOKEN"),
+            *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "SSH_AUTH_SOCK", "DATABASE_URL"),
+            *("GIT_SSH_COMMAND", "GIT_ASKPASS", "NPM_TOKEN", "VIRTUAL_ENV", "PYTHONSTARTUP", "SECRET"),
+        )
+    )
+}
+NAMED = "NPM_TOKEN"
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    made = Scenario(tmp_path)
+    made.environ |= CANARIES
+    yield made
+    assert made.processes() == [], "a process was left behind"
+
+
+def name_one(scenario):
+    """Let commands have one of the canaries."""
+    assert scenario.scaffold("config", "environment", NAMED).returncode == 0
+
+
+def tape(scenario, *entries):
+    path = scenario.home / "tape.yaml"
+    path.write_text(yaml.safe_dump({"version": 1, "replies": list(entries)}))
+    return f"cassette:{path}"
+
+
+def turn(number, *calls, text="", **when):
+    return {"when": {"role": "agent", "turn": number, **when}, "text": text, "tool_calls": list(calls)}
+
+
+def leaked(text):
+    return {name for name, canary in CANARIES.items() if canary in text}
+
+
+PYTHON = "import os, pathlib; pathlib.Path('seen.env').write_text(str(sorted(os.environ.items())))"
+
+
+@pytest.mark.parametrize("call", [shell("env > seen.env"), {"name": "python", "args": {"code": PYTHON}}])
+def test_no_secret_of_the_user_reaches_a_command_of_ralph_but_one_that_is_named(scenario, call):
+    """BX-9: children get an allow-listed environment."""
+    model = tape(scenario, turn(1, call), turn(2, text="seen"))
+
+    def seen():
+        done = scenario.scaffold("ralph", "look", "--model", model, "--yolo")
+        assert done.returncode == 0, done.stderr
+        return (scenario.repo / "seen.env").read_text()
+
+    before = seen()
+    name_one(scenario)
+    assert "PATH" in before
+    assert (leaked(before), leaked(seen())) == (set(), {NAMED})
+
+
+def test_subagents_see_as_little_and_are_marked_each_as_its_own(scenario):
+    """DR-16."""
+    name_one(scenario)
+    start = {"name": "subagent", "args": {"task": "look"}}
+    own = [shell('env > seen-"$SCAFFOLD_AGENT_ID"')]
+    model = tape(
+        scenario,
+        *(turn(1, *own, action=name) for name in ("sub-1", "sub-2")),
+        *(turn(2, text="seen", action=name) for name in ("sub-1", "sub-2")),
+        turn(1, start, start, {"name": "subagent_status", "args": {"wait": True}}),
+        turn(2, text="over"),
+    )
+    done = scenario.scaffold("ralph", "look", "--model", model, "--yolo")
+    seen = {path.name.removeprefix("seen-"): path.read_text() for path in scenario.repo.glob("seen-*")}
+    assert len(seen) == 2, done.stderr
+    for agent, text in seen.items():
+        assert f"COMPOSE_PROJECT_NAME=ralph_agent_{agent}\n" in text
+        assert leaked(text) == {NAMED}
+
+
+def test_no_secret_reaches_a_worker_or_a_contract_and_each_attempt_is_marked_as_its_own(scenario):
+    """DR-16, BX-9: unique names for what an attempt starts, an allow-listed environment for it and for its checks."""
+    name_one(scenario)
+    unnamed = "".join(f"${name}" for name in CANARIES if name != NAMED)
+    check = f'test -z "{unnamed}" && test "${NAMED}" = "{CANARIES[NAMED]}" && test -n "$COMPOSE_PROJECT_NAME"'
+    keys = ("first", "second")
+    scenario.plan(
+        plan_of(**{key: [action(key, effects=[f"{key}_seen"], check=f"{check} && test -s {key}.txt")] for key in keys})
+    )
+    scenario.cassette(**{key: [shell(f"env > {key}.txt")] for key in keys})
+    done = scenario.run("--yes", "--yolo")
+    assert done.returncode == 0, done.stdout + done.stderr
+    branch = scenario.status()["run"]["session_branch"]
+    seen = [scenario.git("show", f"{branch}:{key}.txt") for key in keys]
+    assert [leaked(text) for text in seen] == [{NAMED}, {NAMED}]
+    marks = [dict(line.split("=", 1) for line in text.splitlines() if "=" in line) for text in seen]
+    assert len({mark["SCAFFOLD_AGENT_ID"] for mark in marks}) == 2
+    for mark in marks:
+        assert mark["COMPOSE_PROJECT_NAME"] == f"ralph_agent_{mark['SCAFFOLD_AGENT_ID']}"

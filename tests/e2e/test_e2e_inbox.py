@@ -1,0 +1,277 @@
+"""A run that needs a human, by the real commands: put down, decided, and gone on with."""
+
+import json
+import os
+import signal
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from scenario import Scenario, action, plan_of, shell, wait_until, write
+
+MAKE = "echo made > made.txt"
+NO_SANDBOX = ("--yes", "--sandbox", "off")
+WAITS = 3
+HARNESS = Path(__file__).parents[1] / "crash"
+MOST_POINTS = 140
+"""More than such a run passes; a point beyond its end kills nobody."""
+MOST_STEPS = 8
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    made = Scenario(tmp_path)
+    patience(made, 0.2)
+    yield made
+    assert made.processes() == [], "a process was left behind"
+
+
+def patience(scenario, seconds):
+    """Configure how long workers wait for a human."""
+    folder = scenario.home / "scaffold" / "config"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.yaml").write_text(f"inbox:\n  wait_s: {seconds}\n")
+
+
+def one_that_asks(scenario, *steps):
+    scenario.plan(plan_of(g=[action("make", effects=["made"], check="test -s made.txt")]))
+    scenario.cassette(make=[*(steps or (shell(MAKE),))])
+
+
+def inbox(scenario, *flags):
+    done = scenario.scaffold("inbox", "--json", *flags)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["inbox"]
+
+
+def decide(scenario, *args):
+    done = scenario.scaffold(*args)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def attempts(scenario, key="make"):
+    (found,) = (each for each in scenario.status()["actions"] if each["key"] == key)
+    return [each["outcome"] for each in found["attempts"]]
+
+
+def expect_landed(scenario, done, *outcomes):
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert attempts(scenario) == list(outcomes)
+    assert scenario.status()["inbox"] == []
+
+
+def test_a_run_waits_for_consent_and_lands_after_it(scenario):
+    """BX-13, RA-13: exit 3, what waits and the exact commands; approved and resumed, it lands, and is asked once."""
+    one_that_asks(scenario)
+    before = scenario.checkout()
+    done = scenario.run(*NO_SANDBOX)
+    assert done.returncode == WAITS, done.stderr
+    (item,) = inbox(scenario)
+    assert "waits for a human: 1 item" in done.stdout
+    assert f"scaffold approve {item['id']} | scaffold reject {item['id']}" in done.stdout
+    assert "scaffold resume" in done.stdout
+    assert item["detail"]["subject"] == MAKE
+    assert MAKE in scenario.scaffold("inbox").stdout
+    assert scenario.scaffold("resume").returncode == WAITS, "nobody has decided yet"
+    assert attempts(scenario) == ["waiting"]
+    assert "go on with `scaffold resume" in decide(scenario, "approve", item["id"])
+    expect_landed(scenario, scenario.scaffold("resume"), "waiting", "landed")
+    assert [each["state"] for each in inbox(scenario, "--all")] == ["approved"]
+    assert scenario.checkout() == before
+
+
+def test_a_rejection_sends_the_agent_another_way(scenario):
+    """BX-13: its words reach the model; what lands then counts."""
+    one_that_asks(scenario, shell(MAKE), write("made.txt", "written\n"))
+    assert scenario.run(*NO_SANDBOX).returncode == WAITS
+    decide(scenario, "reject", inbox(scenario)[0]["id"], "--why", "use the file tools")
+    expect_landed(scenario, scenario.scaffold("resume"), "waiting", "landed")
+    assert "a human rejected it: use the file tools" in scenario.journal("g", "make")
+    branch = scenario.status()["run"]["session_branch"]
+    assert scenario.git("show", f"{branch}:made.txt") == "written\n"
+
+
+def test_other_goals_land_while_one_waits(scenario):
+    """BX-13: other work goes on; `status` says first what needs a human."""
+    scenario.plan(
+        plan_of(
+            asks=[
+                action("make", effects=["made"], check="test -s made.txt"),
+                action("after", needs=["made"], effects=["used"], check="test -s used.txt"),
+            ],
+            free=[action("guide", effects=["guided"], check="test -s GUIDE.md")],
+        )
+    )
+    scenario.cassette(make=[shell(MAKE)], after=[write("used.txt", "x\n")], guide=[write("GUIDE.md", "# Guide\n")])
+    assert scenario.run(*NO_SANDBOX, "--agents", "1").returncode == WAITS
+    status = scenario.status()
+    assert {each["key"]: each["status"] for each in status["actions"]} == {
+        "make": "blocked",
+        "after": "pending",
+        "guide": "completed",
+    }
+    assert [each["action"] for each in status["inbox"]] == ["make"]
+    shown = scenario.scaffold("status").stdout
+    assert shown.index("Needs you") < shown.index("asks: paused")
+    decide(scenario, "approve", status["inbox"][0]["id"])
+    assert scenario.scaffold("resume").returncode == 0
+
+
+def test_two_that_wish_the_same_wait_for_one_decision(scenario):
+    """BX-13: identical approvals are grouped."""
+    make = [shell("echo made > $SCAFFOLD_ACTION.txt")]
+    keys = ("left", "right")
+    scenario.plan(plan_of(g=[action(key, effects=[f"{key}_made"], check=f"test -s {key}.txt") for key in keys]))
+    scenario.cassette(left=make, right=make)
+    assert scenario.run(*NO_SANDBOX).returncode == WAITS
+    (item,) = inbox(scenario)
+    assert sorted(item["actions"]) == ["left", "right"]
+    decide(scenario, "approve", item["id"])
+    assert scenario.scaffold("resume").returncode == 0
+    assert attempts(scenario, "left") == attempts(scenario, "right") == ["waiting", "landed"]
+
+
+def test_a_living_run_goes_on_by_itself(scenario):
+    """BX-13: the worker waits a while, and the answer reaches the same attempt."""
+    patience(scenario, 60)
+    one_that_asks(scenario)
+    running = scenario.start(scenario.run_command(*NO_SANDBOX))
+    assert wait_until(lambda: inbox(scenario), seconds=20)
+    assert "goes on by itself" in decide(scenario, "approve", inbox(scenario)[0]["id"])
+    assert running.wait(timeout=60) == 0
+    assert attempts(scenario) == ["landed"]
+
+
+def test_a_question_is_answered_and_asked_once(scenario):
+    """BX-13: the answer is what the tool gives, in the attempt after it."""
+    ask = {"name": "ask_human", "args": {"question": "Which word?", "options": ["made", "done"]}}
+    one_that_asks(scenario, ask, write("made.txt", "made\n"))
+    assert scenario.run("--yes").returncode == WAITS
+    (item,) = inbox(scenario)
+    assert (item["kind"], item["text"]) == ("question", "Which word?")
+    decide(scenario, "answer", item["id"], "made, please")
+    expect_landed(scenario, scenario.scaffold("resume"), "waiting", "landed")
+    assert "made, please" in scenario.journal("g", "make")
+    assert len(inbox(scenario, "--all")) == 1
+
+
+def test_resuming_with_yolo_asks_nobody_any_more(scenario):
+    """RA-13: what was asked is withdrawn."""
+    one_that_asks(scenario)
+    assert scenario.run(*NO_SANDBOX).returncode == WAITS
+    expect_landed(scenario, scenario.scaffold("resume", "--yolo"), "waiting", "landed")
+    assert [each["state"] for each in inbox(scenario, "--all")] == ["withdrawn"]
+
+
+def test_a_consent_that_has_ended_is_asked_for_anew(scenario):
+    """BX-13."""
+    one_that_asks(scenario)
+    assert scenario.run(*NO_SANDBOX).returncode == WAITS
+    decide(scenario, "approve", inbox(scenario)[0]["id"], "--hours", "1")
+    with closing(sqlite3.connect(scenario.repo / ".git/scaffold/state.db")) as raw, raw:
+        raw.execute("UPDATE inbox SET holds_until = '2020-01-01T00:00:00.000000+00:00'")
+    assert scenario.scaffold("resume").returncode == WAITS
+    assert [each["state"] for each in inbox(scenario, "--all")] == ["approved", "open"]
+
+
+def test_a_cancelled_run_asks_nothing(scenario):
+    """BX-13."""
+    one_that_asks(scenario)
+    assert scenario.run(*NO_SANDBOX).returncode == WAITS
+    assert scenario.scaffold("cancel").returncode == 0
+    assert inbox(scenario) == []
+    done = scenario.scaffold("approve", inbox(scenario, "--all")[0]["id"])
+    assert done.returncode == 1
+    assert "withdrawn" in done.stderr
+
+
+@pytest.mark.parametrize("victim", ["run", "worker"])
+def test_whoever_is_killed_while_a_human_is_asked_nothing_is_asked_twice(scenario, victim):
+    """BX-13, BX-15, BX-17: the question outlives run and worker; decided while both are dead, it holds."""
+    patience(scenario, 60)
+    one_that_asks(scenario)
+    running = scenario.start(scenario.run_command(*NO_SANDBOX))
+    assert wait_until(lambda: inbox(scenario), seconds=20)
+    (item,) = inbox(scenario)
+    if victim == "run":
+        running.kill()
+    else:
+        os.kill(worker_of(scenario), signal.SIGKILL)
+        assert wait_until(lambda: len(attempts(scenario)) == 2, seconds=20)
+        assert [each["id"] for each in inbox(scenario)] == [item["id"]]
+        running.kill()
+    running.wait()
+    assert wait_until(lambda: scenario.processes() == [], seconds=20)
+    decide(scenario, "approve", item["id"])
+    assert scenario.scaffold("resume").returncode == 0
+    assert len(inbox(scenario, "--all")) == 1
+
+
+def worker_of(scenario):
+    """Return the process that carries the open attempt out."""
+    with closing(sqlite3.connect(scenario.repo / ".git/scaffold/state.db")) as raw:
+        ((worker,),) = raw.execute("SELECT worker FROM attempt WHERE status = 'claimed'").fetchall()
+    return json.loads(worker)["pid"]
+
+
+def test_of_two_humans_who_decide_at_once_one_decides(scenario):
+    """BX-13: the other is told; nothing is half done."""
+    one_that_asks(scenario)
+    assert scenario.run(*NO_SANDBOX).returncode == WAITS
+    item = inbox(scenario)[0]["id"]
+    with ThreadPoolExecutor() as both:
+        codes = list(both.map(lambda word: scenario.scaffold(word, item).returncode, ["approve", "reject"] * 2))
+    assert set(codes) == {0, 1}
+    (decided,) = inbox(scenario, "--all")
+    assert decided["state"] in {"approved", "rejected"}
+    assert [code == 0 for code in codes[:2]] == [decided["state"] == "approved", decided["state"] == "rejected"]
+    assert scenario.status()["actions"][0]["status"] == "pending"
+
+
+def carried_on(scenario, number):
+    """Do whatever the run needs until it has landed, with a kill at the given point; return the points passed."""
+    counter = scenario.home / "points"
+    counter.write_text("")
+    crashing = {"PYTHONPATH": str(HARNESS), "CRASH_COUNTER": str(counter), "CRASH_AT": str(number)}
+    calm = dict(scenario.environ)
+    for _ in range(MOST_STEPS):
+        status = scenario.status()
+        if (status["run"] or {}).get("status") == "completed":
+            break
+        scenario.environ = calm | crashing
+        if status["run"] is None:
+            scenario.run(*NO_SANDBOX)
+        elif status["inbox"]:
+            scenario.scaffold("approve", status["inbox"][0]["id"])
+        else:
+            scenario.scaffold("resume")
+        scenario.environ = calm
+        assert wait_until(lambda: scenario.processes() == [], seconds=20)
+    return counter.read_text().splitlines()
+
+
+def expect_asked_once_and_landed(scenario):
+    assert scenario.status()["run"]["status"] == "completed", scenario.scaffold("status").stdout
+    assert [each["state"] for each in inbox(scenario, "--all")] == ["approved"]
+    assert attempts(scenario).count("landed") == 1
+
+
+@pytest.mark.parametrize("number", [28, 72])
+def test_a_kill_on_the_way_to_a_consent_asks_nothing_twice(scenario, number):
+    """BX-13, BX-15: run, worker or the deciding command, before or after a commit; a sample of the points."""
+    one_that_asks(scenario)
+    assert len(carried_on(scenario, number)) >= number, "the point was never passed"
+    expect_asked_once_and_landed(scenario)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(1, MOST_POINTS + 1))
+def test_a_kill_anywhere_on_the_way_to_a_consent_asks_nothing_twice(scenario, number):
+    """BX-13, BX-15: every point."""
+    one_that_asks(scenario)
+    carried_on(scenario, number)
+    expect_asked_once_and_landed(scenario)

@@ -1,0 +1,241 @@
+"""`scaffold trust`: what a folder brings along counts once its user agreed to it, and no longer than it stays."""
+
+import json
+import os
+import shutil
+import sys
+
+import pexpect
+import pytest
+
+from builders import git
+from scaffold.cli.settings import load_settings, project_settings
+from scaffold.cli.trusted import trusted_folder
+from scaffold.core.errors import UsageProblem
+
+SERVERS = {"mcpServers": {"docs": {"command": "npx", "args": ["-y", "two words"]}, "web": {"url": "https://x.example"}}}
+HOOKS = {"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "./check.sh"}]}]}}
+
+
+@pytest.fixture
+def shop(repository):
+    """A repository that brings its own settings and servers."""
+    (repository / ".scaffold.yaml").write_text("tier: scout\napprovals: {shell: allow, network: deny}\n")
+    (repository / ".mcp.json").write_text(json.dumps(SERVERS))
+    return repository
+
+
+def tier(folder):
+    return load_settings(folder, os.environ, {}).values["tier"]
+
+
+def state(scaffold, *args):
+    return scaffold("trust", *args, "--show", "--json").json["state"]
+
+
+def test_settings_of_a_folder_count_once_it_is_trusted_and_name_their_line(shop, scaffold):
+    """RA-13, AL-28: project settings only tighten, and what is ignored is told with the reason."""
+    assert tier(shop).value == "builder"
+    assert scaffold("trust").code == 0
+    answer = scaffold("config", "--json")
+    values = {name: answer.json["values"][name] for name in ("tier", "approvals.network", "approvals.shell")}
+    assert values == {
+        "tier": {"value": "scout", "origin": f"{shop}/.scaffold.yaml:1"},
+        "approvals.network": {"value": "deny", "origin": f"{shop}/.scaffold.yaml:2"},
+        "approvals.shell": {"value": None, "origin": "built-in"},
+    }
+    (ignored,) = answer.json["ignored"]
+    assert (ignored["path"], ignored["setting"]) == (f"{shop}/.scaffold.yaml:2", "approvals.shell")
+    assert "`approvals.shell` is ignored: it is `ask` already" in scaffold("config").err
+
+
+def test_all_that_would_take_effect_is_shown_and_show_changes_nothing(shop, scaffold):
+    (shop / ".claude").mkdir()
+    (shop / ".claude" / "settings.json").write_text(json.dumps(HOOKS))
+    said = scaffold("trust", "--show").out
+    assert said.startswith(f"{shop} is not trusted\n")
+    for line in (
+        "sets tier to scout",
+        "sets approvals.shell to allow - ignored: it is `ask` already, and a project cannot loosen it",
+        "starts `npx -y 'two words'` as the server docs",
+        "calls https://x.example as the server web",
+        "runs `./check.sh` on PreToolUse",
+    ):
+        assert f"  {line}\n" in said
+    assert state(scaffold) == "unknown"
+
+
+def test_nothing_in_a_file_escapes_to_the_terminal(shop, scaffold):
+    (shop / ".mcp.json").write_text("\x1b[2Jnot json\n")
+    said = scaffold("trust", "--show").out
+    assert "\x1b" not in said
+    assert "\\x1b[2Jnot json" in said
+
+
+def test_a_change_by_anybody_asks_again_and_says_where(shop, scaffold):
+    scaffold("trust")
+    (shop / ".mcp.json").write_text("{}")
+    answer = scaffold("trust", "--show", "--json")
+    assert (answer.json["state"], answer.json["differences"]) == ("changed", [".mcp.json changed"])
+    assert tier(shop).value == "builder"
+    assert ".scaffold.yaml ignored: folder not trusted; .mcp.json changed" in scaffold("config").err
+
+
+def test_worktrees_never_ask_and_branches_keep_what_was_agreed(shop, scaffold, tmp_path):
+    scaffold("trust")
+    git(shop, "add", "--all")
+    git(shop, "commit", "--quiet", "--message", "settings")
+    git(shop, "worktree", "add", "--quiet", str(tmp_path / "wt"))
+    assert tier(tmp_path / "wt").value == "scout"
+
+    (tmp_path / "wt" / ".scaffold.yaml").write_text("tier: quick\n")
+    assert scaffold("trust", str(tmp_path / "wt")).code == 0
+    assert (tier(shop).value, tier(tmp_path / "wt").value) == ("scout", "quick")
+
+
+def test_trust_is_taken_back_for_all_worktrees(shop, scaffold):
+    scaffold("trust")
+    assert "is not trusted any more" in scaffold("trust", "--revoke").out
+    assert state(scaffold) == "unknown"
+    assert "was not trusted" in scaffold("trust", "--revoke").out
+
+
+def test_a_moved_or_copied_repository_is_another(shop, scaffold, tmp_path):
+    scaffold("trust")
+    shutil.copytree(shop, tmp_path / "copy")
+    assert state(scaffold, str(tmp_path / "copy")) == "unknown"
+
+
+def test_a_folder_outside_of_any_repository_can_be_trusted_too(home, scaffold, tmp_path):
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    (plain / ".scaffold.yaml").write_text("tier: scout\n")
+    assert scaffold("trust", str(plain)).code == 0
+    (plain / "below").mkdir()
+    (plain / "below" / ".scaffold.yaml").write_text("tier: scout\n")
+    assert (tier(plain).value, tier(plain / "below").value) == ("scout", "builder")
+
+
+def test_trust_for_once_leaves_no_trace(shop, scaffold):
+    once = load_settings(shop, os.environ, {}, trust_once=True)
+    assert once.values["tier"].value == "scout"
+    assert (tier(shop).value, state(scaffold)) == ("builder", "unknown")
+
+
+def test_the_users_settings_for_one_checkout_count_last_and_what_they_loosen_is_marked(shop, scaffold):
+    (shop / ".scaffold").mkdir()
+    (shop / ".scaffold" / "config.local.yaml").write_text("tier: quick\nsandbox: {mode: off}\nenvironment: [TOKEN]\n")
+    said = scaffold("trust", "--show").out
+    assert "  sets sandbox.mode to off - this LOOSENS what holds here\n" in said
+    assert "  sets tier to quick\n" in said
+    scaffold("trust")
+    settings = load_settings(shop, os.environ, {})
+    assert (settings.text("tier"), settings.text("sandbox.mode"), settings.texts("environment")) == ("quick", "off", ())
+
+
+def fifo(path):
+    os.mkfifo(path)
+
+
+def too_large(path):
+    path.write_bytes(b"#" * 1_000_001)
+
+
+ODD = {
+    "is no ordinary file": [fifo, lambda path: path.mkdir()],
+    "is a link that leads out of the folder": [lambda path: path.symlink_to("/etc/passwd")],
+    "is a link that leads nowhere": [lambda path: path.symlink_to("gone")],
+    "cannot be read (a loop of links)": [lambda path: path.symlink_to(path.name)],
+    "is larger than 1 MB": [too_large],
+}
+
+
+@pytest.mark.parametrize(("trouble", "make"), [(words, make) for words, makers in ODD.items() for make in makers])
+def test_what_is_no_ordinary_file_is_named_ignored_and_never_agreed_to(shop, scaffold, trouble, make):
+    scaffold("trust")
+    (shop / ".scaffold.yaml").unlink()
+    make(shop / ".scaffold.yaml")
+    assert f".scaffold.yaml {trouble}" in scaffold("config").err
+    answer = scaffold("trust")
+    assert (answer.code, f".scaffold.yaml cannot be trusted: it {trouble}" in answer.err) == (64, True)
+    assert state(scaffold) == "changed"
+    with pytest.raises(UsageProblem, match="cannot be trusted"):
+        load_settings(shop, os.environ, {}, trust_once=True)
+
+
+@pytest.mark.parametrize(
+    ("content", "trouble"),
+    [(b"tier: [", "this is no YAML"), (b"teer: scout", "Did you mean `tier`?"), (b"\xff\xfe", "cannot be read")],
+)
+def test_settings_nobody_can_read_do_no_harm_untrusted_and_cannot_be_trusted(shop, scaffold, content, trouble):
+    (shop / ".scaffold.yaml").write_bytes(content)
+    assert tier(shop).value == "builder"
+    answer = scaffold("trust")
+    assert answer.code == 64
+    assert trouble in answer.err
+    assert state(scaffold) == "unknown"
+
+
+def test_a_byte_order_mark_and_foreign_line_ends_do_not_matter(shop, scaffold):
+    (shop / ".scaffold.yaml").write_bytes(b"\xef\xbb\xbftier: scout\r\nagents: 1\r\n")
+    scaffold("trust")
+    assert load_settings(shop, os.environ, {}).values["agents"].origin == f"{shop}/.scaffold.yaml:2"
+
+
+def test_what_was_hashed_is_what_is_used(shop, scaffold):
+    """A file that is exchanged between the look and the use changes nothing."""
+    scaffold("trust")
+    before = trusted_folder(shop, os.environ)
+    (shop / ".scaffold.yaml").write_text("tier: quick\n")
+    assert project_settings(before, ".scaffold.yaml")["tier"].value == "scout"
+    assert not trusted_folder(shop, os.environ).trusted
+
+
+def test_a_link_inside_the_folder_counts_by_what_it_leads_to(shop, scaffold):
+    (shop / ".scaffold.yaml").rename(shop / "settings.yaml")
+    (shop / ".scaffold.yaml").symlink_to("settings.yaml")
+    scaffold("trust")
+    assert tier(shop).value == "scout"
+    (shop / "settings.yaml").write_text("tier: quick\n")
+    assert tier(shop).value == "builder"
+
+
+def test_a_file_that_sets_nothing_is_not_worth_a_note(repository, scaffold):
+    assert scaffold("init").code == 0
+    assert scaffold("config").err == ""
+
+
+def test_an_agreement_that_cannot_be_looked_up_counts_as_none(shop, scaffold, home):
+    scaffold("trust")
+    (home / "scaffold" / "data" / "user.db").write_bytes(b"rubbish" * 1000)
+    said = scaffold("trust", "--show").out
+    assert "is not trusted\n" in said
+    assert "what you agreed to cannot be looked up" in said
+    assert tier(shop).value == "builder"
+
+
+def test_without_a_home_a_folder_is_simply_not_trusted(shop, scaffold, monkeypatch):
+    monkeypatch.setenv("HOME", "/nowhere/at/all")
+    monkeypatch.setenv("SCAFFOLD_HOME", "/nowhere/at/all")
+    assert state(scaffold) == "unknown"
+
+
+def test_what_is_no_folder_is_refused(home, scaffold, tmp_path):
+    (tmp_path / "file").write_text("x")
+    for place in ("gone", "file"):
+        answer = scaffold("trust", str(tmp_path / place))
+        assert (answer.code, "there is no folder" in answer.err) == (64, True)
+
+
+def test_show_and_revoke_exclude_each_other(shop, scaffold):
+    assert scaffold("trust", "--show", "--revoke").code == 64
+
+
+@pytest.mark.parametrize(("answer", "after"), [("y", "trusted"), ("n", "unknown"), ("", "unknown")])
+def test_on_a_terminal_nothing_counts_without_a_yes(shop, scaffold, answer, after):
+    child = pexpect.spawn(sys.executable, ["-m", "scaffold", "trust"], cwd=str(shop), encoding="utf-8", timeout=20)
+    child.expect("Trust it")
+    child.sendline(answer)
+    child.expect(pexpect.EOF)
+    child.close()
+    assert (child.exitstatus, state(scaffold)) == (0 if after == "trusted" else 1, after)

@@ -1,0 +1,77 @@
+"""What the tests of sandboxes share: a workspace, its zone, and commands held to it."""
+
+import os
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from scaffold.host.process import run
+from scaffold.host.sandbox.confinement import Confinement, Enclosure
+from scaffold.host.sandbox.level import find_level
+
+FOUND = []
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    """A folder that a command may change: below the system's temporary folder, as those of tests are."""
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    return folder.resolve()
+
+
+@pytest.fixture
+def zone(workspace, tmp_path):
+    """Where git's folder, a settings file and a hooks folder are sealed, though nothing is there, and a file hidden."""
+    (workspace / ".env").write_text("TOKEN=canary\n")
+    sealed = (".git", ".mcp.json", ".claude/settings.json", "deep/er/hooks")
+    return Confinement(
+        writable=(workspace,),
+        temporary=tmp_path.resolve() / "temporary",
+        sealed=tuple(workspace / name for name in sealed),
+        hidden=(workspace / ".env", tmp_path.resolve() / "private"),
+    )
+
+
+@pytest.fixture
+async def bubblewrapped():
+    """Skip where bubblewrap is missing or cannot run."""
+    if not FOUND:
+        FOUND.append(await find_level(os.environ))
+    if FOUND[0].level != "bubblewrap":
+        pytest.skip(f"{FOUND[0].trouble}; {FOUND[0].fix}")
+
+
+@pytest.fixture
+def inside(workspace, zone, env, bubblewrapped):
+    """Run a shell script, or a command, in the sandbox; `changes` are of the zone, further options those of `run`."""
+
+    async def shell(script, *, changes=None, proxy=None, **options):
+        argv = ["bash", "-c", script] if isinstance(script, str) else script
+        enclosure = Enclosure("bubblewrap", structs.replace(zone, **(changes or {})), proxy)
+        defaults = {"cwd": workspace, "env": env, "timeout_s": 30}
+        return await run(argv, leash=True, enclosure=enclosure, **(defaults | options))
+
+    return shell
+
+
+@pytest.fixture
+def said(inside):
+    """Run a script in the sandbox and return what it printed, errors too."""
+
+    async def output(script, **options):
+        finished = await inside(f"exec 2>&1; {script}", **options)
+        return finished.stdout.decode()
+
+    return output
+
+
+@pytest.fixture
+def listing():
+    """Return the names in a folder, to see that nothing was left in it."""
+
+    def names(folder: Path):
+        return sorted(path.name for path in folder.iterdir())
+
+    return names

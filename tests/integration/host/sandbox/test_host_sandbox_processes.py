@@ -1,0 +1,275 @@
+"""How a command in a sandbox ends, what it may use up, and that nothing of it stays."""
+
+import asyncio
+import os
+import signal
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+from msgspec.json import encode
+
+from scaffold.host.child import start
+from scaffold.host.process import run
+from scaffold.host.sandbox import bubblewrap
+from scaffold.host.sandbox.confinement import Confinement, Enclosure, Limits
+from scaffold.host.sandbox.ground import survey
+from scaffold.host.sandbox.seccomp import program
+
+MEBIBYTE = 1 << 20
+NAP = f"sleep 61.{os.getpid()}"
+"""Nobody else, not even these tests in another process, sleeps as long."""
+DAEMON = f"(setsid sh -c 'exec {NAP}' </dev/null >/dev/null 2>&1 &)"
+
+
+@pytest.fixture
+def sleepers(sh):
+    """Return how many processes sleep as long as these tests have them sleep."""
+
+    async def count():
+        return int((await sh(f"ps -eo args | grep -c '^{NAP}$'")).stdout)
+
+    return count
+
+
+@pytest.mark.parametrize("code", [0, 1, 3, 126, 127, 255])
+async def test_an_exit_code_is_told_as_it_is(inside, code):
+    finished = await inside(f"echo out; echo err >&2; exit {code}")
+    assert (finished.exit_code, finished.signal, finished.stdout, finished.stderr) == (code, None, b"out\n", b"err\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL, signal.SIGTERM, signal.SIGPIPE])
+async def test_a_signal_is_told_as_without_a_sandbox(inside, number):
+    finished = await inside(f"kill -{number.value} $$")
+    assert (finished.exit_code, finished.signal) == (None, number)
+
+
+@pytest.mark.parametrize(("program", "code"), [("no-such-program", 127), ("/etc/passwd", 126), ("-i", 127)])
+async def test_a_program_that_cannot_be_started_is_told_as_by_a_shell(inside, program, code):
+    finished = await inside([program])
+    assert (finished.exit_code, program in finished.stderr.decode()) == (code, True)
+
+
+async def test_the_environment_is_what_was_given_and_where_it_may_write(inside, zone):
+    finished = await inside(["env"], env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", "NAME": "Zoë"})
+    names = {line.partition("=")[0] for line in finished.stdout.decode().splitlines()}
+    places = {"TMPDIR", "TMP", "TEMP", "XDG_CACHE_HOME", "npm_config_cache", "SCAFFOLD_SANDBOX"}
+    assert names - {"PWD"} == {"PATH", "LC_ALL", "NAME"} | places
+
+
+async def test_stdin_and_long_output_pass_through(inside):
+    payload = bytes(range(256)) * 4096
+    assert (await inside("cat", stdin=payload, limit_bytes=2_000_000)).stdout == payload
+
+
+async def test_it_holds_no_capability_and_can_gain_none(said):
+    """BX-9: whoever we are, root too."""
+    told = await said("grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status; grep ^Cap /proc/1/status")
+    lines = dict(line.split(":\t") for line in told.splitlines())
+    assert {value for name, value in lines.items() if name.startswith("Cap")} == {"0" * 16}
+    assert (lines["NoNewPrivs"], lines["Seccomp"]) == ("1", "2")
+
+
+async def test_it_inherits_nothing_but_its_three_streams(inside):
+    finished = await inside([sys.executable, "-c", "import os; print(sorted(os.listdir('/proc/self/fd')))"])
+    assert finished.stdout == b"['0', '1', '2', '3']\n", "the fourth is the folder that is read"
+
+
+async def test_it_sees_no_process_but_its_own(inside):
+    finished = await inside("ls /proc | grep -c '^[0-9]'; cat /proc/1/cmdline | tr '\\0' ' '; kill -9 1; echo alive")
+    lines = finished.stdout.decode().splitlines()
+    assert int(lines[0]) <= 4
+    assert lines[1].startswith("/usr/bin/bwrap") or "bwrap" in lines[1]
+    assert lines[-1].endswith("alive")
+
+
+async def test_nothing_survives_the_command(inside, sleepers):
+    """RA-4, BX-17: a daemon, an orphan, a session of its own."""
+    finished = await inside(f"{DAEMON}; ({NAP} &) ; setsid {NAP} & exit 4", timeout_s=20)
+    assert finished.exit_code == 4
+    assert await sleepers() == 0
+
+
+async def test_nothing_survives_the_end_of_its_time(inside, sleepers):
+    """BX-17"""
+    finished = await inside(f"{DAEMON}; trap '' TERM; {NAP}", timeout_s=0.7)
+    assert (finished.timed_out, finished.exit_code) == (True, None)
+    assert await sleepers() == 0
+
+
+async def test_nothing_survives_a_cancellation(inside, sleepers, workspace, eventually):
+    """RA-19"""
+    running = asyncio.create_task(inside(f"{DAEMON}; touch begun; {NAP}"))
+    await eventually((workspace / "begun").exists)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert await sleepers() == 0
+
+
+async def test_a_crowd_is_ended(inside, sleepers):
+    """RA-4"""
+    brood = f"for i in $(seq 300); do setsid {NAP} & done; wait"
+    finished = await inside(brood, changes={"limits": Limits(processes=100)})
+    assert (finished.crowded, finished.exit_code) == (True, None)
+    assert await sleepers() == 0
+
+
+async def test_it_cannot_end_its_keeper_or_outlive_bubblewrap(inside, sleepers, workspace):
+    """BX-17: who holds it has no number inside, and who kills what has one ends himself."""
+    alone = "test $(ls -d /proc/[0-9]* | wc -l) -lt 9 || exit 99"
+    finished = await inside(
+        f"{DAEMON}; touch begun; {alone}; kill -9 1; kill -9 $PPID; kill -9 -1; sleep 0.2; echo alive"
+    )
+    assert finished.exit_code == 0, "all are killed but the one that kills, and those whom it cannot name"
+    assert (workspace / "begun").exists()
+    assert await sleepers() == 0
+
+
+async def test_a_process_may_have_so_much_memory(inside):
+    bomb = [sys.executable, "-c", "b = bytearray(300 << 20); print('had it')"]
+    finished = await inside(bomb, changes={"limits": Limits(memory_bytes=200 * MEBIBYTE)})
+    assert finished.exit_code == 1
+    assert b"MemoryError" in finished.stderr
+
+
+async def test_a_file_may_be_so_long(inside, workspace):
+    limits = {"limits": Limits(file_bytes=MEBIBYTE)}
+    finished = await inside(["dd", "if=/dev/zero", "of=long", "bs=64K", "count=100"], changes=limits)
+    assert (finished.exit_code, finished.signal) == (None, signal.SIGXFSZ)
+    assert (workspace / "long").stat().st_size == MEBIBYTE
+
+
+async def test_no_limit_can_be_raised_from_inside(inside):
+    finished = await inside("ulimit -f unlimited; ulimit -d unlimited; ulimit -c 1; ulimit -c")
+    assert finished.stderr.count(b"cannot modify limit") == 3
+    assert finished.stdout == b"0\n"
+
+
+OWNER = """
+import asyncio, os, pathlib, sys
+from msgspec.json import decode
+from scaffold.host.process import run
+from scaffold.host.sandbox.confinement import Enclosure
+enclosure = decode(os.environ["ENCLOSURE"], type=Enclosure, dec_hook=lambda kind, value: kind(value))
+asyncio.run(run(["bash", "-c", os.environ["SCRIPT"]], cwd=pathlib.Path.cwd(), env=os.environ, timeout_s=60, leash=True,
+                enclosure=enclosure))
+"""
+
+
+async def owner(zone, env, script, folder):
+    enclosure = encode(Enclosure("bubblewrap", zone), enc_hook=str).decode()
+    return await start(
+        [sys.executable, "-c", OWNER],
+        cwd=folder,
+        env=env | {"ENCLOSURE": enclosure, "SCRIPT": script},
+        log=zone.temporary.parent / "log",
+    )
+
+
+async def test_all_ends_and_nothing_is_left_when_we_are_killed(
+    zone, env, workspace, sleepers, eventually, listing, bubblewrapped
+):
+    """BX-17, BX-9: the sealed places that were held are free again, too."""
+    us = await owner(zone, env, f"{DAEMON}; touch begun; {NAP}", workspace)
+    await eventually((workspace / "begun").exists)
+    assert ".mcp.json" in listing(workspace), "held while it runs"
+    us.kill()
+    assert await us.wait() == -signal.SIGKILL
+    await eventually(lambda: listing(workspace) == [".env", "begun"])
+    assert await sleepers() == 0
+
+
+async def test_what_a_killed_keeper_left_harms_nobody_and_the_next_one_takes_it_away(
+    inside, sh, workspace, sleepers, eventually, process_in, listing, tmp_path
+):
+    """BX-17, BX-9"""
+    running = asyncio.create_task(inside(f"{DAEMON}; touch begun; {NAP}"))
+    await eventually((workspace / "begun").exists)
+    keeper = int((await sh(f"pgrep -f 'keeper.py .*{workspace}' | head -1")).stdout)
+    os.kill(keeper, signal.SIGKILL)
+    assert (await running).signal == signal.SIGKILL
+    assert await sleepers() == 0
+    left = (workspace / ".git").lstat()
+    assert (stat.S_ISSOCK(left.st_mode), stat.S_IMODE(left.st_mode)) == (True, 0)
+    await sh(f"git init -q {tmp_path}/elsewhere && git -C {tmp_path}/elsewhere status", cwd=workspace)
+    assert (await sh("git init -q . 2>&1; cat .mcp.json")).exit_code != 0
+    assert (await inside("echo x > .mcp.json")).exit_code != 0
+    assert listing(workspace) == [".env", "begun"]
+
+
+async def test_of_two_at_once_the_last_to_end_frees_what_was_held(inside, workspace, eventually, listing):
+    """BX-9: what the first one held is not taken from under the second."""
+    second = "touch begun; until [ -e go ]; do sleep 0.02; done; echo evil > .mcp.json; mkdir .git"
+    running = asyncio.create_task(inside(second))
+    await eventually((workspace / "begun").exists)
+    first = await inside("true")
+    (workspace / "go").touch()
+    assert first.exit_code == 0
+    assert (await running).exit_code != 0
+    assert listing(workspace) == [".env", "begun", "go"]
+
+
+async def test_programs_of_all_kinds_work(inside):
+    pool = "import multiprocessing as m; print(m.get_context('fork').Pool(2).map(abs, [-1, 2]))"
+    finished = await inside([sys.executable, "-c", pool])
+    assert finished.stdout == b"[1, 2]\n"
+    node = await inside(
+        "command -v node >/dev/null || exit 0; node -e 'process.exit(require(\"os\").tmpdir() ? 7 : 1)'"
+    )
+    assert node.exit_code in {0, 7}
+
+
+async def test_bubblewrap_is_never_taken_from_the_path(inside, env, workspace):
+    """BX-9: the environment of checks begins with folders of the workspace."""
+    (workspace / "bwrap").write_text("#!/bin/sh\ntouch ../escaped\n")
+    (workspace / "bwrap").chmod(0o755)
+    finished = await inside("true", env=env | {"PATH": f"{workspace}:{env['PATH']}"})
+    assert finished.exit_code == 0
+    assert not (workspace.parent / "escaped").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+async def test_it_holds_an_ordinary_user_as_it_holds_root(sh, env, tmp_path, bubblewrapped):
+    """BX-9"""
+    home = Path("/var/tmp") / f"scaffold-ordinary-{os.getpid()}"
+    assert (await sh(f"mkdir -p {home}/w && chown -R nobody {home}")).exit_code == 0
+    confinement = Confinement(
+        writable=(home / "w",), temporary=home / "t", sealed=(home / "w" / ".git",), hidden=(Path("/etc/passwd"),)
+    )
+    try:
+        finished = await _as_nobody(
+            confinement, env, "touch made; mkdir .git; cat /etc/passwd; touch ../x; id -u; ls -A"
+        )
+        assert finished.stdout == b"65534\n.git\nmade\n", finished.stderr
+        assert sorted(path.name for path in (home / "w").iterdir()) == ["made"]
+    finally:
+        await sh(f"rm -rf {home}")
+
+
+async def _as_nobody(confinement, env, script):
+    """Run a script in a sandbox, by an interpreter and a copy of us that an ordinary user can reach."""
+    ground = survey(confinement)
+    for folder in (confinement.temporary, confinement.temporary / "shm"):
+        folder.mkdir()
+        os.chown(folder, 65534, 65534)
+    for path in ground.held:
+        os.mknod(path, stat.S_IFSOCK)
+    filters = confinement.temporary / "filter"
+    filters.write_bytes(program("none"))
+    argv = bubblewrap.argv(
+        bubblewrap.find(),
+        ground,
+        ["bash", "-c", script],
+        cwd=confinement.writable[0],
+        temporary=confinement.temporary,
+        seccomp=9,
+        status=8,
+    )
+    try:
+        line = f'exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@" 9<{filters} 8>/dev/null'
+        return await run(["bash", "-c", line, "sh", *argv], cwd=Path("/"), env=env, timeout_s=20, leash=True)
+    finally:
+        for path in ground.held:
+            path.unlink()

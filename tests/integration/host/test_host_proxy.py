@@ -1,0 +1,290 @@
+"""The proxy for named hosts, spoken to as a command would, and the relay that leads there out of a sandbox."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import stat
+import sys
+
+import pytest
+
+from scaffold.host.environment import child_environment
+from scaffold.host.process import run
+from scaffold.host.sandbox import relay
+from scaffold.host.sandbox.proxy import Bounds, Contact, opened_proxy
+
+BODY = os.urandom(1 << 20) * 10
+PLACES = {"named.test": "127.0.0.1", "other.test": "127.0.0.1", "inner.test": "10.1.2.3", "two.test": "10.1.2.3"}
+
+
+@pytest.fixture
+async def echo():
+    """A server that returns what it got once that has ended, and the same for a plain HTTP request."""
+
+    async def answer(reader, writer):
+        got = await reader.read(4)
+        if got == b"GET ":
+            got += await reader.readuntil(b"\r\n\r\n")
+            body = BODY if b"/big" in got else got
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%b" % (len(body), body))
+        else:
+            writer.write(got + await reader.read(-1))
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        yield server.sockets[0].getsockname()[1]
+
+
+class Way:
+    """A proxy that lets `named.test` through to the echo server, and what it told."""
+
+    def __init__(self, path, port, told):
+        self.path, self.port, self.told = path, port, told
+        self._writers = []
+
+    async def open(self):
+        reader, writer = await asyncio.open_unix_connection(str(self.path))
+        self._writers.append(writer)
+        return reader, writer
+
+    async def leave(self):
+        for writer in self._writers:
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+    async def say(self, text):
+        """Send `text`, return all of the answer."""
+        reader, writer = await self.open()
+        writer.write(text)
+        return await reader.read(-1)
+
+    async def tunnel(self):
+        reader, writer = await self.open()
+        writer.write(f"CONNECT named.test:{self.port} HTTP/1.1\r\n\r\n".encode())
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200 ")
+        return reader, writer
+
+
+async def resolve(host, port):
+    if host not in PLACES:
+        raise OSError("no such name")
+    return ["10.1.2.3", "127.0.0.1"] if host == "two.test" else [PLACES[host]]
+
+
+@pytest.fixture
+def proxied(tmp_path, echo):
+    @contextlib.asynccontextmanager
+    async def opened(*hosts, public=("127.0.0.1",), folder=tmp_path / "proxy", **bounds):
+        told = []
+        async with opened_proxy(
+            folder,
+            hosts or (f"named.test:{echo}", f"inner.test:{echo}", f"two.test:{echo}", f"gone.test:{echo}"),
+            is_public=lambda address: address in public,
+            resolve=resolve,
+            tell=told.append,
+            bounds=Bounds(**bounds),
+        ) as path:
+            way = Way(path, echo, told)
+            try:
+                yield way
+            finally:
+                await way.leave()
+
+    return opened
+
+
+async def test_a_named_host_is_reached_through_a_tunnel_that_closes_half(proxied):
+    async with proxied() as way:
+        reader, writer = await way.tunnel()
+        writer.write(b"question")
+        writer.write_eof()
+        assert await reader.read(-1) == b"question"
+        assert way.told == [Contact(f"named.test:{way.port}", "")]
+
+
+async def test_a_named_host_is_reached_by_a_plain_request(proxied):
+    async with proxied() as way:
+        answer = await way.say(b"GET http://named.test:%d/x HTTP/1.1\r\nHost: elsewhere\r\n\r\n" % way.port)
+        assert answer.endswith(b"GET /x HTTP/1.1\r\nHost: named.test:%d\r\nConnection: close\r\n\r\n" % way.port)
+
+
+@pytest.mark.parametrize(
+    ("place", "code", "reason"),
+    [
+        ("other.test:{}", 403, b"not among the hosts"),
+        ("127.0.0.1:{}", 403, b"not among the hosts"),
+        ("named.test:1", 403, b"not among the hosts"),
+        ("inner.test:{}", 403, b"not on the internet"),
+        ("gone.test:{}", 502, b"has no address"),
+    ],
+)
+async def test_what_is_not_named_or_not_public_is_refused_with_a_reason(proxied, place, code, reason):
+    """BX-9"""
+    async with proxied() as way:
+        asked = place.format(way.port)
+        tunnelled = await way.say(f"CONNECT {asked} HTTP/1.1\r\n\r\n".encode())
+        plain = await way.say(f"GET http://{asked}/ HTTP/1.1\r\n\r\n".encode())
+        assert tunnelled.startswith(b"HTTP/1.1 %d " % code)
+        assert plain.startswith(b"HTTP/1.1 %d " % code)
+        assert reason in tunnelled
+        assert reason.decode() in way.told[0].refusal
+        assert [contact.place for contact in way.told] == [asked, asked]
+
+
+async def test_of_the_addresses_of_a_name_only_public_ones_are_connected_to(proxied):
+    async with proxied() as way:
+        answer = await way.say(b"GET http://two.test:%d/ HTTP/1.1\r\n\r\n" % way.port)
+        assert answer.startswith(b"HTTP/1.1 200 OK")
+
+
+async def test_an_address_that_is_named_itself_may_be_a_near_one(proxied, echo):
+    async with proxied(f"named.test:{echo}", f"127.0.0.1:{echo}", public=()) as way:
+        answer = await way.say(b"GET http://named.test:%d/ HTTP/1.1\r\n\r\n" % echo)
+        assert answer.startswith(b"HTTP/1.1 200 OK")
+
+
+@pytest.mark.parametrize(
+    "rubbish", [b"\r\n\r\n", b"\0" * 100 + b"\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\r\n\r\n"]
+)
+async def test_rubbish_is_answered_and_the_next_is_served(proxied, rubbish):
+    async with proxied() as way:
+        assert (await way.say(rubbish)).startswith(b"HTTP/1.1 400 Bad Request")
+        await way.tunnel()
+
+
+async def test_a_head_without_end_is_refused(proxied):
+    async with proxied() as way:
+        answer = await way.say(b"GET http://named.test/ HTTP/1.1\r\n" + b"a: b\r\n" * 10_000)
+        assert answer.startswith(b"HTTP/1.1 431 ")
+
+
+async def test_who_takes_too_long_to_ask_is_refused(proxied):
+    async with proxied(head_s=0.1) as way:
+        assert (await way.say(b"GET http://named.t")).startswith(b"HTTP/1.1 408 ")
+
+
+async def test_a_tunnel_in_which_nothing_happens_is_closed(proxied):
+    async with proxied(idle_s=0.1) as way:
+        reader, _ = await way.tunnel()
+        assert await reader.read(-1) == b""
+
+
+async def test_who_has_too_many_connections_gets_no_more(proxied):
+    async with proxied(connections=2) as way:
+        held = [await way.tunnel() for _ in range(2)]
+        assert (await way.say(b"x")).startswith(b"HTTP/1.1 503 ")
+        held[0][1].close()
+        await held[0][0].read(-1)
+
+
+async def test_fifty_connections_are_served_at_once(proxied):
+    async with proxied() as way:
+        pairs = [await way.tunnel() for _ in range(50)]
+        for number, (_, writer) in enumerate(pairs):
+            writer.write(b"nr %d" % number)
+            writer.write_eof()
+        assert [await reader.read(-1) for reader, _ in pairs] == [b"nr %d" % number for number in range(50)]
+
+
+async def test_with_the_block_everything_ends(proxied):
+    async with proxied() as way:
+        pass
+    assert not way.path.exists()
+
+
+async def test_with_the_block_open_tunnels_end(tmp_path, echo):
+    hosts = [f"named.test:{echo}"]
+    async with opened_proxy(tmp_path, hosts, is_public=lambda _address: True, resolve=resolve) as path:
+        way = Way(path, echo, [])
+        reader, _ = await way.tunnel()
+    assert await reader.read(-1) == b""
+    await way.leave()
+
+
+async def test_an_error_in_the_block_comes_out_as_it_is(proxied):
+    async def failing():
+        async with proxied() as way:
+            await way.tunnel()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await failing()
+
+
+async def test_nobody_else_can_come_to_the_socket_however_long_its_path_is(proxied, tmp_path):
+    async with proxied(folder=tmp_path / ("long" * 30)) as way:
+        assert stat.S_IMODE(way.path.stat().st_mode) == 0o600
+        assert stat.S_IMODE(way.path.parent.stat().st_mode) == 0o700
+
+
+FETCH = """
+import sys, urllib.request
+for url in sys.argv[1:]:
+    try:
+        print(len(urllib.request.urlopen(url, timeout=10).read()))
+    except OSError as error:
+        print(getattr(error, "code", error.__class__.__name__))
+"""
+
+
+async def relayed(way, *command, inside=(), **options):
+    env = child_environment(os.environ)
+    argv = (*inside, *relay.argv(way.path, command))
+    return await run(argv, **({"cwd": way.path.parent, "env": env, "timeout_s": 30, "leash": True} | options))
+
+
+async def test_the_relay_leads_to_the_proxy_wherever_that_is(proxied, tmp_path):
+    async with proxied(folder=tmp_path / ("long" * 30)) as way:
+        named, other = (f"http://{name}.test:{way.port}/big" for name in ("named", "other"))
+        finished = await relayed(way, sys.executable, "-I", "-c", FETCH, named, other)
+        assert finished.stdout.split() == [b"%d" % len(BODY), b"403"]
+
+
+@pytest.mark.parametrize(("script", "code", "signal"), [("exit 7", 7, None), ("kill -15 $$", None, 15)])
+async def test_the_relay_ends_as_its_command_did(proxied, script, code, signal):
+    async with proxied() as way:
+        finished = await relayed(way, "sh", "-c", script)
+        assert (finished.exit_code, finished.signal) == (code, signal)
+
+
+@pytest.mark.parametrize("signal", [2, 9, 13, 25])
+async def test_the_relay_ends_by_signals_that_python_treats_in_its_own_way(proxied, signal):
+    async with proxied() as way:
+        assert (await relayed(way, "sh", "-c", f"kill -{signal} $$")).signal == signal
+
+
+async def test_the_relay_tells_of_a_command_that_is_not_there(proxied):
+    async with proxied() as way:
+        finished = await relayed(way, "no-such-program")
+        assert (finished.exit_code, finished.stderr) == (127, b"No such file or directory: no-such-program\n")
+
+
+async def test_without_a_proxy_the_relay_closes_connections(proxied):
+    async with proxied() as way:
+        way.path.unlink()
+        finished = await relayed(way, sys.executable, "-I", "-c", FETCH, "http://named.test/")
+        assert finished.stdout in (b"RemoteDisconnected\n", b"URLError\n", b"ConnectionResetError\n")
+        way.path.touch()
+
+
+async def can_unshare(folder):
+    argv = ["bwrap", "--ro-bind", "/", "/", "--unshare-all", "true"]
+    env = child_environment(os.environ)
+    return shutil.which("bwrap") and (await run(argv, cwd=folder, env=env, timeout_s=20)).exit_code == 0
+
+
+async def test_out_of_a_sandbox_only_named_hosts_are_reached(proxied, echo, tmp_path):
+    """BX-9"""
+    if not await can_unshare(tmp_path):
+        pytest.skip("no bubblewrap here, or no user namespaces")
+    inside = ("bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-all", "--die-with-parent")
+    async with proxied() as way:
+        urls = [f"http://{place}:{echo}/big" for place in ("named.test", "other.test", "127.0.0.1")]
+        finished = await relayed(way, sys.executable, "-I", "-c", FETCH, *urls, inside=inside)
+        assert finished.stdout.split() == [b"%d" % len(BODY), b"403", b"URLError"]
+        direct = f"import socket; socket.create_connection(('127.0.0.1', {echo}), 5)"
+        assert b"ConnectionRefusedError" in (await relayed(way, sys.executable, "-c", direct, inside=inside)).stderr

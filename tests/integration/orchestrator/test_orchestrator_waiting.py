@@ -1,0 +1,223 @@
+"""Runs that need a human: other work goes on, then the run is put down; a decision lets it go on."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from datetime import timedelta
+
+import pytest
+
+from fakes import act, goal, until
+from scaffold.core.errors import UsageProblem
+from scaffold.core.states import Cancelled, Completed, Failed, Paused, waits_for
+from scaffold.orchestrator.conduct import Ending, conduct, take_over
+from scaffold.orchestrator.control import put_down, retry_action
+from scaffold.orchestrator.tasks import TaskEngine
+
+WAITS = Ending(state=Paused("waits for a human: 1 item"), cause="waiting")
+ASKING = {"sandbox": "off", "inbox_wait_s": 0.05}
+LONG = {"sandbox": "off", "inbox_wait_s": 20.0}
+DEED = "echo x > {}"
+
+
+def deeds(*keys):
+    """Return for each action one command that needs a human, each another one."""
+    return {key: [f"echo x > {key}"] for key in keys}
+
+
+def decide(house, to="approved", **how):
+    """Decide about everything that is open."""
+    with house.store.transaction():
+        for item in house.store.inbox.open():
+            house.store.inbox.decide(item.id, to, **how)
+
+
+def item_states(house):
+    return [item.state for item in house.store.inbox.all()]
+
+
+async def test_a_run_in_which_only_a_human_can_help_is_put_down_and_goes_on_after_the_decision(house):
+    """BX-13: nothing is asked twice, and no attempt counts as failed."""
+    run = await house.lay_out(goal("g", act("a"), act("b", needs=["a_done"])), **ASKING)
+    assert await house.carry_out(run, **deeds("a", "b")) == WAITS
+    assert house.statuses(run) == {"a": "blocked", "b": "pending"}
+    assert (house.status(run), house.store.runs.get(run.id).owner) == ("paused", None)
+    assert await house.carry_out(run, **deeds("a", "b")) == WAITS, "undecided, it is put down again at once"
+    assert len(house.attempts(run, "a")) == 1
+    decide(house)
+    assert await house.carry_out(run, **deeds("a", "b")) == WAITS, "now the other one asks"
+    decide(house)
+    assert (await house.carry_out(run, **deeds("a", "b"))).state == Completed()
+    assert item_states(house) == ["approved", "approved"]
+    assert [each.outcome for each in house.attempts(run, "a")] == ["waiting", "landed"]
+
+
+async def test_other_work_goes_on_while_one_action_waits(house):
+    """BX-13: its slot is free, and goals that need nobody are reached."""
+    run = await house.lay_out(
+        goal("asks", act("a"), act("c", needs=["a_done"])),
+        goal("free", act("b"), act("d", needs=["b_done"])),
+        **ASKING,
+        agents=1,
+        allow=("shell:touch",),
+    )
+    ending = await house.carry_out(run, a=[DEED.format("a")], b=["touch b"], d=["touch d"])
+    assert ending == WAITS
+    assert house.statuses(run) == {"a": "blocked", "c": "pending", "b": "completed", "d": "completed"}
+    assert await house.landed(run) == ["b", "d"]
+
+
+async def test_a_decision_in_a_living_run_lets_it_go_on_by_itself(house):
+    """BX-13."""
+    run = await house.lay_out(goal("g", act("a"), act("slow")), **LONG)
+    conductor = await house.conductor(run, deeds("a", "slow"))
+    async with asyncio.TaskGroup() as together:
+        carried = together.create_task(conductor.carry_out())
+        await until(lambda: len(house.store.inbox.open()) == 2)
+        decide(house)
+    assert carried.result().state == Completed()
+    assert [len(house.attempts(run, key)) for key in ("a", "slow")] == [1, 1]
+
+
+async def test_an_action_that_was_put_away_is_taken_up_again_while_others_still_work(house):
+    """BX-13: a living run hears of the decision."""
+    run = await house.lay_out(goal("g", act("a"), act("b")), **ASKING, allow=("shell:touch",))
+    landed = asyncio.Event()
+
+    async def work(attempt):
+        if attempt.action_id == house.action(run, "b").id:
+            await landed.wait()
+        await house.carry_attempt_out(attempt, {"a": [DEED.format("a")], "b": ["touch b"]})
+        return 0
+
+    conductor = await conduct(house.site, take_over(house.site, run.id), TaskEngine(work))
+    async with asyncio.TaskGroup() as together:
+        carried = together.create_task(conductor.carry_out())
+        await until(lambda: house.statuses(run)["a"] == "blocked")
+        decide(house)
+        await until(lambda: house.statuses(run)["a"] == "completed")
+        landed.set()
+    assert carried.result().state == Completed()
+    assert [each.outcome for each in house.attempts(run, "a")] == ["waiting", "landed"]
+
+
+async def test_a_rejected_command_is_another_way_to_the_goal_or_a_failure(house):
+    """BX-13: the model is told; what it does then counts."""
+    run = await house.lay_out(goal("g", act("a")), **ASKING, attempts=1)
+    assert await house.carry_out(run, **deeds("a")) == WAITS
+    decide(house, "rejected", answer="not this")
+    ending = await house.carry_out(run, **deeds("a"))
+    assert isinstance(ending.state, Failed)
+    assert "not this" in (house.repo / ".scaffold/logs/g/a.jsonl").read_text()
+    assert len(house.store.inbox.all()) == 1
+
+
+async def test_a_goal_that_is_reached_otherwise_needs_no_human_any_more(house):
+    """BX-13: the item is withdrawn with the action."""
+    run = await house.lay_out(
+        goal("g", act("a", effects=("done",)), act("b", effects=("done",)), wants=["done"]),
+        **ASKING,
+        agents=1,
+        allow=("shell:touch",),
+    )
+    ending = await house.carry_out(run, a=[DEED.format("a")], b=["touch b"])
+    assert ending.state == Completed()
+    assert house.statuses(run) == {"a": "skipped", "b": "completed"}
+    assert item_states(house) == ["withdrawn"]
+
+
+async def test_a_compound_waits_with_its_child(house):
+    """SC-5, BX-13."""
+    run = await house.lay_out(
+        goal("g", act("phase", kind="compound", effects=("one_done",)), act("one", parent="phase")), **ASKING
+    )
+    assert await house.carry_out(run, **deeds("one")) == WAITS
+    assert house.statuses(run) == {"phase": "running", "one": "blocked"}
+    decide(house)
+    assert (await house.carry_out(run, **deeds("one"))).state == Completed()
+
+
+async def test_what_nobody_decided_in_time_is_asked_anew(house):
+    """BX-13."""
+    run = await house.lay_out(goal("g", act("a")), **ASKING)
+    assert await house.carry_out(run, **deeds("a")) == WAITS
+    (item,) = house.store.inbox.all()
+    expire(house, item.id)
+    assert await house.carry_out(run, **deeds("a")) == WAITS
+    assert item_states(house) == ["expired", "open"]
+    assert waits_for(house.action(run, "a").state) == house.store.inbox.open()[0].id
+
+
+def expire(house, item_id):
+    """Let the time for a decision be over."""
+    past = (house.clock.now() - timedelta(hours=1)).isoformat(timespec="microseconds")
+    with closing(sqlite3.connect(house.repo / ".git/scaffold/state.db")) as raw, raw:
+        raw.execute("UPDATE inbox SET expires_at = ? WHERE id = ?", [past, item_id])
+
+
+async def test_a_cancelled_run_asks_nothing_any_more(house):
+    """BX-13, SC-17."""
+    run = await house.lay_out(goal("g", act("a")), **ASKING)
+    await house.carry_out(run, **deeds("a"))
+    assert await put_down(house.site, house.store.runs.get(run.id), "cancel", patience_s=1) == Cancelled()
+    assert house.statuses(run) == {"a": "cancelled"}
+    assert item_states(house) == ["withdrawn"]
+
+
+async def test_what_waits_for_a_human_cannot_be_retried(house):
+    run = await house.lay_out(goal("g", act("a")), **ASKING)
+    await house.carry_out(run, **deeds("a"))
+    (item,) = house.store.inbox.open()
+    with pytest.raises(UsageProblem, match=f"waits for you, for {item.id}"):
+        retry_action(house.store, run, house.action(run, "a"))
+
+
+async def test_a_failure_beside_it_neither_blocks_nor_revives_what_waits_and_who_needs_it(house):
+    """SC-20, AL-19, BX-13: what waits for a human may still give what others need."""
+    run = await house.lay_out(
+        goal("g", act("a"), act("c", needs=["a_done"]), act("bad", check="false")),
+        **ASKING,
+        attempts=1,
+        agents=1,
+        allow=("shell:touch",),
+    )
+    assert await house.carry_out(run, a=[DEED.format("a")], bad=["touch bad"]) == WAITS
+    assert house.statuses(run) == {"a": "blocked", "c": "pending", "bad": "failed"}
+    retry_action(house.store, house.store.runs.get(run.id), house.action(run, "bad"))
+    assert house.statuses(run) == {"a": "blocked", "c": "pending", "bad": "pending"}
+
+
+async def test_what_a_reached_goal_had_asked_is_withdrawn_while_another_goal_waits(house):
+    """BX-13: the human sees only what is needed."""
+    run = await house.lay_out(
+        goal("g", act("a", effects=("done",)), act("b", effects=("done",)), wants=["done"]),
+        goal("h", act("c")),
+        **ASKING,
+        agents=1,
+        allow=("shell:touch",),
+    )
+    assert await house.carry_out(run, a=[DEED.format("a")], b=["touch b"], c=[DEED.format("c")]) == WAITS
+    assert house.statuses(run) == {"a": "skipped", "b": "completed", "c": "blocked"}
+    assert [item.action_id for item in house.store.inbox.open()] == [house.action(run, "c").id]
+
+
+async def test_a_run_is_put_down_for_a_human_only_while_nobody_has_decided(house):
+    """BX-13: in one transaction, so that no decision falls between looking and pausing."""
+    run = await house.lay_out(goal("g", act("a")), **ASKING)
+    await house.carry_out(run, **deeds("a"))
+    conductor = await house.conductor(run, deeds("a"))
+    decide(house)
+    assert not conductor._put_down_for_human()
+    assert (await conductor.carry_out()).state == Completed()
+
+
+async def test_a_run_that_is_stopped_while_it_is_put_down_is_let_go(house):
+    """SC-17: the signal comes when it is paused already."""
+    run = await house.lay_out(goal("g", act("a")), **ASKING)
+    await house.carry_out(run, **deeds("a"))
+    conductor = await house.conductor(run, deeds("a"))
+    conductor._activate()
+    assert conductor._put_down_for_human()
+    conductor.leave("stopped")
+    assert await conductor._end() == Ending(state=WAITS.state, cause="stopped")
+    assert house.store.runs.get(run.id).owner is None

@@ -1,0 +1,56 @@
+"""What is kept of long output holds no secret."""
+
+import sys
+
+import pytest
+
+from scaffold.policy.redaction import Redactor
+from scaffold.tools.outputs import Command, run_told
+from scaffold.tools.python import python
+from scaffold.tools.shell import shell
+from scaffold.tools.workspace import Workspace
+
+SECRET = "canary-7f3e6a1d"
+REDACTOR = Redactor({"MY_TOKEN": SECRET})
+NOISE = "x" * 99 + "\n"
+
+
+def kept(folder):
+    return [path.read_bytes() for path in sorted(folder.iterdir())]
+
+
+@pytest.mark.parametrize("lines", [1_000, 30_000])
+async def test_a_secret_in_long_output_is_not_on_disk(tmp_path, lines):
+    """BX-9: wherever it stands; the rest is kept, byte by byte, though it be no text."""
+    program = f"import sys; w = sys.stdout.buffer.write; [w(b'{SECRET} \\xff\\n' + b'x' * 99) for _ in range({lines})]"
+    command = Command(
+        argv=[sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={},
+        timeout_s=60,
+        outputs=tmp_path / "out",
+        clean=REDACTOR.clean,
+    )
+    told = await run_told(command)
+    assert told.finished.exit_code == 0
+    assert kept(tmp_path / "out") == [(b"[redacted:MY_TOKEN] \xff\n" + b"x" * 99) * lines]
+
+
+async def test_output_without_secrets_is_kept_as_it_came(tmp_path):
+    """RA-4: nothing is written a second time, and nothing but the file is left."""
+    argv = [sys.executable, "-c", f"print({NOISE!r} * 1000, end='')"]
+    command = Command(argv=argv, cwd=tmp_path, env={}, timeout_s=60, outputs=tmp_path / "out", clean=REDACTOR.clean)
+    told = await run_told(command)
+    assert len(told.kept) == 1
+    assert kept(tmp_path / "out") == [NOISE.encode() * 1000]
+
+
+async def test_tools_that_run_commands_keep_no_secret(tmp_path):
+    """BX-9: shell and python; what they answer is cleaned by who asked."""
+    workspace = Workspace(tmp_path, {"PATH": "/usr/bin:/bin"}, redactor=REDACTOR)
+    outputs = tmp_path / "out"
+    await shell(workspace, outputs).run({"command": f"for n in $(seq 3000); do echo {SECRET}; done"})
+    await python(workspace, outputs=outputs).run({"code": f"print('{SECRET}\\n' * 3000)"})
+    files = kept(outputs)
+    assert len(files) == 2
+    assert all(data.count(b"[redacted:MY_TOKEN]") == 3000 and SECRET.encode() not in data for data in files)

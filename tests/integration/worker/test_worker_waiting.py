@@ -1,0 +1,286 @@
+"""A worker whose command needs a human: it asks once, waits a little, and puts its work away if nobody comes."""
+
+import asyncio
+
+import pytest
+
+from fakes import GHOST, act, goal, open_site, until
+from scaffold.core.errors import StaleFence, WaitsForHuman
+from scaffold.core.states import Blocked, Pending, waiting_for
+from scaffold.llm.cassette import Entry
+from scaffold.worker.assignment import read_assignment
+from scaffold.worker.attempt import GaveUp, Handed, Worker
+from scaffold.worker.consent import Human
+from scaffold.worker.ending import conclude
+from talk import Listening, calling, tape
+
+NOBODY_S = 0.05
+"""For tests in which nobody answers."""
+LONG_S = 20.0
+"""For tests in which somebody does."""
+DEED = "echo x > a"
+
+
+async def begin(house, *, wait_s=NOBODY_S, **settings):
+    return await house.own(goal("g", act("a"), act("b")), sandbox="off", inbox_wait_s=wait_s, **settings)
+
+
+def items(house):
+    return house.store.inbox.all()
+
+
+def decide(house, item_id, to, **how):
+    with house.store.transaction():
+        house.store.inbox.decide(item_id, to, **how)
+
+
+async def human(house, to, **how):
+    """Wait until something is asked, and decide about it."""
+    await until(house.store.inbox.open)
+    decide(house, house.store.inbox.open()[0].id, to, **how)
+
+
+async def worked(house, run, *replies, model=None):
+    attempt = await house.queue(run, "a")
+    return await carried_out(house, attempt, model or Listening(tape(*replies)))
+
+
+async def carried_out(house, attempt, model):
+    site = await open_site(house.repo, cache=house.site.cache, environ=house.site.environ)
+    try:
+        return await Worker(site, read_assignment(site.store, attempt.id), model).carry_out(GHOST, log_file="none")
+    finally:
+        site.store.close()
+
+
+async def consent(house, task):
+    return await Human(house.site, task).answer("Which?", ())
+
+
+async def test_where_nobody_answers_the_work_is_pinned_and_the_action_waits(house):
+    """BX-13, BX-3, SC-20: the slot is free for others, and no attempt is counted."""
+    run = await begin(house)
+    ending = await house.work(run, "a", DEED)
+    (item,) = items(house)
+    assert ending == GaveUp("waiting", ending.error, item.id)
+    assert item.text in ending.error
+    assert house.action(run, "a").state == waiting_for(item.id)
+    (attempt,) = house.attempts(run, "a")
+    assert (attempt.status, attempt.outcome) == ("ended", "waiting")
+    assert house.store.actions.failures(attempt.action_id) == 0
+    assert house.statuses(run)["b"] == "pending"
+
+
+async def test_what_was_done_before_the_question_is_pinned(house):
+    """BX-3."""
+    run = await begin(house)
+    before = ("write_file", {"path": "kept", "content": "kept\n"})
+    ending = await worked(house, run, calling(1, before), calling(2, ("shell", {"command": DEED})))
+    assert ending.outcome == "waiting"
+    (attempt,) = house.attempts(run, "a")
+    assert await house.show(f"{attempt.head_sha}:kept") == "kept"
+
+
+async def test_the_item_says_exactly_what_is_wished_by_whom_and_why(house):
+    """RA-13, BX-13: a decision is bound to all of it."""
+    run = await begin(house)
+    await house.work(run, "a", DEED)
+    (item,) = items(house)
+    (attempt,) = house.attempts(run, "a")
+    assert (item.kind, item.run_id, item.action_id, item.attempt_id) == (
+        "approval",
+        run.id,
+        attempt.action_id,
+        attempt.id,
+    )
+    assert item.text == f"shell wants to run `{DEED}`"
+    assert (item.detail["tool"], item.detail["category"], item.detail["subject"]) == ("shell", "shell", DEED)
+    assert item.detail["args"] == '{"command":"echo x > a","timeout_s":30}'
+    assert len(item.detail["digest"]) == 64
+    assert item.detail["reason"]
+    assert item.expires_at > item.created_at
+
+
+async def test_a_consent_that_comes_in_time_lets_the_same_attempt_go_on(house):
+    """BX-13."""
+    run = await begin(house, wait_s=LONG_S)
+    async with asyncio.TaskGroup() as together:
+        working = together.create_task(house.work(run, "a", DEED))
+        together.create_task(human(house, "approved"))
+    assert isinstance(working.result(), Handed)
+    assert len(house.attempts(run, "a")) == 1
+
+
+async def test_a_rejection_reaches_the_model_with_the_humans_words(house):
+    """BX-13: it is told, and goes another way."""
+    run = await begin(house, wait_s=LONG_S)
+    model = Listening(
+        tape(
+            calling(1, ("shell", {"command": DEED})),
+            calling(2, ("write_file", {"path": "a", "content": "x\n"})),
+            Entry(text="done"),
+        )
+    )
+    async with asyncio.TaskGroup() as together:
+        working = together.create_task(worked(house, run, model=model))
+        together.create_task(human(house, "rejected", answer="use the file tools"))
+    assert isinstance(working.result(), Handed)
+    (result,) = model.requests[1].messages[-1].parts
+    assert result.failed
+    assert "a human rejected it: use the file tools" in result.content
+
+
+async def test_what_was_decided_before_is_not_asked_again(house):
+    """BX-13: a later attempt, and another action that wishes the very same, go on at once."""
+    run = await begin(house)
+    await house.work(run, "a", DEED)
+    (item,) = items(house)
+    decide(house, item.id, "approved")
+    assert house.action(run, "a").state == Pending()
+    assert isinstance(await house.work(run, "a", DEED), Handed)
+    assert isinstance(await house.work(run, "b", DEED), Handed)
+    assert len(items(house)) == 1
+
+
+async def test_a_decision_holds_in_the_next_attempt_though_its_worktree_has_another_path(house):
+    """BX-13: models name the folder they are in; of each attempt it is another one."""
+    run = await begin(house)
+    naming = 'cd "$(pwd)" && echo x > a'
+    for outcome in ("waiting", "landed"):
+        attempt = await house.queue(run, "a")
+        folder = house.site.attempt_folder(run.id, attempt.id)
+        ending = await house.carry_attempt_out(attempt, {"a": [naming.replace("$(pwd)", str(folder))]})
+        assert (getattr(ending, "outcome", "landed")) == outcome
+        if outcome == "waiting":
+            (item,) = items(house)
+            decide(house, item.id, "approved")
+    assert item.detail["subject"] == 'cd "<worktree>" && echo x > a'
+    assert str(folder.parent) not in str(item.detail)
+    assert len(items(house)) == 1
+
+
+async def test_nothing_passes_for_the_worktree_that_is_not(house):
+    """BX-13: the word that stands for its path is no way around consent."""
+    run = await begin(house)
+    attempt = await house.queue(run, "a")
+    folder = house.site.attempt_folder(run.id, attempt.id)
+
+    def removing(path):
+        return Listening(tape(calling(1, ("python", {"code": f"import os; os.remove('{path}/x')"}))))
+
+    assert (await carried_out(house, attempt, removing(folder))).outcome == "waiting"
+    decide(house, items(house)[0].id, "approved")
+    for path in ("<worktree>", f"{folder}-2"):
+        assert (await worked(house, run, model=removing(path))).outcome == "waiting", path
+        decide(house, house.store.inbox.open()[0].id, "approved")
+    assert len(items(house)) == 3
+
+
+async def test_a_decision_for_one_action_leaves_another_to_ask(house):
+    """BX-13."""
+    run = await begin(house)
+    await house.work(run, "a", DEED)
+    decide(house, items(house)[0].id, "approved", scope="action")
+    assert isinstance(await house.work(run, "a", DEED), Handed)
+    assert (await house.work(run, "b", DEED)).outcome == "waiting"
+    assert len(items(house)) == 2
+
+
+async def test_two_actions_that_wish_the_same_wait_for_one_item(house):
+    """BX-13: identical approvals are grouped."""
+    run = await begin(house)
+    await house.work(run, "a", DEED)
+    await house.work(run, "b", DEED)
+    (item,) = items(house)
+    assert house.action(run, "a").state == house.action(run, "b").state == waiting_for(item.id)
+    decide(house, item.id, "approved")
+    assert set(house.statuses(run).values()) == {"pending"}
+
+
+async def test_what_was_decided_while_the_work_was_put_away_lets_the_action_go_on(house):
+    """BX-13: a decision between the end of the patience and the end of the attempt is not overheard."""
+    run = await begin(house)
+    attempt = await house.queue(run, "a")
+    task = read_assignment(house.store, attempt.id)
+    with house.store.transaction():
+        house.store.attempts.claim(attempt.id, fence=run.fence, worker=GHOST, worktree="none", log_file="none")
+    with pytest.raises(WaitsForHuman, match="nobody has decided") as waits:
+        await consent(house, task)
+    decide(house, waits.value.item, "answered", answer="this one")
+    conclude(house.store, run, attempt.id, "waiting", error="waits", item=waits.value.item)
+    assert house.action(run, "a").state == Pending()
+
+
+async def test_a_worker_that_was_overtaken_asks_nothing(house):
+    """BX-8."""
+    run = await begin(house)
+    attempt = await house.queue(run, "a")
+    task = read_assignment(house.store, attempt.id)
+    with house.store.transaction():
+        house.store.attempts.end(attempt.id, outcome="lost")
+    with pytest.raises(StaleFence):
+        await consent(house, task)
+    assert items(house) == ()
+
+
+async def test_a_question_waits_for_its_answer_and_is_asked_once(house):
+    """BX-13: the answer is the tool's result, in this attempt or a later one."""
+    run = await begin(house)
+    asking = ("ask_human", {"question": "Which database?", "options": ["sqlite", "postgres"]})
+    deed = calling(2, ("write_file", {"path": "a", "content": "x\n"}))
+    assert (await worked(house, run, calling(1, asking))).outcome == "waiting"
+    (item,) = items(house)
+    assert (item.kind, item.text) == ("question", "Which database?")
+    assert item.detail["options"] == ["sqlite", "postgres"]
+    assert isinstance(house.action(run, "a").state, Blocked)
+    decide(house, item.id, "answered", answer="sqlite")
+    model = Listening(tape(calling(1, asking), deed, Entry(text="done")))
+    assert isinstance(await worked(house, run, model=model), Handed)
+    (result,) = model.requests[1].messages[-1].parts
+    assert (result.content, result.failed) == ("sqlite", False)
+    assert len(items(house)) == 1
+
+
+async def test_with_yolo_nobody_is_asked_and_nothing_asks(house):
+    """RA-13: protected files stay."""
+    run = await begin(house, yolo=True)
+    model = Listening(tape(calling(1, ("shell", {"command": f"{DEED}; touch .git/x"})), Entry(text="done")))
+    await worked(house, run, model=model)
+    (result,) = model.requests[1].messages[-1].parts
+    assert result.failed
+    assert "protected" in result.content
+    assert "ask_human" not in [tool.name for tool in model.requests[0].tools]
+    assert items(house) == ()
+
+
+async def test_the_users_own_denials_hold_whatever_a_human_says_later(house):
+    """RA-13."""
+    run = await begin(house, deny=("shell:curl",))
+    model = Listening(tape(calling(1, ("shell", {"command": "curl example.org"})), Entry(text="done")))
+    await worked(house, run, model=model)
+    (result,) = model.requests[1].messages[-1].parts
+    assert result.failed
+    assert items(house) == ()
+
+
+async def test_in_a_sandbox_commands_are_free(house):
+    """RA-13."""
+    run = await house.own(goal("g", act("a")), sandbox="auto", inbox_wait_s=NOBODY_S)
+    assert isinstance(await house.work(run, "a", DEED), Handed)
+    assert items(house) == ()
+
+
+async def test_a_withdrawn_item_is_asked_anew_by_who_still_needs_it(house):
+    run = await begin(house, wait_s=LONG_S)
+
+    async def meddle():
+        await until(house.store.inbox.open)
+        with house.store.transaction():
+            house.store.inbox.withdraw(run.id)
+        await human(house, "approved")
+
+    async with asyncio.TaskGroup() as together:
+        working = together.create_task(house.work(run, "a", DEED))
+        together.create_task(meddle())
+    assert isinstance(working.result(), Handed)
+    assert [each.state for each in items(house)] == ["withdrawn", "approved"]

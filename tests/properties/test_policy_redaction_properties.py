@@ -1,0 +1,47 @@
+"""Taking secrets out, of any text and any secrets."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaffold.policy.redaction import SHORTEST, Redactor
+from scaffold.policy.shapes import SHAPES
+
+LITERALS = [shape.literal for shape in SHAPES]
+PIECES = st.sampled_from(
+    [*LITERALS, "A1b2C3d4" * 6, "a" * 40, "[redacted:", "K]", "[redacted:K]", "@h", ":", " ", "\n", "=", "://u:", "."]
+)
+TEXTS = st.lists(st.one_of(PIECES, st.text(max_size=5), st.sampled_from("ab-_]/+"))).map("".join)
+VALUES = st.dictionaries(
+    st.sampled_from(["K", "L", "a b", "redacted"]), st.one_of(st.text(min_size=1, max_size=30), TEXTS), max_size=3
+)
+
+
+@given(VALUES, TEXTS)
+def test_cleaning_twice_is_cleaning_once(values, text):
+    """BX-9: and the second time returns the very same object."""
+    redactor = Redactor(values)
+    cleaned = redactor.clean(text)
+    assert redactor.clean(cleaned) is cleaned
+
+
+@given(st.text(alphabet="abAB12_-/+", min_size=SHORTEST, max_size=40), TEXTS, TEXTS)
+def test_a_known_value_is_nowhere_in_what_is_left(value, before, after):
+    """BX-9: outside of marks, whatever stands around it."""
+    cleaned = Redactor({"K": value}).clean(f"{before}{value}{after}")
+    rest = cleaned.replace("[redacted:K]", "\0")
+    for shape in SHAPES:
+        rest = rest.replace(f"[redacted:{shape.name}]", "\0")
+    assert value not in rest
+
+
+@given(st.text(alphabet="abcdefghij ()\n\t.,;"))
+def test_prose_comes_back_as_the_very_same_object(text):
+    """BX-9: nothing is copied where nothing is secret."""
+    assert Redactor({"K": "canary-1234"}).clean(text) is text
+
+
+@given(st.sampled_from(LITERALS), st.text(max_size=12), st.text(max_size=12))
+def test_text_made_to_be_slow_is_not(literal, before, after):
+    """BX-9: a hundred kilobytes of what a shape begins with; an expression that goes back and forth never ends here."""
+    text = (before + literal + after) * (100_000 // len(before + literal + after))
+    assert len(Redactor({"K": "canary-1234"}).clean(text)) > 0

@@ -1,0 +1,76 @@
+"""What a model is not shown, and what it cannot write in its place."""
+
+import pytest
+
+from scaffold.agent.toolbox import Toolbox
+from scaffold.core.conversation import ToolCall
+from scaffold.core.tool import ToolOutput
+from scaffold.policy.redaction import Redactor
+from talk import tool
+
+SECRET = "canary-7f3e6a1d"
+REDACTOR = Redactor({"MY_TOKEN": SECRET})
+
+
+class Pages:
+    """A tool that writes down what it is told."""
+
+    def __init__(self, category):
+        async def work(text):
+            self.written.append(text)
+            return ToolOutput(f"written: {text}")
+
+        self.written = []
+        self.tool = tool("write", work, category=category, text="string")
+
+    async def call(self, text):
+        return await Toolbox([self.tool], REDACTOR).result(ToolCall("c1", "write", {"text": text}))
+
+
+async def test_what_a_tool_answers_reaches_the_model_without_secrets():
+    """BX-9: the tool itself got the text as it is."""
+    pages = Pages("file_write")
+    result = await pages.call(f"token {SECRET}.")
+    assert (result.content, result.failed) == ("written: token [redacted:MY_TOKEN].", False)
+    assert pages.written == [f"token {SECRET}."]
+
+
+async def test_what_a_tool_raises_reaches_the_model_without_secrets():
+    """BX-9: errors quote addresses, and addresses hold passwords."""
+
+    async def fail(text):
+        raise OSError(f"cannot reach https://me:{text}@host")
+
+    answer = await Toolbox([tool("go", fail, text="string")], REDACTOR).result(
+        ToolCall("c", "go", {"text": "hunter22"})
+    )
+    assert answer.content == "go broke: OSError: cannot reach https://me:[redacted:password]@host"
+    unknown = await Toolbox([], REDACTOR).result(ToolCall("c", SECRET, {}))
+    assert SECRET not in unknown.content
+
+
+async def test_a_secret_longer_than_what_is_shown_is_taken_out_before_the_middle_is():
+    """BX-9: half a secret is known by nobody any more."""
+    pages = Pages("memory")
+    text = "x" * 26_650 + SECRET + "y" * 30_000
+    shown = (await pages.call(text)).content
+    assert "canary" not in shown
+    assert "[redacted:MY_TOKEN]"[:5] in shown
+
+
+@pytest.mark.parametrize("category", ["file_write", "shell", "python"])
+async def test_our_mark_is_written_nowhere(category):
+    """BX-9: it would take the place of the secret; the model is told what to do instead."""
+    pages = Pages(category)
+    result = await pages.call("a = '[redacted:MY_TOKEN]'")
+    assert result.failed
+    assert result.content.startswith("Not run: [redacted:MY_TOKEN] stands for a secret that you are not shown")
+    assert pages.written == []
+
+
+async def test_a_mark_may_be_asked_for_and_one_that_is_not_ours_may_be_written():
+    """BX-9: only what would replace a secret is refused."""
+    reads, writes = Pages("file_read"), Pages("file_write")
+    assert not (await reads.call("[redacted:MY_TOKEN]")).failed
+    assert not (await writes.call("`[redacted:NAME]` stands for a secret")).failed
+    assert writes.written == ["`[redacted:NAME]` stands for a secret"]

@@ -1,0 +1,78 @@
+"""The seccomp program beside Landlock, run by a small machine."""
+
+import struct
+
+import pytest
+
+from scaffold.host.sandbox.landlock_filter import ALLOW, KILL, PROCESSORS, REFUSE, UNKNOWN, program
+
+X86 = PROCESSORS["x86_64"]
+
+
+def answer(code, number, arguments=(), audit=X86.audit):
+    """Run a program over one call, as the kernel would, and return what it answers."""
+    data = struct.pack("=IIQ6Q", number, audit, 0, *arguments, *[0] * (6 - len(arguments)))
+    steps = list(struct.iter_unpack("=HBBI", code))
+    register = place = 0
+    while True:
+        operation, then, otherwise, constant = steps[place]
+        place += 1
+        match operation:
+            case 0x20:
+                (register,) = struct.unpack_from("=I", data, constant)
+            case 0x54:
+                register &= constant
+            case 0x15:
+                place += then if register == constant else otherwise
+            case 0x35:
+                place += then if register >= constant else otherwise
+            case 0x06:
+                return constant
+
+
+@pytest.mark.parametrize(
+    ("number", "arguments", "wanted"),
+    [
+        (X86.socket, (1, 1), REFUSE),
+        (X86.socket, (2, 1), ALLOW),
+        (X86.socketpair, (1, 1), ALLOW),
+        (X86.socketpair, (1, 2), REFUSE),
+        (X86.socketpair, (1, 2 | 0o2000000), REFUSE),
+        (X86.socketpair, (1, 5 | 0o4000), ALLOW),
+        (X86.prlimit, (0, 7), ALLOW),
+        (X86.prlimit, (1234, 7), REFUSE),
+        (30, (), REFUSE),
+        (240, (), REFUSE),
+        (0, (), ALLOW),
+        (X86.socket | 0x4000_0000, (2, 1), UNKNOWN),
+    ],
+)
+def test_each_call_gets_its_answer(number, arguments, wanted):
+    """BX-9"""
+    assert answer(program("x86_64", 7), number, arguments) == wanted
+
+
+@pytest.mark.parametrize(
+    ("number", "arguments", "wanted"),
+    [
+        (X86.truncate, (), REFUSE),
+        (X86.openat2, (), UNKNOWN),
+        (X86.openat, (0, 0, 0o1000), REFUSE),
+        (X86.openat, (0, 0, 0o1001), ALLOW),
+        (X86.openat, (0, 0, 0o2000000), ALLOW),
+        (X86.open, (0, 0o1000), REFUSE),
+    ],
+)
+def test_where_landlock_does_not_see_files_cut_short_the_filter_does(number, arguments, wanted):
+    assert answer(program("x86_64", 2), number, arguments) == wanted
+    assert answer(program("x86_64", 3), number, arguments) == ALLOW
+
+
+def test_calls_in_the_manner_of_another_processor_end_the_process():
+    assert answer(program("x86_64", 7), 0, audit=PROCESSORS["aarch64"].audit) == KILL
+
+
+def test_the_other_processor_counts_its_calls_differently():
+    arm = PROCESSORS["aarch64"]
+    assert answer(program("aarch64", 7), arm.socket, (1, 1), arm.audit) == REFUSE
+    assert answer(program("aarch64", 7), X86.socket, (1, 1), arm.audit) == ALLOW

@@ -1,0 +1,65 @@
+"""What the guide says of permissions is what the code does."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from scaffold.policy.areas import AREA_GLOBS, AREA_TYPES, AREA_WORDS
+from scaffold.policy.gate import DEFAULTS
+from scaffold.policy.judge import READING_MODES
+from scaffold.policy.protected import PROTECTED
+from scaffold.policy.request import category_of
+from scaffold.policy.rules import parse_rule
+from scaffold.policy.secrets import SECRETS, TEMPLATES
+from scaffold.policy.shell.expressions import EXPRESSIONS
+from scaffold.policy.shell.git_reading import SUBCOMMANDS
+from scaffold.policy.shell.readers import READERS
+
+GUIDE = (Path(__file__).parents[3] / "docs" / "permissions.md").read_text()
+
+
+def section(title):
+    return GUIDE.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+def lists(text):
+    """Return what stands in backticks in each paragraph that holds nothing else."""
+    paragraphs = [paragraph for paragraph in text.split("\n\n") if re.fullmatch(r"(`[^`]+`\s*)+", paragraph)]
+    return [re.findall(r"`([^`]+)`", paragraph) for paragraph in paragraphs]
+
+
+@pytest.mark.parametrize(
+    ("title", "listed"),
+    [
+        ("What is known to only read", [sorted({*READERS, *EXPRESSIONS, "cd"}), sorted(SUBCOMMANDS)]),
+        ("Protected files", [list(PROTECTED)]),
+        ("Secrets", [list(SECRETS)]),
+        ("Protected areas", [list(AREA_GLOBS), list(AREA_WORDS)]),
+    ],
+)
+def test_each_list_of_the_guide_is_the_codes(title, listed):
+    """RA-14, AL-18: protected files, secrets, areas and what only reads are listed in the docs."""
+    assert lists(section(title)) == listed
+
+
+def test_templates_and_types_are_named():
+    """RA-14, AL-18."""
+    assert [name for name in TEMPLATES if f"`{name}`" not in section("Secrets")] == []
+    assert [name for name in AREA_TYPES if f"`{name}`" not in section("Protected areas")] == []
+    assert [mode for mode in READING_MODES if f"`{mode}`" not in section("The order")] == []
+
+
+def test_the_categories_are_those_there_are_with_what_holds_for_each():
+    """RA-13."""
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (.*) \|$", section("Categories"), re.MULTILINE)
+    assert {category: decision for category, decision, _ in rows} == dict(DEFAULTS)
+    tools = {tool: category for category, _, text in rows for tool in re.findall(r"`(\w+)`", text)}
+    assert {tool: category_of(tool) for tool in tools} == tools
+
+
+def test_every_rule_that_is_shown_is_one():
+    """RA-13."""
+    shown = re.findall(r"`([a-z_]+:[^`]+)`", section("Rules"))
+    assert len(shown) >= 8
+    assert [str(parse_rule(rule)) for rule in shown] == shown
