@@ -95,16 +95,16 @@ def kept(scenario):
     return {path: data for path, data in found.items() if "attempts" not in path.parts and "landing" not in path.parts}
 
 
-async def ralph(scenario, server, *args, **environ):
+async def ralph(scenario, server, *args, piped=b""):
     process = await asyncio.create_subprocess_exec(
         *scenario.command("ralph", *args, "--model", server.model),
         cwd=scenario.repo,
-        env={**server.environ, **scenario.environ, **environ},
-        stdin=subprocess.DEVNULL,
+        env={**server.environ, **scenario.environ},
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    out, err = await process.communicate()
+    out, err = await process.communicate(piped)
     return process.returncode, out, err
 
 
@@ -134,6 +134,20 @@ async def test_a_secret_in_the_users_own_words_is_in_no_log_and_not_told_again(s
     assert secret.encode() in asked
     expect_no_canary(out + err, "the output")
     assert b"[redacted:MY_SERVICE_TOKEN]" in out
+
+
+async def test_what_comes_with_the_users_words_reaches_the_model_without_secrets(scenario):
+    """BX-9: attached files, the project's instructions and what is piped in, as any file an agent reads."""
+    (scenario.repo / "AGENTS.md").write_text(f"Deploy with {CANARIES['dotenv']}.\n")
+    piped = f"log: {CANARIES['MY_SERVICE_TOKEN']}\n".encode()
+    async with serve("anthropic", [Turn(text="done")]) as server:
+        code, out, err = await ralph(scenario, server, "look at @notes.md and @.env", piped=piped)
+        (request,) = (asked.body for asked in server.requests)
+    assert code == 0, err
+    for where, data in {"the request": request, "the output": out + err, **kept(scenario)}.items():
+        expect_no_canary(data, where)
+    assert request.count(b"[redacted:SERVICE_KEY]") == 3
+    assert request.count(b"[redacted:MY_SERVICE_TOKEN]") == 2
 
 
 @pytest.mark.parametrize("flags", [(), ("--debug",)])

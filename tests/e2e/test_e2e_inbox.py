@@ -159,6 +159,26 @@ def test_a_question_is_answered_and_asked_once(scenario):
     assert len(inbox(scenario, "--all")) == 1
 
 
+@pytest.mark.slow
+@pytest.mark.postgres
+def test_on_a_server_it_is_the_same(scenario, postgres_url):
+    """BX-13: two wait for one consent, a third for an answer; both are decided, and everything lands."""
+    scenario.environ["SCAFFOLD_DATABASE_URL"] = postgres_url
+    keys = ("left", "right")
+    made = [action(key, effects=[f"{key}_made"], check=f"test -s {key}.txt") for key in keys]
+    scenario.plan(plan_of(g=made, q=[action("make", effects=["made"], check="test -s made.txt")]))
+    same = [shell("echo made > $SCAFFOLD_ACTION.txt")]
+    ask = {"name": "ask_human", "args": {"question": "Which word?"}}
+    scenario.cassette(left=same, right=same, make=[ask, write("made.txt", "made\n")])
+    assert scenario.run(*NO_SANDBOX).returncode == WAITS
+    ids = {item["kind"]: item["id"] for item in inbox(scenario)}
+    assert sorted(ids) == ["approval", "question"]
+    decide(scenario, "approve", ids["approval"])
+    decide(scenario, "answer", ids["question"], "made")
+    expect_landed(scenario, scenario.scaffold("resume"), "waiting", "landed")
+    assert [each["state"] for each in inbox(scenario, "--all")].count("open") == 0
+
+
 def test_resuming_with_yolo_asks_nobody_any_more(scenario):
     """RA-13: what was asked is withdrawn."""
     one_that_asks(scenario)
@@ -176,6 +196,28 @@ def test_a_consent_that_has_ended_is_asked_for_anew(scenario):
         raw.execute("UPDATE inbox SET holds_until = '2020-01-01T00:00:00.000000+00:00'")
     assert scenario.scaffold("resume").returncode == WAITS
     assert [each["state"] for each in inbox(scenario, "--all")] == ["approved", "open"]
+
+
+def test_a_category_that_the_user_closed_is_closed_for_workers(scenario):
+    """RA-13: whatever holds their commands; the run keeps to it when the setting has changed since."""
+    assert scenario.scaffold("config", "approvals.shell", "ask").returncode == 0
+    one_that_asks(scenario)
+    assert scenario.run("--yes").returncode == WAITS
+    (item,) = inbox(scenario)
+    assert item["detail"]["subject"] == MAKE
+    assert scenario.scaffold("config", "approvals.shell", "allow").returncode == 0
+    assert scenario.scaffold("resume").returncode == WAITS, "it goes on as it began"
+    decide(scenario, "approve", item["id"])
+    expect_landed(scenario, scenario.scaffold("resume"), "waiting", "landed")
+
+
+def test_a_category_that_a_trusted_project_switches_off_is_off_for_its_workers(scenario):
+    """RA-13: nobody is asked, and the agent is told."""
+    (scenario.repo / ".scaffold.yaml").write_text("approvals: {shell: deny}\n")
+    scenario.commit("no commands")
+    one_that_asks(scenario, shell(MAKE), write("made.txt", "written\n"))
+    expect_landed(scenario, scenario.run("--yes", "--trust-once"), "landed")
+    assert "shell is switched off here" in scenario.journal("g", "make")
 
 
 def test_a_cancelled_run_asks_nothing(scenario):

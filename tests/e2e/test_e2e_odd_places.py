@@ -1,5 +1,8 @@
 """A whole run where names and folders are not what one expects."""
 
+import os
+import stat
+
 import pytest
 
 from scenario import Scenario, action, plan_of, write
@@ -22,6 +25,14 @@ def test_a_checkout_that_cannot_take_projections_keeps_its_journals_beside_the_s
     assert "done with a" in scenario.scaffold("logs", "a").stdout
     assert (scenario.repo / ".git/scaffold/logs/g/a.jsonl").is_file()
     assert (scenario.repo / ".scaffold").read_text() == "mine"
+
+
+def test_a_run_begins_while_a_command_in_a_sandbox_keeps_the_folder_of_projections_closed(scenario):
+    """BX-9: it says so, and does its work."""
+    os.mknod(scenario.repo / ".scaffold", stat.S_IFSOCK)
+    done = scenario.run("--yes")
+    assert done.returncode == 0, done.stdout
+    assert "a command in a sandbox keeps it closed just now" in done.stderr
 
 
 def test_a_repository_may_have_the_longest_name_there_is(scenario):

@@ -2,7 +2,7 @@
 
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -54,17 +54,17 @@ class Unattached(Struct, frozen=True):
     why: str
 
 
-def attach(words: str, *, cwd: Path, home: Path, images: bool = True) -> Attached:
+def attach(words: str, *, cwd: Path, home: Path, images: bool = True, clean: Callable[[str], str] = str) -> Attached:
     """Return the words with what they name by `@`; paths are relative to `cwd`, and `~` is `home`.
 
     The words stay as they are. What names nothing - addresses, decorators - is left alone; what looks like a file and
-    is none gets a notice. `images` tells whether the model can see pictures.
+    is none gets a notice. `images` tells whether the model can see pictures; `clean` takes secrets out of files.
     """
     parts: list[Text | Image] = [Text(words)]
     notices: list[str] = []
     named = dict.fromkeys(_named(words, cwd, home))
     for each in islice(named, MOST):
-        found = each if isinstance(each, Unattached) else _content(each, images=images)
+        found = each if isinstance(each, Unattached) else _content(each, images=images, clean=clean)
         if isinstance(found, Unattached):
             notices.append(found.why)
         else:
@@ -105,7 +105,7 @@ def _existing(name: str, cwd: Path, home: Path, first: int = 0, last: int = 0) -
     return Named(path, f"{name}{lines}", first, last)
 
 
-def _content(named: Named, *, images: bool) -> list[Text | Image] | Unattached:
+def _content(named: Named, *, images: bool, clean: Callable[[str], str]) -> list[Text | Image] | Unattached:
     try:
         if named.path.is_dir():
             return [Text(_listing(named))]
@@ -115,7 +115,7 @@ def _content(named: Named, *, images: bool) -> list[Text | Image] | Unattached:
     if isinstance(data, Unattached):
         return data
     media_type = _image_type(data)
-    return _text(named, data) if media_type is None else _picture(named, media_type, data, images=images)
+    return _text(named, data, clean) if media_type is None else _picture(named, media_type, data, images=images)
 
 
 def _bytes(named: Named) -> bytes | Unattached:
@@ -136,7 +136,7 @@ def _picture(named: Named, media_type: ImageType, data: bytes, *, images: bool) 
     return [Text(f"{ATTACHED}{named.shown}"), Image(media_type, data)]
 
 
-def _text(named: Named, data: bytes) -> list[Text | Image] | Unattached:
+def _text(named: Named, data: bytes, clean: Callable[[str], str]) -> list[Text | Image] | Unattached:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -148,7 +148,7 @@ def _text(named: Named, data: bytes) -> list[Text | Image] | Unattached:
         text = "".join(lines[named.first - 1 : named.last])
         if not text:
             return Unattached(f"@{named.shown} is outside the file's {len(lines)} lines; it is not attached")
-    return [Text(f"{ATTACHED}{named.shown}\n{shortened(text, TEXT_LIMIT)}")]
+    return [Text(f"{ATTACHED}{named.shown}\n{shortened(clean(text), TEXT_LIMIT)}")]
 
 
 def _listing(named: Named) -> str:

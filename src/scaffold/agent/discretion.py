@@ -6,8 +6,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from scaffold.policy.credentials import file_secrets, secret_values
+from scaffold.policy.protected import TEMPLATES
 from scaffold.policy.redaction import Redactor
-from scaffold.policy.secrets import TEMPLATES
 
 LOGINS = (
     *(".aws/credentials", ".config/gh/hosts.yml", ".docker/config.json", ".git-credentials", ".netrc", ".npmrc"),

@@ -75,8 +75,9 @@ class Toolbox:
 
 def _unknown_secret(mark: str) -> str:
     return (
-        f"Not run: {mark} stands for a secret that you are not shown, and would be written in its place. Change other "
-        "lines only, and leave it out of `expected`; what needs the secret itself is for the user to do."
+        f"Not run: {mark} stands for a secret that you are not shown, and would be written in its place. Leave it out: "
+        "a line it stands in can be replaced or removed whole, by its number and without `expected`. What needs the "
+        "secret itself is for the user to do."
     )
 
 

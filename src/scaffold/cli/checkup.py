@@ -14,7 +14,8 @@ from scaffold.cli.desk import shown_status
 from scaffold.cli.picture import GOING_ON
 from scaffold.cli.place import place_if_any
 from scaffold.cli.sandbox import found
-from scaffold.cli.settings import load_settings
+from scaffold.cli.settings import Settings, load_settings
+from scaffold.cli.trusted import trusted_folder
 from scaffold.core.errors import GitFailed, RepositoryUnfit, ScaffoldError
 from scaffold.core.ids import RunId
 from scaffold.git.command import Git
@@ -22,6 +23,7 @@ from scaffold.git.repository import OLDEST, Repository, signatures, survey
 from scaffold.git.worktree import Worktree, listed, remove
 from scaffold.host.clock import SystemClock
 from scaffold.host.dirs import user_dirs
+from scaffold.policy.trust import Standing
 from scaffold.store.database import Store
 
 LEAST_PYTHON = (3, 11)
@@ -54,7 +56,7 @@ async def check_repository(repository: Repository, environ: Mapping[str, str]) -
     return [
         await _fitness(repository),
         await _identity(repository),
-        _model(repository, environ),
+        *_configuration(repository, environ),
         *await _kept(repository, environ),
     ]
 
@@ -129,11 +131,32 @@ async def _identity(repository: Repository) -> Check:
     return Check("identity", "ok", f"{author.name} <{author.email}>")
 
 
-def _model(repository: Repository, environ: Mapping[str, str]) -> Check:
+def _configuration(repository: Repository, environ: Mapping[str, str]) -> Sequence[Check]:
+    """Check whether what the repository brings along counts, and what is set by whom."""
     try:
-        model = load_settings(repository.root, environ, {}).values["model"]
+        standing = trusted_folder(repository.root, environ)
+        settings = load_settings(repository.root, environ, {})
     except ScaffoldError as trouble:
-        return Check("model", "fail", trouble.what, trouble.fix)
+        return [Check("model", "fail", trouble.what, trouble.fix)]
+    return [_trust(standing, settings), _model(settings)]
+
+
+def _trust(standing: Standing, settings: Settings) -> Check:
+    """Check that nothing of the repository's own configuration is ignored."""
+    brought = ", ".join(piece.name for piece in standing.folder.pieces if not piece.blank)
+    if not brought:
+        return Check("trust", "ok", "this repository brings no configuration of its own")
+    if not standing.trusted:
+        fix = "`scaffold trust` shows what is in there, and trusts it."
+        return Check("trust", "warn", f"{brought} ignored: {standing.reason}", fix)
+    if settings.ignored:
+        what = f"trusted, but {len(settings.ignored)} of its settings ignored, e.g. {settings.ignored[0].setting}"
+        return Check("trust", "warn", what, "`scaffold config` says which, and why.")
+    return Check("trust", "ok", f"{brought} trusted")
+
+
+def _model(settings: Settings) -> Check:
+    model = settings.values["model"]
     if model.value is None:
         fix = "Set one: `scaffold config model MODEL`, or SCAFFOLD_MODEL, or `--model` each time."
         return Check("model", "warn", "none is configured", fix)

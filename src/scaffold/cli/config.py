@@ -72,7 +72,8 @@ def read_value(key: str, text: str) -> Setting:
             return checked(key, meaning)
         except ValueError as error:
             expected = str(error)
-    raise UsageProblem(f"`{key}` must be {expected}, not {text!r}", f"See `scaffold config {key}` for what it is now.")
+    given = "" if key in LISTS else f", not {text!r}"  # of a list the entry that will not do is named
+    raise UsageProblem(f"`{key}` must be {expected}{given}", f"See `scaffold config {key}` for what it is now.")
 
 
 def _single(text: str) -> list[object]:

@@ -125,11 +125,15 @@ def _decide(store: Store, item_id: str, ruling: Ruling) -> str:
     if item.state == ruling.to and (ruling.to != "answered" or item.answer == ruling.words):
         return f"{title} was {ruling.to} already"
     if item.state != "open":
-        raise IllegalMove(
-            f"{title} is {item.state} already", "`scaffold inbox --all` shows what was decided, and when."
-        )
+        raise IllegalMove(f"{title} is {item.state} already", _way_on(item))
     store.inbox.decide(item.id, ruling.to, answer=ruling.words, scope=ruling.scope, holds_until=ruling.holds_until)
     return f"{ruling.to} {item.id}: {clip(item.text, WIDTH - len(ruling.to) - len(item.id) - 3)}"
+
+
+def _way_on(item: InboxItem) -> str:
+    if item.state == "expired":
+        return f"Who still needs it asks anew: a run at work by itself, others with `scaffold resume {item.run_id}`."
+    return "`scaffold inbox --all` shows what was decided, and when."
 
 
 def _next(desk: Desk, items: Sequence[str]) -> Iterator[str]:

@@ -17,6 +17,7 @@ from scaffold.core.errors import UsageProblem
 from scaffold.core.ids import RunId
 from scaffold.core.model import Run
 from scaffold.core.states import Cancelled, Completed, Failed
+from scaffold.host.sandbox.ground import is_stand_in
 from scaffold.orchestrator.conduct import Conductor, Ending, conduct, take_over
 from scaffold.orchestrator.projections import project
 from scaffold.worker.site import Site
@@ -94,6 +95,6 @@ def _project(site: Site, run: Run) -> None:
     try:
         project(site, run)
     except OSError as error:
-        click.echo(
-            f"note: {site.projections} cannot be written ({error.strerror}); the run goes on without it", err=True
-        )
+        busy = is_stand_in(site.projections)
+        why = "a command in a sandbox keeps it closed just now" if busy else error.strerror
+        click.echo(f"note: {site.projections} cannot be written ({why}); the run goes on without it", err=True)

@@ -75,7 +75,7 @@ def _leaves(node: Located, name: str, path: Path) -> Iterator[tuple[str, int, ob
     """Yield what is set below `node`: the dotted name, the line, and the value or the list of values."""
     match node:
         case Scalar():
-            if name or node.value is not None:
+            if node.value is not None or name in CHECKS:  # a section that is empty sets nothing
                 yield name, node.mark.line, node.value
         case Table(entries=entries):
             for key, value in entries:

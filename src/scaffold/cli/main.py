@@ -31,7 +31,8 @@ class LateGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command that is called; `ralph permissions` is no task."""
-        return super().resolve_command(ctx, args[_asks_for_permissions(args[1:]) :])
+        called = args[1:] if args[:1] == ["ralph"] and _asks_for_permissions(args[1:]) else args
+        return super().resolve_command(ctx, called)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the everyday commands first, each with its line; the rest by name."""

@@ -138,8 +138,16 @@ def action_note(picture: Picture, action: Action, holding: frozenset[Assertion],
         case "failed":
             tries = f"after {len(attempts)} attempt{'s' * (len(attempts) != 1)}"
             return tries if attempts else why(action, actions)
+        case "blocked" if _waits_in_vain(picture, action):
+            return "nobody decided in time: resume it"
         case _:
             return why(action, actions)
+
+
+def _waits_in_vain(picture: Picture, action: Action) -> bool:
+    """Tell whether what it waits for has expired; its run notices as soon as it is carried out."""
+    item = waits_for(action.state)
+    return item is not None and all(item != each.id for each in picture.inbox)
 
 
 def _waits_for(picture: Picture, action: Action, holding: frozenset[Assertion], actions: ActionsById) -> str:

@@ -11,7 +11,7 @@ import click
 from scaffold.cli.cleanup import dry_run_option
 from scaffold.cli.lookup import site_if_any
 from scaffold.cli.safe import printable
-from scaffold.cli.screen import json_option, print_json
+from scaffold.cli.screen import at_terminal, json_option, print_json
 from scaffold.cli.wiring import dirs
 from scaffold.core.errors import UsageProblem
 from scaffold.git.repository import open_repository
@@ -59,7 +59,7 @@ async def _purge(*, everything: bool, unlanded: bool, yes: bool, dry: bool, quie
 
 
 def _agreed() -> bool:
-    if not sys.stdin.isatty():
+    if not at_terminal(sys.stdin):
         raise UsageProblem("nobody is here to agree to that", "Give `--yes`, or look first with `--dry-run`.")
     return click.confirm(QUESTION, err=True)
 

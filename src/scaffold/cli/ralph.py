@@ -25,6 +25,7 @@ from scaffold.cli.outcome import shape
 from scaffold.cli.rules import rules_of
 from scaffold.cli.safe import printable
 from scaffold.cli.sandbox import sandbox_of
+from scaffold.cli.screen import at_terminal
 from scaffold.cli.session import Talk
 from scaffold.cli.settings import Settings, load_settings
 from scaffold.cli.sitting import sitting
@@ -131,7 +132,7 @@ def _piped(flags: Flags) -> str:
 async def _work(flags: Flags, settings: Settings, piped: str) -> int:
     """Have one turn, carry a slash command out, or talk with whoever sits at the terminal."""
     task = flags.task or ""
-    talking = not (task + piped).strip() and not flags.printed and _at_a_terminal()
+    talking = not (task + piped).strip() and not flags.printed and at_terminal(sys.stdin, sys.stdout)
     if not talking:
         _refuse_what_is_no_task(flags, task, piped)
     if flags.max_budget_usd is not None and not math.isfinite(flags.max_budget_usd):
@@ -154,10 +155,6 @@ async def _work(flags: Flags, settings: Settings, piped: str) -> int:
         return await _one_shot(Task(task, piped), flags, settings, stored, model, store)
     finally:
         store.close()
-
-
-def _at_a_terminal() -> bool:
-    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
 
 
 def _refuse_what_is_no_task(flags: Flags, task: str, piped: str) -> None:

@@ -15,8 +15,10 @@ from scaffold.cli.drive import drive
 from scaffold.cli.findings import finding_lines
 from scaffold.cli.flags import Flags, flags_of, overrides, shared_options
 from scaffold.cli.models import unheld, usable_model
+from scaffold.cli.rules import categories_of
 from scaffold.cli.safe import printable
 from scaffold.cli.sandbox import found, held_by, sandbox_of
+from scaffold.cli.screen import at_terminal
 from scaffold.cli.settings import Settings, load_settings
 from scaffold.cli.wiring import open_site
 from scaffold.core.errors import PlanInvalid, UsageProblem
@@ -134,7 +136,7 @@ def _offer(run: Run, plan: Plan) -> str:
 
 
 def _agreed() -> bool:
-    return sys.stdin.isatty() and click.confirm(GO_AHEAD, err=True)
+    return at_terminal(sys.stdin) and click.confirm(GO_AHEAD, err=True)
 
 
 async def _settings(site: Site, settings: Settings, flags: Flags) -> RunSettings:
@@ -173,6 +175,7 @@ async def _settings(site: Site, settings: Settings, flags: Flags) -> RunSettings
         inbox_wait_s=settings.number("inbox.wait_s"),
         allow=settings.texts("permissions.allow"),
         deny=settings.texts("permissions.deny"),
+        approvals=categories_of(settings),
         environment=settings.texts("environment"),
     )
 

@@ -1,6 +1,7 @@
 """What holds the commands of a session of `ralph`."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
@@ -8,11 +9,13 @@ from scaffold.cli.settings import Settings
 from scaffold.core.errors import GitFailed
 from scaffold.core.model import Network, RunSettings, SandboxMode
 from scaffold.git.command import Git
+from scaffold.git.registration import checkout_around, repository_of
 from scaffold.host.dirs import user_dirs
 from scaffold.host.sandbox.confinement import GIBIBYTE, Enclosure, Limits
 from scaffold.host.sandbox.level import Finding, find_level
-from scaffold.policy.sandbox import Grounds, Sandbox, enclosed
+from scaffold.policy.sandbox import Grounds, Sandbox, enclosed, given
 from scaffold.policy.secrets import secret_by
+from scaffold.policy.zones import secrets_at
 
 REMEMBERED = "sandbox.json"
 """In the user's cache: what this machine can give."""
@@ -51,20 +54,36 @@ async def enclosure_for(sandbox: Sandbox, root: Path, home: Path, *, conversatio
     Their temporary folder goes when what is kept of the conversation's outputs goes. TrustProblem if there must be a
     sandbox and is none.
     """
-    dirs = user_dirs(os.environ)
+    root = root.resolve()  # noqa: ASYNC240 - no more than other looks at the disk here
+    dirs, checkout = user_dirs(os.environ), checkout_around(root)
+    outputs = dirs.cache / "outputs" / conversation
     grounds = Grounds(
         root=root,
         home=home,
-        temporary=dirs.cache / "outputs" / conversation / "temporary",
-        private=(dirs.config, dirs.data),
-        shown=(dirs.data / "packages",),
+        temporary=outputs / "temporary",
+        private=(dirs.config, dirs.data, dirs.cache, *(await _secrets_above(root, checkout) if checkout else ())),
+        shown=(dirs.data / "packages", outputs, *(repository_of(checkout) if checkout else ())),
         tracked=await _tracked(root),
     )
     return await enclosed(sandbox, grounds, os.environ, cache=dirs.cache / REMEMBERED)
 
 
+async def shortfall(sandbox: Sandbox, root: Path) -> str | None:
+    """Return, in a line for the user, that nothing holds commands in `root` though something should; None if not so."""
+    finding = await given(root, os.environ, cache=user_dirs(os.environ).cache / REMEMBERED)
+    if sandbox.mode == "off" or finding.level != "none":
+        return None
+    return f"no sandbox: {finding.trouble}; commands can reach all that you can. To have one, {finding.fix}."
+
+
+async def _secrets_above(root: Path, checkout: Path) -> Sequence[Path]:
+    """Return the secrets beside `root` and further up, as far as the checkout that it lies in goes."""
+    above = [folder for folder in root.parents if folder.is_relative_to(checkout)]
+    return [secret for folder in above for secret in secrets_at(folder, await _tracked(folder))]
+
+
 async def _tracked(root: Path) -> frozenset[str]:
-    """Return which files at the top of a workspace have names of secrets, and are kept by git all the same."""
+    """Return which files at the top of a folder have names of secrets, and are kept by git all the same."""
     names = [name for name in os.listdir(root) if secret_by(name)]  # noqa: PTH208 - names are all it takes
     if not names:
         return frozenset()

@@ -5,6 +5,7 @@ import re
 import textwrap
 import unicodedata
 from datetime import datetime, timedelta
+from typing import TextIO
 
 import click
 import msgspec
@@ -43,6 +44,11 @@ NO_BREAK = "\u00a0"
 _COMMAND = re.compile("`[^`]*`")
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+
+
+def at_terminal(*streams: TextIO | None) -> bool:
+    """Tell whether a person is at all of these streams; one that was closed before we began is None, and nobody's."""
+    return all(stream is not None and stream.isatty() for stream in streams)
 
 
 def print_json(value: object) -> None:

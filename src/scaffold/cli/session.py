@@ -22,7 +22,7 @@ from scaffold.agent.session_context import Scene, SessionContext
 from scaffold.cli.models import opened_model, unheld, usable_model
 from scaffold.cli.order import Charge, Order
 from scaffold.cli.outcome import Tally
-from scaffold.cli.sandbox import enclosure_for
+from scaffold.cli.sandbox import enclosure_for, shortfall
 from scaffold.cli.sitting import Sitting
 from scaffold.cli.staff import Office, Post
 from scaffold.cli.standing import modes_of, todos_of
@@ -198,6 +198,8 @@ class Session:
         """Return what holds commands of this session; its way to named hosts lasts until the session is closed."""
         order = self.order
         found = await enclosure_for(order.sandbox, order.cwd, order.home, conversation=self.sitting.id)
+        if found is None and (notice := await shortfall(order.sandbox, order.cwd)):
+            self._teller.note("notice", text=notice)
         return await self._ways.enter_async_context(connected(found))
 
     def _environment(self) -> dict[str, str]:
@@ -206,12 +208,16 @@ class Session:
         return child_environment(os.environ, marks, names=self.order.environment)
 
     def said(self, words: str, material: str = "") -> tuple[Text | Image, ...]:
-        """Return what the user said with what it attaches; what could not be attached is told."""
-        order = self.order
-        attached = attach(words, cwd=order.cwd, home=order.home, images=card(parse_model(self.model)).images)
+        """Return what the user said with what it attaches; what could not be attached is told.
+
+        The words are the user's own and stay as they are; no secret of a file or of the material comes with them.
+        """
+        order, clean = self.order, self._redactor.clean
+        images = card(parse_model(self.model)).images
+        attached = attach(words, cwd=order.cwd, home=order.home, images=images, clean=clean)
         for notice in attached.notices:
             self._teller.note("notice", text=notice)
-        parts = (*attached.parts, Text(material))
+        parts = (*attached.parts, Text(clean(material)))
         return tuple(part for part in parts if isinstance(part, Image) or part.text.strip())
 
     def _brief(self) -> Brief:
@@ -222,7 +228,7 @@ class Session:
         scene = Scene(cwd=order.cwd, platform=platform.system(), attended=self._attended, clock=SystemClock())
         return Brief(
             caller=msgspec.structs.replace(CALLER, action=self._post.name if self._post else None),
-            system=session_prompt(instructions, own=order.own_prompt),
+            system=self._redactor.clean(session_prompt(instructions, own=order.own_prompt)),
             context=SessionContext(scene, self.modes, self.todos),
             max_requests=order.max_turns,
         )

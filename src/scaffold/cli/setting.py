@@ -7,7 +7,6 @@ from functools import partial
 
 from msgspec import Struct
 
-from scaffold.core.errors import UsageProblem
 from scaffold.core.model import Network
 from scaffold.host.environment import misleading
 from scaffold.host.sandbox.confinement import GIBIBYTE, Limits
@@ -17,7 +16,7 @@ from scaffold.policy.rules import parse_rule
 
 Setting = str | int | float | tuple[str, ...] | None
 Check = Callable[[object], Setting]
-"""Returns the value as it is kept; ValueError with what was expected."""
+"""Returns the value as it is kept; ValueError with what was expected, or UsageProblem where more is to be said."""
 
 SIZES = ("small", "medium", "large")
 """Names for models that the user's configuration fills in: `models.small` and so on."""
@@ -51,6 +50,7 @@ def built_in() -> dict[str, Setting]:
     values |= {f"models.{size}": None for size in (*SIZES, "embedding")}
     values |= {f"approvals.{category}": None for category in CATEGORIES}
     values |= {"permissions.allow": (), "permissions.deny": (), "environment": (), "inbox.wait_s": 10}
+    values |= {"areas.globs": (), "areas.words": (), "areas.types": ()}
     values |= {"sandbox.mode": "auto", "sandbox.network": "loopback", "sandbox.hosts": ()}
     values |= {"sandbox.memory_gb": Limits().memory_bytes // GIBIBYTE}
     for tier in TIERS:
@@ -81,7 +81,7 @@ def _one_of(*words: str) -> Check:
 
 
 def _listed(what: str, item: Callable[[str], str]) -> Check:
-    """Return the check of a list; `item` returns one of its entries as it is kept, ValueError with what is wrong."""
+    """Return the check of a list; `item` returns one of its entries as it is kept, or raises as a Check does."""
 
     def check(setting: object) -> Setting:
         if not isinstance(setting, Sequence) or isinstance(setting, str):
@@ -92,17 +92,16 @@ def _listed(what: str, item: Callable[[str], str]) -> Check:
 
 
 def _rule(text: str, *, denies: bool = False) -> str:
-    try:
-        parse_rule(text, denies=denies)
-    except UsageProblem as problem:
-        raise ValueError(f"a list of rules TOOL:PATTERN, and {problem.in_full}") from problem
+    parse_rule(text, denies=denies)
     return text
 
 
 def _host(text: str) -> str:
     found = _HOST.fullmatch(text)
     if found is None or not 0 < int(found["port"] or 443) < 65_536:
-        raise ValueError(f"a list of hosts such as `example.com`, `*.example.com` or `example.com:8443`, not `{text}`")
+        raise ValueError(
+            f"a list of hosts such as `example.com`, `*.example.com` or `example.com:8443`, and `{text}` is none"
+        )
     return text.lower()
 
 
@@ -114,6 +113,26 @@ def _variable(text: str) -> str:
     return text
 
 
+def _area_glob(text: str) -> str:
+    if not text or text.startswith("/") or ".." in text.split("/"):
+        raise ValueError(f"a list of globs from the repository's root such as `billing/**`, and `{text}` is none")
+    return text
+
+
+def _area_word(text: str) -> str:
+    if not _WORD.fullmatch(text):
+        raise ValueError(f"a list of words of letters alone such as `invoice`, and `{text}` is none")
+    return text.casefold()
+
+
+def _area_type(text: str) -> str:
+    if not _ENDING.fullmatch(text):
+        raise ValueError(f"a list of endings of files such as `.proto`, and `{text}` is none")
+    return text.casefold()
+
+
+_WORD = re.compile(r"[A-Za-z]+")
+_ENDING = re.compile(r"(\.[\w-]+)+")
 _HOST = re.compile(r"(\*\.)?[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9-]+)*(:(?P<port>[0-9]{1,5}))?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -147,6 +166,9 @@ LISTS: Mapping[str, Check] = {
     "permissions.deny": _listed("rules TOOL:PATTERN", partial(_rule, denies=True)),
     "sandbox.hosts": _listed("hosts", _host),
     "environment": _listed("names of variables", _variable),
+    "areas.globs": _listed("globs", _area_glob),
+    "areas.words": _listed("words", _area_word),
+    "areas.types": _listed("endings of files", _area_type),
 }
 """The settings that are lists, each entry of which counts once."""
 

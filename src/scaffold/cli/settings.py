@@ -14,7 +14,6 @@ from scaffold.host.dirs import user_dirs
 from scaffold.policy.trust import LOCAL_SETTINGS, SETTINGS, Standing
 
 BUILT_IN = "built-in"
-NOT_TRUSTED = "folder not trusted"
 MODEL_VARIABLE = "SCAFFOLD_MODEL"
 PROJECT_FILES = (SETTINGS, LOCAL_SETTINGS)
 FLAGS: Mapping[str, str] = {"sandbox.mode": "--sandbox"}
@@ -139,11 +138,5 @@ def project_settings(folder: Standing, name: str) -> dict[str, Value]:
 
 
 def _untrusted(folder: Standing) -> tuple[Ignored, ...]:
-    reason = "; ".join((NOT_TRUSTED, *folder.differences, *filter(None, (folder.trouble,))))
-    telling = {piece.name for piece in folder.folder.pieces if not _only_comments(piece.content) or piece.trouble}
-    return tuple(Ignored(name, reason) for name in PROJECT_FILES if name in telling)
-
-
-def _only_comments(content: bytes) -> bool:
-    """Tell whether a file sets nothing, as the one that `init` writes; nobody need hear that it is ignored."""
-    return all(line.lstrip()[:1] in {b"", b"#"} for line in content.splitlines())
+    telling = {piece.name for piece in folder.folder.pieces if not piece.blank}
+    return tuple(Ignored(name, folder.reason) for name in PROJECT_FILES if name in telling)

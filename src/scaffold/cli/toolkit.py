@@ -54,7 +54,14 @@ async def opened_toolkit(
     """
     dirs = user_dirs(os.environ)
     packages, outputs = dirs.data / "packages", dirs.cache / "outputs" / conversation
-    workspace = Workspace(cwd, environ, readable=(outputs,), enclosure=enclosure, redactor=redactor or Redactor())
+    workspace = Workspace(
+        cwd,
+        environ,
+        readable=(outputs,),
+        enclosure=enclosure,
+        redactor=redactor or Redactor(),
+        known=frozenset(os.listdir(cwd)),  # noqa: PTH208 - names are all it takes
+    )
     built_in = all_tools(workspace, fetch=_fetch, todos=todos, packages=packages, outputs=outputs)
     tools = (*built_in, switch_mode(modes), *more)
     bench = Bench(workspace, packages=packages, outputs=outputs)

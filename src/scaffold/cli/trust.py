@@ -12,7 +12,7 @@ from scaffold.cli.effects import Effect, effects
 from scaffold.cli.exits import FAILED, OK
 from scaffold.cli.models import open_user_store
 from scaffold.cli.safe import printable
-from scaffold.cli.screen import json_option, print_json
+from scaffold.cli.screen import at_terminal, json_option, print_json
 from scaffold.cli.settings import load_settings
 from scaffold.cli.trusted import read_folder, refuse_unfit, trusted_folder
 from scaffold.core.errors import UsageProblem
@@ -59,15 +59,12 @@ def trust(folder: Path, *, show: bool, revoke: bool, as_json: bool) -> int:
     if show:
         return _told(before, found, as_json=as_json)
     _refuse_faulty(before.folder, found)
-    if not as_json and not before.trusted and _at_a_terminal() and not click.confirm("Trust it?", err=True):
+    asking = not as_json and not before.trusted and at_terminal(sys.stdin, sys.stderr)
+    if asking and not click.confirm("Trust it?", err=True):
         click.echo("nothing was changed", err=True)
         return FAILED
     _agree(before.folder)
     return _told(Standing(before.folder, "trusted"), found, as_json=as_json, done=not before.trusted)
-
-
-def _at_a_terminal() -> bool:
-    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def _refuse_faulty(folder: Folder, found: Sequence[Effect]) -> None:

@@ -9,6 +9,7 @@ from scaffold.core.errors import StoreTrouble, UsageProblem
 from scaffold.git.belonging import belonging
 from scaffold.host.clock import SystemClock
 from scaffold.host.dirs import user_dirs
+from scaffold.host.sandbox.ground import is_stand_in
 from scaffold.policy.trust import ACTIVE, LARGEST_BYTES, Folder, Piece, Standing, standing
 from scaffold.store.user import UserStore, user_database
 from scaffold.tools.regular import opened
@@ -64,7 +65,7 @@ def refuse_unfit(folder: Folder) -> None:
 def _piece(top: Path, name: str) -> Piece | None:
     """Return a file of the configuration as it is now, None if there is none of this name."""
     path = top / name
-    if not os.path.lexists(path):
+    if not os.path.lexists(path) or is_stand_in(path):
         return None
     try:
         place = path.resolve(strict=True)

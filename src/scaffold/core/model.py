@@ -19,6 +19,7 @@ from scaffold.core.states import (
     Phase,
     RunState,
 )
+from scaffold.core.tool import Category
 
 
 class ProcessIdentity(Struct, frozen=True):
@@ -81,6 +82,8 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """Rules, `TOOL:PATTERN`, of calls that workers need not ask for."""
     deny: tuple[str, ...] = ()
     """Rules of calls that nobody can consent to."""
+    approvals: Mapping[Category, Literal["allow", "ask", "deny"]] = {}
+    """What the user set for categories of tools; it makes a worker's freedoms smaller, never larger."""
 
 
 class Usage(Struct, frozen=True, kw_only=True):

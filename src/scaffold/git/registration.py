@@ -1,6 +1,7 @@
 """A linked worktree as the repository it belongs to sees it: a folder in its git directory that points back."""
 
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,6 +36,32 @@ def pointed_at(checkout: Path) -> Path | None:
         return None
     said = os.fsdecode(pointer.read_bytes())
     return (checkout / said.removeprefix("gitdir: ").rstrip("\n")).resolve() if said.startswith("gitdir: ") else None
+
+
+def checkout_around(folder: Path) -> Path | None:
+    """Return the checkout that `folder` is or lies in, without links; None if there is none.
+
+    A folder that everybody may write to is none: anybody may have put a `.git` there.
+    """
+    here = folder.resolve()
+    found = (above for above in (here, *here.parents) if os.path.lexists(above / ".git"))
+    return next((above for above in found if not above.stat().st_mode & stat.S_IWOTH), None)
+
+
+def repository_of(checkout: Path) -> tuple[Path, ...]:
+    """Return the folders that git needs for a checkout: itself, and git directories that lie elsewhere.
+
+    Where a pointer leads to no git directory, that is left out: it might have been put there to lead us astray.
+    """
+    try:
+        registration = pointed_at(checkout)
+        if registration is None:
+            return (checkout,)
+        shared = common_dir(registration) if (registration / "commondir").is_file() else registration
+    except OSError:
+        return (checkout,)
+    plausible = (registration / "HEAD").is_file() and (shared / "HEAD").is_file() and (shared / "objects").is_dir()
+    return (checkout, registration, shared) if plausible else (checkout,)
 
 
 def points_to(registration: Path) -> Path | None:

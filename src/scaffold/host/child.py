@@ -4,14 +4,14 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.model import ProcessIdentity
 from scaffold.host.identity import alive, identify
-from scaffold.host.process import ends_within, signal_group
+from scaffold.host.process import Offspring, ends_within, signal_group
 
 LEFTOVER_PATIENCE_S = 10.0
 
@@ -22,7 +22,7 @@ class Child:
     Keep it: the lifeline is cut when this object is forgotten.
     """
 
-    def __init__(self, process: asyncio.subprocess.Process, lifeline: BinaryIO) -> None:
+    def __init__(self, process: Offspring, lifeline: BinaryIO) -> None:
         self._process = process
         self._lifeline = lifeline
         self.identity = identify(process.pid) or ProcessIdentity(process.pid, "", "")
@@ -56,14 +56,19 @@ class Child:
             signal_group(self._process.pid, number)
 
 
-async def start(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path) -> Child:
-    """Start `argv` with stdout and stderr appended to `log`, whose parents are created; OSError if that fails."""
+async def start(
+    argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path, passed: Collection[int] = ()
+) -> Child:
+    """Start `argv` with stdout and stderr appended to `log`, whose parents are created; OSError if that fails.
+
+    It inherits the descriptors `passed`.
+    """
     log.parent.mkdir(parents=True, exist_ok=True)
     source, hold = os.pipe()
     with contextlib.ExitStack() as undo, os.fdopen(source, "rb") as cut, log.open("ab") as sink:
         lifeline = undo.enter_context(os.fdopen(hold, "wb", buffering=0))
         process = await asyncio.create_subprocess_exec(  # noqa: TID251 - `host` starts processes
-            *argv, cwd=cwd, env=env, stdin=cut, stdout=sink, stderr=sink, start_new_session=True
+            *argv, cwd=cwd, env=env, stdin=cut, stdout=sink, stderr=sink, start_new_session=True, pass_fds=passed
         )
         undo.pop_all()
     return Child(process, lifeline)

@@ -117,10 +117,10 @@ class Crowd:
 class Hold:
     """Holds places where a command must not put anything, and links it must not change.
 
-    A mount needs something to stand on, so where nothing is there comes a placeholder: a socket that nobody may open.
+    A mount needs something to stand on, so where nothing is there comes a stand-in: a socket that nobody may open.
     Git does not see such things, and no program that finds one, left by a keeper that was killed, waits for it or reads
     it. Keepers whose commands run in the same folder share its lock, and who is left alone with it takes the
-    placeholders away. No mount can stand on a link, so one that was changed is put back, and what came instead is set
+    stand-ins away. No mount can stand on a link, so one that was changed is put back, and what came instead is set
     aside.
     """
 
@@ -175,7 +175,7 @@ def _target(folder: int, name: str) -> str:
 
 
 def _place(folder: int, name: str) -> None:
-    """Make a placeholder: a socket, or an empty file where the file system knows no sockets."""
+    """Make a stand-in: a socket, or an empty file where the file system knows no sockets."""
     try:
         os.mknod(name, stat.S_IFSOCK, dir_fd=folder)
     except FileExistsError:

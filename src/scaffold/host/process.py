@@ -7,7 +7,7 @@ import signal
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from msgspec import Struct, structs
 
@@ -44,6 +44,24 @@ class Finished(Struct, frozen=True, kw_only=True):
     stdout_bytes: int = 0
     """How long all of stdout was."""
     stderr_bytes: int = 0
+
+
+class Offspring(Protocol):
+    """A process of ours, as asyncio tells of those that it started."""
+
+    @property
+    def pid(self) -> int:
+        """Return its number; nobody else has it as long as `returncode` is None."""
+        ...
+
+    @property
+    def returncode(self) -> int | None:
+        """Return how it ended, None as long as that is not known."""
+        ...
+
+    async def wait(self) -> int:
+        """Return how it ended, as soon as that is known."""
+        ...
 
 
 async def run(
@@ -185,7 +203,7 @@ async def _run_to_end(
         raise _Unstartable(error) from error
 
 
-async def ends_within(process: asyncio.subprocess.Process, seconds: float) -> bool:
+async def ends_within(process: Offspring, seconds: float) -> bool:
     """Wait for the end of `process`; return whether it came within `seconds`."""
     try:
         async with asyncio.timeout(seconds):

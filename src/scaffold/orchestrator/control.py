@@ -86,9 +86,8 @@ async def _ask(site: Site, run: Run, wish: Wish, patience_s: float) -> RunState:
 def retry_action(store: Store, run: Run, action: Action) -> None:
     """Give a failed action a fresh set of attempts, and what it blocked another chance."""
     if (item := waits_for(action.state)) is not None:
-        raise UsageProblem(
-            f"`{action.key}` waits for you, for {item} in the inbox", "Decide: `scaffold inbox` shows it."
-        )
+        fix = f"Decide: `scaffold inbox` shows it; once it has expired, `scaffold resume {run.id}` has it asked anew."
+        raise UsageProblem(f"`{action.key}` waits for you, for {item} in the inbox", fix)
     if isinstance(action.state, Blocked):
         root = store.actions.get(ActionId(action.state.reason.rpartition(":")[2]))
         failed = f"`{root.key}`" if root else "the action that failed"

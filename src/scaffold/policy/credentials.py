@@ -7,12 +7,20 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 
 from scaffold.policy.redaction import SHORTEST
+from scaffold.policy.shapes import DEFAULT_PASSWORDS
 
 _WORDS = "KEY|KEYS|TOKEN|TOKENS|SECRET|SECRETS|PASSWORD|PASSWD|PASSPHRASE|PASS|CREDENTIAL|CREDENTIALS|AUTH|SALT"
 _NAMED = re.compile(
     rf"(?:^|[_.\-])(?:{_WORDS})(?:$|[_.\-])|(?:APIKEY|AUTHTOKEN|TOKEN|SECRET|PASSWORD|PASSWD|ACCESSKEY|SECRETKEY)$",
     re.IGNORECASE,
 )
+_ABOUT = re.compile(
+    r"[_.\-](?:ALGORITHM|AUDIENCE|BACKEND|CLASS|COOKIE|DOMAIN|FIELD|FORMAT|HEADER|ISSUER|LENGTH|METHOD|MODE|MODULE|NAME"
+    r"|POLICY|PREFIX|PROVIDER|REALM|REGION|SCHEDULE|SCOPES?|SUFFIX|TYPE|USER|USERNAME|VERSION)$",
+    re.IGNORECASE,
+)
+"""Names of settings about a secret, which hold none: `TOKEN_HEADER`."""
+_EVERYBODYS = re.compile(DEFAULT_PASSWORDS, re.IGNORECASE)
 _HARMLESS = re.compile(
     r"(?:true|false|none|null|yes|no|on|off|localhost|change[-_ ]?(?:me|this|it)|placeholder|example|password|secret"
     r"|development|production|disabled|enabled|required|optional|(?:your|my|some|test|dummy|fake)[-_ ][a-z_ -]+"
@@ -39,16 +47,17 @@ RANDOM_BITS = 3.7
 def secret_values(settings: Mapping[str, str]) -> dict[str, str]:
     """Return the settings that hold a secret by their name, and the passwords in addresses.
 
-    What no secret can be is left out, whatever its name: switches, numbers, paths, hosts, placeholders.
+    What no secret can be is left out, whatever its name: switches, numbers, paths, hosts, placeholders, and
+    passwords that are everybody's.
     """
     secrets = {}
     for name, value in settings.items():
         login = _LOGIN.match(value)
         if login is not None:
             secrets[name] = login[1]
-        elif _NAMED.search(name) and _can_be_secret(value):
+        elif _names_secret(name) and _can_be_secret(value):
             secrets[name] = value
-    return secrets
+    return {name: value for name, value in secrets.items() if not _EVERYBODYS.fullmatch(value)}
 
 
 def file_secrets(text: str) -> dict[str, str]:
@@ -58,7 +67,8 @@ def file_secrets(text: str) -> dict[str, str]:
     """
     settings = dict(settings_of(text))
     random = {name: value for name, value in settings.items() if _looks_random(value)}
-    logins = (found[1] for found in chain(_LOGIN.finditer(text), _MACHINE.finditer(text)))
+    found = (login[1] for login in chain(_LOGIN.finditer(text), _MACHINE.finditer(text)))
+    logins = (login for login in found if not _EVERYBODYS.fullmatch(login))
     return {f"login-{number}": login for number, login in enumerate(logins, 1)} | random | secret_values(settings)
 
 
@@ -74,6 +84,10 @@ def settings_of(text: str) -> Iterator[tuple[str, str]]:
 
 
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
+
+
+def _names_secret(name: str) -> bool:
+    return _NAMED.search(name) is not None and not _ABOUT.search(name)
 
 
 def _can_be_secret(value: str) -> bool:

@@ -2,6 +2,7 @@
 
 import re
 import socket
+import unicodedata
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from urllib.parse import urlsplit
 
@@ -27,6 +28,10 @@ METADATA_NAMES = frozenset({
 
 _HOST = re.compile(r"(?:^|//|@)(\[[0-9a-fA-F:.%]+\]|[\w.-]+)")
 _DRESSED = re.compile(r"169[.-]254[.-]169[.-]254")
+_NAMED = re.compile(r"[\w.-]+|[0-9a-fA-F.]*:[0-9a-fA-F:.]*(%[\w.-]+)?")
+"""A name in any language, or an address; an IPv6 one may say its zone."""
+_NEAR = (".localhost", ".local", ".localdomain", ".internal", ".intranet", ".lan", ".home", ".home.arpa", ".corp")
+_DOTS = str.maketrans("。", ".")
 _SCHEMES = frozenset({"http", "https"})
 
 
@@ -43,7 +48,7 @@ def denied_url(url: str) -> Judgement | None:
         return Judgement("deny", "network", "the URL has a backslash or a control character in it")
     try:
         parts = urlsplit(url)
-        host = (parts.hostname or "").rstrip(".")
+        host = _as_resolved(parts.hostname or "", parts.port)
     except ValueError:
         return Judgement("deny", "network", "the URL cannot be read")
     if parts.scheme not in _SCHEMES or not host:
@@ -55,11 +60,23 @@ def denied_url(url: str) -> Judgement | None:
     return None
 
 
+def _as_resolved(host: str, port: int | None) -> str:
+    """Return a host as a resolver may be asked for it: letters folded, what is not seen left out, one kind of dot.
+
+    ValueError if no host has such a name, or no service such a port.
+    """
+    folded = unicodedata.normalize("NFKC", host).translate(_DOTS)
+    seen = "".join(char for char in folded if unicodedata.category(char) != "Cf").rstrip(".")
+    if port == 0 or (seen and not _NAMED.fullmatch(seen)):
+        raise ValueError(host)
+    return seen
+
+
 def _is_near(host: str) -> bool:
     address = _address(host)
     if address is not None:
         return not is_public(str(address))
-    return host == "localhost" or host.endswith((".localhost", ".local", ".internal"))
+    return "." not in host or host.endswith(_NEAR)
 
 
 def _is_metadata(host: str) -> bool:

@@ -8,21 +8,22 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from scaffold.policy.gate import STRICTNESS, Judgement, Rules
-from scaffold.policy.hosts import denied_url
+from scaffold.policy.hosts import denied_url, metadata_host
 from scaffold.policy.protected import protected_by
 from scaffold.policy.rules import Wish
 from scaffold.policy.secrets import secret_by
 from scaffold.policy.shell.ground import Ground
-from scaffold.policy.shell.places import Place
+from scaffold.policy.shell.places import LONGEST_PATH, NoFiles, Place
 
 READING_MODES = frozenset({"plan", "explore", "review"})
 """Modes in which nothing is changed."""
 MODELESS = frozenset({"file_read", "memory", "subagent"})
 """Categories that no mode tightens: a subagent has a gate and a mode of its own."""
-LONGEST_PATH = 4_096
+MOST_FOLLOWED = 200
+"""Texts of one call in which links are followed; further ones are taken as they are written."""
 
 _NOT_FILES = ("/dev/", "/proc/", "/sys/")
 
@@ -119,14 +120,15 @@ def _denial(wish: Wish, place: Place) -> Judgement | None:
     if wish.kind == "path":
         return _by_path(wish.subject, wish.paths, place, writes=wish.category == "file_write")
     if wish.category in {"mcp", "plugin"}:
-        return next((denied for text in _texts(wish) if (denied := _by_text(text, place))), None)
+        return _by_texts(wish, place)
     return None
 
 
 def _by_path(path: str, reached: tuple[str, ...], place: Place, *, writes: bool) -> Judgement | None:
     """Return why a file may not be touched by anybody; None if nothing speaks against it."""
-    if not path or "\0" in path or any("\ud800" <= char <= "\udc7f" or "\udd00" <= char <= "\udfff" for char in path):
-        return Judgement("deny", "path", "the path is empty, has a NUL in it or is not valid text")
+    strange = any("\ud800" <= char <= "\udc7f" or "\udd00" <= char <= "\udfff" for char in path)
+    if strange or not path or len(path) > LONGEST_PATH or "\0" in path:
+        return Judgement("deny", "path", "the path is empty, too long, has a NUL in it or is not valid text")
     for each in reached:
         if writes and (entry := protected_by(each)):
             return Judgement("deny", f"protected:{entry}", f"{each} is protected ({entry}): no agent writes it")
@@ -138,8 +140,20 @@ def _by_path(path: str, reached: tuple[str, ...], place: Place, *, writes: bool)
     return None
 
 
+def _by_texts(wish: Wish, place: Place) -> Judgement | None:
+    """Return why a call must not be made of which nothing is known but that its texts may name anything."""
+    unfollowed = structs.replace(place, files=NoFiles())
+    for at, text in enumerate(_texts(wish)):
+        if denied := _by_text(text, place if at < MOST_FOLLOWED else unfollowed):
+            return denied
+    return None
+
+
 def _by_text(text: str, place: Place) -> Judgement | None:
-    """Return why a text that may be the path of a file must not be handed to somebody else's tool."""
+    """Return why a text that may be a URL or the path of a file must not be handed to somebody else's tool."""
+    words = text.split(maxsplit=1)
+    if "://" in text and len(words) == 1 and (host := metadata_host(words[0])):
+        return Judgement("deny", "metadata", f"{host} hands out keys of this machine")
     path = text.removeprefix("file://")
     if not path or "\0" in path or len(path) > LONGEST_PATH:
         return None
@@ -197,13 +211,13 @@ def _words(wish: Wish, rules: Rules, decision: str) -> str:
 
 
 def _texts(wish: Wish) -> Iterator[str]:
-    """Yield every text in the arguments, however deep."""
+    """Yield every text in the arguments, however deep, names included."""
     waiting: list[object] = [json.loads(wish.args or "{}")]
     while waiting:
         match waiting.pop():
             case str() as text:
                 yield text
             case dict() as table:
-                waiting += table.values()
+                waiting += (*table, *table.values())
             case list() as items:
                 waiting += items

@@ -54,9 +54,14 @@ PROTECTED: tuple[str, ...] = (
 )
 """Whole segments of a path, upper and lower case alike; a folder protects everything inside it."""
 
+TEMPLATES = (".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults", "*.example.pem", "*.pub")
+"""Names that look like secrets and are none."""
+
 _FORMAT = "Cf"
 """Characters that are not seen, and that some file systems leave out of names."""
 
+ENVIRONMENTS = (".env*",)
+"""The entry that templates are free from."""
 _PATTERNS = tuple(tuple(pattern.split("/")) for pattern in PROTECTED)
 
 
@@ -69,6 +74,8 @@ def protected_by(path: str) -> str | None:
     for pattern in _PATTERNS:
         for start in range(len(names) - len(pattern) + 1):
             if all(fnmatchcase(name, wanted) for name, wanted in zip(names[start:], pattern, strict=False)):
+                if pattern == ENVIRONMENTS and names[start] in TEMPLATES:
+                    continue
                 return "/".join(pattern)
     return None
 

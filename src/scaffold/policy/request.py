@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from scaffold.core.tool import Category, Tool
 from scaffold.policy.rules import SHELLS, SubjectKind, Wish
-from scaffold.policy.shell.places import Place
+from scaffold.policy.shell.places import LONGEST_PATH, Place
 
 _NAMES: Mapping[Category, tuple[str, ...]] = {
     "file_read": (*("read_file", "file_read", "list_dir", "file_info", "search_files", "glob", "grep", "pip_list"),),
@@ -21,6 +21,8 @@ _NAMES: Mapping[Category, tuple[str, ...]] = {
 }
 TOOLS: Mapping[str, Category] = {name: category for category, names in _NAMES.items() for name in names}
 """The category of each tool by its name; names of other programs' tools are known, too."""
+_PATHS = ("path", "file_path", "file", "filename")
+"""What tools call the file they are about; the first there is counts."""
 _READ_ONLY = frozenset({"web_fetch", "web_search"})
 
 
@@ -57,7 +59,7 @@ def wish_for(call: Call, place: Place) -> Wish:
     """Return what a call comes to in the workspace; links are followed as far as they exist."""
     kind, subject = _subject(call)
     paths: tuple[str, ...] = ()
-    if kind == "path":
+    if kind == "path" and len(subject) <= LONGEST_PATH:
         tilde = subject == "~" or subject.startswith("~/")
         reached = place.reached(subject, frozenset({place.root}), tilde=tilde)
         paths = tuple(dict.fromkeys(map(place.within, reached)))
@@ -83,8 +85,10 @@ def _subject(call: Call) -> tuple[SubjectKind, str]:
     match call.category:
         case "shell" if "command" in texts:
             return "command", texts["command"]
-        case "file_read" | "file_write" if "path" in texts or "file_path" in texts:
-            return "path", texts.get("path", texts.get("file_path", ""))
+        case "file_read" | "file_write" if named := [texts[name] for name in _PATHS if name in texts]:
+            return "path", named[0]
+        case "file_read" if call.tool == "glob" and "pattern" in texts:
+            return "path", texts["pattern"]
         case "network" if "url" in texts:
             return "url", texts["url"]
         case _:

@@ -17,6 +17,11 @@ from scaffold.host.sandbox.proxy import opened_proxy
 from scaffold.policy.addresses import is_public
 from scaffold.policy.zones import workspace_zone
 
+SYSTEM = (Path("/dev"), Path("/proc"), Path("/sys"))
+"""What a kernel shows of itself: whoever changes that changes more than files."""
+UNBOUNDED = Finding("none", "the workspace is the system itself", "begin in a folder of its own")
+"""What could be changed there is what holds a sandbox together."""
+
 SANDBOX_MODES: tuple[SandboxMode, ...] = get_args(SandboxMode)
 
 
@@ -38,7 +43,7 @@ class Grounds(Struct, frozen=True, kw_only=True):
     temporary: Path
     """What becomes their TMPDIR; need not exist."""
     private: Sequence[Path] = ()
-    """Scaffold's own folders: logins, conversations, state."""
+    """Scaffold's own folders: logins, conversations, state, what other agents do."""
     shown: Sequence[Path] = ()
     """What lies in those or in a temporary folder of the system, and can be read all the same."""
     tracked: Collection[str] = ()
@@ -54,7 +59,7 @@ async def enclosed(sandbox: Sandbox, grounds: Grounds, environ: Mapping[str, str
     """
     if sandbox.mode == "off":
         return None
-    finding = await find_level(environ, cache=cache)
+    finding = await given(grounds.root, environ, cache=cache)
     require(sandbox, finding)
     if finding.level == "none":
         return None
@@ -73,6 +78,12 @@ async def enclosed(sandbox: Sandbox, grounds: Grounds, environ: Mapping[str, str
     if grounds.disposable and finding.level == "landlock":
         zone = msgspec.structs.replace(zone, sealed=())  # with any of them it could make nothing beside them
     return Enclosure(finding.level, zone)
+
+
+async def given(root: Path, environ: Mapping[str, str], *, cache: Path) -> Finding:
+    """Return what can hold commands that work in `root`; what this machine can give is remembered in `cache`."""
+    where = root.resolve()  # noqa: ASYNC240 - no more than other looks at the disk here
+    return UNBOUNDED if _is_system(where) else await find_level(environ, cache=cache)
 
 
 @asynccontextmanager
@@ -96,3 +107,7 @@ def require(sandbox: Sandbox, finding: Finding) -> None:
             f"a sandbox is required, and there is none: {finding.trouble}",
             f"To have one, {finding.fix}. Without `--sandbox require` commands wait for your consent instead.",
         )
+
+
+def _is_system(root: Path) -> bool:
+    return root == Path(root.anchor) or any(root.is_relative_to(folder) for folder in SYSTEM)

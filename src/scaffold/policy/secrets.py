@@ -3,7 +3,7 @@
 import re
 from fnmatch import fnmatchcase
 
-from scaffold.policy.protected import CREDENTIALS, segments
+from scaffold.policy.protected import CREDENTIALS, TEMPLATES, segments
 
 SECRETS: tuple[str, ...] = (
     *CREDENTIALS,
@@ -54,9 +54,6 @@ SECRETS: tuple[str, ...] = (
 
 Those that begin with `/` are meant from the root.
 """
-
-TEMPLATES = (".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults", "*.example.pem", "*.pub")
-"""Names that look like secrets and are none."""
 
 
 def _expression(number: int, entry: str) -> str:

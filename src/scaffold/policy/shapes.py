@@ -11,7 +11,7 @@ from msgspec import Struct
 
 
 class Shape(Struct, frozen=True):
-    """A kind of secret: `expression` begins with `literal`, and its group 1, if it has one, is what is secret.
+    """A kind of secret: `expression` begins with `literal`, and its last group, if it has one, is what is secret.
 
     The expression takes linear time on any text: its repetitions are possessive, and where they could begin anew
     inside each other, it looks behind. It takes in all that could belong to the secret, so that none is left behind.
@@ -37,9 +37,15 @@ _PRIVATE_KEY = (
 _AWS_ID = r"(?![A-Z0-9]{0,12}EXAMPLE)[A-Z0-9]{16}(?![A-Za-z0-9+/])"
 _AWS_VALUE = r"[^\w\n]{1,10}?(?![A-Za-z0-9/+]{0,40}EXAMPLE)([A-Za-z0-9/+]{40,}+)"
 _CREDENTIAL = r"((?=[A-Za-z._~+/-]*+[0-9])[\w.~+/-]{20,}+=*+)"
+DEFAULT_PASSWORDS = (
+    r"passw[o0]rd\d{0,4}|postgres(?:ql)?|mysql|mariadb|mongo(?:db)?|rabbitmq|elastic(?:search)?"
+    r"|minioadmin|administrator"
+)
+"""What programs come with, and everybody's: names of much else, which could not be read any more."""
 _LOGIN = (
-    r"://[^\s:/@\"'`<>\[\](){}$]{0,100}+"
-    r":(?!(?i:pass|passwd|password|pwd|pw|secret|token|[x*.]+)@)([^\s/@\"'`<>\[\](){}$]{6,256}+)(?=@[\w\[%])"
+    r"://([^\s:/@\"'`<>\[\](){}$]{0,100}+)"
+    rf":(?!(?i:pass|passwd|pwd|pw|secret|token|[x*.]+|\1|{DEFAULT_PASSWORDS})@)"
+    r"([^\s/@\"'`<>\[\](){}$]{6,256}+)(?=@[\w\[%])"
 )
 
 SHAPES: tuple[Shape, ...] = (

@@ -45,6 +45,11 @@ class Piece(Struct, frozen=True):
         """Return the SHA-256 of the content, empty where there is none to agree to."""
         return "" if self.trouble else hashlib.sha256(self.content).hexdigest()
 
+    @property
+    def blank(self) -> bool:
+        """Return whether it has nothing but comments, as the one that `init` writes: nobody need hear of it."""
+        return not self.trouble and all(line.lstrip()[:1] in {b"", b"#"} for line in self.content.splitlines())
+
 
 class Folder(Struct, frozen=True):
     """A folder's own configuration: what was hashed is what is used."""
@@ -85,6 +90,11 @@ class Standing(Struct, frozen=True):
     def trusted(self) -> bool:
         """Return whether it counts."""
         return self.state in {"trusted", "once"}
+
+    @property
+    def reason(self) -> str:
+        """Return why it does not count, empty if it does."""
+        return "" if self.trusted else "; ".join(filter(None, ("folder not trusted", *self.differences, self.trouble)))
 
     def content(self, name: str) -> bytes | None:
         """Return what is in a file of the configuration, None where there is none that counts."""

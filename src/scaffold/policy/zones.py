@@ -4,6 +4,8 @@ import os
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
+from msgspec import structs
+
 from scaffold.core.model import Network
 from scaffold.git.registration import common_dir, pointed_at
 from scaffold.host.sandbox.confinement import Confinement, Limits
@@ -12,6 +14,19 @@ from scaffold.policy.trust import ACTIVE
 
 SEALED = (".git", ".scaffold", ".husky", ".claude/hooks", ".claude/plugins", *ACTIVE)
 """What git, Scaffold and agents run or obey, from the top of a workspace: no command changes it, and none makes it."""
+
+STARTED = (
+    ".bash_login",
+    ".bash_profile",
+    ".bashrc",
+    ".profile",
+    ".zprofile",
+    ".zshenv",
+    ".zshrc",
+    "bin",
+    "Library/LaunchAgents",
+)
+"""Below a home: what its next shell or login runs, be it there or not."""
 
 SOCKETS = (
     ".docker/run",
@@ -61,15 +76,20 @@ def workspace_zone(
     `private` are folders of Scaffold's own, its logins and conversations, that nobody sees; `shown` are those below
     them, or in a temporary folder of the system, that can be read all the same. Of the files at the top of `root` those
     with names of secrets are hidden, except those named in `tracked`: what git keeps is no secret. Without `absent`
-    what is sealed can be made where it is not there yet: for a checkout of which nothing is used unseen.
+    what is sealed can be made where it is not there yet: for a checkout of which nothing is used unseen. Where all of
+    `home` lies in `root`, its own programs and settings are sealed.
     """
-    root, home = root.resolve(), home.resolve()
-    sealed = (*(root / name for name in SEALED), *_hooks(root))
+    root, home, temporary = root.resolve(), home.resolve(), temporary.resolve()
+    sealed = (
+        *(root / name for name in SEALED),
+        *_hooks(root),
+        *(_settings_of(home, temporary) if home.is_relative_to(root) else ()),
+    )
     hidden = (*secrets_at(root, tracked), *_secrets_of(home), *SYSTEM, *(path.resolve() for path in private))
     return Confinement(
         writable=(root,),
-        temporary=temporary.resolve(),
-        sealed=tuple(path for path in sealed if absent or os.path.lexists(path)),
+        temporary=temporary,
+        sealed=tuple(dict.fromkeys(path for path in sealed if absent or os.path.lexists(path))),
         hidden=tuple(dict.fromkeys(hidden)),
         shown=tuple(path.resolve() for path in shown),
         network=network,
@@ -105,10 +125,39 @@ def agent_zone(
     )
 
 
+def with_newcomers(zone: Confinement, known: Collection[str]) -> Confinement:
+    """Return the zone with those secrets hidden, too, that came to the top of its workspace.
+
+    `known` are the names that were there when the zone was made, and were judged then.
+    """
+    came = tuple(path for path in secrets_at(zone.writable[0], known) if path not in zone.hidden)
+    return structs.replace(zone, hidden=(*zone.hidden, *came)) if came else zone
+
+
 def secrets_at(root: Path, tracked: Collection[str] = ()) -> Iterator[Path]:
     """Yield the files at the top of a workspace that hold secrets, as their names tell."""
     names = (entry.name for entry in _entries(root) if entry.is_file())
     return (root / name for name in names if name not in tracked and secret_by(name))
+
+
+def _settings_of(home: Path, temporary: Path) -> Iterator[Path]:
+    """Yield what the programs of a home obey or are: all that begins with a dot, and what is started from there.
+
+    Of a folder that leads to `temporary` it is what else lies in there, as far as that is there.
+    """
+    yield from (home / name for name in STARTED)
+    for entry in _entries(home):
+        if entry.name.startswith("."):
+            yield from _beside(home / entry.name, temporary)
+
+
+def _beside(path: Path, way: Path) -> Iterator[Path]:
+    """Yield `path`, or all in it that is not on the way."""
+    if not way.is_relative_to(path):
+        yield path
+    elif way != path:
+        for entry in _entries(path):
+            yield from _beside(path / entry.name, way)
 
 
 def _secrets_of(home: Path) -> Iterator[Path]:

@@ -26,6 +26,10 @@ INSERT INTO inbox (id, run_id, position, goal_id, action_id, attempt_id, kind, t
 VALUES (:id, :run_id, (SELECT COALESCE(MAX(position), 0) + 1 FROM inbox WHERE run_id = :run_id), :goal_id, :action_id,
         :attempt_id, :kind, :text, :detail, 'open', :created_at, :expires_at, :fingerprint)
 """
+ASKS = "INSERT INTO asker (item_id, action_id) VALUES (:item_id, :action_id) ON CONFLICT DO NOTHING"
+ASKERS = """
+SELECT action.id, action.goal_id FROM asker JOIN action ON action.id = asker.action_id WHERE asker.item_id = :item_id
+"""
 GET = "SELECT * FROM inbox WHERE id = :id"
 SAME = "SELECT * FROM inbox WHERE run_id = :run_id AND fingerprint = :fingerprint AND state = 'open'"
 DECIDED = """
@@ -88,62 +92,51 @@ class Inbox:
     def ask(self, item: InboxItem) -> InboxItem:
         """Store an open item and return it, or the run's open item of the same kind, text and detail if there is one.
 
-        Two who ask the same thus wait for one decision: each waits for the id that it got back.
+        Two who ask the same thus wait for one decision: each waits for the id that it got back, and whatever its scope,
+        the decision is for both.
         """
         self.expire(item.run_id)
         fingerprint = _fingerprint(item)
         same = self._connection.row(SAME, run_id=item.run_id, fingerprint=fingerprint)
-        if same is not None:
-            return _item(same)
-        self._connection.write(
-            ADD,
-            id=item.id,
-            run_id=item.run_id,
-            goal_id=item.goal_id,
-            action_id=item.action_id,
-            attempt_id=item.attempt_id,
-            kind=item.kind,
-            text=item.text,
-            detail=OBJECT.write(item.detail),
-            created_at=stamp(item.created_at),
-            expires_at=stamp(item.expires_at),
-            fingerprint=fingerprint,
-        )
-        self._events.append(item.run_id, Noticed("warning", f"{item.kind} {item.id} waits for you: {item.text}"))
-        return item
+        if same is None:
+            self._add(item, fingerprint)
+        stored = item if same is None else self._item(same)
+        if item.action_id is not None:
+            self._connection.write(ASKS, item_id=stored.id, action_id=item.action_id)
+        return stored
 
     def get(self, item_id: str) -> InboxItem | None:
         """Return the item, None if there is none."""
         row = self._connection.row(GET, id=item_id)
-        return None if row is None else _item(row)
+        return None if row is None else self._item(row)
 
     def is_open(self, item_id: str) -> bool:
         """Tell whether the item still waits for a decision."""
-        row = self._connection.row(GET, id=item_id)
-        return row is not None and row["state"] == "open" and not self._late(row)
+        item = self.get(item_id)
+        return item is not None and item.state == "open"
 
     def in_force(self, asked: InboxItem) -> InboxItem | None:
         """Return the latest decision about exactly what is `asked` that holds now for its action; None without one."""
         found = self._connection.rows(
             DECIDED, run_id=asked.run_id, fingerprint=_fingerprint(asked), now=stamp(self._clock.now())
         )
-        return next((item for item in map(_item, found) if self._is_for(item, asked)), None)
+        return next((item for item in map(self._item, found) if self._is_for(item, asked)), None)
 
     def by_prefix(self, text: str) -> tuple[InboxItem, ...]:
         """Return the items whose id starts with `text`, in whatever state."""
-        return tuple(map(_item, self._connection.rows(BY_PREFIX, text=text)))
+        return tuple(map(self._item, self._connection.rows(BY_PREFIX, text=text)))
 
     def all(self) -> tuple[InboxItem, ...]:
         """Return the items of every run, in whatever state."""
-        return tuple(map(_item, self._connection.rows(ALL)))
+        return tuple(map(self._item, self._connection.rows(ALL)))
 
     def open(self) -> tuple[InboxItem, ...]:
         """Return what still waits for a decision, in every run."""
-        return tuple(map(_item, self._connection.rows(OPEN, now=stamp(self._clock.now()))))
+        return tuple(map(self._item, self._connection.rows(OPEN, now=stamp(self._clock.now()))))
 
     def open_of_run(self, run_id: RunId) -> tuple[InboxItem, ...]:
         """Return what still waits for a decision."""
-        return tuple(map(_item, self._connection.rows(OPEN_OF_RUN, run_id=run_id, now=stamp(self._clock.now()))))
+        return tuple(map(self._item, self._connection.rows(OPEN_OF_RUN, run_id=run_id, now=stamp(self._clock.now()))))
 
     def decide(
         self,
@@ -202,8 +195,45 @@ class Inbox:
             self._actions.release(run_id, row["id"])
         return tuple(row["id"] for row in rows)
 
+    def _item(self, row: Row) -> InboxItem:
+        """Return the item as it stands now: one that is late has expired, though nobody has closed it yet."""
+        return InboxItem(
+            id=row["id"],
+            run_id=row["run_id"],
+            goal_id=row["goal_id"],
+            action_id=row["action_id"],
+            attempt_id=row["attempt_id"],
+            kind=row["kind"],
+            text=row["text"],
+            detail=OBJECT.read(row["detail"]),
+            state="expired" if row["state"] == "open" and self._late(row) else row["state"],
+            answer=row["answer"],
+            created_at=moment(row["created_at"]),
+            decided_at=moment_if_any(row["decided_at"]),
+            expires_at=moment_if_any(row["expires_at"]),
+            scope=row["scope"],
+            holds_until=moment_if_any(row["holds_until"]),
+        )
+
     def _late(self, row: Row) -> bool:
         return row["expires_at"] is not None and row["expires_at"] <= stamp(self._clock.now())
+
+    def _add(self, item: InboxItem, fingerprint: str) -> None:
+        self._connection.write(
+            ADD,
+            id=item.id,
+            run_id=item.run_id,
+            goal_id=item.goal_id,
+            action_id=item.action_id,
+            attempt_id=item.attempt_id,
+            kind=item.kind,
+            text=item.text,
+            detail=OBJECT.write(item.detail),
+            created_at=stamp(item.created_at),
+            expires_at=stamp(item.expires_at),
+            fingerprint=fingerprint,
+        )
+        self._events.append(item.run_id, Noticed("warning", f"{item.kind} {item.id} waits for you: {item.text}"))
 
     def _is_for(self, decided: InboxItem, asked: InboxItem) -> bool:
         """Tell whether the decision is for whoever asks: the same, or one that is within its scope."""
@@ -211,9 +241,10 @@ class Inbox:
             case "run":
                 return True
             case "goal":
-                return decided.goal_id == asked.goal_id
+                return asked.goal_id in {row["goal_id"] for row in self._connection.rows(ASKERS, item_id=decided.id)}
             case "action":
-                return decided.action_id in self._actions.lineage(asked.action_id)
+                askers = {row["id"] for row in self._connection.rows(ASKERS, item_id=decided.id)}
+                return not askers.isdisjoint(self._actions.lineage(asked.action_id))
             case _:
                 assert_never(decided.scope)
 
@@ -221,23 +252,3 @@ class Inbox:
 def _fingerprint(item: InboxItem) -> str:
     """Return SHA-256 of what a human is shown and decides about."""
     return hashlib.sha256(encode([item.kind, item.text, item.detail], order="sorted")).hexdigest()
-
-
-def _item(row: Row) -> InboxItem:
-    return InboxItem(
-        id=row["id"],
-        run_id=row["run_id"],
-        goal_id=row["goal_id"],
-        action_id=row["action_id"],
-        attempt_id=row["attempt_id"],
-        kind=row["kind"],
-        text=row["text"],
-        detail=OBJECT.read(row["detail"]),
-        state=row["state"],
-        answer=row["answer"],
-        created_at=moment(row["created_at"]),
-        decided_at=moment_if_any(row["decided_at"]),
-        expires_at=moment_if_any(row["expires_at"]),
-        scope=row["scope"],
-        holds_until=moment_if_any(row["holds_until"]),
-    )

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import signal
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -160,6 +161,8 @@ def ending(finished: Finished, if_late: str = "") -> str:
         how = f"stopped: it started more than {MOST_PROCESSES} processes"
     elif finished.timed_out:
         how = "stopped at its time limit" + (f" ({if_late})" if if_late else "")
+    elif finished.signal == signal.SIGXFSZ:
+        how = "stopped: it made a file longer than a file may be here"
     elif finished.signal is not None:
         how = f"killed by signal {finished.signal}"
     else:

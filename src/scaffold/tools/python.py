@@ -43,7 +43,7 @@ def python(workspace: Workspace, *, packages: Path | None = None, outputs: Path 
             timeout_s=min(args.get("timeout_s", DEFAULT_TIMEOUT_S), LONGEST_TIMEOUT_S),
             outputs=outputs,
             stdin=code,
-            enclosure=workspace.enclosure,
+            enclosure=workspace.walls(),
             clean=workspace.redactor.clean,
         )
         return answer(await run_told(command), LONGER)

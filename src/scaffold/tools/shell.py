@@ -35,7 +35,7 @@ def shell(workspace: Workspace, outputs: Path | None = None) -> Tool:
             env=workspace.env,
             timeout_s=min(args.get("timeout_s", DEFAULT_TIMEOUT_S), LONGEST_TIMEOUT_S),
             outputs=outputs,
-            enclosure=workspace.enclosure,
+            enclosure=workspace.walls(),
             clean=workspace.redactor.clean,
         )
         return answer(await run_told(command), LONGER)
@@ -76,7 +76,17 @@ def bounds(enclosure: Enclosure | None) -> str:
             assert_never(allowed.network)
     return (
         f" It runs in a sandbox: only the workspace and $TMPDIR can be written, git's own data cannot, and {network}."
+        f"{_weaker(enclosure)}"
     )
+
+
+def _weaker(enclosure: Enclosure) -> str:
+    """Return what else a model must know where Landlock holds a command, as further sentences."""
+    if enclosure.level != "landlock":
+        return ""
+    listening = " No program can listen there, not even on 127.0.0.1."
+    entries = " At the top of the workspace it cannot make, rename or remove anything: make files there by write_file."
+    return listening + (entries if enclosure.confinement.sealed else "")
 
 
 def _unfit(command: str) -> str | None:

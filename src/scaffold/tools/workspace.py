@@ -4,11 +4,11 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from scaffold.core.tool import ToolOutput
 from scaffold.host.sandbox.confinement import Enclosure
@@ -16,6 +16,7 @@ from scaffold.policy.paths import Refusal, confine
 from scaffold.policy.protected import protected_by
 from scaffold.policy.redaction import Redactor
 from scaffold.policy.secrets import secret_by
+from scaffold.policy.zones import with_newcomers
 
 ANSWER_LIMIT = 30_000
 """Characters of an answer, about."""
@@ -32,6 +33,15 @@ class Workspace(Struct, frozen=True):
     """What holds the commands that an agent starts; None: nothing does."""
     redactor: Redactor = Redactor()
     """Takes secrets out of what is kept of their output."""
+    known: Collection[str] | None = None
+    """Names at the top of `root` that `enclosure` knows of; None: what comes there later holds no secrets."""
+
+    def walls(self) -> Enclosure | None:
+        """Return what holds a command that begins now: from it, secrets that came meanwhile are hidden as well."""
+        if self.enclosure is None or self.known is None:
+            return self.enclosure
+        zone = with_newcomers(self.enclosure.confinement, self.known)
+        return structs.replace(self.enclosure, confinement=zone)
 
 
 class Place(Struct, frozen=True):

@@ -15,6 +15,7 @@ from scaffold.git import commit, refs, worktree
 from scaffold.host.sandbox.confinement import Enclosure
 from scaffold.verify.contract import Tree, verify
 from scaffold.worker.assignment import Assignment
+from scaffold.worker.consent import Human
 from scaffold.worker.context import failure_prompt, summary, task_prompt
 from scaffold.worker.enclosure import enclosure, forget_temporary
 from scaffold.worker.ending import conclude
@@ -52,6 +53,7 @@ class Worker:
         self._site = site
         self._task = task
         self._model = model
+        self._human = Human(site, task)
 
     async def carry_out(self, identity: ProcessIdentity, *, log_file: str) -> Handed | GaveUp:
         """Claim the attempt and see it through; raises StaleFence if somebody else ended it meanwhile."""
@@ -102,7 +104,7 @@ class Worker:
 
     async def _iterate(self, workspace: Workspace, walls: Enclosure | None) -> Handed | GaveUp:
         task = self._task
-        agent = native_agent(self._site, task, workspace, self._model, enclosure=walls)
+        agent = native_agent(self._site, task, workspace, self._model, human=self._human, enclosure=walls)
         prompt = task_prompt(task.goal, task.action, task.prerequisites, task.attempt.briefing)
         self._enter("executing")
         seen: str | Verification = await commit.tree_of(workspace.git, workspace.base)

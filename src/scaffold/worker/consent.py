@@ -18,7 +18,7 @@ from scaffold.core.model import InboxItem, InboxKind, RunSettings
 from scaffold.core.tool import Category
 from scaffold.host.ids import new_id
 from scaffold.policy.consent import Gate, Tell
-from scaffold.policy.gate import Decision, Judgement, Rules
+from scaffold.policy.gate import Decision, Judgement, Rules, tightened
 from scaffold.policy.rules import Wish, parse_rule
 from scaffold.policy.shell.commands import Commands
 from scaffold.worker.assignment import Assignment
@@ -26,6 +26,8 @@ from scaffold.worker.site import Site
 
 OPEN_FOR = timedelta(days=7)
 """How long a question stays; what was asked longer ago may be about something else by now."""
+SPARE_S = 0.5
+"""What is kept of an attempt's time to put it down, so that it does not run out while a human is asked."""
 WORKTREE = "<worktree>"
 """What stands for the path of an attempt's worktree."""
 SHOWN = 160
@@ -33,11 +35,14 @@ SHOWN = 160
 
 
 def worker_rules(settings: RunSettings, *, confined: bool) -> Rules:
-    """Return what a worker needs not ask: to write files in its worktree, and to run what it likes in a sandbox."""
+    """Return what a worker needs not ask: to write files in its worktree, and to run what it likes in a sandbox.
+
+    Where the user set a category stricter, that holds.
+    """
     free: tuple[Category, ...] = ("file_write", "shell", "python") if confined else ("file_write",)
     allowed: dict[Category, Decision] = dict.fromkeys(free, "allow")
     return Rules(
-        categories=allowed,
+        categories=tightened(allowed, settings.approvals),
         allow=tuple(map(parse_rule, settings.allow)),
         deny=tuple(parse_rule(rule, denies=True) for rule in settings.deny),
         yolo=settings.yolo,
@@ -64,8 +69,10 @@ class Human:
     """
 
     def __init__(self, site: Site, task: Assignment) -> None:
+        """Be there for an attempt that begins now, no longer than it may take."""
         self._site = site
         self._task = task
+        self._until_s = site.clock.monotonic() + task.run.settings.attempt_timeout_s - SPARE_S
 
     async def consent(self, wish: Wish, judged: Judgement) -> Judgement:
         """Return what a human decided about exactly this wish, asked for exactly this reason; a `policy` Refer."""
@@ -104,7 +111,7 @@ class Human:
         poller = Poller(store.data_version)
         tick = poller.tick()
         try:
-            async with asyncio.timeout(self._task.run.settings.inbox_wait_s):
+            async with asyncio.timeout(self._patience_s()):
                 while (decided := store.inbox.in_force(item)) is None:
                     if not store.inbox.is_open(asked.id):
                         asked = self._ask(item)
@@ -112,6 +119,9 @@ class Human:
         except TimeoutError:
             raise _waits(asked) from None
         return decided
+
+    def _patience_s(self) -> float:
+        return min(self._task.run.settings.inbox_wait_s, self._until_s - self._site.clock.monotonic())
 
     def _ask(self, item: InboxItem) -> InboxItem:
         """Ask, or ask anew after what was asked before was closed without a decision."""

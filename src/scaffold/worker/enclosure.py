@@ -32,7 +32,7 @@ async def enclosure(site: Site, run: Run, root: Path, *, name: str) -> AsyncIter
         root=root,
         home=Path.home(),
         temporary=site.temporary(run.id, name),
-        private=(dirs.config, dirs.data, state, *secrets_at(site.repository.root)),
+        private=(dirs.config, dirs.data, site.cache, state, *secrets_at(site.repository.root)),
         shown=(site.repository.common_dir,),
         tracked=tuple(os.listdir(root)),  # noqa: PTH208 - a worktree holds nothing but what git keeps
         disposable=True,

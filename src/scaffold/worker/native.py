@@ -25,13 +25,13 @@ from scaffold.worker.workspace import Workspace
 
 
 def native_agent(
-    site: Site, task: Assignment, workspace: Workspace, model: Model, *, enclosure: Enclosure | None
+    site: Site, task: Assignment, workspace: Workspace, model: Model, *, human: Human, enclosure: Enclosure | None
 ) -> Agent:
     """Return an agent that works in `workspace`, pays from the run's budget and keeps a journal.
 
-    What it starts is held by `enclosure`; where that is None its commands wait for a human.
+    What it starts is held by `enclosure`; where that is None its commands wait for the `human`.
     """
-    attempt, human = task.attempt, Human(site, task)
+    attempt = task.attempt
     environ = attempt_environment(site, task)
     redactor = site.redactor
     journal = JournalFile(

@@ -63,6 +63,30 @@ def test_later_layers_win_and_every_value_names_its_origin(file, monkeypatch):
     assert settings.tier().agents == 4
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("permissions.allow", "rm", "error: `rm` is no rule"),
+        ("sandbox.hosts", "a b", "and `a b` is none"),
+        ("environment", "A=B", "and `A=B` is none"),
+        ("agents", "many", "from 1 to 20, not 'many'"),
+    ],
+)
+def test_a_value_that_will_not_do_is_named_once_in_two_lines(home, scaffold, key, value, said):
+    answer = scaffold("config", key, value)
+    assert answer.code == 64
+    what, fix = answer.err.splitlines()
+    assert what.endswith(said)
+    assert fix.strip()
+
+
+def test_a_section_whose_lines_are_all_comments_sets_nothing_and_can_be_filled(file, scaffold):
+    file.write_text("sandbox:\n  # mode: require\ntier: scout\n")
+    assert scaffold("config", "tier").out == f"tier                         scout  ({file}:3)\n"
+    assert scaffold("config", "sandbox.mode", "off").code == 0
+    assert load_settings(None, os.environ, {}).text("sandbox.mode") == "off"
+
+
 def test_agents_on_its_own_outdoes_the_tier(home):
     assert load_settings(None, os.environ, {"agents": 7}).tier().agents == 7
 
@@ -102,11 +126,11 @@ def test_the_projects_own_files_are_ignored_and_that_is_said(repository, scaffol
         ("? [a]\n: b", 1, "a key must be one word", "key: value"),
         ("model: codex:a\nmodel: codex:b", 2, "`model` is set twice", "one of the two"),
         ("model: }", 1, "this is no YAML", "near line"),
-        ("permissions:\n  deny:\n    - shell:git push\n    - rubbish", 4, "`rubbish` is no rule", "change it"),
+        ("permissions:\n  deny:\n    - shell:git push\n    - rubbish", 4, "`rubbish` is no rule", "TOOL:PATTERN"),
         ("permissions: {allow: shell:ls}", 1, "`permissions.allow` must be a list of rules TOOL:PATTERN", "shell:ls"),
         ("permissions:\n  allow:\n    - shell: ls", 3, "an entry of `permissions.allow` must be a text", "in quotes"),
-        ("sandbox:\n  hosts: [a.example, 'http://b']", 2, "not `http://b`", "change it"),
-        ("sandbox: {hosts: ['a.example:99999']}", 1, "not `a.example:99999`", "change it"),
+        ("sandbox:\n  hosts: [a.example, 'http://b']", 2, "`http://b` is none", "change it"),
+        ("sandbox: {hosts: ['a.example:99999']}", 1, "`a.example:99999` is none", "change it"),
         ("sandbox: {network: all}", 1, "one of hosts, loopback, none", "'all'"),
         ("environment: [A-B]", 1, "`A-B` is none", "change it"),
         ("environment: [GIT_DIR]", 1, "`GIT_DIR` would lead commands astray", "change it"),

@@ -240,8 +240,22 @@ def test_what_is_over_cannot_be_decided(site: Site, scaffold, run: Run) -> None:
 def test_what_has_expired_cannot_be_decided(site: Site, scaffold, run: Run) -> None:
     """BX-13."""
     approval(site, run, "late", expires_at=site.clock.now())
-    expect_error(scaffold("approve", "late"), 1, "expired at")
+    again = f"`scaffold resume {run.id}`"
+    expect_error(scaffold("approve", "late"), 1, "approval late is expired already", again)
     assert scaffold("inbox").out == "Nothing waits for you.\n"
+
+
+def test_who_waits_for_what_has_expired_waits_for_nobody(site: Site, scaffold, run: Run) -> None:
+    """BX-13: a run that nobody carries out has not noticed yet; whoever looks is told how it goes on."""
+    approval(site, run, "late", expires_at=site.clock.now())
+    block(site, run, "store", "late")
+    (shown,) = scaffold("inbox", "--all", "--json").json["inbox"]
+    assert shown["state"] == "expired"
+    assert "expires in" not in scaffold("inbox", "--all").out
+    status = scaffold("status").out
+    assert "nobody decided in time: resume it" in status
+    assert "late in the inbox" not in status
+    expect_error(scaffold("retry", "store"), 64, "expired", f"`scaffold resume {run.id}`")
 
 
 def test_the_inbox_is_among_the_everyday_commands(scaffold) -> None:

@@ -82,6 +82,13 @@ def test_each_line_is_judged_alone_by_its_own_rules(check):
         ("read_file", {}, "allow"),
         ("list_dir", {"path": "."}, "allow"),
         ("write_file", {"path": "src/a.py", "content": "x"}, "ask"),
+        ("read_file", {"path": "a/" * 200_000}, "deny"),
+        ("read_file", {"file": "~/.ssh/id_rsa"}, "deny"),
+        ("glob", {"pattern": "/home/*/.ssh/*"}, "deny"),
+        ("glob", {"pattern": "src/**/*.py"}, "allow"),
+        ("search_files", {"pattern": r"\.env"}, "allow"),
+        ("mcp_x_y", {"ids": [f"~/a{number}" for number in range(1_000)]}, "ask"),
+        ("mcp_x_y", {"ids": [*(f"~/a{number}" for number in range(500)), "~/.ssh/x"]}, "deny"),
         ("write_file", {"path": "src/auth/a.py"}, "ask"),
         ("write_file", {"path": ".git/hooks/pre-commit"}, "deny"),
         ("apply_patch", {"path": "../../.bashrc"}, "deny"),
@@ -93,6 +100,10 @@ def test_each_line_is_judged_alone_by_its_own_rules(check):
         ("TodoRead", {}, "allow"),
         ("mcp_fs_write", {"path": "~/.ssh/x"}, "deny"),
         ("mcp_fs_write", {"deep": [{"er": ["a", ".git/config"]}]}, "deny"),
+        ("mcp_web_get", {"url": "http://169.254.169.254/latest/"}, "deny"),
+        ("mcp_web_get", {"url": "http://localhost:3000/"}, "ask"),
+        ("mcp_docs_search", {"q": "why is http://169.254.169.254/ blocked?"}, "ask"),
+        ("mcp_fs_write", {"files": {".env": "A=1"}}, "deny"),
         ("mcp_docs_search", {"q": "x"}, "ask"),
         ("unheard_of", {"path": ".scaffold/settings.json"}, "deny"),
         ("unheard_of", {}, "ask"),
@@ -181,3 +192,29 @@ def test_the_repository_it_is_called_in_counts(scaffold, repository):
     (repository / ".git" / "hooks" / "post-index-change").write_text("")
     answer = scaffold("permissions", "check", "--json", "--", "git status").json
     assert (answer["decision"], answer["rule"]) == ("ask", "git:hook.post-index-change")
+
+
+def test_a_command_whose_argument_is_called_permissions_is_still_that_command(home, scaffold):
+    """RA-13: only `ralph permissions` is `permissions`."""
+    answer = scaffold("config", "permissions", "check")
+    assert answer.code == 64
+    assert answer.err.startswith("error: there is no setting `permissions`")
+
+
+def test_areas_are_added_to_those_built_in_by_the_user_and_by_a_project(repository, scaffold, check, home):
+    """AL-18: a question about a change names them; nobody takes a built-in one away."""
+    for name, value in (("globs", "billing/**"), ("words", "Invoice"), ("types", ".proto")):
+        assert scaffold("config", f"areas.{name}", value).code == 0
+    (repository / ".scaffold.yaml").write_text("areas:\n  words: [tariff]\n  globs: []\n")
+    paths = ["billing/x", "invoices.py", "a.proto", "new_tariff.py", "auth/x", "src/x"]
+    calls = [{"tool": "write_file", "args": {"path": path}, "cwd": str(repository)} for path in paths]
+    found = [answer["reason"].partition("protected area ")[2] for answer in answers(check("--jsonl", lines=calls))]
+    assert found == ["(billing/**)", "(invoice)", "(.proto)", "(tariff)", "(**/auth/**)", ""]
+
+
+@pytest.mark.parametrize(("name", "value"), [("globs", "/x"), ("globs", "../x"), ("words", "a b"), ("types", "proto")])
+def test_an_area_that_nothing_could_lie_in_is_refused(home, scaffold, name, value):
+    """AL-18."""
+    answer = scaffold("config", f"areas.{name}", value)
+    assert answer.code == 64
+    assert f"`{value}` is none" in answer.err

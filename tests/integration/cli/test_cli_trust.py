@@ -2,7 +2,9 @@
 
 import json
 import os
+import shlex
 import shutil
+import stat
 import sys
 
 import pexpect
@@ -63,6 +65,15 @@ def test_all_that_would_take_effect_is_shown_and_show_changes_nothing(shop, scaf
     ):
         assert f"  {line}\n" in said
     assert state(scaffold) == "unknown"
+
+
+@pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- 2>&-"])
+def test_where_a_stream_is_closed_nobody_is_asked(shop, home, scaffold, closed):
+    command = f"{shlex.quote(sys.executable)} -m scaffold trust {closed}"
+    child = pexpect.spawn("sh", ["-c", command], cwd=str(shop), encoding="utf-8", timeout=20)
+    child.expect("takes that back")
+    child.expect(pexpect.EOF)
+    assert state(scaffold) == "trusted"
 
 
 def test_nothing_in_a_file_escapes_to_the_terminal(shop, scaffold):
@@ -189,6 +200,13 @@ def test_what_was_hashed_is_what_is_used(shop, scaffold):
     (shop / ".scaffold.yaml").write_text("tier: quick\n")
     assert project_settings(before, ".scaffold.yaml")["tier"].value == "scout"
     assert not trusted_folder(shop, os.environ).trusted
+
+
+def test_what_a_sandbox_puts_there_while_a_command_runs_is_no_configuration(repository, scaffold):
+    """RA-13, BX-9: whoever looks at that moment is not told of a file that he never had."""
+    os.mknod(repository / ".scaffold.yaml", stat.S_IFSOCK)
+    answer = scaffold("config", "tier")
+    assert (answer.code, answer.err) == (0, "")
 
 
 def test_a_link_inside_the_folder_counts_by_what_it_leads_to(shop, scaffold):

@@ -59,6 +59,20 @@ async def test_dots_after_a_link_lead_out_of_what_it_leads_to(root, place):
     assert await said("ls link/..", place) == "ask"
 
 
+async def test_git_in_a_folder_is_asked_about_where_a_repository_of_its_own_may_be(root, place):
+    """RA-14: a bare repository that a clone brings has settings, and they name programs."""
+    for folder in ("src/deep", "vendor/bare/objects", "vendor/module/lib", "empty"):
+        (root / folder).mkdir(parents=True)
+    (root / "src" / "deep" / "a.py").touch()
+    (root / "vendor" / "bare" / "HEAD").write_text("ref: refs/heads/main")
+    (root / "vendor" / "module" / "lib" / "a.py").touch()
+    (root / "vendor" / "module" / ".git").write_text("gitdir: ../x")
+    (root / "out").symlink_to(root.parent)
+    folders = ["src", "src/deep", "docs", "vendor", "empty", "missing", "out", "vendor/bare", "vendor/module/lib"]
+    said_of = {folder: await said(f"cd {folder} && git status", place) for folder in folders}
+    assert [folder for folder, answer in said_of.items() if answer == "allow"] == ["src", "src/deep", "docs", "vendor"]
+
+
 async def test_a_glob_counts_as_what_is_there(root, place):
     """RA-14."""
     assert await said("cat *", place) == "allow"

@@ -11,7 +11,7 @@ from scaffold.host.sandbox.level import find_level
 from scaffold.policy.protected import protected_by
 from scaffold.policy.secrets import SECRETS
 from scaffold.policy.trust import ACTIVE
-from scaffold.policy.zones import agent_zone, workspace_zone
+from scaffold.policy.zones import agent_zone, with_newcomers, workspace_zone
 
 
 @pytest.fixture
@@ -186,3 +186,31 @@ async def test_a_command_in_its_zone_sees_no_secret_and_plants_nothing(zone, roo
     )
     assert finished.stdout == b"canarycanary"
     assert [path.name for path in root.iterdir()] == [".env"]
+
+
+def test_where_the_home_is_the_workspace_its_programs_and_settings_are_sealed(home, tmp_path):
+    """BX-9: a line in `.bashrc` runs outside, and so does a program in `.local/bin`; the rest is the user's work."""
+    temporary = home / ".cache" / "scaffold" / "temporary"
+    fill(home, ".bashrc", ".config/fish/config.fish", ".cache/scaffold/sandbox.json", ".cache/pip/x", "work/main.py")
+    sealed = workspace_zone(home, home=home, temporary=temporary).sealed
+    expected = {".bashrc", ".zshenv", ".config", ".cache/scaffold/sandbox.json", ".cache/pip", "bin"}
+    assert {home / name for name in expected} <= set(sealed)
+    assert not any(temporary.is_relative_to(path) for path in sealed)
+    assert home / "work" not in sealed
+    around = workspace_zone(tmp_path, home=home, temporary=temporary)
+    assert {home / name for name in expected} <= set(around.sealed)
+
+
+def test_beside_a_home_nothing_of_it_is_sealed(zone, home, root):
+    """BX-9: it cannot be written anyway."""
+    fill(home, ".bashrc")
+    assert all(path.is_relative_to(root) for path in zone().sealed)
+
+
+def test_a_secret_that_comes_later_is_hidden_but_not_what_was_known(zone, root):
+    """RA-14, BX-9."""
+    fill(root, ".env.ci", "main.py")
+    before = zone(tracked=[".env.ci"])
+    assert with_newcomers(before, [".env.ci", "main.py"]) is before
+    fill(root, ".env", "later.py")
+    assert set(with_newcomers(before, [".env.ci", "main.py"]).hidden) - set(before.hidden) == {root / ".env"}

@@ -39,6 +39,13 @@ async def test_a_command_that_a_signal_ends_says_which(sh):
     assert output.content.startswith("killed by signal 9 after ")
 
 
+async def test_a_command_that_makes_a_file_too_long_is_told_so(sh):
+    """RA-4: the number of a signal would help nobody."""
+    output = await sh("ulimit -f 1; exec cat /dev/zero > long")
+    assert output.failed
+    assert output.content.startswith("stopped: it made a file longer than a file may be here after ")
+
+
 async def test_a_command_is_stopped_at_its_time_limit_with_what_it_said_so_far(sh):
     output = await sh("echo begun; sleep 60", timeout_s=0.5)
     assert output.failed

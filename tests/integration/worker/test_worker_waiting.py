@@ -71,6 +71,16 @@ async def test_where_nobody_answers_the_work_is_pinned_and_the_action_waits(hous
     assert house.statuses(run)["b"] == "pending"
 
 
+async def test_an_attempt_whose_time_is_up_while_it_waits_has_not_failed(house):
+    """BX-13: a human who takes long is nobody's failure, however long they may take."""
+    run = await begin(house, wait_s=LONG_S, attempt_timeout_s=3.0)
+    ending = await house.work(run, "a", DEED)
+    (item,) = items(house)
+    assert ending == GaveUp("waiting", ending.error, item.id)
+    assert house.action(run, "a").state == waiting_for(item.id)
+    assert house.store.actions.failures(house.action(run, "a").id) == 0
+
+
 async def test_what_was_done_before_the_question_is_pinned(house):
     """BX-3."""
     run = await begin(house)
@@ -184,6 +194,18 @@ async def test_a_decision_for_one_action_leaves_another_to_ask(house):
     assert isinstance(await house.work(run, "a", DEED), Handed)
     assert (await house.work(run, "b", DEED)).outcome == "waiting"
     assert len(items(house)) == 2
+
+
+@pytest.mark.parametrize("scope", ["action", "goal"])
+async def test_a_decision_is_for_all_who_waited_for_it(house, scope):
+    """BX-13: however narrow it is, nobody who asked the same asks again."""
+    run = await begin(house)
+    for key in "ab":
+        await house.work(run, key, DEED)
+    decide(house, items(house)[0].id, "approved", scope=scope)
+    for key in "ab":
+        assert isinstance(await house.work(run, key, DEED), Handed)
+    assert len(items(house)) == 1
 
 
 async def test_two_actions_that_wish_the_same_wait_for_one_item(house):

@@ -23,6 +23,19 @@ def test_a_name_that_only_contains_such_a_word_says_nothing(name):
     assert secret_values({name: "v4lue-of-it"}) == {}
 
 
+@pytest.mark.parametrize("name", ["TOKEN_HEADER", "AUTH_BACKEND", "jwt.secret.name", "KEY_PREFIX", "auth-mode"])
+def test_a_name_of_something_about_a_secret_says_nothing(name):
+    """BX-9: `TOKEN_HEADER=X-Auth-Token` is in every request of a program, and must stay readable there."""
+    assert secret_values({name: "X-Auth-Token"}) == {}
+
+
+@pytest.mark.parametrize("password", ["postgres", "PostgreSQL", "password123", "Passw0rd", "rabbitmq", "minioadmin"])
+def test_everybodys_password_is_no_secret(password):
+    """BX-9: it names the program, and nothing about that could be read any more."""
+    assert secret_values({"DB_PASSWORD": password, "DB_URL": f"postgres://app:{password}@db/app"}) == {}
+    assert file_secrets(f"DB_PASSWORD={password}\nURL=postgres://app:{password}@db\n") == {}
+
+
 @pytest.mark.parametrize(
     "value",
     [

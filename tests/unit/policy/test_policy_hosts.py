@@ -35,7 +35,9 @@ def test_where_clouds_hand_out_keys_is_denied_however_it_is_written(url):
         *("http://127.0.0.1/", "http://127.1/", "http://0/", "http://[::1]/", "http://10.0.0.1/", "http://192.168.0.1/"),
         *("http://localhost:8080/", "http://x.localhost/", "http://printer.local/", "http://[::ffff:10.0.0.1]/"),
         *("https://evil.example\0.allowed.example/", "https://a\\@b/", "https://a\tb/", "http://[bad/", "http:///x"),
-        "//example.org",
+        *("//example.org", "http://①②⑦.0.0.1/", "http://ⓛocalhost/", "http://127。0。0。1/", "http://loc\u00adalhost/"),
+        *("http://127.0.0.%31/", "http://a b/", "http://1.1.1.1:99999/", "https://evil%2f.allowed.example/"),
+        *("http://intranet/", "http://router.lan/", "http://x.home.arpa/", "http://localhost.localdomain/"),
     ],
 )  # fmt: skip
 def test_what_is_not_on_the_internet_or_no_url_is_denied(url):

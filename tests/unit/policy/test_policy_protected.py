@@ -59,3 +59,10 @@ def test_each_entry_protects_itself_and_what_is_inside():
         name = entry.replace("*", "x")
         assert protected_by(name)
         assert protected_by(f"a/{name.upper()}/b")
+
+
+@pytest.mark.parametrize("name", [".env.example", "app/.ENV.Sample", ".env.dist"])
+def test_templates_of_environments_are_free_and_the_environments_are_not(name):
+    """RA-14: what is there to be copied and filled in holds no secret."""
+    assert protected_by(name) is None
+    assert protected_by(".env.production") == protected_by(".env.example.local") == ".env*"

@@ -51,6 +51,7 @@ HARMLESS = {
     "a task": "task-a1b2c3d4e5f6a7b8c9d0e1f2",
     "a template": 'requests.get(f"https://{user}:{password}@{host}/", headers={"Authorization": f"Bearer {token}"})',
     "an example of an address": "https://user:password@proxy.example.com:8080/ and ssh://git@github.com/a/b.git",
+    "a database of everybody's": "postgres://app:postgres@db, redis://:password@cache, amqp://dev-me:dev-me@mq",
     "an example of a key": "AKIAIOSFODNN7EXAMPLE",
     "a check for a key": 'if "-----BEGIN PRIVATE KEY-----" in text and "-----END PRIVATE KEY-----" in text: refuse()',
     "prose": "The bearer authentication scheme uses a Bearer token; the sk- prefix is a secret key's.",

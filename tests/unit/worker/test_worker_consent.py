@@ -41,3 +41,22 @@ def test_the_users_own_rules_hold_for_workers_too():
     """RA-13: a denial that the user wrote down is nobody's to lift."""
     rules = worker_rules(settings(allow=("shell:make test",), deny=("shell:make deploy",)), confined=True)
     assert [str(rule) for rule in (*rules.allow, *rules.deny)] == ["shell:make test", "shell:make deploy"]
+
+
+@pytest.mark.parametrize(
+    ("category", "asked", "confined", "decision"),
+    [
+        ("shell", "ask", True, "ask"),
+        ("shell", "deny", True, "deny"),
+        ("shell", "deny", False, "deny"),
+        ("shell", "allow", False, "ask"),
+        ("shell", "allow", True, "allow"),
+        ("file_write", "ask", True, "ask"),
+        ("python", "deny", True, "deny"),
+        ("network", "allow", True, "ask"),
+        ("file_read", "ask", True, "ask"),
+    ],
+)
+def test_what_the_user_set_for_a_category_only_takes_from_a_workers_freedom(category, asked, confined, decision):
+    """RA-13: a sandbox lifts no gate that the user closed, and no user's freedom stands in for a sandbox."""
+    assert worker_rules(settings(approvals={category: asked}), confined=confined).of(category) == decision

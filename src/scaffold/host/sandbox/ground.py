@@ -64,6 +64,11 @@ def survey(confinement: Confinement) -> Ground:
     return Ground(mounts=tuple(_needed(kinds)), held=tuple(dict.fromkeys(held)))
 
 
+def is_stand_in(path: Path) -> bool:
+    """Tell whether at `path` stands only what a keeper put there for as long as its command runs."""
+    return stat.S_ISSOCK(mode := _mode(path)) and stat.S_IMODE(mode) == 0
+
+
 def _hide(path: Path, kinds: dict[Path, Kind]) -> None:
     place = path.resolve() if stat.S_ISLNK(_mode(path)) else path
     if mode := _mode(place):
@@ -128,7 +133,7 @@ def _nearest(path: Path, folders: Sequence[Path]) -> Path | None:
 
 
 def _mode(path: Path) -> int:
-    """Return the mode of what stands at `path`, 0 for nothing; a keeper's placeholder lets nobody do anything."""
+    """Return the mode of what stands at `path`, 0 for nothing; a keeper's stand-in lets nobody do anything."""
     try:
         return path.lstat().st_mode
     except OSError:

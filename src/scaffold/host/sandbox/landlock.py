@@ -26,6 +26,7 @@ from pathlib import Path
 
 from scaffold.host.sandbox import landlock_filter, seccomp
 from scaffold.host.sandbox.confinement import Confinement
+from scaffold.host.sandbox.ground import NEEDED
 from scaffold.host.sandbox.landlock_launcher import SCOPE_SINCE, Kernel
 
 START = "import sys; sys.path.append(sys.argv.pop(1)); from landlock_launcher import main; main(sys.argv[1:])"
@@ -71,7 +72,7 @@ def _marked(confinement: Confinement) -> Iterator[tuple[str, Sequence[Path]]]:
     yield "writable", writable
     yield "sealed", confinement.sealed
     yield "hidden", tuple(_hidden(confinement, writable))
-    yield "shown", confinement.shown
+    yield "shown", (*NEEDED, *confinement.shown)
 
 
 def _hidden(confinement: Confinement, writable: Sequence[Path]) -> Iterator[Path]:

@@ -1,20 +1,31 @@
 """The calls that Landlock does not see and a network-less command has no need of, as a seccomp program."""
 
-import struct
+import errno
 
 from msgspec import Struct
 
-LOAD, EQUAL, ANY_BIT, AND, RETURN = 0x20, 0x15, 0x45, 0x54, 0x06
-ALLOW, KILL, REFUSE, UNKNOWN = 0x7FFF_0000, 0x8000_0000, 0x0005_0001, 0x0005_0026
-"""What a program answers; the refusals carry an errno: EPERM, ENOSYS."""
-NUMBER, PROCESSOR, FIRST_ARGUMENT = 0, 4, 16
-X32 = 0x4000_0000
+from scaffold.host.sandbox.bpf import (
+    ALLOW,
+    AND,
+    ARCHITECTURE,
+    AT_LEAST,
+    EQUAL,
+    KILL,
+    NUMBER,
+    X32,
+    Step,
+    answer,
+    argument,
+    load,
+    on,
+    packed,
+    refuse,
+)
+
 AF_UNIX, SOCK_DGRAM, TYPE_MASK = 1, 2, 0xF
 O_ACCMODE, O_TRUNC = 0o3, 0o1000
 TRUNCATE_SINCE = 3
 """The version of Landlock that first sees a file cut short without being opened for writing."""
-
-Step = tuple[int, int, int, int]
 
 
 class Processor(Struct, frozen=True, kw_only=True):
@@ -59,54 +70,36 @@ PROCESSORS = {
 def program(machine: str, version: int) -> bytes:
     """Return the program for a kind of processor, as `os.uname` calls it, and a version of Landlock."""
     processor = PROCESSORS[machine]
-    steps: list[Step] = [
-        *_load(PROCESSOR),
+    steps = [
+        load(ARCHITECTURE),
         (EQUAL, 1, 0, processor.audit),
-        _answer(KILL),
-        *_load(NUMBER),
-        *([(0x35, 0, 1, X32), _answer(UNKNOWN)] if machine == "x86_64" else []),
-        *_on(processor.socket, [*_argument(0), (EQUAL, 0, 1, AF_UNIX), _answer(REFUSE)]),
-        *_on(processor.socketpair, _only_streams()),
-        *_on(processor.prlimit, [*_argument(0), (EQUAL, 1, 0, 0), _answer(REFUSE)]),
-        *(step for number in processor.shared for step in _on(number, [_answer(REFUSE)])),
+        answer(KILL),
+        load(NUMBER),
+        *([(AT_LEAST, 0, 1, X32), refuse(errno.ENOSYS)] if machine == "x86_64" else []),
+        *on(processor.socket, [argument(0), (EQUAL, 0, 1, AF_UNIX), refuse()]),
+        *on(processor.socketpair, _only_streams()),
+        *on(processor.prlimit, [argument(0), (EQUAL, 1, 0, 0), refuse()]),
+        *(step for number in processor.shared for step in on(number, [refuse()])),
         *(_cuts(processor) if version < TRUNCATE_SINCE else ()),
-        _answer(ALLOW),
+        answer(ALLOW),
     ]
-    return b"".join(struct.pack("=HBBI", *step) for step in steps)
+    return packed(steps)
 
 
 def _only_streams() -> list[Step]:
     """Refuse pairs that send datagrams: either end can be turned to any socket of the machine."""
-    return [*_argument(1), (AND, 0, 0, TYPE_MASK), (EQUAL, 0, 1, SOCK_DGRAM), _answer(REFUSE)]
+    return [argument(1), (AND, 0, 0, TYPE_MASK), (EQUAL, 0, 1, SOCK_DGRAM), refuse()]
 
 
 def _cuts(processor: Processor) -> list[Step]:
     """Refuse to cut short what is not open for writing, which old kernels would let pass."""
     opening = {processor.openat: 2, **({} if processor.open is None else {processor.open: 1})}
     return [
-        *_on(processor.truncate, [_answer(REFUSE)]),
-        *_on(processor.openat2, [_answer(UNKNOWN)]),
-        *(step for number, flags in opening.items() for step in _on(number, _cut_by_reader(flags))),
+        *on(processor.truncate, [refuse()]),
+        *on(processor.openat2, [refuse(errno.ENOSYS)]),
+        *(step for number, flags in opening.items() for step in on(number, _cut_by_reader(flags))),
     ]
 
 
 def _cut_by_reader(flags: int) -> list[Step]:
-    return [*_argument(flags), (AND, 0, 0, O_ACCMODE | O_TRUNC), (EQUAL, 0, 1, O_TRUNC), _answer(REFUSE)]
-
-
-def _on(number: int, steps: list[Step]) -> list[Step]:
-    """Do `steps` for one call; whoever gets past them is allowed it, as far as we are asked."""
-    body = [*steps, _answer(ALLOW)]
-    return [(EQUAL, 0, len(body), number), *body]
-
-
-def _argument(index: int) -> list[Step]:
-    return _load(FIRST_ARGUMENT + 8 * index)
-
-
-def _load(offset: int) -> list[Step]:
-    return [(LOAD, 0, 0, offset)]
-
-
-def _answer(value: int) -> Step:
-    return (RETURN, 0, 0, value)
+    return [argument(flags), (AND, 0, 0, O_ACCMODE | O_TRUNC), (EQUAL, 0, 1, O_TRUNC), refuse()]

@@ -9,24 +9,34 @@ import errno
 import functools
 import platform
 import socket
-import struct
 from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
 from scaffold.core.model import Network
+from scaffold.host.sandbox.bpf import (
+    ALLOW,
+    ANY_OF,
+    ARCHITECTURE,
+    EQUAL,
+    KILL,
+    NUMBER,
+    X32,
+    Step,
+    answer,
+    argument,
+    load,
+    on,
+    packed,
+    refuse,
+)
 
-LOAD, EQUAL, ANY_OF, RETURN = 0x20, 0x15, 0x45, 0x06
-"""Operations on the one register: of a 32-bit word of the call, or of a constant."""
-NUMBER, ARCHITECTURE = 0, 4
-ALLOW, KILL, REFUSE = 0x7FFF0000, 0x80000000, 0x00050000
 NEW_NAMESPACES = 0x7E020080
 """CLONE_NEWUSER, NEWNS, NEWPID, NEWNET, NEWIPC, NEWUTS, NEWCGROUP; NEWTIME lies among the exit signals of `clone`."""
 NEW_TIME = 0x80
 TERMINAL_INPUT = (0x5412, 0x541C)
 """TIOCSTI and TIOCLINUX: to type, and to paste, into the terminal."""
 NETLINK, NETLINK_ROUTE = 16, 0
-X32 = 0x40000000
 BORROWED_RIGHTS = 0o6000
 """S_ISUID and S_ISGID: who runs such a file of root's is root, outside as well."""
 MAKES_A_FILE = 0o20000100
@@ -99,9 +109,6 @@ PROCESSORS: Mapping[str, Processor] = {
     ),
 }
 
-_Instruction = tuple[int, int, int, int]
-"""Operation, how far to jump if it holds and if not, constant."""
-
 
 def is_known(machine: str = "") -> bool:
     """Return whether there is a filter for this processor, or for the one named."""
@@ -115,67 +122,43 @@ def program(network: Network, machine: str = "") -> bytes:
     KeyError for a processor that is not known.
     """
     processor = PROCESSORS[machine or platform.machine()]
-    return b"".join(struct.pack("=HBBI", *each) for each in _instructions(processor, network))
+    return packed(_steps(processor, network))
 
 
-def _instructions(processor: Processor, network: Network) -> Iterator[_Instruction]:
-    yield from _load(ARCHITECTURE)
-    yield from ((EQUAL, 1, 0, processor.architecture), (RETURN, 0, 0, KILL), *_load(NUMBER))
+def _steps(processor: Processor, network: Network) -> Iterator[Step]:
+    yield load(ARCHITECTURE)
+    yield from ((EQUAL, 1, 0, processor.architecture), answer(KILL), load(NUMBER))
     if processor.has_x32:
-        yield from ((ANY_OF, 0, 1, X32), _refuse(errno.ENOSYS))
+        yield from ((ANY_OF, 0, 1, X32), refuse(errno.ENOSYS))
     for number in UNKNOWN:
-        yield from ((EQUAL, 0, 1, number), _refuse(errno.ENOSYS))
+        yield from ((EQUAL, 0, 1, number), refuse(errno.ENOSYS))
     for number in processor.refused:
-        yield from ((EQUAL, 0, 1, number), _refuse())
-    yield from _on(processor.clone, (*_load(_argument(0)), (ANY_OF, 0, 1, NEW_NAMESPACES & ~NEW_TIME), _refuse()))
-    yield from _on(processor.unshare, (*_load(_argument(0)), (ANY_OF, 0, 1, NEW_NAMESPACES), _refuse()))
+        yield from ((EQUAL, 0, 1, number), refuse())
+    yield from on(processor.clone, (argument(0), (ANY_OF, 0, 1, NEW_NAMESPACES & ~NEW_TIME), refuse()))
+    yield from on(processor.unshare, (argument(0), (ANY_OF, 0, 1, NEW_NAMESPACES), refuse()))
     for number, mode in processor.modes:
-        yield from _on(number, _borrowing(mode))
+        yield from on(number, _borrowing(mode))
     for number, flags in processor.opening:
         borrowing = _borrowing(flags + 1)
-        yield from _on(number, (*_load(_argument(flags)), (ANY_OF, 0, len(borrowing), MAKES_A_FILE), *borrowing))
-    yield from _on(processor.ioctl, _typing())
-    yield from _on(processor.socket, _sockets(network))
-    yield (RETURN, 0, 0, ALLOW)
+        yield from on(number, (argument(flags), (ANY_OF, 0, len(borrowing), MAKES_A_FILE), *borrowing))
+    yield from on(processor.ioctl, _typing())
+    yield from on(processor.socket, _sockets(network))
+    yield answer(ALLOW)
 
 
-def _borrowing(mode: int) -> tuple[_Instruction, ...]:
+def _borrowing(mode: int) -> tuple[Step, ...]:
     """Refuse a mode that has whoever runs the file be its owner or group."""
-    return (*_load(_argument(mode)), (ANY_OF, 0, 1, BORROWED_RIGHTS), _refuse())
+    return (argument(mode), (ANY_OF, 0, 1, BORROWED_RIGHTS), refuse())
 
 
-def _typing() -> tuple[_Instruction, ...]:
-    tests = [part for request in TERMINAL_INPUT for part in ((EQUAL, 0, 1, request), _refuse())]
-    return (*_load(_argument(1)), *tests)
+def _typing() -> tuple[Step, ...]:
+    tests = [part for request in TERMINAL_INPUT for part in ((EQUAL, 0, 1, request), refuse())]
+    return (argument(1), *tests)
 
 
-def _sockets(network: Network) -> tuple[_Instruction, ...]:
+def _sockets(network: Network) -> tuple[Step, ...]:
     """Allow Unix sockets, those of the internet if there is a network, and asking the kernel for its interfaces."""
     internet = () if network == "none" else (socket.AF_INET.value, socket.AF_INET6.value)
-    families = [part for family in (socket.AF_UNIX.value, *internet) for part in ((EQUAL, 0, 1, family), _allow())]
-    route = (*_load(_argument(2)), (EQUAL, 0, 1, NETLINK_ROUTE), _allow(), _refuse())
-    return (*_load(_argument(0)), *families, (EQUAL, 0, len(route), NETLINK), *route, _refuse())
-
-
-def _on(number: int, judged: tuple[_Instruction, ...]) -> Iterator[_Instruction]:
-    """Judge one call by its arguments; whoever passes is allowed."""
-    yield (EQUAL, 0, len(judged) + 1, number)
-    yield from judged
-    yield _allow()
-
-
-def _load(offset: int) -> tuple[_Instruction]:
-    return ((LOAD, 0, 0, offset),)
-
-
-def _argument(index: int) -> int:
-    """Return where the low half of an argument is; both processors put it first."""
-    return 16 + 8 * index
-
-
-def _refuse(code: int = errno.EPERM) -> _Instruction:
-    return (RETURN, 0, 0, REFUSE | code)
-
-
-def _allow() -> _Instruction:
-    return (RETURN, 0, 0, ALLOW)
+    families = [part for family in (socket.AF_UNIX.value, *internet) for part in ((EQUAL, 0, 1, family), answer(ALLOW))]
+    route = (argument(2), (EQUAL, 0, 1, NETLINK_ROUTE), answer(ALLOW), refuse())
+    return (argument(0), *families, (EQUAL, 0, len(route), NETLINK), *route, refuse())

@@ -16,7 +16,7 @@ from scaffold.policy.shell.expressions import EXPRESSIONS, Reads, Told
 from scaffold.policy.shell.flags import take_apart
 from scaffold.policy.shell.git_reading import Runs, any_program, read_git
 from scaffold.policy.shell.ground import Ground
-from scaffold.policy.shell.places import HARMLESS_SINKS, parts
+from scaffold.policy.shell.places import HARMLESS_SINKS, MOST_NAMES, parts
 from scaffold.policy.shell.readers import READERS, VERSIONS
 from scaffold.policy.shell.reading import Reader
 from scaffold.policy.shell.risks import risk
@@ -167,7 +167,16 @@ class _Decision:
 
     def _elsewhere(self, folders: frozenset[str]) -> bool:
         homes = {self._place.root, self._place.files.real(self._place.root)}
-        return not folders <= homes
+        return not all(self._finds_ours(folder, homes) for folder in folders)
+
+    def _finds_ours(self, folder: str, homes: set[str]) -> bool:
+        """Tell whether git works on the workspace from a folder that is there, and has no repository up to the root."""
+        while folder not in homes:
+            names = {entry.name.casefold() for entry in self._place.files.entries(folder)}
+            if self._place.outside(folder) or not 0 < len(names) < MOST_NAMES or names & {".git", "head"}:
+                return False
+            folder = folder.rpartition("/")[0]
+        return True
 
     def _away(self, word: Word, folders: frozenset[str]) -> str | None:
         return None if word.text in HARMLESS_SINKS | {"-"} else self._place.away(word, folders)

@@ -21,7 +21,9 @@ WRITERS = frozenset({
     *("tee", "touch", "truncate", "unlink", "sponge", "setfacl", "chattr", "mkfifo", "split", "csplit", "rename"),
 })  # fmt: skip
 """Programs that write what their arguments name."""
-WRITERS_IN_PLACE = frozenset({"sed", "perl", "ed", "ex", "vi", "vim", "nano", "emacs", "sort", "awk", "gawk"})
+WRITERS_IN_PLACE = frozenset({
+    *("sed", "perl", "ed", "ex", "vi", "vim", "nano", "emacs", "sort", "awk", "gawk", "curl", "wget"),
+})  # fmt: skip
 """Programs that may, and are taken to when a protected file is named."""
 TALKS = frozenset({"echo", "printf", ":", "true", "false", "test", "["})
 """Builtins whose words are no files."""
@@ -92,16 +94,22 @@ class Lookout(Struct, frozen=True, kw_only=True):
 def _looked_at(simple: Simple, told: Reads | None) -> Iterator[Word]:
     if told is not None:
         for word in told.paths:
-            yield from (word,) if word.sure else (part for part in parts(word) if part.text)
+            yield from (word,) if word.sure else (part for part in parts(_bared(word)) if part.text)
         return
     for word in simple.words[1:]:
-        seen = word if word.sure else Word(word.text.strip("\"'").replace('"', ""), sure=False)
+        seen = word if word.sure else _bared(word)
         if not any(char.isspace() for char in seen.text.strip()):
             yield from (part for part in parts(seen) if part.text)
         else:
             yield from (Word(piece) for piece in seen.text.split(maxsplit=MOST_PARTS) if not word.sure)
     for _, value in simple.assignments:
         yield Word(value, tilde=value.startswith("~/"))
+
+
+def _bared(word: Word) -> Word:
+    """Return the raw text of a word without its quotes, as far as they can be told."""
+    text = word.text.removeprefix("$") if word.text.startswith("$'") else word.text
+    return Word(text.strip("\"'").replace('"', ""), sure=False)
 
 
 def _is_about(rule: Rule, words: tuple[str, ...]) -> bool:

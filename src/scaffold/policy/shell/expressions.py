@@ -49,8 +49,9 @@ _SED_FLAGS = Flags(
     text_first="e expression",
 )
 _AWK_VALUE = r"(?:\$(?:\d+|NF)|NR|NF|\"[\w :;.,=-]*\")"
+_AWK_TEST = r"(?:NR|NF|FNR|\$\d+)\s*(?:[<>=!]=?|~)\s*(?:\d+|\"[\w .:-]*\")\s*"
 _AWK = re.compile(
-    r"\s*(?:(?:NR|NF|FNR|\$\d+)\s*(?:[<>=!]=?|~)\s*(?:\d+|\"[\w .:-]*\")\s*|/[\w .:-]+/\s*)?"
+    rf"\s*(?:{_AWK_TEST}(?:(?:&&|\|\|)\s*{_AWK_TEST})*|/[\w .:-]+/\s*)?"
     rf"(?:\{{\s*print(?:\s+{_AWK_VALUE}(?:[ ,]+{_AWK_VALUE})*)?\s*;?\s*\}})?\s*"
 )
 _AWK_FLAGS = Flags(valued="F", texts="F", text_first="")

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 
+import msgspec
 from msgspec import Struct
 
 from scaffold.policy.shell.expressions import Reads
@@ -145,7 +146,7 @@ _LISTS: Mapping[str, Mapping[str, Flags]] = {
     "stash": {"list": _LOG, "show": _LOG},
     "remote": {"": Flags(short="v", long="verbose", most=0), "get-url": Flags(long="all push", most=1)},
     "worktree": {"list": Flags(short="vz", long="verbose porcelain", most=0)},
-    "reflog": {"": Flags(most=0), "show": _LOG, "exists": Flags(most=1)},
+    "reflog": {"": msgspec.structs.replace(_LOG, most=0), "show": _LOG, "exists": Flags(most=1)},
     "config": {
         "get": Flags(most=1),
         "": Flags(long="get get-all name-only show-origin show-scope local type[=]", most=1),
@@ -163,6 +164,10 @@ _SHOWS_CONTENT = frozenset({
     *("diff", "log", "show", "whatchanged", "blame", "stash", "grep", "diff-tree", "diff-files", "diff-index"),
     *("cat-file", "reflog", "shortlog"),
 })  # fmt: skip
+
+_LEAVES_OUT = re.compile(r":(?:[!^]|\([^)]*exclude).*", re.DOTALL)
+_MAGIC = re.compile(r"(?:/+|\([^)]*\))(?=.)")
+"""What git reads before a path that follows a `:`; an absolute path has no place there."""
 
 _PROGRAMS = re.compile(
     r"core\.(fsmonitor|worktree|alternaterefscommand|editor|sshcommand|gitproxy|askpass|hookspath)"
@@ -219,7 +224,7 @@ def _second(name: str, words: list[Word]) -> Flags | None:
     seconds = _LISTS[name]
     if words and words[0].literal and words[0].text in seconds:
         return seconds[words.pop(0).text]
-    if words and words[0].text in {"--get", "--get-all"} and name == "config":
+    if name == "config" and words and (words[0].text in {"--get", "--get-all"} or "." in words[0].text):
         return seconds[""]
     if words and not words[0].text.startswith("-"):
         return None
@@ -244,9 +249,10 @@ def _does_more(name: str, given: Given) -> str | None:
 
 
 def _paths(given: Given) -> tuple[Word, ...]:
-    """Return what is looked at; of `HEAD:path` the path, too."""
-    after = [Word(word.text.partition(":")[2]) for word in given.paths if ":" in word.text[1:]]
-    return (*given.paths, *(word for word in after if word.text))
+    """Return what is looked at; of `HEAD:path`, `:0:path`, `:(top)path` and a value `1,5:path` the path, too."""
+    values = (value for _, value in given.flags if value is not None)
+    after = (_LEAVES_OUT.sub("", word.text).rpartition(":")[2] for word in (*given.paths, *values) if ":" in word.text)
+    return (*given.paths, *(Word(path) for text in after if (path := _MAGIC.sub("", text))))
 
 
 def setting_that_runs(name: str, given: Given, settings: Iterable[str]) -> str | None:

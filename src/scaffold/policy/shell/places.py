@@ -15,11 +15,14 @@ from scaffold.policy.shell.script import Word
 
 HARMLESS_SINKS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr"})
 MOST_NAMES = 2_000
+LONGEST_PATH = 4_096
+"""Characters; no system opens a longer one."""
 MOST_PARTS = 50
 """Paths that are looked for in one word."""
 _DOTTED = (".env", ".env.local", ".ssh", ".aws", ".gnupg", ".netrc", ".npmrc", ".pypirc", ".git-credentials", ".pgpass")
 _PLAIN = ("id_rsa", "id_ed25519", "server.pem", "private.key", "credentials.json", "shadow", "environ")
 _BRACES = re.compile(r"[{},]")
+_CHOICE = re.compile(r"([^{}]*)\{([^{}]*)\}([^{}]*)")
 _ANYTHING = frozenset({"*", "**", "?*", "*?"})
 
 
@@ -138,11 +141,18 @@ def parts(word: Word) -> Iterator[Word]:
     before, colon, _ = text.partition(":")
     if colon and before:
         yield Word(before, tilde=before.startswith("~/"), sure=word.sure)
-    for piece in () if word.sure else _BRACES.split(text, MOST_PARTS):
+    for piece in () if word.sure else (*_BRACES.split(text, MOST_PARTS), *_chosen(text)):
         if piece:
             yield Word(piece, tilde=piece.startswith("~/"), sure=False)
     if text.startswith("-") and not text.startswith("--") and len(text) > 2:
         yield Word(text[2:], sure=word.sure)
+
+
+def _chosen(text: str) -> Iterator[str]:
+    """Yield what a shell makes of `a{b,c}d`, for one pair of braces."""
+    if found := _CHOICE.fullmatch(text):
+        before, choices, after = found.groups()
+        yield from (before + choice + after for choice in choices.split(",", MOST_PARTS))
 
 
 def _may_be_secret(path: str, files: FileSystem) -> str | None:

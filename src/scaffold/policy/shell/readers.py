@@ -175,6 +175,9 @@ READERS: Mapping[str, Flags] = {
         long="canonicalize canonicalize-existing canonicalize-missing no-newline quiet silent verbose zero",
         names_only=True,
     ),
+    "base64": Flags(
+        short="di", valued="w", long="decode ignore-garbage wrap= help version", texts="w wrap", any_glob=True
+    ),
     "cksum": Flags(short="", long=_COMMON),
     "md5sum": Flags(short="btz", long="binary text tag zero help version"),
     "sha1sum": Flags(short="btz", long="binary text tag zero help version"),

@@ -27,8 +27,10 @@ _TESTS = Risks(
     long="rootdir override-ini confcutdir basetemp config-file pastebin pdbcls import-mode pyargs inifile",
     abbreviated=False,
 )
-_MAKE = Risks(letters="fCIE", long="file makefile directory eval include-dir", pattern=r"(?!\d+$)[^-].*")
-"""Another word is another target, or a variable."""
+_MAKE = Risks(
+    letters="fCIE", long="file makefile directory eval include-dir", pattern=r"(?!(?:(?:V|VERBOSE)=)?\d+\Z)[^-].*"
+)
+"""Another word is another target, or a variable; only that more is said is harmless."""
 _ANY = Risks(
     long="config config-file plugin plugins require exec eval output output-file rcfile init-file preload import "
     "loader resolve-plugins-relative-to rulesdir setup-file globals-setup",
@@ -39,6 +41,12 @@ _NPM = Risks(
     letters="C",
     long="prefix script-shell userconfig globalconfig node-options registry global shell call workspace "
     "package ignore-scripts",
+)
+_CHANGES = Risks(words=". -- :/")
+"""What throws changes away that nobody committed."""
+_HARMLESS_SETTINGS = (
+    r"(?:user|color|advice|branch|pull|rerere)\..*|core\.(?:autocrlf|eol|filemode|ignorecase|quotepath|safecrlf)"
+    r"|push\.default|fetch\.prune|init\.defaultbranch"
 )
 
 RISKS: Mapping[str, Risks] = {
@@ -51,6 +59,12 @@ RISKS: Mapping[str, Risks] = {
         "send-email shell instaweb expire delete replace",
         pattern=r"(\+.*|:.+|[a-z]+::\S*)",
     ),
+    "git clone": Risks(letters="u"),
+    "git push": Risks(pattern=r"[a-z+]+://.*|[^:/]+@[^:/]+:.*|[./~].*"),
+    "git checkout": _CHANGES,
+    "git restore": _CHANGES,
+    "git config": Risks(pattern=rf"(?i)(?!(?:{_HARMLESS_SETTINGS})\Z)[\w-]+\..*"),
+    "mypy": Risks(long="config-file python-executable custom-typeshed-dir custom-typing-module"),
     "pytest": _TESTS,
     "make": _MAKE,
     "gmake": _MAKE,
@@ -88,12 +102,14 @@ _OFF = re.compile(r"no:[\w.-]+")
 
 def risk(words: tuple[Word, ...], rule: tuple[str, ...]) -> str | None:
     """Return what in a command goes beyond the rule that allows it; None if nothing does."""
-    known = RISKS.get(_program(words), _ANY)
+    program = _program(words)
+    subcommand = RISKS.get(f"{program} {words[1].text}") if len(words) > 1 else None
+    known = (RISKS.get(program, _ANY), *((subcommand,) if subcommand else ()))
     texts = [word.text for word in words[len(rule) :]]
     for at, text in enumerate(texts):
         if text == "-p" and _OFF.fullmatch(texts[at + 1] if at + 1 < len(texts) else ""):
             continue
-        if _is_risky(text, known):
+        if any(_is_risky(text, each) for each in known):
             return text
     return None
 

@@ -30,6 +30,8 @@ LAUNCHERS = frozenset({"npm", "yarn", "pnpm", "uv", "poetry", "hatch", "cargo", 
 LAUNCHES = frozenset({"run", "run-script", "exec", "x", "tool", "tx", "dlx"})
 _CODE = re.compile(r"-[A-Za-z]*[ceEpr]|--eval|--print|--command|--execute|-m|-")
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "su", "rbash"})
+_TAKE_TEXT = frozenset({"script", "flock", "xvfb-run", "unshare", "screen"})
+"""Wrappers that take a text for a shell after `-c`, too."""
 _SHELL_TEXT = re.compile(r"-[a-zA-Z]*c[a-zA-Z]*")
 _VALUE_NEXT = frozenset(
     {"-u", "-g", "-C", "-n", "-s", "-k", "-I", "-L", "-P", "-d", "-E", "-c", "-p", "-h", "-i", "-o"}
@@ -75,6 +77,7 @@ def inner_commands(simple: Simple) -> Iterator[Simple | str]:
                 yield Simple(words[at + 1 :])
     elif name in WRAPPERS:
         yield from _wrapped(words)
+        yield from _texts(words) if name in _TAKE_TEXT else ()
 
 
 def _texts(words: tuple[Word, ...]) -> Iterator[str]:
@@ -83,14 +86,15 @@ def _texts(words: tuple[Word, ...]) -> Iterator[str]:
             yield text.text
 
 
-def _wrapped(words: tuple[Word, ...]) -> Iterator[Simple]:
+def _wrapped(words: tuple[Word, ...]) -> Iterator[Simple | str]:
     """Yield the command after a wrapper's own flags and values, from each word where it may begin."""
     found = 0
+    takes_file = name_of(words[0]) == "flock"
     for at, word in enumerate(words[1:], start=1):
         before = words[at - 1].text
         if word.text.startswith("-") or "=" in word.text:
             continue
-        yield Simple(words[at:])
+        yield word.text if any(map(str.isspace, word.text)) else Simple(words[at:])
         found += 1
-        if found > MOST_INNER or not (before in _VALUE_NEXT or word.text[:1].isdigit()):
+        if found > MOST_INNER or not (before in _VALUE_NEXT or word.text[:1].isdigit() or (takes_file and found == 1)):
             return

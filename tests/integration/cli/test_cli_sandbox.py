@@ -1,0 +1,155 @@
+"""What holds the commands of a session of `ralph`, wherever it begins."""
+
+import os
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from builders import git, make_repository
+from scaffold.cli.sandbox import enclosure_for, shortfall
+from scaffold.core.errors import TrustProblem
+from scaffold.policy.sandbox import Sandbox
+from scaffold.tools.shell import bounds, shell
+from scaffold.tools.workspace import Workspace
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    folder = tmp_path.resolve() / "home"
+    monkeypatch.setenv("SCAFFOLD_HOME", str(folder / "scaffold"))
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def repository(tmp_path):
+    return make_repository(tmp_path.resolve() / "repository")
+
+
+@pytest.fixture
+def head(repository):
+    return git(repository, "rev-parse", "HEAD")
+
+
+@pytest.fixture
+def linked(repository, tmp_path):
+    folder = tmp_path.resolve() / "linked"
+    git(repository, "worktree", "add", "--quiet", str(folder))
+    return folder
+
+
+@pytest.fixture
+def walls(home):
+    """Return what holds the commands of a session that begins in a folder; skip where nothing does."""
+
+    async def found(folder: Path, mode="auto"):
+        enclosure = await enclosure_for(Sandbox(mode=mode), folder, home, conversation="one")
+        if enclosure is None:
+            pytest.skip("this machine offers no sandbox")
+        return enclosure
+
+    return found
+
+
+@pytest.fixture
+def said(walls):
+    """Run a command in a folder as a session there would, and return its answer."""
+
+    async def answer(folder: Path, command: str, **changes):
+        workspace = Workspace(folder, {"PATH": os.environ["PATH"]}, enclosure=await walls(folder), **changes)
+        return (await shell(workspace).run({"command": command})).content
+
+    return answer
+
+
+async def test_in_a_subfolder_git_finds_its_repository_and_nobody_the_secrets_above(said, repository, head):
+    """BX-9, RA-14: also below a temporary folder of the system, which is empty otherwise."""
+    (repository / "a" / "b").mkdir(parents=True)
+    (repository / ".env").write_text("canary one")
+    (repository / "a" / ".env").write_text("canary two")
+    answer = await said(repository / "a" / "b", "git log --format=%H; cat ../.env ../../.env; touch ../no")
+    assert head in answer
+    assert "canary" not in answer
+    assert not (repository / "a" / "no").exists()
+
+
+async def test_in_a_linked_worktree_git_works_though_its_repository_lies_elsewhere(said, repository, linked, head):
+    """BX-9"""
+    answer = await said(linked, "git status --short; git log --format=%H; git config a.b c")
+    assert head in answer
+    assert "[a]" not in (repository / ".git" / "config").read_text()
+
+
+@pytest.mark.parametrize("lie", ["gitdir: {0}", "gitdir: {1}"])
+async def test_a_pointer_that_leads_to_no_repository_shows_nothing(said, tmp_path, home, lie):
+    """BX-9, RA-14: it may have come with an archive, to have a key shown."""
+    keys, folder = home / ".ssh", tmp_path.resolve() / "unpacked"
+    fake = folder / "fake"
+    for each in (keys, fake):
+        each.mkdir(parents=True)
+    (keys / "id_rsa").write_text("canary")
+    (fake / "HEAD").write_text("ref: refs/heads/main\n")
+    (fake / "commondir").write_text(f"{keys}\n")
+    (folder / ".git").write_text(lie.format(keys, fake) + "\n")
+    assert "canary" not in await said(folder, f"cat {keys}/id_rsa; echo over")
+
+
+async def test_nobody_sees_what_others_do_but_a_conversation_its_own_outputs(said, repository, home):
+    """BX-9, RA-14: worktrees and temporary folders of other agents lie in the same cache."""
+    for name in ("runs/other/attempts/a/work.py", "outputs/two/output.txt", "outputs/one/output.txt"):
+        path = home / "scaffold" / "cache" / name
+        path.parent.mkdir(parents=True)
+        path.write_text(f"said in {name}\n")
+    cache = home / "scaffold" / "cache"
+    answer = await said(repository, f"cat {cache}/outputs/one/*.txt; cat {cache}/*/*/*.txt {cache}/*/*/*/*/*.py")
+    assert "said in outputs/one" in answer
+    assert "said in outputs/two" not in answer
+    assert "said in runs" not in answer
+
+
+async def test_a_secret_that_the_user_brings_meanwhile_is_hidden_from_the_next_command(walls, repository):
+    """BX-9, RA-14."""
+    known = frozenset(path.name for path in repository.iterdir())
+    place = Workspace(repository, {"PATH": os.environ["PATH"]}, enclosure=await walls(repository), known=known)
+    tool = shell(place)
+    (repository / ".env").write_text("canary")
+    assert "canary" not in (await tool.run({"command": "cat .env; echo over"})).content
+
+
+@pytest.mark.parametrize("folder", ["/", "/proc/sys", "/dev"])
+async def test_the_system_itself_is_no_workspace_that_a_sandbox_could_hold(folder, home):
+    """BX-9: whoever may change /proc is not held by anything. Commands ask first, as without a sandbox."""
+    assert await enclosure_for(Sandbox(), Path(folder), home, conversation="one") is None
+    with pytest.raises(TrustProblem, match="the workspace is the system itself"):
+        await enclosure_for(Sandbox(mode="require"), Path(folder), home, conversation="one")
+
+
+async def test_a_user_is_told_that_nothing_holds_commands_unless_they_want_it_so(home):
+    """BX-9"""
+    told = await shortfall(Sandbox(), Path("/"))
+    assert told is not None
+    assert "the workspace is the system itself" in told
+    assert "begin in a folder of its own" in told
+    assert await shortfall(Sandbox(mode="off"), Path("/")) is None
+
+
+async def test_a_model_is_told_what_its_commands_cannot_do_at_the_weaker_level(walls, repository):
+    """BX-9: else it would try again and again to make a file where none can be made."""
+    strong = structs.replace(await walls(repository), level="bubblewrap")
+    weak = structs.replace(strong, level="landlock")
+    assert "by write_file" in bounds(weak)
+    assert "write_file" not in bounds(strong)
+    open_top = structs.replace(weak, confinement=structs.replace(weak.confinement, sealed=()))
+    assert "write_file" not in bounds(open_top)
+    assert "127.0.0.1" in bounds(open_top)
+
+
+async def test_a_folder_that_everybody_may_write_to_is_not_shown_for_a_repository_somebody_put_there(said, tmp_path):
+    """BX-9: such as /tmp itself, with all that other programs keep there."""
+    common = tmp_path.resolve() / "common"
+    (common / "mine").mkdir(parents=True)
+    (common / ".git").mkdir()
+    (common / "theirs").write_text("canary")
+    common.chmod(0o1777)
+    assert "canary" not in await said(common / "mine", "cat ../theirs; echo over")

@@ -1,0 +1,167 @@
+"""Children that are forked from a warm process."""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from scaffold.host.identity import alive, identify
+from scaffold.host.zygote import UNKNOWN, ZygoteGone, open_zygote, usable
+
+pytestmark = pytest.mark.skipif(not usable(), reason="a fork is not safe on this system")
+
+PROGRAM = """
+import os, pathlib, signal, socket, sys, time
+from scaffold.host import lifeline, nursery
+
+def tell(argument):
+    print("told", argument)
+    print("to errors", file=sys.stderr)
+    return int(argument)
+
+def last(argument):
+    lifeline.hold()
+    helper = os.posix_spawnp("sleep", ["sleep", "60"], os.environ)
+    pathlib.Path(argument + ".helper").write_text(f"{helper}\\n")
+    pathlib.Path(argument).write_text(f"{os.getpid()}\\n")
+    signal.pause()
+
+def outlive(argument):
+    while not os.path.exists(argument): time.sleep(0.01)
+    return 3
+
+def fail(argument):
+    raise ValueError(argument)
+
+born = nursery.serve(socket.socket(fileno=int(sys.argv[1])))
+if born is not None:
+    sys.exit(globals()[born.main](born.argument))
+"""
+
+
+@pytest.fixture
+async def zygote(tmp_path, env):
+    made = await open_zygote(
+        lambda fd: [sys.executable, "-c", PROGRAM, str(fd)], cwd=tmp_path, env=env, log=tmp_path / "zygote.log"
+    )
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def fork(zygote, tmp_path):
+    async def begin(main, argument=""):
+        return await zygote.fork(main, str(argument), log=tmp_path / "logs" / "child.log")
+
+    return begin
+
+
+def held_by(process):
+    """Return what the descriptors of a process lead to."""
+    return [str(path.readlink()) for path in Path(f"/proc/{process.pid}/fd").iterdir()]
+
+
+async def forked_for_ever(zygote, folder):
+    async with asyncio.timeout(5):
+        while True:
+            await zygote.fork("tell", "0", log=folder / "log")
+            await asyncio.sleep(0.001)
+
+
+async def test_a_child_does_what_it_was_forked_for_and_its_code_is_told(fork, tmp_path):
+    """BX-17: both outputs are appended to its log."""
+    assert [await (await fork("tell", code)).wait() for code in (0, 7)] == [0, 7]
+    said = (tmp_path / "logs" / "child.log").read_text().splitlines()
+    assert sorted(said) == ["to errors", "to errors", "told 0", "told 7"]
+
+
+async def test_many_at_once_are_told_apart(fork):
+    children = [await fork("tell", code) for code in range(40)]
+    assert [await child.wait() for child in children] == list(range(40))
+
+
+async def test_a_child_leads_a_session_of_its_own_and_holds_nothing_of_its_zygote(fork, zygote, process_in, tmp_path):
+    child = await fork("last", tmp_path / "pid")
+    inside = await process_in(tmp_path / "pid")
+    assert (inside, os.getsid(inside.pid)) == (child.identity, inside.pid)
+    assert not [name for name in held_by(inside) if name.startswith("socket:")]
+    assert len(held_by(zygote.identity)) <= 6, "what was passed on is not kept"
+    assert await child.end(0.1) < 0
+
+
+async def test_a_child_that_fails_says_why_in_its_log(fork, tmp_path):
+    assert await (await fork("fail", "a reason")).wait() == 1
+    assert "ValueError: a reason" in (tmp_path / "logs" / "child.log").read_text()
+
+
+async def test_a_killed_child_takes_its_group_along(fork, process_in, tmp_path):
+    """BX-17"""
+    child = await fork("last", tmp_path / "pid")
+    helper = await process_in(tmp_path / "pid.helper")
+    child.kill()
+    assert await child.wait() == -signal.SIGKILL
+    await asyncio.sleep(0.05)
+    assert not alive(helper)
+
+
+async def test_a_pid_is_nobody_elses_until_we_heard_of_its_end(fork):
+    child = await fork("tell", 0)
+    for _ in range(1_000):  # without a pause: the end cannot be heard of meanwhile
+        gone = not alive(child.identity)
+    assert identify(child.identity.pid) == child.identity, "a zombie at least" if gone else "it lives"
+    assert await child.wait() == 0
+
+
+async def test_children_outlive_their_zygote_and_their_end_is_still_told(fork, zygote, tmp_path):
+    """BX-12: any process may be killed; whoever wants another child is told that a new zygote is needed."""
+    child, go = await fork("outlive", tmp_path / "go"), tmp_path / "go"
+    os.kill(zygote.identity.pid, signal.SIGKILL)
+    with pytest.raises(ZygoteGone):
+        await forked_for_ever(zygote, tmp_path)
+    assert (zygote.alive, alive(child.identity), child.identity.pid > 0) == (False, True, True)
+    go.touch()
+    assert await child.wait() == UNKNOWN
+
+
+async def test_a_child_ends_when_we_let_go_of_it_and_when_the_zygote_is_closed_it_goes_on(zygote, tmp_path, process_in):
+    child = await zygote.fork("last", str(tmp_path / "pid"), log=tmp_path / "log")
+    inside = await process_in(tmp_path / "pid")
+    await zygote.close()
+    assert alive(inside)
+    assert await child.end(0.1) == UNKNOWN
+    assert not alive(inside)
+
+
+async def test_rubbish_on_the_line_ends_the_zygote_and_nobody_hangs(zygote, tmp_path):
+    zygote._line.send(b"no message")
+    with pytest.raises(ZygoteGone):
+        await forked_for_ever(zygote, tmp_path)
+
+
+ORPHANS = """
+import asyncio, os, pathlib, sys
+from scaffold.host.zygote import open_zygote
+async def main():
+    here = pathlib.Path.cwd()
+    zygote = await open_zygote(lambda fd: [sys.executable, "-c", os.environ["PROGRAM"], str(fd)],
+                               cwd=here, env=os.environ, log=here / "zygote.log")
+    child = await zygote.fork("last", str(here / "pid"), log=here / "child.log")
+    (here / "zygote").write_text(f"{zygote.identity.pid}\\n")
+    await child.wait()
+asyncio.run(main())
+"""
+
+
+async def test_nothing_is_left_when_we_are_killed(tmp_path, env, process_in, eventually):
+    """BX-17: the zygote ends with its line, its children with their lifelines."""
+    ours = await asyncio.create_subprocess_exec(  # noqa: TID251 - the one who is to be killed
+        sys.executable, "-c", ORPHANS, cwd=tmp_path, env=env | {"PROGRAM": PROGRAM}
+    )
+    left = [await process_in(tmp_path / name) for name in ("pid", "pid.helper", "zygote")]
+    assert all(map(alive, left))
+    ours.kill()
+    await ours.wait()
+    await eventually(lambda: not any(map(alive, left)))
