@@ -22,6 +22,7 @@ import sandboxed_command
 import store_actions
 import store_readiness
 import store_writers
+import worker_start
 from row import Row
 
 BENCHES: Mapping[str, Callable[..., Iterator[Row]]] = {
@@ -37,6 +38,7 @@ BENCHES: Mapping[str, Callable[..., Iterator[Row]]] = {
     "store-actions": store_actions.rows,
     "store-readiness": store_readiness.rows,
     "store-writers": store_writers.rows,
+    "worker-start": worker_start.rows,
 }
 
 

@@ -5,9 +5,11 @@ import os
 import random
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
+from scaffold.host.zygote import usable
 from scenario import Scenario, action, plan_of, shell, wait_until, write
 
 PATIENCE_S = 60
@@ -95,6 +97,33 @@ def the_owner(scenario, pid, dice):
 def anybody(scenario, pid, dice):
     alive = scenario.processes()
     return [dice.choice(alive)] if alive else []
+
+
+def the_zygote(scenario, pid, dice):
+    """Return the process that forks the workers: they bear its name, but are no children of the run."""
+    programs = {each: Path(f"/proc/{each}/cmdline").read_bytes() for each in children_of(pid)}
+    return [each for each, program in programs.items() if b"zygote" in program]
+
+
+def children_of(pid):
+    with contextlib.suppress(FileNotFoundError):
+        return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return []
+
+
+@pytest.mark.skipif(not usable(), reason="workers are not forked on this system")
+def test_who_forks_the_workers_may_be_killed_and_the_run_does_not_even_stop(scenario):
+    """BX-12, BX-15: the workers that live go on, the next ones have another zygote."""
+    killed = []
+
+    def victims(scenario, pid, dice):
+        assert wait_until(scenario.commands, PATIENCE_S)
+        killed.extend(map(int, the_zygote(scenario, pid, dice)))
+        return killed
+
+    assert killed_at_random(scenario, seed=8, times=1, victims=victims) == 0
+    assert len(killed) == 1
+    expect_the_end(scenario)
 
 
 def test_an_orchestrator_killed_six_times_comes_to_the_same_end(scenario):

@@ -12,14 +12,17 @@ from scaffold.cli.live import LiveScreen
 from scaffold.cli.progress import JsonLines, PlainLines, Sink, follow
 from scaffold.cli.report import report
 from scaffold.cli.snapshot import snapshot
-from scaffold.cli.wiring import local_engine
+from scaffold.cli.wiring import workers_of
 from scaffold.core.errors import UsageProblem
 from scaffold.core.ids import RunId
 from scaffold.core.model import Run
 from scaffold.core.states import Cancelled, Completed, Failed
 from scaffold.host.sandbox.ground import is_stand_in
 from scaffold.orchestrator.conduct import Conductor, Ending, conduct, take_over
+from scaffold.orchestrator.engine import Engine
+from scaffold.orchestrator.local import LocalEngine
 from scaffold.orchestrator.projections import project
+from scaffold.orchestrator.workers import WarmWorkers
 from scaffold.worker.site import Site
 
 INTERRUPTED = 130
@@ -31,18 +34,28 @@ async def drive(site: Site, run_id: RunId, *, as_json: bool = False) -> int:
     run = take_over(site, run_id)
     since = max(0, site.store.events.last_seq(run.id) - 1) if run.fence > 1 else 0
     _project(site, run)
-    engine = local_engine(site, run)
+    workers = workers_of(site, run)
+    try:
+        if isinstance(workers, WarmWorkers):
+            await workers.warm()
+        sink = _sink(site, run, as_json=as_json)
+        ending = await _carried_out(site, run, LocalEngine(workers), sink=sink, since=since)
+    finally:
+        await workers.close()
+    return _told(site, run, ending, as_json=as_json)
+
+
+async def _carried_out(site: Site, run: Run, engine: Engine, *, sink: Sink, since: int) -> Ending:
+    """Carry a run out while `sink` is told what happens from the event after `since` on."""
     conductor = await conduct(site, run, engine)
     finished = False
     with_signals(conductor)
-    sink = _sink(site, run, as_json=as_json)
     follower = asyncio.create_task(follow(site, run, sink, since=since, done=lambda: finished))
     try:
-        ending = await conductor.carry_out()
+        return await conductor.carry_out()
     finally:
         finished = True
         await follower
-    return _told(site, run, ending, as_json=as_json)
 
 
 def with_signals(conductor: Conductor) -> None:

@@ -13,7 +13,7 @@ from scaffold.cli.table import DISCREET, SCAFFOLD, TRACED, late, load
 from scaffold.core.errors import ScaffoldError
 
 EVERYDAY = ("init", "run", "status", "inbox", "stop", "resume", "doctor")
-HIDDEN = ("worker", "subagent")
+HIDDEN = ("worker", "zygote", "subagent")
 
 
 class LateGroup(click.Group):

@@ -5,6 +5,7 @@ import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from random import SystemRandom  # noqa: TID251 - jitter needs no seed
+from typing import Any
 
 from scaffold.core.errors import UsageProblem
 from scaffold.core.money import dollars
@@ -51,9 +52,14 @@ async def opened_model(text: str, user: UserStore | None = None, *, stream: bool
 
 def _transport(environ: Mapping[str, str]) -> AbstractAsyncContextManager[Wire]:
     """Return the way to live models, imported when there is one to ask: the import costs more than `status` may."""
-    module, _, name = TRANSPORT.partition(":")
-    transport: AbstractAsyncContextManager[Wire] = getattr(importlib.import_module(module), name)(environ)
+    transport: AbstractAsyncContextManager[Wire] = load_transport()(environ)
     return transport
+
+
+def load_transport() -> Any:
+    """Import and return what makes the way to live models of an environment."""
+    module, _, name = TRANSPORT.partition(":")
+    return getattr(importlib.import_module(module), name)
 
 
 def usable_model(text: str) -> tuple[str, str]:

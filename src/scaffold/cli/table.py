@@ -35,6 +35,7 @@ SCAFFOLD: Mapping[str, str] = {
     "trust": "scaffold.cli.trust:trust",
     "demo": "scaffold.cli.demo:demo",
     "worker": "scaffold.cli.worker:worker",
+    "zygote": "scaffold.cli.zygote:zygote",
     "subagent": "scaffold.cli.subagent:subagent",
     "permissions": "scaffold.cli.permissions:permissions",
     "ralph": "scaffold.cli.ralph:ralph",

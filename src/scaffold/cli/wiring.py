@@ -11,12 +11,15 @@ from scaffold.core.model import Attempt, Run
 from scaffold.git.repository import Repository, open_repository
 from scaffold.host.clock import SystemClock
 from scaffold.host.dirs import Dirs, user_dirs
-from scaffold.orchestrator.local import LocalEngine, WorkerMain
+from scaffold.host.zygote import usable
+from scaffold.llm.naming import needs_line
+from scaffold.orchestrator.workers import FreshWorkers, WarmWorkers, WorkerMain
 from scaffold.store.database import Store
 from scaffold.store.place import Place
 from scaffold.worker.site import Site
 
-TRANSPORT = "scaffold.llm.transport:Transport"
+PROGRAM = (sys.executable, "-P", "-m", "scaffold")
+"""-P: what lies in the repository is not to be taken for a module of ours."""
 
 
 def dirs() -> Dirs:
@@ -42,18 +45,19 @@ def site_of(repository: Repository, place: Place, *, create: bool = False) -> Si
     return Site(repository=repository, store=store, clock=clock, cache=dirs().cache, environ=os.environ)
 
 
-def local_engine(site: Site, run: Run) -> LocalEngine:
-    """Return an engine whose workers are this program again, as the hidden command `worker`."""
+def workers_of(site: Site, run: Run) -> WarmWorkers | FreshWorkers:
+    """Return what starts workers of a run: this program again, forked where that is safe."""
 
     def argv(attempt: Attempt) -> Sequence[str]:
-        # -P: what lies in the repository is not to be taken for a module of ours
-        return [sys.executable, "-P", "-m", "scaffold", "worker", attempt.id]
+        return [*PROGRAM, "worker", attempt.id]
 
-    return LocalEngine(
-        WorkerMain(
-            argv=argv,
-            environ=dict(os.environ),
-            cwd=site.repository.root,
-            log=lambda attempt: site.process_log(run.id, attempt.id),
-        )
+    def zygote(line: int) -> Sequence[str]:
+        return [*PROGRAM, "zygote", str(line), *(["--live"] if needs_line(run.settings.model) else [])]
+
+    main = WorkerMain(
+        argv=argv,
+        environ=dict(os.environ),
+        cwd=site.repository.root,
+        log=lambda attempt: site.process_log(run.id, attempt.id),
     )
+    return WarmWorkers(main, zygote=zygote, log=site.zygote_log(run.id)) if usable() else FreshWorkers(main)

@@ -26,6 +26,11 @@ STALE = 0
 @click.argument("attempt")
 def worker(attempt: str) -> int:
     """Carry out one attempt of a run; started by the engine, which holds the other end of standard input."""
+    return work(attempt)
+
+
+def work(attempt: str) -> int:
+    """Carry out the attempt of this id and return the exit code; standard input is the lifeline of this process."""
     hold()
     calm_down()
     return asyncio.run(_carry_out(AttemptId(attempt)))

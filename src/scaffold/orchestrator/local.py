@@ -1,44 +1,28 @@
-"""The local engine: a fresh process for each attempt, supervisors as tasks of this process."""
+"""The local engine: a process for each attempt, supervisors as tasks of this process."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
-
-from msgspec import Struct
+from collections.abc import Awaitable, Callable
 
 from scaffold.core.ids import AttemptId, GoalId
 from scaffold.core.model import Attempt
-from scaffold.host.child import Child, start
+from scaffold.host.child import Child
 from scaffold.orchestrator.engine import AttemptExit
 from scaffold.orchestrator.exits import Exits
-
-
-class WorkerMain(Struct, frozen=True, kw_only=True):
-    """How a worker process is started; handed in by the face that knows the commands."""
-
-    argv: Callable[[Attempt], Sequence[str]]
-    environ: dict[str, str]
-    cwd: Path
-    log: Callable[[Attempt], Path]
+from scaffold.orchestrator.workers import Workers
 
 
 class LocalEngine:
     """Attempts as children of this process; their lifeline breaks with it, however it ends."""
 
-    def __init__(self, worker: WorkerMain) -> None:
-        self._worker = worker
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
         self._children: dict[AttemptId, Child] = {}
         self._watchers: set[asyncio.Task[None]] = set()
         self._exits = Exits()
 
     async def start_attempt(self, attempt: Attempt) -> None:
         """Start a worker process for a queued attempt."""
-        child = await start(
-            self._worker.argv(attempt),
-            cwd=self._worker.cwd,
-            env=self._worker.environ,
-            log=self._worker.log(attempt),
-        )
+        child = await self._workers.start(attempt)
         self._children[attempt.id] = child
         watcher = asyncio.create_task(self._watch(attempt.id, child))
         self._watchers.add(watcher)
@@ -66,6 +50,7 @@ class LocalEngine:
                 group.create_task(child.end(grace_s))
         if self._watchers:
             await asyncio.wait(self._watchers)
+        await self._workers.close()
 
     async def _watch(self, attempt: AttemptId, child: Child) -> None:
         code = await child.wait()

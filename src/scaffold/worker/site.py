@@ -66,6 +66,10 @@ class Site(Struct, frozen=True, kw_only=True):
         """Return the file that takes what a worker process itself prints, e.g. a crash report."""
         return self.run_folder(run_id) / "logs" / f"{attempt_id}.txt"
 
+    def zygote_log(self, run_id: RunId) -> Path:
+        """Return the file that takes what the process prints that forks the run's workers."""
+        return self.run_folder(run_id) / "logs" / "zygote.txt"
+
     def journal(self, goal: str, action: str) -> Path:
         """Return the file that takes everything an action's agents said and did, one JSON object a line."""
         return self._journals / file_name(goal) / f"{file_name(action)}.jsonl"

@@ -8,7 +8,8 @@ import pytest
 from fakes import act, goal, until
 from scaffold.host.identity import alive, identify
 from scaffold.orchestrator.engine import AttemptExit
-from scaffold.orchestrator.local import LocalEngine, WorkerMain
+from scaffold.orchestrator.local import LocalEngine
+from scaffold.orchestrator.workers import FreshWorkers, WorkerMain
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ async def engine(tmp_path):
     main = WorkerMain(
         argv=argv, environ={"PATH": "/usr/bin:/bin"}, cwd=tmp_path, log=lambda a: tmp_path / "logs" / a.id
     )
-    made = LocalEngine(main)
+    made = LocalEngine(FreshWorkers(main))
     yield made
     await made.close(grace_s=0.1)
 
@@ -73,4 +74,4 @@ async def test_close_leaves_no_child(engine, attempt):
 async def test_a_program_that_is_not_there_cannot_be_started(tmp_path, attempt):
     main = WorkerMain(argv=lambda _: ["/no/such"], environ={}, cwd=tmp_path, log=lambda a: tmp_path / a.id)
     with pytest.raises(OSError, match="/no/such"):
-        await LocalEngine(main).start_attempt(attempt)
+        await LocalEngine(FreshWorkers(main)).start_attempt(attempt)
