@@ -122,3 +122,13 @@ def test_a_refusal_fits_its_own_path(name):
     (expression,) = re.findall(r'^\(deny file-write\* .*\(regex #"([^"]*)"\)\)$', text, re.MULTILINE)
     assert re.search(expression, str(path), re.DOTALL)
     assert re.search(expression, f"{path}/below", re.DOTALL)
+
+
+def test_a_refusal_is_never_slow_to_fit():
+    """A stretch that fits anything may be tried at each place once more for each one before it."""
+    path = Path("/work") / ("îÀ" + "(ä" * 60 + "x")
+    text = profile(Confinement(writable=(Path("/x"),), temporary=Path("/t"), sealed=(path,)))
+    assert all(line.count(".+") <= 4 for line in text.splitlines())
+    path = Path("/work") / ("aß" * 60)
+    text = profile(Confinement(writable=(Path("/x"),), temporary=Path("/t"), sealed=(path,)))
+    assert all(line.count(".+") <= 4 for line in text.splitlines())

@@ -11,6 +11,7 @@ are not named. Follows what the sandboxes of browsers and of other agents are kn
 macOS itself.
 """
 
+import re
 import string
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -29,6 +30,9 @@ _MEANINGS = (
 )
 """Of what is writable, hidden and shown."""
 _PLAIN = frozenset(string.ascii_letters + string.digits + "/_- ")
+_STRETCH = re.compile(r"(?:\.\+?)*\.\+(?:\.\+?)*")
+"""What comes of neighbours of which at least one is no ASCII character."""
+MOST_STRETCHES = 4
 _PREAMBLE = """\
 (version 1)
 (deny default)
@@ -142,9 +146,12 @@ def _quoted(path: Path) -> str:
 def _in_any_case(path: Path) -> str:
     """Return a regular expression for a path, of letters, digits, brackets, `.+` and little else.
 
-    It may fit more than the path, so it is for refusals only.
+    It may fit more than the path, so it is for refusals only. There are few `.+` in it: whoever tries them in turn
+    takes longer with each.
     """
-    return "".join(map(_character, str(path)))
+    told = _STRETCH.sub(".+", "".join(map(_character, str(path))))
+    first, *more = told.split(".+")
+    return ".+".join([first, *more[: MOST_STRETCHES - 1], ""]) if len(more) > MOST_STRETCHES else told
 
 
 def _character(character: str) -> str:
