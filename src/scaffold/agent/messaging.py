@@ -60,6 +60,7 @@ def messaging_tools(desk: Desk) -> tuple[Tool, ...]:
 
 def _agent_info(desk: Desk) -> Tool:
     async def run(_: Mapping[str, Any]) -> ToolOutput:
+        """Tell who asks, who works for them, and who can be written to."""
         store = desk.store
         there = store.conversations.listed(desk.cwd, limit=LOOKED_AT)
         others = [each for each in there if each.id != desk.me and _lives(each)]
@@ -79,6 +80,7 @@ def _agent_info(desk: Desk) -> Tool:
 
 def _send_message(desk: Desk) -> Tool:
     async def run(args: Mapping[str, Any]) -> ToolOutput:
+        """Send one message, or say why it cannot be sent."""
         wanted, content = args["recipient_id"], args["content"]
         if len(content) > LONGEST_MESSAGE:
             return _too_long(content)

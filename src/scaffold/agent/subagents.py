@@ -30,6 +30,7 @@ def subagent_tools(crew: Crew, mailbox: Mailbox, clock: Clock) -> tuple[Tool, ..
 
 def _subagent(crew: Crew, mailbox: Mailbox) -> Tool:
     async def run(args: Mapping[str, Any]) -> ToolOutput:
+        """Start a subagent, or say why there is none."""
         if not args["task"].strip():
             return failed("Not started: there is no task. Say what is to be done, and what to answer with.")
         busy = [each.name for each in crew.roster() if each.status == "running"]
@@ -79,6 +80,7 @@ def _subagent(crew: Crew, mailbox: Mailbox) -> Tool:
 
 def _subagent_status(crew: Crew, mailbox: Mailbox, clock: Clock) -> Tool:
     async def run(args: Mapping[str, Any]) -> ToolOutput:
+        """Tell how subagents are doing, at once or when they have ended."""
         wanted = args.get("subagent_id")
         chosen = [each for each in crew.roster() if wanted is None or _called(each, wanted)]
         if not chosen:

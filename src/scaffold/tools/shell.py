@@ -27,6 +27,7 @@ def shell(workspace: Workspace, outputs: Path | None = None) -> Tool:
     interpreter = shutil.which("bash", path=workspace.env.get("PATH")) or "/bin/sh"
 
     async def work(args: Mapping[str, Any]) -> ToolOutput:
+        """Run the command, or say why no system could be given it."""
         if problem := _unfit(args["command"]):
             return failed(problem)
         command = Command(

@@ -4,7 +4,7 @@ import errno
 import struct
 from collections.abc import Iterable, Sequence
 
-LOAD, EQUAL, AT_LEAST, ANY_OF, AND, RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
+LOAD, EQUAL, ANY_OF, AND, RETURN = 0x20, 0x15, 0x45, 0x54, 0x06
 """Operations on the one register: of a 32-bit word of the call, or of a constant."""
 NUMBER, ARCHITECTURE, FIRST_ARGUMENT = 0, 4, 16
 """Where the parts of a call are, in bytes."""
@@ -12,6 +12,9 @@ ALLOW, KILL, REFUSE = 0x7FFF_0000, 0x8000_0000, 0x0005_0000
 """What a program answers; a refusal carries an errno."""
 X32 = 0x4000_0000
 """Is in the numbers of calls in x86-64's other way of counting them."""
+
+ARCHITECTURES = {"x86_64": 0xC000_003E, "aarch64": 0xC000_00B7}
+"""How the kernel names the processor a call was made for; by what `os.uname` calls it."""
 
 Step = tuple[int, int, int, int]
 """Operation, how far to jump if it holds and if not, constant."""
@@ -43,6 +46,13 @@ def on(number: int, judged: Sequence[Step]) -> tuple[Step, ...]:
     return ((EQUAL, 0, len(body), number), *body)
 
 
-def packed(steps: Iterable[Step]) -> bytes:
-    """Return the program as an array of `struct sock_filter`."""
-    return b"".join(struct.pack("=HBBI", *step) for step in steps)
+def assembled(machine: str, judged: Iterable[Step]) -> bytes:
+    """Return a program for one processor as an array of `struct sock_filter`; what `judged` does not end is allowed.
+
+    Calls made for another processor kill, those counted in x86-64's other way are unknown. KeyError for a processor
+    that is not known.
+    """
+    steps = [load(ARCHITECTURE), (EQUAL, 1, 0, ARCHITECTURES[machine]), answer(KILL), load(NUMBER)]
+    if machine == "x86_64":
+        steps += [(ANY_OF, 0, 1, X32), refuse(errno.ENOSYS)]
+    return b"".join(struct.pack("=HBBI", *step) for step in (*steps, *judged, answer(ALLOW)))

@@ -4,23 +4,7 @@ import errno
 
 from msgspec import Struct
 
-from scaffold.host.sandbox.bpf import (
-    ALLOW,
-    AND,
-    ARCHITECTURE,
-    AT_LEAST,
-    EQUAL,
-    KILL,
-    NUMBER,
-    X32,
-    Step,
-    answer,
-    argument,
-    load,
-    on,
-    packed,
-    refuse,
-)
+from scaffold.host.sandbox.bpf import AND, EQUAL, Step, argument, assembled, on, refuse
 
 AF_UNIX, SOCK_DGRAM, TYPE_MASK = 1, 2, 0xF
 O_ACCMODE, O_TRUNC = 0o3, 0o1000
@@ -29,9 +13,8 @@ TRUNCATE_SINCE = 3
 
 
 class Processor(Struct, frozen=True, kw_only=True):
-    """How one kind of processor names itself and numbers its calls."""
+    """How one kind of processor numbers its calls."""
 
-    audit: int
     socket: int
     socketpair: int
     prlimit: int
@@ -45,7 +28,6 @@ class Processor(Struct, frozen=True, kw_only=True):
 
 PROCESSORS = {
     "x86_64": Processor(
-        audit=0xC000_003E,
         socket=41,
         socketpair=53,
         prlimit=302,
@@ -55,7 +37,6 @@ PROCESSORS = {
         shared=(29, 30, 31, 64, 65, 66, 68, 69, 70, 71, 220, 240, 241),
     ),
     "aarch64": Processor(
-        audit=0xC000_00B7,
         socket=198,
         socketpair=199,
         prlimit=261,
@@ -70,20 +51,14 @@ PROCESSORS = {
 def program(machine: str, version: int) -> bytes:
     """Return the program for a kind of processor, as `os.uname` calls it, and a version of Landlock."""
     processor = PROCESSORS[machine]
-    steps = [
-        load(ARCHITECTURE),
-        (EQUAL, 1, 0, processor.audit),
-        answer(KILL),
-        load(NUMBER),
-        *([(AT_LEAST, 0, 1, X32), refuse(errno.ENOSYS)] if machine == "x86_64" else []),
+    judged = [
         *on(processor.socket, [argument(0), (EQUAL, 0, 1, AF_UNIX), refuse()]),
         *on(processor.socketpair, _only_streams()),
         *on(processor.prlimit, [argument(0), (EQUAL, 1, 0, 0), refuse()]),
         *(step for number in processor.shared for step in on(number, [refuse()])),
         *(_cuts(processor) if version < TRUNCATE_SINCE else ()),
-        answer(ALLOW),
     ]
-    return packed(steps)
+    return assembled(machine, judged)
 
 
 def _only_streams() -> list[Step]:

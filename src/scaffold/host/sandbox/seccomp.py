@@ -14,22 +14,7 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from scaffold.core.model import Network
-from scaffold.host.sandbox.bpf import (
-    ALLOW,
-    ANY_OF,
-    ARCHITECTURE,
-    EQUAL,
-    KILL,
-    NUMBER,
-    X32,
-    Step,
-    answer,
-    argument,
-    load,
-    on,
-    packed,
-    refuse,
-)
+from scaffold.host.sandbox.bpf import ALLOW, ANY_OF, EQUAL, Step, answer, argument, assembled, on, refuse
 
 NEW_NAMESPACES = 0x7E020080
 """CLONE_NEWUSER, NEWNS, NEWPID, NEWNET, NEWIPC, NEWUTS, NEWCGROUP; NEWTIME lies among the exit signals of `clone`."""
@@ -46,7 +31,6 @@ MAKES_A_FILE = 0o20000100
 class Processor(Struct, frozen=True):
     """How Linux counts its calls on one kind of processor."""
 
-    architecture: int
     clone: int
     unshare: int
     ioctl: int
@@ -57,7 +41,6 @@ class Processor(Struct, frozen=True):
     """Calls that may make a file, and which of their arguments the flags are; the mode comes after them."""
     refused: tuple[int, ...]
     """Answered with EPERM."""
-    has_x32: bool = False
 
 
 UNKNOWN = (425, 426, 427, 435, 437)
@@ -67,12 +50,10 @@ YOUNG = (428, 429, 430, 431, 432, 433, 442, 443, 467)
 
 PROCESSORS: Mapping[str, Processor] = {
     "x86_64": Processor(
-        architecture=0xC000003E,
         clone=56,
         unshare=272,
         ioctl=16,
         socket=41,
-        has_x32=True,
         modes=((85, 1), (90, 1), (91, 1), (133, 1), (259, 2), (268, 2), (452, 2)),
         opening=((2, 1), (257, 2)),
         refused=(
@@ -88,7 +69,6 @@ PROCESSORS: Mapping[str, Processor] = {
         ),
     ),
     "aarch64": Processor(
-        architecture=0xC00000B7,
         clone=220,
         unshare=97,
         ioctl=29,
@@ -121,15 +101,11 @@ def program(network: Network, machine: str = "") -> bytes:
 
     KeyError for a processor that is not known.
     """
-    processor = PROCESSORS[machine or platform.machine()]
-    return packed(_steps(processor, network))
+    machine = machine or platform.machine()
+    return assembled(machine, _judged(PROCESSORS[machine], network))
 
 
-def _steps(processor: Processor, network: Network) -> Iterator[Step]:
-    yield load(ARCHITECTURE)
-    yield from ((EQUAL, 1, 0, processor.architecture), answer(KILL), load(NUMBER))
-    if processor.has_x32:
-        yield from ((ANY_OF, 0, 1, X32), refuse(errno.ENOSYS))
+def _judged(processor: Processor, network: Network) -> Iterator[Step]:
     for number in UNKNOWN:
         yield from ((EQUAL, 0, 1, number), refuse(errno.ENOSYS))
     for number in processor.refused:
@@ -143,7 +119,6 @@ def _steps(processor: Processor, network: Network) -> Iterator[Step]:
         yield from on(number, (argument(flags), (ANY_OF, 0, len(borrowing), MAKES_A_FILE), *borrowing))
     yield from on(processor.ioctl, _typing())
     yield from on(processor.socket, _sockets(network))
-    yield answer(ALLOW)
 
 
 def _borrowing(mode: int) -> tuple[Step, ...]:
