@@ -195,8 +195,9 @@ class MergeQueue:
         return intent
 
     def _refuse(self, attempt: Attempt, outcome: Outcome, why: str) -> Refused:
-        conclude(self._site.store, self._run, attempt.id, outcome, error=why, head=attempt.head_sha)
-        return Refused(outcome, why)
+        told = self._site.redactor.clean(why)
+        conclude(self._site.store, self._run, attempt.id, outcome, error=told, head=attempt.head_sha)
+        return Refused(outcome, told)
 
 
 def landing_message(run: Run, action: Action) -> str:

@@ -116,7 +116,7 @@ def _pool(site: Site, run_id: RunId) -> Pool:
 
 
 def _warn(site: Site, run_id: RunId, text: str) -> None:
-    warning = Noticed("warning", text)
+    warning = Noticed("warning", site.redactor.clean(text))
     with site.store.transaction():
         if all(recorded.event != warning for recorded in site.store.events.since(run_id, 0)):
             site.store.events.append(run_id, warning)

@@ -12,6 +12,9 @@ SUBMODULE = (
 )
 
 
+TOKEN = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+
+
 def inodes(house, run):
     folder = house.site.run_folder(run.id) / "attempts"
     return {path.stat().st_ino for path in folder.iterdir()}
@@ -34,6 +37,17 @@ async def test_the_next_attempt_gets_the_same_worktree_with_nothing_of_the_last_
     assert (await house.sh(f"git diff --name-only {run.base_sha} {attempt.head_sha}")).split() == ["c"]
     assert inodes(house, run) == slot
     assert await house.worktrees() == 1
+
+
+async def test_a_warning_says_no_secret(house):
+    """BX-9: not even one that somebody took for a name."""
+    await house.sh(SUBMODULE.replace(" lib;", f" {TOKEN};"))
+    await house.sh(f"git submodule --quiet deinit --force {TOKEN}; rm -rf .git/modules/{TOKEN}")
+    run = await house.own(goal("g", act("a")))
+    await open_workspace(house.site, await house.queue(run, "a"))
+    (told,) = [each.event.text for each in house.store.events.since(run.id, 0) if isinstance(each.event, Noticed)]
+    assert told.startswith("The submodule [redacted:")
+    assert TOKEN not in told
 
 
 async def test_no_worktree_is_left_at_the_end_of_a_run(house):
