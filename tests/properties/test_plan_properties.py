@@ -16,6 +16,7 @@ from scaffold.plan.decide import (
     CompoundView,
     Decompose,
     Dispatch,
+    Exhausted,
     Fail,
     Finish,
     GiveUp,
@@ -265,10 +266,11 @@ def any_view(draw):
         running=draw(st.integers(0, 3)),
         pending=draw(st.integers(0, 5)),
         waiting=draw(st.integers(0, 2)),
-        exhausted=draw(names),
+        exhausted=tuple(Exhausted(key, draw(st.sampled_from([None, "id0"]))) for key in draw(names)),
         slots=draw(st.integers(0, 4)),
         replans_left=draw(st.integers(0, 2)),
         can_decompose=draw(st.booleans()),
+        thinking=draw(st.booleans()),
     )
 
 
@@ -289,7 +291,9 @@ def test_decisions_keep_their_bounds_whatever_the_view(view):
     if view.waiting:
         assert not any(isinstance(command, Fail) for command in commands)
     if not commands:
-        assert view.running or view.waiting or (view.pending and not view.slots)
+        assert view.running or view.waiting or view.thinking or (view.pending and not view.slots)
+    if view.thinking:
+        assert not any(isinstance(command, Decompose | Replan | Fail) for command in commands)
     if not view.unmet:
         assert all(isinstance(command, Complete | Finish) for command in commands)
 
@@ -338,7 +342,7 @@ class Toy:
             running=running,
             pending=sum(node.status == "pending" for node in self.nodes.values()),
             waiting=0,
-            exhausted=tuple(node.id for node in self.with_status("failed", "primitive")),
+            exhausted=tuple(Exhausted(node.id, node.parent_id) for node in self.with_status("failed", "primitive")),
             slots=self.slots - running,
             replans_left=0,
             can_decompose=True,

@@ -18,10 +18,16 @@ from scaffold.core.events import (
     GoalMoved,
     Landed,
     Noticed,
+    PlanGrew,
+    Proposed,
     Recorded,
     RunMoved,
     RunOpened,
     RunTaken,
+    SupervisorBegan,
+    SupervisorEnded,
+    TurnBegan,
+    TurnEnded,
 )
 from scaffold.core.ids import Key
 from scaffold.core.model import Run
@@ -97,11 +103,21 @@ def sentence(event: Event) -> str | None:  # noqa: C901, PLR0911 - one line a ca
             return f"ended    {action}: attempt {number}, {outcome}{_because(_first_line(error))}"
         case Landed(action=action, commit=commit):
             return f"landed   {action} as {commit[:8]}"
+        case PlanGrew(goal=goal, under=under, actions=actions):
+            return f"plan     {goal}: {', '.join(actions)}" + (f" under {under}" if under else "")
+        case TurnBegan(event=event, goal=goal, action=action):
+            return f"think    {event}" + "".join(f" {name}" for name in (goal, action) if name)
+        case TurnEnded(event=event, outcome="refused" | "failed" | "lost" as outcome, error=error):
+            return f"think    {event} {outcome}{_because(_first_line(error))}"
+        case SupervisorEnded(goal=goal, code=code) if code != 0:
+            return f"warning  the supervisor of {goal} ended with {code}"
         case FactShown(assertion=assertion, state=state, commit=commit):
             return f"fact     {assertion} {state} at {commit[:8]}"
         case Noticed(level=level, text=text):
             return f"{'note' if level == 'info' else 'warning':<8} {text}"
-        case ActionMoved() | AttemptAdvanced() | AttemptEnded() | RunTaken():
+        case ActionMoved() | AttemptAdvanced() | AttemptEnded() | RunTaken() | Proposed():
+            return None
+        case TurnEnded() | SupervisorBegan() | SupervisorEnded():
             return None
         case _:
             assert_never(event)

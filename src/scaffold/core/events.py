@@ -6,6 +6,7 @@ from typing import Literal
 from msgspec import Struct
 
 from scaffold.core.ids import Assertion, Commit, Key
+from scaffold.core.model import PlanningEvent, TurnOutcome
 from scaffold.core.states import FactState, Outcome, Phase
 
 
@@ -74,6 +75,57 @@ class AttemptEnded(Struct, frozen=True, tag="attempt_ended"):
     error: str | None
 
 
+class PlanGrew(Struct, frozen=True, tag="plan_grew"):
+    """Goals or actions were added to a run that is laid out."""
+
+    goal: str
+    under: Key | None
+    """The compound that was broken down; None at the top of the goal."""
+    actions: tuple[Key, ...]
+
+
+class TurnBegan(Struct, frozen=True, tag="turn_began"):
+    """The planner, or a supervisor's agent, was asked."""
+
+    event: PlanningEvent
+    goal: str | None
+    action: Key | None
+
+
+class TurnEnded(Struct, frozen=True, tag="turn_ended"):
+    """It has answered, or could not."""
+
+    event: PlanningEvent
+    goal: str | None
+    action: Key | None
+    outcome: TurnOutcome
+    error: str | None
+
+
+class Proposed(Struct, frozen=True, tag="proposed"):
+    """An agent claims that an assertion holds, or does not; whether it does is for the evidence to say."""
+
+    goal: str
+    assertion: Assertion
+    holds: bool
+    evidence: str
+
+
+class SupervisorBegan(Struct, frozen=True, tag="supervisor_began"):
+    """A process pursues the goal from now on."""
+
+    goal: str
+    pid: int
+
+
+class SupervisorEnded(Struct, frozen=True, tag="supervisor_ended"):
+    """The process that pursued the goal is gone."""
+
+    goal: str
+    code: int
+    """Exit code; negative for the signal that ended it."""
+
+
 class Landed(Struct, frozen=True, tag="landed"):
     """The session branch moved to a commit that carries an action's work."""
 
@@ -106,6 +158,12 @@ Event = (
     | AttemptQueued
     | AttemptAdvanced
     | AttemptEnded
+    | PlanGrew
+    | TurnBegan
+    | TurnEnded
+    | Proposed
+    | SupervisorBegan
+    | SupervisorEnded
     | Landed
     | FactShown
     | Noticed

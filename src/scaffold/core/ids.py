@@ -7,6 +7,12 @@ GoalId = NewType("GoalId", str)
 ActionId = NewType("ActionId", str)
 AttemptId = NewType("AttemptId", str)
 
+TurnId = NewType("TurnId", str)
+"""One turn of a planner or of a supervisor's agent."""
+
+WishId = NewType("WishId", str)
+"""What a human asked of a goal or an action."""
+
 ConversationId = NewType("ConversationId", str)
 ReservationId = NewType("ReservationId", str)
 """Money set aside for one request."""

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from scaffold.core.contract import Contract, Verification
-from scaffold.core.ids import ActionId, Assertion, AttemptId, Commit, GoalId, Key, RunId
+from scaffold.core.ids import ActionId, Assertion, AttemptId, Commit, GoalId, Key, RunId, TurnId, WishId
 from scaffold.core.plan import Kind, Method
 from scaffold.core.states import (
     ActionState,
@@ -43,6 +43,10 @@ SandboxMode = Literal["require", "auto", "off"]
 """No command without a sandbox | the best there is | none."""
 Network = Literal["none", "loopback", "hosts"]
 """What commands reach: sockets of files alone | a loopback of their own | besides, named hosts."""
+
+
+Supervision = Literal["mechanical", "agent"]
+"""Who takes the next step in a goal: a pure decision, which asks an agent only to plan, or the agent itself by tools."""
 
 
 class RunSettings(Struct, frozen=True, kw_only=True):
@@ -84,6 +88,17 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """Rules of calls that nobody can consent to."""
     approvals: Mapping[Category, Literal["allow", "ask", "deny"]] = {}
     """What the user set for categories of tools; it makes a worker's freedoms smaller, never larger."""
+    planner: bool = False
+    """Whether somebody lays out, breaks down and replans; otherwise a plan is carried out as it was given."""
+    supervision: Supervision = "mechanical"
+    replans: int = 3
+    """How often a goal may be replanned without a new fact before it fails."""
+    prompts: tuple[str, ...] = ()
+    """Folders with `ROLE.md` files, absolute, in order of preference; who is in none has a built-in prompt."""
+    idle_s: float = 300.0
+    """How long an agent may give no sign of life."""
+    notify: str = ""
+    """A command that is told of what needs a human, of the end, and of a budget that runs out; empty for none."""
 
 
 class Usage(Struct, frozen=True, kw_only=True):
@@ -133,6 +148,8 @@ class Run(Struct, frozen=True, kw_only=True):
     fence: int = 0
     """Rises with each owner; a write that names an older fence is refused."""
     owner: ProcessIdentity | None = None
+    beat: float | None = None
+    """When the owner last gave a sign of life, on the monotonic clock of its machine; None before the first."""
     created_at: datetime
     updated_at: datetime
 
@@ -178,6 +195,10 @@ class Action(Struct, frozen=True, kw_only=True):
     """Order in the plan, from 0; ties between ready actions are broken by it."""
     result: str | None = None
     """The worker's own final words, whole."""
+    guidance: str = ""
+    """Another approach to take, given after others failed."""
+    extra_attempts: int = 0
+    """How many own failures it may have beyond the run's maximum, for that other approach."""
     created_at: datetime
     updated_at: datetime
 
@@ -197,6 +218,10 @@ class Attempt(Struct, frozen=True, kw_only=True):
     executor: str = "native"
     model: str = ""
     worker: ProcessIdentity | None = None
+    beat: float | None = None
+    """When its worker last gave a sign of life, on the monotonic clock of its machine."""
+    iteration: int = 0
+    """How often its work was checked; 0 before the first time."""
     worktree: str | None = None
     base_sha: Commit
     head_sha: Commit | None = None
@@ -212,6 +237,48 @@ class Attempt(Struct, frozen=True, kw_only=True):
     queued_at: datetime
     started_at: datetime | None = None
     ended_at: datetime | None = None
+
+
+PlanningEvent = Literal["plan", "decompose", "replan", "judge"]
+"""What a turn is about: a request | a compound that became ready | a way that is closed | the goal as a whole."""
+TurnOutcome = Literal["done", "refused", "failed", "budget", "lost"]
+"""What was proposed is written | it never became sound | there was no reply | there was no money | it was cut off."""
+
+
+class Turn(Struct, frozen=True, kw_only=True):
+    """One turn of the planner or of a supervisor's agent: asked once, answered once, written in one transaction."""
+
+    id: TurnId
+    run_id: RunId
+    goal_id: GoalId | None
+    """None for the planner's."""
+    action_id: ActionId | None
+    """The compound it is about, if it is about one."""
+    event: PlanningEvent
+    facts: int = 0
+    """How many assertions the goal ever had shown when it began: whether anything came of it is seen by that."""
+    outcome: TurnOutcome | None = None
+    """None while it goes on."""
+    error: str | None = None
+    usage: Usage
+    log_file: str | None = None
+    started_at: datetime
+    ended_at: datetime | None = None
+
+
+WishKind = Literal["stop", "pause", "cancel", "resume"]
+
+
+class Wish(Struct, frozen=True, kw_only=True):
+    """What a human asked of a goal or of an action, until the run's owner has done it."""
+
+    id: WishId
+    run_id: RunId
+    kind: WishKind
+    goal_id: GoalId
+    action_id: ActionId | None = None
+    """None where the whole goal is meant."""
+    created_at: datetime
 
 
 class Evidence(Struct, frozen=True, kw_only=True):

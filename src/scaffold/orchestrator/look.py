@@ -1,15 +1,16 @@
 """From the store to the view that `plan.decide` decides on."""
 
-from scaffold.core.ids import Key
 from scaffold.core.model import Action, Goal, Run
-from scaffold.core.states import Failed
 from scaffold.orchestrator.dispatch import free_slots
-from scaffold.plan.decide import CompoundView, ReadyAction, View
+from scaffold.plan.decide import CompoundView, Exhausted, ReadyAction, View
 from scaffold.store.database import Store
 
 
-def look(store: Store, run: Run, goal: Goal) -> View:
-    """Return what the supervisor of `goal` needs to know, no more than it can act on."""
+def look(store: Store, run: Run, goal: Goal, *, thinking: bool = False) -> View:
+    """Return what the supervisor of `goal` needs to know, no more than it can act on.
+
+    `thinking` is whether its agent is at work just now.
+    """
     slots = free_slots(store, run, goal)
     tally = store.actions.tally(goal.id)
     return View(
@@ -29,9 +30,17 @@ def look(store: Store, run: Run, goal: Goal) -> View:
         waiting=store.actions.waiting(goal.id) if tally.get("blocked") else 0,
         exhausted=_exhausted(store, goal) if tally.get("failed") else (),
         slots=slots,
-        replans_left=0,
-        can_decompose=False,
+        replans_left=_replans_left(store, run, goal),
+        can_decompose=run.settings.planner,
+        thinking=thinking,
     )
+
+
+def _replans_left(store: Store, run: Run, goal: Goal) -> int:
+    """Return how often the goal may still be replanned without anything new shown in it."""
+    if not run.settings.planner:
+        return 0
+    return max(0, run.settings.replans - store.turns.fruitless_of_goal(goal.id, "replan"))
 
 
 def _ready(store: Store, action: Action) -> ReadyAction:
@@ -39,5 +48,5 @@ def _ready(store: Store, action: Action) -> ReadyAction:
     return ReadyAction(id=action.id, key=action.key, kind=action.kind, children=children)
 
 
-def _exhausted(store: Store, goal: Goal) -> tuple[Key, ...]:
-    return tuple(a.key for a in store.actions.of_goal(goal.id) if isinstance(a.state, Failed) and a.kind == "primitive")
+def _exhausted(store: Store, goal: Goal) -> tuple[Exhausted, ...]:
+    return tuple(Exhausted(action.key, action.parent_id) for action in store.actions.exhausted(goal.id))

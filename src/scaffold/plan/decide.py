@@ -28,6 +28,13 @@ class CompoundView(Struct, frozen=True):
     """Its effects that do not hold, in order."""
 
 
+class Exhausted(Struct, frozen=True):
+    """A primitive that failed for good."""
+
+    key: Key
+    parent: ActionId | None
+
+
 class View(Struct, frozen=True, kw_only=True):
     """All that a decision about one goal may depend on; its size does not grow with the plan."""
 
@@ -43,7 +50,7 @@ class View(Struct, frozen=True, kw_only=True):
     """How many actions are pending."""
     waiting: int
     """How many actions go on once a human has decided."""
-    exhausted: tuple[Key, ...]
+    exhausted: tuple[Exhausted, ...]
     """Primitives that failed for good since the last replan."""
     slots: int
     """How many more attempts may start now."""
@@ -51,6 +58,8 @@ class View(Struct, frozen=True, kw_only=True):
     """0 where there is no planner, or its patience is used up."""
     can_decompose: bool
     """Whether somebody can break compounds down."""
+    thinking: bool = False
+    """Whether somebody breaks down or replans just now: nobody is asked anything else meanwhile."""
 
 
 class Complete(Struct, frozen=True, tag="complete"):
@@ -83,10 +92,12 @@ class Decompose(Struct, frozen=True, tag="decompose"):
 
 
 class Replan(Struct, frozen=True, tag="replan"):
-    """Ask the planner for other actions towards `unmet`."""
+    """Ask for other actions towards `unmet`."""
 
     unmet: tuple[Assertion, ...]
     why: str
+    compound: ActionId | None = None
+    """Whose children they are to be; None for the top of the goal."""
 
 
 class GiveUp(Struct, frozen=True, tag="give_up"):
@@ -109,18 +120,33 @@ def decide(view: View) -> tuple[Command, ...]:
     """Return what to do next, in order; empty means wait until something changes.
 
     After commands were carried out, decide again on a new view: only an empty answer is a reason to sleep.
-    A goal whose state holds starts nothing new; what is still pending then is nobody's need any more.
+    A goal whose state holds starts nothing new; what is still pending then is nobody's need any more. Somebody who
+    thinks is asked one thing at a time: whoever carries the commands out takes the first Decompose or Replan alone.
     """
     finished = tuple(Finish(compound.id) for compound in view.compounds if _finished(compound))
     if not view.unmet:
         return finished or _complete(view)
-    if view.exhausted and view.replans_left:
-        return (Replan(view.unmet, f"{listed(view.exhausted)} failed for good"),)
+    if view.exhausted and view.replans_left and not view.thinking:
+        return (_replan(view),)
     return finished + _gaps(view) + _compounds(view) + _dispatches(view) or _stuck(view)
 
 
 def _finished(compound: CompoundView) -> bool:
     return compound.open_children == 0 and not compound.unmet_effects
+
+
+def _replan(view: View) -> Replan:
+    """Ask for another way, within the compound whose child failed first if that one still runs."""
+    why = _failures(view)
+    parent = view.exhausted[0].parent
+    for compound in view.compounds:
+        if compound.id == parent and compound.unmet_effects:
+            return Replan(compound.unmet_effects, why, compound.id)
+    return Replan(view.unmet, why)
+
+
+def _failures(view: View) -> str:
+    return f"{listed([each.key for each in view.exhausted])} failed for good"
 
 
 def _complete(view: View) -> tuple[Command, ...]:
@@ -129,19 +155,25 @@ def _complete(view: View) -> tuple[Command, ...]:
 
 def _gaps(view: View) -> tuple[Command, ...]:
     return tuple(
-        _decompose(
-            view, compound.id, compound.unmet_effects, f"its children ended without {listed(compound.unmet_effects)}"
-        )
+        _close(view, compound)
         for compound in view.compounds
-        if compound.open_children == 0 and compound.unmet_effects
+        if compound.open_children == 0 and compound.unmet_effects and not view.thinking
     )
+
+
+def _close(view: View, compound: CompoundView) -> Command:
+    """Ask for children that close the compound's gap, for as long as replanning may help."""
+    why = f"its children ended without {listed(compound.unmet_effects)}"
+    if view.can_decompose and not view.replans_left:
+        return GiveUp(compound.id, f"{why}, and replanning did not help")
+    return _decompose(view, compound.id, compound.unmet_effects, why)
 
 
 def _compounds(view: View) -> tuple[Command, ...]:
     return tuple(
         Begin(action.id) if action.children else _decompose(view, action.id, (), "it has no children")
         for action in view.ready
-        if action.kind == "compound"
+        if action.kind == "compound" and (action.children or not view.thinking)
     )
 
 
@@ -157,12 +189,12 @@ def _dispatches(view: View) -> tuple[Command, ...]:
 
 
 def _stuck(view: View) -> tuple[Command, ...]:
-    """Nothing can start now: wait for what runs, for a human, or for a slot of others; else think again or fail."""
-    if view.running or view.waiting or (view.pending and view.slots <= 0):
+    """Nothing can start now: wait for what runs or is thought of, a human, or a slot; else think again or fail."""
+    if view.running or view.thinking or view.waiting or (view.pending and view.slots <= 0):
         return ()
     if view.replans_left:
         return (Replan(view.unmet, "nothing is ready and nothing runs"),)
     reason = f"{listed(view.unmet)} cannot be reached: nothing is ready and nothing runs"
     if view.exhausted:
-        reason = f"{listed(view.unmet)} cannot be reached: {listed(view.exhausted)} failed for good"
+        reason = f"{listed(view.unmet)} cannot be reached: {_failures(view)}"
     return (Fail(reason),)

@@ -35,9 +35,11 @@ from scaffold.store.tally import Tally
 
 ADD = """
 INSERT INTO action (id, run_id, goal_id, parent_id, position, key, description, kind, method, role, preconditions,
-                    effects, files, contract, status, reason, result, unmet, failures, created_at, updated_at)
+                    effects, files, contract, status, reason, result, guidance, extra_attempts, unmet, failures,
+                    created_at, updated_at)
 VALUES (:id, :run_id, :goal_id, :parent_id, :position, :key, :description, :kind, :method, :role, :preconditions,
-        :effects, :files, :contract, :status, :reason, :result, 0, 0, :created_at, :updated_at)
+        :effects, :files, :contract, :status, :reason, :result, :guidance, :extra_attempts, 0, 0,
+        :created_at, :updated_at)
 """
 ADD_PRECONDITION = """
 INSERT INTO precondition (action_id, goal_id, assertion) VALUES (:action_id, :goal_id, :assertion)
@@ -104,7 +106,16 @@ WHERE goal_id = :goal_id AND status = 'blocked' AND reason LIKE 'waits_for:%'
 WAITERS = """
 SELECT * FROM action WHERE run_id = :run_id AND status = 'blocked' AND reason = :reason ORDER BY position, id
 """
-FORGIVE = "UPDATE action SET failures = 0 WHERE id = :id"
+FORGIVE = "UPDATE action SET failures = 0, accounted = 0, extra_attempts = 0 WHERE id = :id"
+GUIDE = "UPDATE action SET guidance = :guidance, extra_attempts = 1, accounted = 0 WHERE id = :id"
+EXHAUSTED = """
+SELECT * FROM action WHERE goal_id = :goal_id AND status = 'failed' AND kind = 'primitive' AND accounted = 0
+ORDER BY position, id
+"""
+ACCOUNT_FOR = """
+UPDATE action SET accounted = 1 WHERE goal_id = :goal_id AND status = 'failed' AND kind = 'primitive'
+"""
+LAST_POSITION = "SELECT COALESCE(MAX(position), -1) AS position FROM action WHERE run_id = :run_id"
 
 
 Standing = Row | Mapping[str, Any]
@@ -236,6 +247,23 @@ class Actions:
         """Return how many attempts failed by themselves since the action was last forgiven."""
         return int(self._connection.held(GET, "action", action_id)["failures"])
 
+    def last_position(self, run_id: RunId) -> int:
+        """Return the place of the run's last action in its plan, -1 if there is none."""
+        return int(self._connection.rows(LAST_POSITION, run_id=run_id)[0]["position"])
+
+    def guide(self, action_id: ActionId, guidance: str) -> None:
+        """Give the action one attempt beyond its maximum, to take another approach."""
+        self._connection.held(GET, "action", action_id)
+        self._connection.write(GUIDE, id=action_id, guidance=guidance)
+
+    def exhausted(self, goal_id: GoalId) -> tuple[Action, ...]:
+        """Return the primitives that failed for good and that no replan has dealt with yet."""
+        return self._list(EXHAUSTED, goal_id=goal_id)
+
+    def account_for_failures(self, goal_id: GoalId) -> None:
+        """Note that a replan has dealt with everything that failed in the goal until now."""
+        self._connection.write(ACCOUNT_FOR, goal_id=goal_id)
+
     def forgive(self, action_id: ActionId) -> None:
         """Forget the failures: the action has all its attempts again."""
         self._connection.held(GET, "action", action_id)
@@ -312,6 +340,8 @@ def _columns(action: Action) -> dict[str, Value]:
         "status": status_of(action.state),
         "reason": reason_of(action.state),
         "result": action.result,
+        "guidance": action.guidance,
+        "extra_attempts": action.extra_attempts,
         "created_at": stamp(action.created_at),
         "updated_at": stamp(action.updated_at),
     }
@@ -340,6 +370,8 @@ def _action(row: Row) -> Action:
         unmet=row["unmet"],
         position=row["position"],
         result=row["result"],
+        guidance=row["guidance"],
+        extra_attempts=row["extra_attempts"],
         created_at=moment(row["created_at"]),
         updated_at=moment(row["updated_at"]),
     )

@@ -40,10 +40,12 @@ CLAIM = """
 UPDATE attempt SET status = 'claimed', worker = :worker, worktree = :worktree, log_file = :log_file, started_at = :at
 WHERE id = :id AND status = 'queued' AND fence = :fence
 """
+BEAT = "UPDATE attempt SET beat = :at WHERE id = :id"
 # An attempt keeps its place in the queue for as long as it is a candidate; one that was sent back queues up anew.
 ADVANCE = """
 UPDATE attempt SET phase = :phase, head_sha = COALESCE(:head_sha, head_sha),
        verification = COALESCE(:verification, verification), result = COALESCE(:result, result),
+       iteration = COALESCE(:iteration, iteration),
        candidate_seq = CASE WHEN :phase = 'candidate' AND phase <> 'candidate'
                             THEN :seq ELSE candidate_seq END
 WHERE id = :id AND status = 'claimed' AND fence = :fence AND phase = :was
@@ -128,6 +130,7 @@ class Attempts:
         head_sha: Commit | None = None,
         verification: Verification | None = None,
         result: str | None = None,
+        iteration: int | None = None,
     ) -> None:
         """Enter `phase`, or stay in it, with what is new; None keeps what is known.
 
@@ -147,9 +150,15 @@ class Attempts:
             head_sha=head_sha,
             verification=VERIFICATION.write(verification),
             result=result,
+            iteration=iteration,
         )
         if phase != row["phase"]:
             self._events.append(row["run_id"], AttemptAdvanced(row["key"], row["number"], phase))
+
+    def beat(self, attempt_id: AttemptId, *, fence: int, at: float) -> None:
+        """Give a sign of life at the monotonic time `at`; StaleFence if the attempt is over or another's."""
+        self._fenced(attempt_id, fence, "claimed")
+        self._connection.swap(BEAT, "attempt", attempt_id, at=at)
 
     def check(self, attempt_id: AttemptId, *, fence: int) -> None:
         """Return if the attempt is claimed and `fence` its own, else StaleFence."""
@@ -238,6 +247,8 @@ def _attempt(row: Row) -> Attempt:
         executor=row["executor"],
         model=row["model"],
         worker=PROCESS.read(row["worker"]),
+        beat=row["beat"],
+        iteration=row["iteration"],
         worktree=row["worktree"],
         base_sha=row["base_sha"],
         head_sha=row["head_sha"],

@@ -17,6 +17,8 @@ from scaffold.store.place import Place, connect
 from scaffold.store.reservations import Reservations
 from scaffold.store.runs import Runs
 from scaffold.store.schema import MIGRATIONS, Schema, open_connection
+from scaffold.store.turns import Turns
+from scaffold.store.wishes import Wishes
 
 IN_USE = """
 SELECT 'carries out run ' || id AS deed, owner FROM run WHERE owner IS NOT NULL ORDER BY position
@@ -39,6 +41,8 @@ class Store:
         self.goals = Goals(connection, clock, self.events, self.facts)
         self.actions = Actions(connection, clock, self.events, self.facts)
         self.attempts = Attempts(connection, clock, self.events)
+        self.turns = Turns(connection, clock, self.events)
+        self.wishes = Wishes(connection, clock)
         self.intents = Intents(connection, clock)
         self.inbox = Inbox(connection, clock, self.events, self.actions)
         self.messages = Messages(connection, clock)

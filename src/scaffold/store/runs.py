@@ -29,8 +29,11 @@ MOVE = """
 UPDATE run SET status = :status, reason = :reason, updated_at = :at
 WHERE id = :id AND status = :was AND fence = :fence
 """
-TAKE = "UPDATE run SET fence = fence + 1, owner = :owner, updated_at = :at WHERE id = :id AND fence = :fence"
+TAKE = """
+UPDATE run SET fence = fence + 1, owner = :owner, beat = NULL, updated_at = :at WHERE id = :id AND fence = :fence
+"""
 RELEASE = "UPDATE run SET owner = NULL, updated_at = :at WHERE id = :id AND fence = :fence"
+BEAT = "UPDATE run SET beat = :at WHERE id = :id AND fence = :fence"
 CONFIGURE = "UPDATE run SET settings = :settings, updated_at = :at WHERE id = :id"
 ASK = "UPDATE run SET wish = :wish, updated_at = :at WHERE id = :id"
 # The sum of costs is unknown as soon as one of them is, as in `Usage.__add__`.
@@ -38,9 +41,9 @@ SPENT = """
 SELECT COALESCE(SUM(input_tokens), 0) AS input_tokens, COALESCE(SUM(cached_input_tokens), 0) AS cached_input_tokens,
        COALESCE(SUM(output_tokens), 0) AS output_tokens, COALESCE(SUM(requests), 0) AS requests,
        CASE WHEN COUNT(*) = COUNT(cost_usd) THEN COALESCE(SUM(cost_usd), 0.0) END AS cost_usd
-FROM attempt WHERE run_id = :run_id
+FROM payment WHERE run_id = :run_id
 """
-PAID = "SELECT COALESCE(SUM(cost_usd), 0.0) AS usd FROM attempt WHERE run_id = :run_id"
+PAID = "SELECT COALESCE(SUM(cost_usd), 0.0) AS usd FROM payment WHERE run_id = :run_id"
 RESERVED = "SELECT COALESCE(SUM(usd), 0.0) AS usd FROM reservation WHERE account = :run_id AND held = 1"
 
 
@@ -125,6 +128,11 @@ class Runs:
         self._fenced(run_id, fence)
         self._connection.swap(RELEASE, "run", run_id, fence=fence, at=stamp(self._clock.now()))
 
+    def beat(self, run_id: RunId, *, fence: int, at: float) -> None:
+        """Give a sign of life at the monotonic time `at`; StaleFence if the run is somebody else's by now."""
+        self._fenced(run_id, fence)
+        self._connection.swap(BEAT, "run", run_id, fence=fence, at=at)
+
     def check(self, run_id: RunId, *, fence: int) -> None:
         """Return if `fence` is the current one, else StaleFence; binds only inside the transaction that it guards."""
         self._fenced(run_id, fence)
@@ -145,12 +153,12 @@ class Runs:
         return wish
 
     def spent(self, run_id: RunId) -> Usage:
-        """Return what all attempts of the run used so far."""
+        """Return what all attempts and turns of the run used so far."""
         (row,) = self._connection.rows(SPENT, run_id=run_id)
         return usage_of(row)
 
     def paid_usd(self, run_id: RunId) -> float:
-        """Return the known part of what all attempts of the run cost so far."""
+        """Return the known part of what all attempts and turns of the run cost so far."""
         return float(self._connection.rows(PAID, run_id=run_id)[0]["usd"])
 
     def reserved(self, run_id: RunId) -> float:
@@ -176,6 +184,7 @@ def _run(row: Row) -> Run:
         settings=SETTINGS.read(row["settings"]),
         fence=row["fence"],
         owner=PROCESS.read(row["owner"]),
+        beat=row["beat"],
         created_at=moment(row["created_at"]),
         updated_at=moment(row["updated_at"]),
     )

@@ -123,7 +123,8 @@ def lay_out(store: Store, *actions: Action, goal: Goal | None = None) -> None:
     with store.transaction():
         store.runs.add(a_run(goal.run_id))
         store.goals.add(goal)
-        store.actions.add(actions)
+        if actions:
+            store.actions.add(actions)
 
 
 def claim(store: Store, attempt: Attempt, phase: str = "workspace") -> None:

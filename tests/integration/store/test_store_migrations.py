@@ -19,6 +19,14 @@ from scaffold.store.database import Store
 from scaffold.store.place import Place
 from scaffold.store.schema import MIGRATIONS
 
+ADD_AT_FIRST = """
+INSERT INTO action (id, run_id, goal_id, parent_id, position, key, description, kind, method, role, preconditions,
+                    effects, files, contract, status, reason, result, unmet, failures, created_at, updated_at)
+VALUES (:id, :run_id, :goal_id, :parent_id, :position, :key, :description, :kind, :method, :role, :preconditions,
+        :effects, :files, :contract, :status, :reason, :result, 0, 0, :created_at, :updated_at)
+"""
+"""How the first release wrote an action."""
+
 NOW = len(list(MIGRATIONS.glob("*.sql")))
 NEXT = NOW + 1
 
@@ -161,7 +169,7 @@ def test_the_first_schema_is_brought_up_to_date(place: Place, clock: FakeClock, 
     with closing(Store.open(place, clock=clock, migrations=tmp_path / "old")) as old:
         lay_out(old)
         with old.transaction():
-            old._connection.write_each(actions.ADD, [actions._columns(an_action("a"))])
+            old._connection.write_each(ADD_AT_FIRST, [actions._columns(an_action("a"))])
     with closing(Store.open(place, clock=clock, create=False)) as store:
         assert store.actions.of_run("run-1") == (an_action("a"),)
         assert store.actions.tally("run-1/shop") == {"pending": 1}
@@ -189,7 +197,7 @@ def test_messages_of_before_the_mailbox_was_one_are_kept(place: Place, clock: Fa
     for step in sorted(MIGRATIONS.glob("*.sql"))[:4]:
         shutil.copy(step, tmp_path / "old")
     with closing(Store.open(place, clock=clock, migrations=tmp_path / "old")) as old:
-        lay_out(old, an_action("a"))
+        lay_out(old)
         with old.transaction():
             old._connection.write(
                 "INSERT INTO message (run_id, seq, sender, recipient, body, created_at) "

@@ -6,6 +6,7 @@ from scaffold.plan.decide import (
     CompoundView,
     Decompose,
     Dispatch,
+    Exhausted,
     Fail,
     Finish,
     GiveUp,
@@ -36,6 +37,10 @@ def primitive(key):
     return ReadyAction(key.upper(), key, "primitive", False)
 
 
+def failed(*keys, parent=None):
+    return tuple(Exhausted(key, parent) for key in keys)
+
+
 def compound(key, *, children):
     return ReadyAction(key.upper(), key, "compound", children)
 
@@ -50,7 +55,7 @@ NO_CHILDREN = "it has no children, and there is no planner to break it down"
 TABLE = {
     "a goal whose state holds is complete": (view(unmet=()), (Complete(),)),
     "a goal whose state holds is complete whatever is left": (
-        view(unmet=(), ready=(primitive("a"),), pending=4, exhausted=("b",), replans_left=1),
+        view(unmet=(), ready=(primitive("a"),), pending=4, exhausted=failed("b"), replans_left=1),
         (Complete(),),
     ),
     "a goal whose state holds lets what runs end, and starts nothing": (
@@ -66,10 +71,10 @@ TABLE = {
         (Finish("C"),),
     ),
     "a task that failed for good asks for another plan before anything starts": (
-        view(exhausted=("a", "b"), replans_left=2, ready=(primitive("c"),), running=1),
+        view(exhausted=failed("a", "b"), replans_left=2, ready=(primitive("c"),), running=1),
         (Replan(("done",), "`a`, `b` failed for good"),),
     ),
-    "without replans the rest goes on": (view(exhausted=("a",), ready=(primitive("c"),)), (Dispatch("C"),)),
+    "without replans the rest goes on": (view(exhausted=failed("a"), ready=(primitive("c"),)), (Dispatch("C"),)),
     "ready primitives start as far as there are slots": (
         view(ready=tuple(map(primitive, "abc")), slots=2, pending=3),
         (Dispatch("A"), Dispatch("B")),
@@ -97,8 +102,41 @@ TABLE = {
         (Finish("C"),),
     ),
     "a gap is closed with further children": (
-        view(compounds=(begun("c", open_children=0, unmet=("x", "y")),), can_decompose=True),
+        view(compounds=(begun("c", open_children=0, unmet=("x", "y")),), can_decompose=True, replans_left=1),
         (Decompose("C", ("x", "y")),),
+    ),
+    "a gap that replanning did not close is given up": (
+        view(compounds=(begun("c", open_children=0, unmet=("x",)),), can_decompose=True),
+        (GiveUp("C", "its children ended without `x`, and replanning did not help"),),
+    ),
+    "who thinks is asked nothing else, and what is ready starts": (
+        view(
+            ready=(compound("k", children=False), primitive("a"), compound("l", children=True)),
+            compounds=(begun("g", open_children=0, unmet=("x",)),),
+            exhausted=failed("b"),
+            can_decompose=True,
+            replans_left=2,
+            thinking=True,
+        ),
+        (Begin("L"), Dispatch("A")),
+    ),
+    "who thinks is waited for": (view(thinking=True, pending=2, replans_left=1), ()),
+    "a child that failed for good asks for another way inside its compound": (
+        view(
+            unmet=("x", "y"),
+            exhausted=failed("b", parent="G"),
+            compounds=(begun("f", open_children=1, unmet=("y",)), begun("g", open_children=1, unmet=("x",))),
+            replans_left=1,
+        ),
+        (Replan(("x",), "`b` failed for good", "G"),),
+    ),
+    "a child nobody needs any more asks for another way at the top": (
+        view(
+            exhausted=failed("b", parent="G"),
+            compounds=(begun("g", open_children=1),),
+            replans_left=1,
+        ),
+        (Replan(("done",), "`b` failed for good"),),
     ),
     "a gap nobody can close is given up": (
         view(compounds=(begun("c", open_children=0, unmet=("x",)),)),
@@ -110,11 +148,12 @@ TABLE = {
             compounds=(begun("g", open_children=0, unmet=("x",)), begun("f", open_children=0)),
             running=1,
             can_decompose=True,
+            replans_left=1,
         ),
         (Finish("F"), Decompose("G", ("x",)), Begin("K"), Dispatch("A"), Dispatch("B")),
     ),
     "a human is waited for, and no other plan is asked for": (view(waiting=1, pending=2, replans_left=1), ()),
-    "a human is waited for whatever failed for good": (view(waiting=1, exhausted=("a",)), ()),
+    "a human is waited for whatever failed for good": (view(waiting=1, exhausted=failed("a")), ()),
     "what is ready starts while others wait for a human": (
         view(waiting=1, ready=(primitive("a"),)),
         (Dispatch("A"),),
@@ -131,7 +170,7 @@ TABLE = {
     ),
     "a deadlock without replans fails, and says what cannot be reached": (view(pending=2), (Fail(STUCK),)),
     "a failure names the actions that failed for good": (
-        view(unmet=("x", "y"), exhausted=("a",)),
+        view(unmet=("x", "y"), exhausted=failed("a")),
         (Fail("`x`, `y` cannot be reached: `a` failed for good"),),
     ),
 }
