@@ -105,10 +105,10 @@ def sentence(event: Event) -> str | None:  # noqa: C901, PLR0911 - one line a ca
             return f"landed   {action} as {commit[:8]}"
         case PlanGrew(goal=goal, under=under, actions=actions):
             return f"plan     {goal}: {', '.join(actions)}" + (f" under {under}" if under else "")
-        case TurnBegan(event=event, goal=goal, action=action):
-            return f"think    {event}" + "".join(f" {name}" for name in (goal, action) if name)
-        case TurnEnded(event=event, outcome="refused" | "failed" | "lost" as outcome, error=error):
-            return f"think    {event} {outcome}{_because(_first_line(error))}"
+        case TurnBegan(event=about, goal=goal, action=action):
+            return f"think    {about}" + "".join(f" {name}" for name in (goal, action) if name)
+        case TurnEnded(event=about, outcome="refused" | "failed" | "lost" as outcome, error=error):
+            return f"think    {about} {outcome}{_because(_first_line(error))}"
         case SupervisorEnded(goal=goal, code=code) if code != 0:
             return f"warning  the supervisor of {goal} ended with {code}"
         case FactShown(assertion=assertion, state=state, commit=commit):

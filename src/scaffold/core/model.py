@@ -46,7 +46,7 @@ Network = Literal["none", "loopback", "hosts"]
 
 
 Supervision = Literal["mechanical", "agent"]
-"""Who takes the next step in a goal: a pure decision, which asks an agent only to plan, or the agent itself by tools."""
+"""Who takes the next step in a goal: a pure decision, which asks an agent to plan, or the agent itself by tools."""
 
 
 class RunSettings(Struct, frozen=True, kw_only=True):
