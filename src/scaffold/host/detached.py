@@ -1,0 +1,24 @@
+"""Processes that outlive us, and the terminal we were started from."""
+
+import subprocess  # noqa: TID251 - `host` starts processes
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from scaffold.core.model import ProcessIdentity
+from scaffold.host.identity import identify
+
+
+def detach(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path) -> ProcessIdentity:
+    """Start `argv` in a session of its own, its output appended to `log`, and return who it is; OSError if it cannot.
+
+    It has no terminal and no input, and nothing that happens to us reaches it.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as sink:
+        process = subprocess.Popen(
+            argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, start_new_session=True
+        )
+    identity = identify(process.pid) or ProcessIdentity(process.pid, "", "")
+    threading.Thread(target=process.wait, name="reaper", daemon=True).start()
+    return identity
