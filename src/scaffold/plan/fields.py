@@ -103,6 +103,10 @@ class Fields:
         """Tell whether `key` is given."""
         return key in self._values
 
+    def lists(self, key: str) -> bool:
+        """Tell whether the value of `key` is a list."""
+        return isinstance(self._values.get(key), Listing)
+
     def complain(self, key: str, message: str, fix: str, code: Code = "bad-value") -> None:
         """Note that the value of `key`, which is given, will not do."""
         self._note(code, self._values[key], message, fix, key)

@@ -88,6 +88,27 @@ def read_located(text: str, *, name: str) -> Located:
         raise invalid(name, (finding,)) from error
 
 
+def located(value: object) -> Located:
+    """Return a JSON value that was read already as if it stood at the start of a text; RecursionError if too deep."""
+    match value:
+        case bool():
+            return _single("boolean", value)
+        case int() | float():
+            return _single("number", value)
+        case str():
+            return _single("text", value)
+        case list() | tuple():
+            return Listing(START, tuple(map(located, value)))
+        case dict():
+            return Table(START, tuple((_single("text", str(key)), located(each)) for key, each in value.items()))
+        case _:
+            return _single("nothing", None)
+
+
+def _single(kind: Kind, value: str | float | bool | None) -> Scalar:
+    return Scalar(START, kind, value, str(value))
+
+
 def invalid(name: str, findings: tuple[Finding, ...]) -> PlanInvalid:
     """Return the error for a plan named `name` that has these errors, at least one."""
     first = findings[0]

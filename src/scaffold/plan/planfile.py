@@ -123,9 +123,14 @@ def _goal(fields: Fields) -> GoalSpec:
 
 
 def _action(fields: Fields) -> ActionSpec:
+    return action_of(fields, _ACTION, required=("key",))
+
+
+def action_of(fields: Fields, known: tuple[str, ...], *, required: tuple[str, ...]) -> ActionSpec:
+    """Return the action that `fields` describe, which may have the keys `known` and must have those `required`."""
     key = fields.text("key", complaint=bad_key)
     fields.notes = fields.notes.about(action=key)
-    fields.check(_ACTION, required=("key",))
+    fields.check(known, required=required)
     return ActionSpec(
         key=Key(key),
         description=fields.text("description", key),
@@ -164,11 +169,11 @@ def _sound_parents(actions: Sequence[Fields], specs: Sequence[ActionSpec]) -> No
         elif parent.kind != "compound":
             fix = f"Give `{spec.parent}` the kind compound, or name another parent."
             fields.complain("parent", f"the parent `{spec.parent}` is primitive", fix)
-        elif ring := _ring(spec, by_key, seen):
+        elif ring := parent_ring(spec, by_key, seen):
             fields.complain("parent", f"the parents go round: {ring}", "Take one of the parents out.")
 
 
-def _ring(spec: ActionSpec, by_key: Mapping[Key, ActionSpec], seen: set[Key]) -> str | None:
+def parent_ring(spec: ActionSpec, by_key: Mapping[Key, ActionSpec], seen: set[Key]) -> str | None:
     """Return the ring of parents that `spec` leads to, if there is one and nobody has `seen` its keys yet."""
     path: dict[Key, None] = {}
     above: ActionSpec | None = spec
@@ -230,10 +235,14 @@ def _timeout(fields: Fields) -> float | None:
 
 def write_plan(plan: Plan) -> str:
     """Return YAML that `read_plan` reads back to the same plan; what goes without saying is left out."""
-    goals = [_goal_entry(goal) for goal in plan.goals]
-    document = {"version": VERSION, "goals": goals}
+    document = plan_document(plan)
     text: str = yaml.dump(document, Dumper=_DUMPER, sort_keys=False, allow_unicode=True, width=LINE_WIDTH)
     return text
+
+
+def plan_document(plan: Plan) -> dict[str, Any]:
+    """Return what `write_plan` writes as plain values; as JSON, `read_plan` reads it back to the same plan."""
+    return {"version": VERSION, "goals": [_goal_entry(goal) for goal in plan.goals]}
 
 
 def _goal_entry(goal: GoalSpec) -> dict[str, Any]:

@@ -55,10 +55,10 @@ def repair(old: Plan, new: Plan, *, standing: Standing) -> Repair:
     plan = _merged(old, new, before, begun)
     after = _placed(plan)
     kept = tuple(key for key, placed in before.items() if after.get(key) == placed)
-    settled = _settled(plan, Standing(statuses=_of(kept, standing), facts=standing.facts))
+    now = settled(plan, Standing(statuses=_of(kept, standing), facts=standing.facts))
     return Repair(
         plan=plan,
-        standing=settled,
+        standing=now,
         kept=kept,
         changed=tuple(key for key, placed in after.items() if key in before and before[key] != placed),
         added=tuple(key for key in after if key not in before),
@@ -66,8 +66,8 @@ def repair(old: Plan, new: Plan, *, standing: Standing) -> Repair:
         findings=(
             *_goals_changed(old, new),
             *_begun_touched(((key, before[key]) for key in before if key in begun), asked, standing),
-            *_failed_unchanged(((key, before[key]) for key in kept if key in asked), settled),
-            *lint(_living(plan, settled), settled.facts).findings,
+            *_failed_unchanged(((key, before[key]) for key in kept if key in asked), now),
+            *lint(living(plan, now), now.facts).findings,
         ),
     )
 
@@ -118,7 +118,7 @@ def _with_begun(goal: GoalSpec, before: Mapping[Key, _Placed], begun: frozenset[
     return replace(goal, actions=(*left_out, *as_asked))
 
 
-def _settled(plan: Plan, standing: Standing) -> Standing:
+def settled(plan: Plan, standing: Standing) -> Standing:
     """Return where `plan` stands: the blocked are freed unless they are stranded, and what gets new work runs again."""
     freed = replace(standing, statuses={key: was for key, was in standing.statuses.items() if was != "blocked"})
     statuses = dict(freed.statuses)
@@ -134,7 +134,7 @@ def _settled(plan: Plan, standing: Standing) -> Standing:
     return replace(standing, statuses=statuses)
 
 
-def _living(plan: Plan, standing: Standing) -> Plan:
+def living(plan: Plan, standing: Standing) -> Plan:
     """Return the plan without those that make nothing true any more; what they left begun stands by itself."""
     dead = {action.key for action in plan.actions if standing.status(action.key) in DEAD - {"blocked"}}
     return Plan(
