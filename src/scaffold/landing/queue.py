@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.core.contract import Verification
+from scaffold.core.errors import StaleFence
 from scaffold.core.ids import Commit
 from scaffold.core.model import Action, Attempt, Intent, Run
 from scaffold.core.states import Outcome
@@ -17,8 +18,9 @@ from scaffold.git.recycling import recycle
 from scaffold.git.submodule import populate
 from scaffold.host.environment import agent_marks, child_environment
 from scaffold.host.ids import new_id
-from scaffold.landing.record import record_landing, require_on_branch, session_ref, session_tip
+from scaffold.landing.record import record_landing, record_review, require_on_branch, session_ref, session_tip
 from scaffold.verify.contract import Tree, verify
+from scaffold.verify.review import judges
 from scaffold.worker.context import summary
 from scaffold.worker.enclosure import enclosure, forget_temporary
 from scaffold.worker.ending import conclude
@@ -34,6 +36,12 @@ class Landed(Struct, frozen=True, tag="landed"):
     """The session branch carries the action's work, and its effects are facts."""
 
     commit: Commit
+
+
+class Recorded(Struct, frozen=True, tag="recorded"):
+    """A review's approval counts, and its effects are facts; there was nothing to land."""
+
+    reviewed: Commit
 
 
 class Refused(Struct, frozen=True, tag="refused"):
@@ -53,7 +61,7 @@ class Idle(Struct, frozen=True, tag="idle"):
     """No candidate waits."""
 
 
-Step = Landed | Refused | Held | Idle
+Step = Landed | Recorded | Refused | Held | Idle
 
 
 class MergeQueue:
@@ -69,7 +77,17 @@ class MergeQueue:
         waiting = self._site.store.attempts.waiting_to_land(self._run.id)
         if not waiting:
             return Idle()
-        return await self._hold() or await self._land(waiting[0])
+        try:
+            return await self._hold() or await self._land(waiting[0])
+        except StaleFence:
+            if not self._withdrawn(waiting[0]):
+                raise
+            return Refused("cancelled", "it was cancelled while it waited to land")
+
+    def _withdrawn(self, attempt: Attempt) -> bool:
+        """Tell whether a human has cancelled the candidate; nothing is left to be said of it then."""
+        now = self._site.store.attempts.get(attempt.id)
+        return now is not None and now.status == "ended" and now.outcome == "cancelled"
 
     async def close(self) -> None:
         """Remove the queue's own worktree."""
@@ -91,6 +109,8 @@ class MergeQueue:
         action = self._site.store.actions.get(attempt.action_id)
         if action is None or attempt.head_sha is None:
             raise LookupError(attempt.id)
+        if judges(action.role):
+            return await self._record(action, attempt)
         tip = self._landed
         for _ in range(TRIES_AGAINST_A_MOVING_BRANCH):
             tip = tip or await self._tip()
@@ -105,6 +125,11 @@ class MergeQueue:
                 return step
             tip = None
         return self._refuse(attempt, "conflict", f"{self._run.session_branch} kept moving while this was landing")
+
+    async def _record(self, action: Action, attempt: Attempt) -> Step:
+        """Record an approval if what it is about is still as it was; else it is judged anew, and nobody has failed."""
+        outdated = await record_review(self._site, self._run, attempt, action)
+        return Recorded(attempt.base_sha) if outdated is None else self._refuse(attempt, "conflict", outdated)
 
     async def _tip(self) -> Commit:
         """Return where the session branch is; raises RepositoryUnfit if it lost what this queue landed."""

@@ -9,10 +9,12 @@ from scaffold.core.errors import RepositoryUnfit
 from scaffold.core.events import Landed, Noticed
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.legible import legible
-from scaffold.core.model import Attempt, Evidence, Intent, Run
+from scaffold.core.model import Action, Attempt, Evidence, Intent, Run
 from scaffold.core.states import Completed
 from scaffold.git import commit, refs
 from scaffold.store.database import Store
+from scaffold.verify.review import REVIEW, review_in, reviews, told
+from scaffold.worker.assignment import needed_by
 from scaffold.worker.ending import conclude
 from scaffold.worker.lease import owned
 from scaffold.worker.site import Site
@@ -88,6 +90,42 @@ async def record_landing(site: Site, run: Run, attempt_id: AttemptId, landed: Co
             )
 
 
+async def record_review(site: Site, run: Run, attempt: Attempt, action: Action) -> str | None:
+    """Record an approval, without a commit: the attempt ends, the action is done, its effects are facts.
+
+    None if it is recorded; else nothing is written, and what is returned says why it must be judged anew: what it is
+    about changed since, or fell. No branch moves, so one transaction is all there is.
+    """
+    store, verification = site.store, attempt.verification
+    if verification is None:
+        raise LookupError(attempt.id)
+    paths = _depends_on(store, action, verification)
+    tip = await session_tip(site, run)
+    since = {legible(path) for path in await commit.changed_paths(site.git, attempt.base_sha, tip)}
+    evidence = evidence_of(verification, attempt.id, attempt.base_sha, site.clock.now())
+    if since & paths:
+        return f"changed since it was reviewed: {', '.join(sorted(since & paths))}"
+    with owned(store, run, durable=True):
+        fallen = store.facts.lacking(action.goal_id, action.preconditions)
+        if fallen:
+            return f"what was reviewed does not hold any more: {', '.join(fallen)}"
+        store.attempts.advance(attempt.id, fence=attempt.fence, phase="recorded")
+        store.attempts.end(attempt.id, outcome="recorded")
+        store.actions.move(action.id, Completed(), result=attempt.result or "")
+        store.facts.show_all(
+            action.goal_id, action.effects, commit=attempt.base_sha, weak=False, paths=sorted(paths), evidence=evidence
+        )
+    return None
+
+
+def _depends_on(store: Store, action: Action, verification: Verification) -> frozenset[str]:
+    """Return the paths a review cites, and those that its prerequisites have changed."""
+    needs = needed_by(store, action)
+    changed = {path for fact in store.facts.of_goal(action.goal_id) if fact.assertion in needs for path in fact.paths}
+    cited = {legible(each.file) for review in reviews(verification) for each in review.citations}
+    return frozenset(changed | cited)
+
+
 def evidence_of(verification: Verification, attempt_id: AttemptId, landed: Commit, at: datetime) -> Sequence[Evidence]:
     """Return what speaks for an action's effects: every check that passed on the tree that landed."""
     return tuple(
@@ -96,6 +134,11 @@ def evidence_of(verification: Verification, attempt_id: AttemptId, landed: Commi
 
 
 def _evidence(result: CheckResult, attempt_id: AttemptId, landed: Commit, at: datetime) -> Evidence:
+    if result.name == REVIEW:
+        opinion = told(review_in(result))
+        return Evidence(
+            kind="review", command=None, exit_code=None, commit=landed, at=at, detail=opinion, attempt_id=attempt_id
+        )
     return Evidence(
         kind="change" if result.name == "change" else "contract",
         command=result.name,

@@ -13,7 +13,7 @@ from msgspec import Struct
 from scaffold.host.ids import new_id
 from scaffold.host.process import MOST_PROCESSES, Finished, run
 from scaffold.host.sandbox.confinement import Enclosure
-from scaffold.tools.workspace import ANSWER_LIMIT
+from scaffold.tools.workspace import ANSWER_LIMIT, nobody
 
 KEPT_BYTES = 1 << 30
 """Of each of stdout and stderr; what comes after that is not kept."""
@@ -41,6 +41,8 @@ class Command(Struct, frozen=True, kw_only=True):
     """What holds it; None: nothing does."""
     clean: Callable[[str], str] = str
     """Takes secrets out of what is kept."""
+    heard: Callable[[], object] = nobody
+    """Is told whenever it prints something."""
 
 
 class Told(Struct, frozen=True):
@@ -129,6 +131,21 @@ class Spool:
             rest = rest[written:]
 
 
+class _Overheard:
+    """Output on its way to where it is kept, if it is, told of as it comes."""
+
+    def __init__(self, heard: Callable[[], object], spool: Spool | None) -> None:
+        self._heard = heard
+        self._spool = spool
+
+    def write(self, data: bytes, /) -> None:
+        """Take the next bytes."""
+        if data:
+            self._heard()
+        if self._spool is not None:
+            self._spool.write(data)
+
+
 async def run_told(command: Command) -> Told:
     """Run a command on a leash, and keep what is too long to be shown; if it is cancelled, nothing is kept."""
     with _spools(command.outputs) as spools:
@@ -139,7 +156,7 @@ async def run_told(command: Command) -> Told:
             timeout_s=command.timeout_s,
             stdin=command.stdin,
             limit_bytes=_HELD_BYTES,
-            sinks=(spools["stdout"], spools["stderr"]) if spools else None,
+            sinks=(_Overheard(command.heard, spools.get("stdout")), _Overheard(command.heard, spools.get("stderr"))),
             leash=True,
             enclosure=command.enclosure,
         )

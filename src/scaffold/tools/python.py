@@ -45,6 +45,7 @@ def python(workspace: Workspace, *, packages: Path | None = None, outputs: Path 
             stdin=code,
             enclosure=workspace.walls(),
             clean=workspace.redactor.clean,
+            heard=workspace.heard,
         )
         return answer(await run_told(command), LONGER)
 

@@ -38,6 +38,7 @@ def shell(workspace: Workspace, outputs: Path | None = None) -> Tool:
             outputs=outputs,
             enclosure=workspace.walls(),
             clean=workspace.redactor.clean,
+            heard=workspace.heard,
         )
         return answer(await run_told(command), LONGER)
 

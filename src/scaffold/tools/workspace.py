@@ -22,6 +22,10 @@ ANSWER_LIMIT = 30_000
 """Characters of an answer, about."""
 
 
+def nobody() -> None:
+    """Hear nothing."""
+
+
 class Workspace(Struct, frozen=True):
     """Where an agent works, and the environment of the commands it starts."""
 
@@ -35,6 +39,9 @@ class Workspace(Struct, frozen=True):
     """Takes secrets out of what is kept of their output."""
     known: Collection[str] | None = None
     """Names at the top of `root` that `enclosure` knows of; None: what comes there later holds no secrets."""
+
+    heard: Callable[[], object] = nobody
+    """Is told whenever a command prints something."""
 
     def walls(self) -> Enclosure | None:
         """Return what holds a command that begins now: from it, secrets that came meanwhile are hidden as well."""

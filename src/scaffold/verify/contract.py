@@ -68,13 +68,19 @@ async def verify(contract: Contract | None, tree: Tree) -> Verification:
         detail = f"{len(changed)} paths changed; no contract was given."
         change = CheckResult(name="change", verdict="pass", detail=detail)
         return Verification(commit=tree.commit, results=(change,), weak=True)
+    results = await results_of(contract, tree, changed)
+    weak = len(results) == len(contract.commands) and not any(check.required for check in contract.commands)
+    return Verification(commit=tree.commit, results=results, weak=weak)
+
+
+async def results_of(contract: Contract, tree: Tree, changed: Sequence[str] = ()) -> tuple[CheckResult, ...]:
+    """Return what each constraint and command of the contract shows of a tree, changed since its base or not."""
     results = list(constraints(contract, await commit.listed_paths(tree.git, tree.commit), changed))
-    weak = not results and not any(check.required for check in contract.commands)
     for number, check in enumerate(contract.commands):
         if number:
             await _undo_changes(tree)
         results.append(await _command(check, tree))
-    return Verification(commit=tree.commit, results=tuple(results), weak=weak)
+    return tuple(results)
 
 
 def unchanged(head: Commit) -> Verification:

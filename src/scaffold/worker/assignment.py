@@ -3,8 +3,8 @@
 from msgspec import Struct
 
 from scaffold.core.errors import StaleFence
-from scaffold.core.ids import AttemptId
-from scaffold.core.model import Action, Attempt, Goal, Run
+from scaffold.core.ids import Assertion, AttemptId
+from scaffold.core.model import Action, Attempt, Fact, Goal, Run
 from scaffold.store.database import Store
 
 
@@ -15,8 +15,18 @@ class Assignment(Struct, frozen=True, kw_only=True):
     goal: Goal
     action: Action
     attempt: Attempt
-    prerequisites: tuple[Action, ...]
-    """The actions whose effects are this one's preconditions, in plan order."""
+    parent: Action | None = None
+    """The compound it is a part of."""
+    prerequisites: tuple[Action, ...] = ()
+    """The actions whose effects are its preconditions, or those of a compound it is in, in plan order."""
+    facts: tuple[Fact, ...] = ()
+    """What holds of those preconditions, and of what the goal desires."""
+
+    @property
+    def grounds(self) -> tuple[Fact, ...]:
+        """The facts that its prerequisites have shown: what it builds on, or judges."""
+        shown = {effect for action in self.prerequisites for effect in action.effects}
+        return tuple(fact for fact in self.facts if fact.assertion in shown)
 
 
 def read_assignment(store: Store, attempt_id: AttemptId) -> Assignment:
@@ -27,6 +37,21 @@ def read_assignment(store: Store, attempt_id: AttemptId) -> Assignment:
     run = store.runs.get(action.run_id) if action else None
     if attempt is None or action is None or goal is None or run is None or attempt.status != "queued":
         raise StaleFence(f"attempt {attempt_id} is not waiting for a worker", "Nothing to do: somebody else has it.")
-    needed = frozenset(action.preconditions)
-    before = tuple(each for each in store.actions.of_goal(goal.id) if needed.intersection(each.effects))
-    return Assignment(run=run, goal=goal, action=action, attempt=attempt, prerequisites=before)
+    needs = needed_by(store, action)
+    before = {each.id: each for need in needs for each in store.actions.providers(goal.id, need)}
+    relevant = {*needs, *goal.desired}
+    return Assignment(
+        run=run,
+        goal=goal,
+        action=action,
+        attempt=attempt,
+        parent=store.actions.get(action.parent_id) if action.parent_id else None,
+        prerequisites=tuple(sorted(before.values(), key=lambda each: each.position)),
+        facts=tuple(f for f in store.facts.of_goal(goal.id) if f.state == "holds" and f.assertion in relevant),
+    )
+
+
+def needed_by(store: Store, action: Action) -> tuple[Assertion, ...]:
+    """Return the preconditions of an action, its own first, then those of the compounds it is in."""
+    above = [store.actions.get(each) for each in store.actions.lineage(action.id)]
+    return tuple(dict.fromkeys(need for each in above if each is not None for need in each.preconditions))

@@ -3,7 +3,8 @@
 import asyncio
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -68,8 +69,11 @@ class Human:
     Nobody is asked what was decided before. Where no answer comes, WaitsForHuman tells to put the attempt down.
     """
 
-    def __init__(self, site: Site, task: Assignment) -> None:
-        """Be there for an attempt that begins now, no longer than it may take."""
+    def __init__(
+        self, site: Site, task: Assignment, waiting: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> None:
+        """Be there for an attempt that begins now, no longer than it may take; `waiting` is around each wait."""
+        self._waiting = waiting
         self._site = site
         self._task = task
         self._until_s = site.clock.monotonic() + task.run.settings.attempt_timeout_s - SPARE_S
@@ -111,11 +115,12 @@ class Human:
         poller = Poller(store.data_version)
         tick = poller.tick()
         try:
-            async with asyncio.timeout(self._patience_s()):
-                while (decided := store.inbox.in_force(item)) is None:
-                    if not store.inbox.is_open(asked.id):
-                        asked = self._ask(item)
-                    tick = await poller.past(tick)
+            with self._waiting():
+                async with asyncio.timeout(self._patience_s()):
+                    while (decided := store.inbox.in_force(item)) is None:
+                        if not store.inbox.is_open(asked.id):
+                            asked = self._ask(item)
+                        tick = await poller.past(tick)
         except TimeoutError:
             raise _waits(asked) from None
         return decided

@@ -28,14 +28,16 @@ def conclude(
     head: Commit | None = None,
     fence: int | None = None,
     item: str | None = None,
+    for_good: bool = False,
 ) -> None:
     """End an attempt that did not land and put its action back, or fail it and block what needs it.
 
     One transaction. `fence` is the attempt's own when its worker ends it; None means that the run's owner does, whose
-    lease is checked. Own failures count up to the run's maximum; a crash, a conflict, a spent budget or a cancellation
-    is nobody's failure. With an `item` of the inbox the action waits for that, unless it was decided meanwhile. Raises
-    StaleFence if somebody ended the attempt before, if another process owns the run, and for a worker that has handed
-    its candidate in: that one is the owner's.
+    lease is checked. Own failures count up to the run's maximum, and beyond it where the action was given another
+    approach; a crash, a conflict, a spent budget or a cancellation is nobody's failure. What is `for_good`, like a
+    rejection, no further attempt would change. With an `item` of the inbox the action waits for that, unless it was
+    decided meanwhile. Raises StaleFence if somebody ended the attempt before, if another process owns the run, and for
+    a worker that has handed its candidate in: that one is the owner's.
     """
     reason = legible(error)
     with store.transaction(durable=True):
@@ -45,14 +47,27 @@ def conclude(
         attempt = _known(store, attempt_id)
         if fence is not None and attempt.phase not in WORKER_PHASES:
             raise StaleFence(f"attempt {attempt_id} has handed its candidate in", "Leave the rest to the run's owner.")
-        spent = store.actions.failures(attempt.action_id)
-        if outcome in OWN_FAILURES and spent >= run.settings.attempts:
-            store.actions.move(attempt.action_id, Failed(f"{outcome} after {spent} attempts: {reason}"))
-            block_stranded(store, _goal_of(store, attempt))
+        given_up = _given_up(store, run, attempt, outcome, reason, for_good=for_good)
+        if given_up is not None:
+            store.actions.move(attempt.action_id, given_up)
+            block_stranded(store, _action_of(store, attempt).goal_id)
             return
         store.actions.move(attempt.action_id, Pending())
         if item is not None and store.inbox.is_open(item):
             store.actions.move(attempt.action_id, waiting_for(item))
+
+
+def _given_up(
+    store: Store, run: Run, attempt: Attempt, outcome: Outcome, reason: str, *, for_good: bool
+) -> Failed | None:
+    """Return the state of an action that has had its last attempt, None if it is to have another."""
+    if for_good:
+        return Failed(reason)
+    spent = store.actions.failures(attempt.action_id)
+    most = run.settings.attempts + _action_of(store, attempt).extra_attempts
+    if outcome in OWN_FAILURES and spent >= most:
+        return Failed(f"{outcome} after {spent} attempts: {reason}")
+    return None
 
 
 def block_stranded(store: Store, goal_id: GoalId) -> None:
@@ -79,8 +94,8 @@ def _known(store: Store, attempt_id: AttemptId) -> Attempt:
     return attempt
 
 
-def _goal_of(store: Store, attempt: Attempt) -> GoalId:
+def _action_of(store: Store, attempt: Attempt) -> Action:
     action = store.actions.get(attempt.action_id)
     if action is None:
         raise LookupError(attempt.action_id)
-    return action.goal_id
+    return action

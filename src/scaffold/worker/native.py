@@ -1,76 +1,91 @@
 """The native executor: ralph itself, in the attempt's worktree."""
 
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from scaffold.agent.agent import Agent, Books, Brief
-from scaffold.agent.journal import JournalFile, noting
-from scaffold.agent.outside import Outside
-from scaffold.agent.prompts import system_prompt
+from scaffold.agent.journal import Journal, JournalFile, noting
+from scaffold.agent.outside import Joined, Outside
+from scaffold.agent.prompts import worker_prompt
 from scaffold.core.conversation import Caller
 from scaffold.core.ports import Model
 from scaffold.core.tool import Tool
-from scaffold.host.environment import agent_marks, child_environment
 from scaffold.host.identity import own_identity
-from scaffold.host.sandbox.confinement import Enclosure
 from scaffold.store.run_budget import RunBudget
 from scaffold.tools.ask import ask_human
 from scaffold.tools.builtin import builtin_tools
 from scaffold.tools.reads import remembering
 from scaffold.tools.todos import Todos, todo_read, todo_write
 from scaffold.tools.workspace import Workspace as ToolRoot
-from scaffold.worker.assignment import Assignment
-from scaffold.worker.consent import Human, worker_gate
-from scaffold.worker.site import Site
-from scaffold.worker.workspace import Workspace
+from scaffold.verify.review import judges
+from scaffold.worker.consent import worker_gate
+from scaffold.worker.desk import Desk
+from scaffold.worker.letters import Letters
+from scaffold.worker.notice import warn
+from scaffold.worker.pulse import PatientBudget
+from scaffold.worker.watch import Circles, Watched, state_of
 
 
-def native_agent(
-    site: Site, task: Assignment, workspace: Workspace, model: Model, *, human: Human, enclosure: Enclosure | None
-) -> Agent:
-    """Return an agent that works in `workspace`, pays from the run's budget and keeps a journal.
+def watched_agent(desk: Desk, model: Model) -> Watched:
+    """Return an agent that works in the desk's workspace, is watched, pays from the run's budget, keeps a journal."""
+    circles = Circles(partial(state_of, desk.workspace.git, desk.workspace.base))
+    agent = native_agent(desk, model, circles)
+    return Watched(agent, desk.pulse, circles, idle_s=desk.task.run.settings.idle_s)
 
-    What it starts is held by `enclosure`; where that is None its commands wait for the `human`.
-    """
-    attempt = task.attempt
-    environ = attempt_environment(site, task)
-    redactor = site.redactor
+
+def native_agent(desk: Desk, model: Model, circles: Circles) -> Agent:
+    """Return the agent itself; its news and its failing tools are known to `circles`."""
+    site, task, attempt = desk.site, desk.task, desk.task.attempt
     journal = JournalFile(
         site.journal(task.goal.name, task.action.key),
         clock=site.clock,
         fields={"run": attempt.run_id, "action": task.action.key, "attempt": attempt.number},
-        redactor=redactor,
+        redactor=site.redactor,
     )
-    settings = task.run.settings
-    confined, tell = enclosure is not None, noting(journal)
-    gate = worker_gate(site, settings, workspace.path, human, confined=confined, tell=tell)
-    outputs = site.outputs(attempt.run_id, attempt.id)
-    place = ToolRoot(workspace.path, environ, readable=(outputs,), enclosure=enclosure, redactor=redactor)
-    asking = () if settings.yolo else (ask_human(human.answer),)
+    budget = RunBudget(
+        site.store, attempt, limit_usd=task.run.settings.budget_usd, clock=site.clock, owner=own_identity()
+    )
     return Agent(
         model=model,
-        tools=(*map(gate.guard, _tools(place, outputs)), *asking),
+        tools=tuple(map(circles.guard, map(desk.pulse.guard, _tools(desk, journal)))),
         brief=Brief(
             caller=Caller(role=task.action.role, action=task.action.key, attempt=attempt.number),
-            system=system_prompt(task.action.role),
+            system=_system_prompt(desk, journal),
         ),
-        outside=Outside(redactor=redactor),
-        books=Books(
-            journal=journal,
-            budget=RunBudget(
-                site.store, attempt, limit_usd=task.run.settings.budget_usd, clock=site.clock, owner=own_identity()
-            ),
-        ),
+        outside=Outside(hear=desk.pulse.hear, news=Joined(circles, Letters(site, attempt)), redactor=site.redactor),
+        books=Books(journal=journal, budget=PatientBudget(budget, desk.pulse)),
     )
 
 
-def _tools(place: ToolRoot, outputs: Path) -> tuple[Tool, ...]:
-    """Return what a worker has: files, commands and Python in its worktree, and a list of todos of its own."""
+def _system_prompt(desk: Desk, journal: Journal) -> str:
+    """Return what an agent of this role is told; prompts that cannot be used are told of once in a run."""
+
+    def notice(text: str) -> None:
+        journal.note("notice", text=text)
+        warn(desk.site, desk.task.run.id, text)
+
+    return worker_prompt(desk.task.action.role, folders=desk.task.run.settings.prompts, notice=notice)
+
+
+def _tools(desk: Desk, journal: Journal) -> Iterator[Tool]:
+    """Yield what a worker has: files, commands and Python in its worktree, a list of todos of its own, and a human.
+
+    Who only judges has no tool that is there to change files.
+    """
+    site, settings, root, attempt = desk.site, desk.task.run.settings, desk.workspace.path, desk.task.attempt
+    outputs = site.outputs(attempt.run_id, attempt.id)
+    place = ToolRoot(
+        root, desk.environ, readable=(outputs,), enclosure=desk.walls, redactor=site.redactor, heard=desk.pulse.beat
+    )
+    confined = desk.walls is not None
+    gate = worker_gate(site, settings, root, desk.human, confined=confined, tell=noting(journal))
+    judging = judges(desk.task.action.role)
+    yield from (gate.guard(each) for each in _own(place, outputs) if not (judging and each.category == "file_write"))
+    if not settings.yolo:
+        yield ask_human(desk.human.answer)
+
+
+def _own(place: ToolRoot, outputs: Path) -> tuple[Tool, ...]:
     todos = Todos()
     return remembering((*builtin_tools(place, outputs=outputs), todo_write(todos), todo_read(todos)), place.root)
-
-
-def attempt_environment(site: Site, task: Assignment) -> dict[str, str]:
-    """Return the environment of everything an attempt starts: allow-listed, and marked as its own."""
-    attempt = task.attempt
-    marks = {"SCAFFOLD_RUN": attempt.run_id, "SCAFFOLD_ACTION": task.action.key, "SCAFFOLD_ATTEMPT": attempt.id}
-    return child_environment(site.environ, marks | agent_marks(attempt.id), names=task.run.settings.environment)

@@ -62,9 +62,9 @@ class Site(Struct, frozen=True, kw_only=True):
         """Return the folder that is the TMPDIR of commands: those of an attempt, or of the merge queue."""
         return self.run_folder(run_id) / "temporary" / name
 
-    def process_log(self, run_id: RunId, attempt_id: AttemptId) -> Path:
-        """Return the file that takes what a worker process itself prints, e.g. a crash report."""
-        return self.run_folder(run_id) / "logs" / f"{attempt_id}.txt"
+    def process_log(self, run_id: RunId, name: str) -> Path:
+        """Return the file that takes what the process of an attempt or a goal itself prints, e.g. a crash report."""
+        return self.run_folder(run_id) / "logs" / f"{name}.txt"
 
     def zygote_log(self, run_id: RunId) -> Path:
         """Return the file that takes what the process prints that forks the run's workers."""

@@ -7,7 +7,6 @@ from pathlib import Path
 from msgspec import Struct
 
 from scaffold.core.errors import GitFailed
-from scaffold.core.events import Noticed
 from scaffold.core.ids import AttemptId, Commit, RunId
 from scaffold.core.legible import legible
 from scaffold.core.model import Attempt, Run
@@ -15,6 +14,7 @@ from scaffold.core.states import Phase
 from scaffold.git import commit, refs, worktree
 from scaffold.git.command import Git
 from scaffold.git.pool import Pool
+from scaffold.worker.notice import warn
 from scaffold.worker.site import Site
 
 AT_WORK: frozenset[Phase] = frozenset({"executing", "verifying", "critiquing"})
@@ -36,7 +36,7 @@ async def open_workspace(site: Site, attempt: Attempt) -> Workspace:
     """
     slot = await _pool(site, attempt.run_id).take(attempt.id, attempt.base_sha)
     for missing in slot.missing:
-        _warn(site, attempt.run_id, f"The submodule {legible(missing.path)} stays empty: {missing.why}.")
+        warn(site, attempt.run_id, f"The submodule {legible(missing.path)} stays empty: {missing.why}.")
     return Workspace(path=slot.git.cwd, git=slot.git, base=attempt.base_sha)
 
 
@@ -47,7 +47,7 @@ async def give_back(site: Site, attempt: Attempt) -> None:
 
 async def retire(site: Site, run: Run, attempt_id: AttemptId) -> Commit | None:
     """Do as `rescue` does, but let the next attempt have the worktree."""
-    pinned = await _pin(site, run, attempt_id)
+    pinned = await keep(site, run, attempt_id)
     await _pool(site, run.id).give_back(attempt_id)
     return pinned
 
@@ -58,12 +58,13 @@ async def rescue(site: Site, run: Run, attempt_id: AttemptId) -> Commit | None:
     Returns the pinned commit, None when there was nothing beyond the base. To be called only when the attempt's
     processes are gone. Safe to repeat: what was pinned once stays, be the worktree half removed since.
     """
-    pinned = await _pin(site, run, attempt_id)
+    pinned = await keep(site, run, attempt_id)
     await worktree.remove(site.repository, site.attempt_folder(run.id, attempt_id))
     return pinned
 
 
-async def _pin(site: Site, run: Run, attempt_id: AttemptId) -> Commit | None:
+async def keep(site: Site, run: Run, attempt_id: AttemptId) -> Commit | None:
+    """Pin what the attempt's worktree holds under a rescue ref; None when there is nothing beyond the base."""
     attempt = site.store.attempts.get(attempt_id)
     if attempt is None:
         raise LookupError(attempt_id)
@@ -113,13 +114,6 @@ async def _snapshot(site: Site, run: Run, attempt: Attempt, path: Path) -> Commi
 
 def _pool(site: Site, run_id: RunId) -> Pool:
     return Pool(site.repository, site.attempt_folder(run_id, AttemptId("")))
-
-
-def _warn(site: Site, run_id: RunId, text: str) -> None:
-    warning = Noticed("warning", site.redactor.clean(text))
-    with site.store.transaction():
-        if all(recorded.event != warning for recorded in site.store.events.since(run_id, 0)):
-            site.store.events.append(run_id, warning)
 
 
 async def _open_nested(git: Git, path: Path, env: Mapping[str, str]) -> None:

@@ -6,8 +6,8 @@ from fakes import GHOST, UNHELD, act, goal
 from scaffold.core.errors import StaleFence
 from scaffold.core.states import Active
 from scaffold.git import refs, worktree
-from scaffold.worker.attempt import GaveUp, Handed
 from scaffold.worker.ending import conclude
+from scaffold.worker.outcome import GaveUp, Handed
 from scaffold.worker.workspace import rescue
 
 

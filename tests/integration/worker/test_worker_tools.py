@@ -6,7 +6,8 @@ from pathlib import Path
 from fakes import GHOST, act, goal, open_site
 from scaffold.llm.cassette import Entry
 from scaffold.worker.assignment import read_assignment
-from scaffold.worker.attempt import Handed, Worker
+from scaffold.worker.attempt import Worker
+from scaffold.worker.outcome import Handed
 from talk import Listening, calling, tape
 
 DELTA = {"operation": "replace", "start_line": 1, "expected": "one", "content": "uno"}

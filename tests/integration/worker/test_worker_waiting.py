@@ -9,9 +9,10 @@ from scaffold.core.errors import StaleFence, WaitsForHuman
 from scaffold.core.states import Blocked, Pending, waiting_for
 from scaffold.llm.cassette import Entry
 from scaffold.worker.assignment import read_assignment
-from scaffold.worker.attempt import GaveUp, Handed, Worker
+from scaffold.worker.attempt import Worker
 from scaffold.worker.consent import Human
 from scaffold.worker.ending import conclude
+from scaffold.worker.outcome import GaveUp, Handed
 from talk import Listening, calling, tape
 
 NOBODY_S = 0.05

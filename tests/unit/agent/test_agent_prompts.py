@@ -1,8 +1,27 @@
+"""What agents of each role are told, and whose words that are."""
+
+import os
+
 import pytest
 
-from scaffold.agent.prompts import BUILT_IN, system_prompt
+from scaffold.agent.prompts import BUILT_IN, LARGEST_BYTES, LEADERS, system_prompt, worker_prompt
 
 REVIEWS = ("code_review", "architecture_review", "design_review", "pm_review")
+GROUND = "You are a software engineer at work in your own git worktree."
+VERDICT = '`verdict` is "approve" or "reject".'
+
+
+@pytest.fixture
+def folder(tmp_path):
+    made = tmp_path / "prompts"
+    made.mkdir()
+    return made
+
+
+def prompt(role, *folders):
+    """Return the prompt of a role and what was told of files that cannot be used."""
+    notices = []
+    return system_prompt(role, folders=[str(folder) for folder in folders], notice=notices.append), notices
 
 
 def test_each_built_in_role_has_a_prompt_of_its_own_on_the_same_ground():
@@ -10,9 +29,9 @@ def test_each_built_in_role_has_a_prompt_of_its_own_on_the_same_ground():
     assert {"implementation", "testing", *REVIEWS} == BUILT_IN
     prompts = {role: system_prompt(role) for role in BUILT_IN}
     assert len(set(prompts.values())) == len(BUILT_IN)
-    for role, prompt in prompts.items():
-        assert prompt.startswith("You are a software engineer at work in your own git worktree."), role
-        assert "{role}" not in prompt
+    for role, told in prompts.items():
+        assert told.startswith(GROUND), role
+        assert "{role}" not in told
 
 
 @pytest.mark.parametrize("role", ["release_notes", "../ground", "ground", "verdict", "a/b", ""])
@@ -21,13 +40,105 @@ def test_a_role_nobody_knows_gets_the_generic_prompt_with_its_name(role):
     assert f"Your role: {role}. Do the task as an expert" in system_prompt(role)
 
 
-@pytest.mark.parametrize("role", [*REVIEWS, "security_review"])
+def test_a_role_is_named_on_one_line_and_not_without_end():
+    """SC-6: a plan's author cannot write a prompt by the name of a role."""
+    assert "Your role: a Obey. Do the task" in system_prompt("a\nObey")
+    assert f"Your role: {'x' * 100}.... Do the task" in system_prompt("x" * 300)
+
+
+@pytest.mark.parametrize("role", [*REVIEWS, "security_review", "reviewer"])
 def test_a_review_is_told_to_end_with_a_verdict(role):
-    assert system_prompt(role).endswith('`verdict` is "approve" or "reject".')
+    """SC-7."""
+    assert system_prompt(role).endswith(VERDICT)
 
 
 def test_work_is_told_of_its_bounds_and_not_of_verdicts():
     """AL-32."""
-    prompt = system_prompt("implementation")
-    assert "you name in your final message and leave as it is" in prompt
-    assert "verdict" not in prompt
+    told = system_prompt("implementation")
+    assert "you name in your final message and leave as it is" in told
+    assert "verdict" not in told
+
+
+def test_a_folders_prompt_takes_the_place_of_the_roles_words_and_of_nothing_else(folder):
+    """SC-6: neither the rules of all workers nor the form of a verdict."""
+    (folder / "code_review.md").write_text("\ufeffBe kind, {role}.\r\n\r\nAlways.\n")
+    told, notices = prompt("code_review", folder)
+    assert told.startswith(GROUND)
+    assert "\n\nBe kind, code_review.\n\nAlways.\n\n" in told
+    assert told.endswith(VERDICT)
+    assert "Your role: code review." not in told
+    assert notices == []
+
+
+def test_the_first_folder_that_has_a_prompt_is_heard(folder, tmp_path):
+    """SC-6."""
+    (folder / "dba.md").write_text("Mind the indexes.")
+    (tmp_path / "dba.md").write_text("Mind the backups.")
+    (tmp_path / "testing.md").write_text("Test well.")
+    assert "Mind the indexes." in prompt("dba", folder, tmp_path)[0]
+    assert "Test well." in prompt("testing", folder, tmp_path)[0]
+    assert "Mind the backups." in prompt("dba", tmp_path / "missing", tmp_path)[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"x" * (LARGEST_BYTES + 1), "it has more than 65,536 bytes"),
+        (b"caf\xe9", "it is not UTF-8"),
+        (b" \n", "it is empty"),
+    ],
+    ids=["huge", "no text", "blank"],
+)
+def test_a_prompt_that_cannot_be_used_is_told_of_and_the_next_one_counts(folder, content, why):
+    """SC-6: a notice, and the built-in."""
+    (folder / "testing.md").write_bytes(content)
+    told, notices = prompt("testing", folder)
+    assert told == system_prompt("testing")
+    assert notices == [f"The prompt {folder}/testing.md is not used: {why}."]
+
+
+def test_a_prompt_of_exactly_the_limit_is_used(folder):
+    """SC-6."""
+    (folder / "testing.md").write_bytes(b"x" * LARGEST_BYTES)
+    assert prompt("testing", folder)[1] == []
+
+
+@pytest.mark.parametrize("odd", ["folder", "pipe", "link out", "loop", "link to nothing"])
+def test_what_is_no_file_of_the_folder_is_never_read(folder, tmp_path, odd):
+    """SC-6: nothing hangs, and nobody's files are shown to a model."""
+    place = folder / "testing.md"
+    (tmp_path / "secret").write_text("the secret")
+    match odd:
+        case "folder":
+            place.mkdir()
+        case "pipe":
+            os.mkfifo(place)
+        case "link out":
+            place.symlink_to(tmp_path / "secret")
+        case "loop":
+            place.symlink_to(place)
+        case "link to nothing":
+            place.symlink_to(folder / "nothing")
+    told, notices = prompt("testing", folder)
+    assert told == system_prompt("testing")
+    assert len(notices) == (0 if odd == "link to nothing" else 1)
+
+
+@pytest.mark.parametrize("role", ["../secret", "", ".hidden", "a/b", "x" * 300, "ü" * 51, "a\0b", "a\nb", "caf\udce9"])
+def test_no_role_leads_out_of_the_folder(folder, role):
+    """SC-6: a name that cannot be a file's has a built-in prompt, without a word."""
+    (folder.parent / "secret.md").write_text("the secret")
+    (folder / ".hidden.md").write_text("the secret")
+    told, notices = prompt(role, folder)
+    assert "the secret" not in told
+    assert "as an expert in this role" in told
+    assert notices == []
+
+
+@pytest.mark.parametrize("role", sorted(LEADERS))
+def test_who_leads_is_not_told_the_rules_of_workers_and_can_be_given_other_words(folder, role):
+    """SC-6: planner and supervisor are overridden the same way; an action of that role is a worker like any other."""
+    assert GROUND not in system_prompt(role)
+    (folder / f"{role}.md").write_text("Lead well.")
+    assert prompt(role, folder)[0] == "Lead well."
+    assert worker_prompt(role).startswith(GROUND)

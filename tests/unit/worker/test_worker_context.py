@@ -2,9 +2,13 @@
 
 from datetime import UTC, datetime
 
+import msgspec
+import pytest
+
 from scaffold.core.contract import Check, CheckResult, Contract, OutputContains, Verification
-from scaffold.core.model import Action, Goal
+from scaffold.core.model import Action, Attempt, Fact, Goal, Usage
 from scaffold.core.states import Active, Pending
+from scaffold.worker.assignment import Assignment
 from scaffold.worker.context import clip, failure_prompt, summary, task_prompt
 from scaffold.worker.site import file_name
 
@@ -28,8 +32,26 @@ def an_action(key, **fields):
     return Action(key=key, created_at=THEN, updated_at=THEN, **(ids | kinds | given | fields))
 
 
+def a_fact(assertion, **fields):
+    given = {"state": "holds", "commit": "c0ffee1234" * 4, "weak": False, "paths": (), "evidence": ()}
+    return Fact(goal_id="g", assertion=assertion, **(given | fields))
+
+
+def prompt(action, *before, facts=(), briefing="", parent=None, goal=GOAL):
+    """Return what the worker of an action is told, with the results of others before."""
+    attempt = Attempt(
+        id="t", run_id="r", action_id=action.id, number=1, fence=1, status="queued", phase="workspace",
+        base_sha="b" * 40, briefing=briefing, usage=Usage(), queued_at=THEN,
+    )  # fmt: skip
+    return task_prompt(
+        Assignment(
+            run=None, goal=goal, action=action, attempt=attempt, prerequisites=before, facts=facts, parent=parent
+        )
+    )
+
+
 def test_a_worker_is_told_its_goal_its_task_its_paths_and_what_counts_as_done():
-    """OR-9: the goal in short, the task, the relevant paths, and the contract."""
+    """OR-9, SC-13: the goal in short, the task, the role, the relevant paths, and the contract."""
     contract = Contract(
         intent="It sells.",
         commands=(
@@ -40,9 +62,9 @@ def test_a_worker_is_told_its_goal_its_task_its_paths_and_what_counts_as_done():
         must_not_exist=("**/*.orig",),
         must_not_change=("tests/**",),
     )
-    told = task_prompt(GOAL, an_action("api", files=("api.py", "docs/*.md"), contract=contract), (), "")
+    told = prompt(an_action("api", files=("api.py", "docs/*.md"), contract=contract))
     assert told == (
-        "# Goal: shop\nA shop that sells.\n\n# Your task: api\nBuild the api.\n\n"
+        "# Goal: shop\nA shop that sells.\n\n# Your task: api (role: implementation)\nBuild the api.\n\n"
         "# Files this task means to touch\n- api.py\n- docs/*.md\n\n"
         "# The work counts as done when\nIt sells.\n- `make test` ends with exit code 0\n"
         "- `./shop` prints `sold` (optional)\n- must exist: api.py\n"
@@ -50,25 +72,73 @@ def test_a_worker_is_told_its_goal_its_task_its_paths_and_what_counts_as_done():
     )
 
 
+def test_a_goal_is_told_in_two_sentences():
+    """OR-9: what else is said of it is for those who plan."""
+    long = msgspec.structs.replace(GOAL, description="It sells. It ships! It bills. It taxes.\n\nMore.")
+    assert prompt(an_action("api"), goal=long).startswith("# Goal: shop\nIt sells. It ships!\n\n# Your task")
+    summed = msgspec.structs.replace(long, summary="The shop sells so far.")
+    assert prompt(an_action("api"), goal=summed).startswith("# Goal: shop\nThe shop sells so far.\n\n")
+
+
+def test_a_step_is_told_what_it_is_a_part_of():
+    """SC-13."""
+    told = prompt(an_action("api"), parent=an_action("backend", kind="compound"))
+    assert "Build the api.\nIt is a part of backend: Build the backend." in told
+
+
+def test_a_worker_is_told_what_holds_and_since_which_commit():
+    """SC-13: of its preconditions, and of what the goal desires."""
+    assert "# What holds already\n- store_works (shown at c0ffee12)" in prompt(
+        an_action("api"), facts=(a_fact("store_works"),)
+    )
+
+
 def test_a_worker_reads_the_results_it_builds_on_and_nothing_of_those_without_one():
     """OR-9, SC-11: the stored answers of what came before, not conversations."""
     before = (an_action("store", result="The store keeps things."), an_action("log"))
-    told = task_prompt(GOAL, an_action("api"), before, "")
+    told = prompt(an_action("api"), *before)
     assert told.endswith("# What was done before\n## store: Build the store.\nThe store keeps things.")
     assert "log" not in told
 
 
-def test_a_second_attempt_is_told_what_the_first_one_showed():
-    assert task_prompt(GOAL, an_action("api"), (), "It failed so.").endswith(
-        "# What earlier attempts showed\nIt failed so."
-    )
+@pytest.mark.parametrize("role", ["code_review", "reviewer", "testing"])
+def test_who_verifies_sees_in_full_what_is_verified_and_where_it_landed(role):
+    """SC-13, SC-7: the results, the paths that changed, and the commits."""
+    store = an_action("store", effects=("stored", "listed"), result="r" * 9_000)
+    facts = (a_fact("stored", paths=("b.py", "a.py")), a_fact("listed", paths=("b.py",)), a_fact("other", paths=("z",)))
+    told = prompt(an_action("look", role=role), store, facts=facts)
+    assert "# What you verify: it landed as (see `git show COMMIT`)\n- c0ffee12: stored, listed\n\n" in told
+    assert "# Paths it changed\n- a.py\n- b.py\n\n" in told
+    assert told.endswith("# What its workers said\n## store: Build the store.\n" + "r" * 9_000)
+
+
+def test_another_approach_is_told_before_what_failed():
+    """SC-20."""
+    told = prompt(an_action("api", guidance="Use a queue."), briefing="It failed so.")
+    assert told.index("# Another approach to take\nUse a queue.") < told.index("# What earlier attempts showed")
+    assert told.endswith("# What earlier attempts showed\nIt failed so.")
 
 
 def test_long_texts_lose_their_middle_and_say_so():
-    told = task_prompt(GOAL, an_action("api"), (an_action("store", result="a" * 3000 + "b" * 3000),), "")
-    assert len(told) < 4300
+    told = prompt(an_action("api"), an_action("store", result="a" * 3000 + "b" * 3000))
+    assert len(told) < 4400
     assert "a\n… 2000 characters left out …\nb" in told
     assert clip("short", 5) == "short"
+
+
+@pytest.mark.parametrize("role", ["implementation", "code_review"])
+def test_what_a_worker_is_told_does_not_grow_with_the_plan(role):
+    """SC-13: bounded at 10, 100 and 1,000 actions that it all depends on, about four characters a token."""
+    sizes = []
+    for number in (10, 100, 1_000):
+        before = [an_action(f"a{n}", effects=(f"f{n}",), result="said " * 2_000) for n in range(number)]
+        facts = tuple(a_fact(f"f{n}", paths=(f"src/module_{n}.py",)) for n in range(number))
+        files = tuple(f"src/module_{n}.py" for n in range(number))
+        told = prompt(an_action("look", role=role, files=files), *before, facts=facts, briefing="b" * 100_000)
+        sizes.append(len(told) // 4)
+        assert number == 10 or "more actions" in told
+    assert max(sizes) < (13_000 if role == "implementation" else 22_000)
+    assert sizes[2] < 1.2 * sizes[1]
 
 
 def test_what_failed_is_put_back_whole():

@@ -1,0 +1,56 @@
+"""Where one attempt is carried out: what it is about, whom it can ask, and what is written down of it."""
+
+from msgspec import Struct
+
+from scaffold.core.ids import Commit
+from scaffold.host.environment import agent_marks, child_environment
+from scaffold.host.sandbox.confinement import Enclosure
+from scaffold.verify.contract import Tree
+from scaffold.worker.assignment import Assignment
+from scaffold.worker.consent import Human
+from scaffold.worker.outcome import GaveUp
+from scaffold.worker.pulse import Pulse
+from scaffold.worker.record import Record
+from scaffold.worker.site import Site
+from scaffold.worker.watch import Stuck
+from scaffold.worker.watchdog import FOLLOWS, next_rung
+from scaffold.worker.workspace import Workspace
+
+
+class Desk(Struct, frozen=True, kw_only=True):
+    """An attempt under way."""
+
+    site: Site
+    task: Assignment
+    workspace: Workspace
+    walls: Enclosure | None
+    """What holds the commands of its agent and its checks; None: nothing does, and the agent's wait for the human."""
+    human: Human
+    pulse: Pulse
+    record: Record
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """Return the environment of everything the attempt starts: allow-listed, and marked as its own."""
+        site, task, attempt = self.site, self.task, self.task.attempt
+        marks = {"SCAFFOLD_RUN": attempt.run_id, "SCAFFOLD_ACTION": task.action.key, "SCAFFOLD_ATTEMPT": attempt.id}
+        return child_environment(site.environ, marks | agent_marks(attempt.id), names=task.run.settings.environment)
+
+    def tree(self, commit: Commit) -> Tree:
+        """Return the worktree as something to be checked at `commit`, which must be checked out."""
+        return Tree(
+            git=self.workspace.git,
+            base=self.workspace.base,
+            commit=commit,
+            environ=self.environ,
+            enclosure=self.walls,
+            clean=self.site.redactor.clean,
+        )
+
+    def stuck(self, stuck: Stuck) -> GaveUp:
+        """Return how an attempt ends whose agent gets nowhere, and what is to follow."""
+        settings, action = self.task.run.settings, self.task.action
+        spent = self.site.store.actions.failures(action.id) + 1
+        left = settings.attempts + action.extra_attempts - spent
+        rung = next_rung(nudged=True, attempts_left=left, planner=settings.planner)
+        return GaveUp(stuck.outcome, f"{stuck.cause}. {FOLLOWS[rung]}")

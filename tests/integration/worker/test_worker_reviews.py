@@ -1,0 +1,180 @@
+"""Reviews: real worktrees, a scripted reviewer; its verdict counts only with what it can point at."""
+
+import json
+
+import pytest
+
+from fakes import GHOST, UNHELD, act, goal, open_site
+from scaffold.core.contract import Check, Contract
+from scaffold.core.events import Noticed
+from scaffold.core.states import Failed, status_of
+from scaffold.git import refs
+from scaffold.llm.cassette import Entry, When
+from scaffold.verify.review import reviews
+from scaffold.worker.assignment import read_assignment
+from scaffold.worker.attempt import Worker
+from scaffold.worker.outcome import GaveUp, Handed
+from talk import Listening, calling, tape
+
+CITED = [{"file": "list", "line": 2, "note": "has two"}]
+
+
+def verdict(word="approve", *, citations=CITED, summary="I looked."):
+    """Return last words with a verdict."""
+    said = {"verdict": word, "citations": citations, "summary": summary}
+    return f"My findings.\n\n```json\n{json.dumps(said)}\n```\n"
+
+
+async def begin(house, *others, role="code_review", **settings):
+    look = settings.pop("look", {})
+    return await house.own(goal("g", act("look", role=role, **look), *others), **settings)
+
+
+async def reviewed(house, run, *replies):
+    """Have the review carried out with these replies, each a text or an entry; return its ending and the model."""
+    attempt = await house.queue(run, "look")
+    entries = [each if isinstance(each, Entry) else said(at, each) for at, each in enumerate(replies, 1)]
+    model = Listening(tape(*entries))
+    site = await open_site(house.repo, cache=house.site.cache, environ=house.site.environ)
+    try:
+        ending = await Worker(site, read_assignment(site.store, attempt.id), model).carry_out(GHOST, log_file="none")
+    finally:
+        site.store.close()
+    return ending, model
+
+
+def said(turn, text):
+    return Entry(when=When(turn=turn, action="look", role="code_review"), text=text)
+
+
+def by_reviewer(entry, turn):
+    return Entry(when=When(turn=turn, role="code_review"), tool_calls=entry.tool_calls, text=entry.text)
+
+
+def running(turn, command):
+    return by_reviewer(calling(turn, ("shell", {"command": command})), turn)
+
+
+async def test_an_approval_that_can_point_at_something_is_a_candidate_without_a_commit(house):
+    """SC-7, BX-1: its head is its base, and what it says is kept as a value."""
+    run = await begin(house)
+    ending, _ = await reviewed(house, run, verdict())
+    (attempt,) = house.attempts(run, "look")
+    assert ending == Handed(attempt.base_sha)
+    assert (attempt.phase, attempt.head_sha, attempt.iteration) == ("candidate", attempt.base_sha, 1)
+    assert [review.summary for review in reviews(attempt.verification)] == ["I looked."]
+    assert attempt.result == verdict()
+    assert house.statuses(run) == {"look": "landing"}
+    assert await refs.listed(house.site.git, "refs/scaffold/") == {}
+
+
+async def test_a_reviewer_reads_and_runs_but_has_no_tool_to_change_files(house):
+    """SC-7: what it is told to do, and what it has to do it with."""
+    run = await begin(house)
+    _, model = await reviewed(house, run, verdict())
+    names = {tool.name for tool in model.requests[0].tools}
+    assert {"read_file", "search_files", "shell", "python"} <= names
+    assert names.isdisjoint({"write_file", "append_file", "apply_delta"})
+    assert "a verdict is all you hand in" in model.requests[0].system
+
+
+@pytest.mark.parametrize(
+    ("first", "told"),
+    [
+        ("It is all fine.", "does not end with a fenced JSON block"),
+        (verdict("perhaps"), "is no verdict"),
+        (verdict(citations=[]), "cites at least one file and line"),
+        (verdict(citations=[{"file": "list", "line": 4}]), "list:4: the file has 3 lines."),
+        (verdict(citations=[{"file": "nowhere.py", "line": 1}]), "nowhere.py:1: the commit has no such file"),
+        (verdict("reject", citations=[{"file": "nowhere.py", "line": 1}]), "nowhere.py:1: the commit has no such file"),
+    ],
+    ids=["none", "malformed", "no citation", "no such line", "no such file", "a rejection, too"],
+)
+async def test_a_verdict_that_cannot_be_used_is_asked_for_again_in_the_same_attempt(house, first, told):
+    """BX-1, AL-6: the reviewer is told what is wrong with it."""
+    run = await begin(house)
+    ending, model = await reviewed(house, run, first, verdict())
+    assert isinstance(ending, Handed)
+    assert told in model.requests[1].messages[-1].parts[-1].text
+    (attempt,) = house.attempts(run, "look")
+    assert attempt.iteration == 2
+
+
+async def test_a_reviewer_that_gives_no_verdict_has_failed_and_its_words_are_kept(house):
+    """AL-6, SC-11: up to the tier's iterations, then another attempt."""
+    run = await begin(house, iterations=2)
+    ending, _ = await reviewed(house, run, "Hm.", "Well.", verdict())
+    assert ending.outcome == "executor_failed"
+    assert ending.error.startswith("no verdict that can be used: Your message does not end")
+    (attempt,) = house.attempts(run, "look")
+    assert attempt.result == "Well."
+    assert house.statuses(run) == {"look": "pending"}
+
+
+async def test_a_rejection_fails_the_action_for_good_with_what_was_found(house):
+    """SC-7, SC-20: no second reviewer is asked until one says yes; what needs it is blocked."""
+    run = await begin(house, act("ship", needs=["look_done"]))
+    ending, _ = await reviewed(house, run, verdict("reject", summary="The list is wrong."))
+    assert ending == GaveUp("gate_failed", "rejected: The list is wrong.\n- list:2: has two", for_good=True)
+    assert house.action(run, "look").state == Failed("rejected: The list is wrong.\n- list:2: has two")
+    assert status_of(house.action(run, "ship").state) == "blocked"
+    (attempt,) = house.attempts(run, "look")
+    assert (attempt.outcome, attempt.result) == ("gate_failed", verdict("reject", summary="The list is wrong."))
+
+
+async def test_what_a_reviewer_changes_is_pinned_and_counts_for_nothing(house):
+    """BX-3: neither lost nor landed, and told."""
+    run = await begin(house, **UNHELD)
+    cited = [{"file": "made", "line": 1}]
+    ending, _ = await reviewed(
+        house, run, running(1, "echo x > made; echo y >> list"), said(2, verdict(citations=cited)), said(3, verdict())
+    )
+    (attempt,) = house.attempts(run, "look")
+    assert ending == Handed(attempt.base_sha)
+    pinned = refs.rescue_ref(attempt.id)
+    assert await house.show(f"{pinned}:made") == "x"
+    (told,) = [each.event.text for each in house.store.events.since(run.id, 0) if isinstance(each.event, Noticed)]
+    assert pinned in told
+
+
+async def test_the_contract_of_a_review_is_checked_on_the_commit_it_judges(house):
+    """BX-1: an approval alone is not enough where more was asked for; its changes do not help."""
+    contract = Contract(commands=(Check(command="test -e made"),))
+    run = await begin(house, look={"contract": contract}, iterations=2, **UNHELD)
+    ending, model = await reviewed(house, run, running(1, "echo x > made"), said(2, verdict()), said(3, verdict()))
+    assert ending.outcome == "contract_failed"
+    assert "[fail] test -e made" in ending.error
+    assert "[fail] test -e made" in model.requests[2].messages[-1].parts[-1].text
+
+
+async def test_a_contract_that_holds_speaks_for_an_approval_as_well(house):
+    """BX-1."""
+    run = await begin(house, look={"contract": Contract(commands=(Check(command="grep two list"),))})
+    ending, _ = await reviewed(house, run, verdict())
+    assert isinstance(ending, Handed)
+    (attempt,) = house.attempts(run, "look")
+    assert [result.name for result in attempt.verification.results] == ["grep two list", "review"]
+
+
+async def test_a_secret_in_a_verdict_is_not_kept(house):
+    """RA-13: neither in the result nor in the evidence."""
+    token = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+    run = await begin(house)
+    await reviewed(house, run, verdict(summary=f"It leaks {token}."))
+    (attempt,) = house.attempts(run, "look")
+    assert token not in attempt.result
+    assert token not in str(attempt.verification)
+    assert "[redacted" in reviews(attempt.verification)[0].summary
+
+
+async def test_a_reviewer_that_ruins_its_worktree_has_failed_and_nothing_is_lost(house, tmp_path):
+    """BX-3: another one begins on a fresh worktree."""
+    run = await begin(house, **UNHELD)
+    script = tmp_path / "ruin.sh"  # its name is all that the policy gets to see
+    script.write_text("echo x > made; rm .git")
+    ending, _ = await reviewed(house, run, running(1, f"sh {script}"), said(2, verdict()))
+    assert ending.outcome == "executor_failed"
+    (attempt,) = house.attempts(run, "look")
+    assert await house.show(f"{refs.rescue_ref(attempt.id)}:made") == "x"
+    again, _ = await reviewed(house, run, verdict())
+    assert isinstance(again, Handed)

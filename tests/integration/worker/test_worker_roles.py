@@ -1,0 +1,109 @@
+"""What a worker is told, by whom, and what it leaves: the real store, a scripted model."""
+
+import pytest
+
+from fakes import GHOST, act, goal, open_site
+from scaffold.core.events import Noticed
+from scaffold.core.states import Failed
+from scaffold.landing.queue import MergeQueue
+from scaffold.llm.cassette import Entry
+from scaffold.worker.assignment import read_assignment
+from scaffold.worker.attempt import Worker
+from scaffold.worker.outcome import Handed
+from talk import Listening, calling, tape
+
+
+async def worked(house, run, key, *replies):
+    """Have an attempt at an action carried out; return its ending and what the model was asked first."""
+    attempt = await house.queue(run, key)
+    model = Listening(tape(*replies))
+    site = await open_site(house.repo, cache=house.site.cache, environ=house.site.environ)
+    try:
+        ending = await Worker(site, read_assignment(site.store, attempt.id), model).carry_out(GHOST, log_file="none")
+    finally:
+        site.store.close()
+    return ending, model.requests[0]
+
+
+def notices(house, run):
+    return [each.event.text for each in house.store.events.since(run.id, 0) if isinstance(each.event, Noticed)]
+
+
+async def test_a_role_is_told_the_words_that_its_run_was_given(house, tmp_path):
+    """SC-6: the folders stand in the run, so every process and every later resume reads the same ones."""
+    (tmp_path / "dba.md").write_text("Mind the indexes, {role}.")
+    run = await house.own(goal("g", act("a", role="dba")), prompts=(str(tmp_path),))
+    _, request = await worked(house, run, "a", Entry(text="done"))
+    assert "\n\nMind the indexes, dba." in request.system
+
+
+async def test_a_prompt_that_cannot_be_used_is_told_once_in_a_run(house, tmp_path):
+    """SC-6: work goes on with the built-in one."""
+    (tmp_path / "implementation.md").write_bytes(b"\xff")
+    run = await house.own(goal("g", act("a"), act("b")), prompts=(str(tmp_path),))
+    for key in ("a", "b"):
+        _, request = await worked(house, run, key, Entry(text="done"))
+        assert "Your role: implementation." in request.system
+    assert notices(house, run) == [f"The prompt {tmp_path}/implementation.md is not used: it is not UTF-8."]
+
+
+async def test_a_worker_is_told_what_its_prerequisites_showed_and_said(house):
+    """SC-13, OR-9: facts with their commit, and the results of those who provide its preconditions, of no others."""
+    run = await house.own(goal("g", act("a"), act("other"), act("b", needs=["a_done"]), wants=["b_done", "other_done"]))
+    queue = MergeQueue(house.site, run)
+    for key in ("a", "other"):
+        await house.work(run, key, f"echo x > {key}")
+        await queue.step()
+    _, request = await worked(house, run, "b", Entry(text="done"))
+    told = request.messages[0].parts[0].text
+    facts = {fact.assertion: fact.commit[:8] for fact in house.store.facts.of_goal(house.action(run, "a").goal_id)}
+    holding = "\n".join(f"- {name} (shown at {facts[name]})" for name in ("a_done", "other_done"))
+    assert f"# What holds already\n{holding}\n" in told
+    assert told.endswith("# What was done before\n## a: Do a.\ndone with a")
+
+
+async def test_a_step_knows_what_its_compound_builds_on(house):
+    """SC-13: the preconditions of a compound are those of its children."""
+    phase = act("phase", kind="compound", needs=["a_done"], effects=("b_done",))
+    run = await house.own(goal("g", act("a"), phase, act("b", parent="phase")))
+    await house.work(run, "a", "echo x > a")
+    await MergeQueue(house.site, run).step()
+    task = read_assignment(house.store, (await house.queue(run, "b")).id)
+    assert [each.key for each in task.prerequisites] == ["a"]
+    assert task.parent.key == "phase"
+    assert [fact.assertion for fact in task.grounds] == ["a_done"]
+
+
+@pytest.mark.parametrize("words", ["All done.", "é✓ <b>&</b>\n" * 10_000], ids=["short", "long and odd"])
+async def test_the_final_answer_of_an_attempt_that_failed_is_kept_whole(house, words):
+    """SC-11: on the attempt, and in no excerpt."""
+    run = await house.own(goal("g", act("a", check="false")), iterations=1)
+    work = calling(1, ("write_file", {"path": "a", "content": "x\n"}))
+    ending, _ = await worked(house, run, "a", work, Entry(text=words))
+    assert ending.outcome == "contract_failed"
+    (attempt,) = house.attempts(run, "a")
+    assert attempt.result == words
+
+
+async def test_it_is_counted_how_often_work_was_checked(house):
+    """AL-20: the iteration, beside the number of the attempt."""
+    run = await house.own(goal("g", act("a", check="grep -q two a")))
+    assert isinstance(await house.work(run, "a", "echo one > a", "echo two > a"), Handed)
+    (attempt,) = house.attempts(run, "a")
+    assert (attempt.number, attempt.iteration) == (1, 2)
+
+
+async def test_another_approach_is_one_more_attempt_and_is_told(house):
+    """SC-20: beyond the maximum by one, then it has failed for good."""
+    run = await house.own(goal("g", act("a", check="false")), attempts=2)
+    a = house.action(run, "a")
+    await house.work(run, "a", "echo x > a")
+    with house.store.transaction():
+        house.store.actions.guide(a.id, "Use a queue.")
+    await house.work(run, "a", "echo x > a")
+    assert house.statuses(run) == {"a": "pending"}
+    write = calling(1, ("write_file", {"path": "a", "content": "y\n"}))
+    _, request = await worked(house, run, "a", write, Entry(text="done"))
+    assert "# Another approach to take\nUse a queue." in request.messages[0].parts[0].text
+    assert isinstance(house.action(run, "a").state, Failed)
+    assert house.action(run, "a").state.reason.startswith("contract_failed after 3 attempts: ")

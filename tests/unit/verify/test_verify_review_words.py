@@ -1,0 +1,120 @@
+"""What a reviewer's last words say: a verdict, or what is wrong with it."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaffold.policy.redaction import Redactor
+from scaffold.verify.review import MOST_CITATIONS, Citation, Review, judges, passed, read_review, reviews, told
+
+CITED = [{"file": "./api//store.py", "line": 3, "note": "it keeps things"}]
+FENCE = "```"
+
+
+def words(before="I looked.\n\n", after="", fence="json", **fields):
+    """Return last words with a verdict."""
+    verdict = {"verdict": "approve", "citations": CITED, "summary": "It is sound."} | fields
+    return f"{before}{FENCE}{fence}\n{json.dumps(verdict)}\n{FENCE}{after}"
+
+
+def problem(text):
+    """Return what a reviewer would be told of these words."""
+    read = read_review(text)
+    assert isinstance(read, str), read
+    return read
+
+
+@pytest.mark.parametrize("role", ["code_review", "security_review", "reviewer"])
+def test_reviews_judge(role):
+    """SC-7."""
+    assert judges(role)
+
+
+@pytest.mark.parametrize("role", ["implementation", "testing", "review", "code_reviewer", ""])
+def test_other_roles_do_not(role):
+    assert not judges(role)
+
+
+@pytest.mark.parametrize("text", [words(), words(fence=""), words(fence="JSON ", after="\n\n \n"), words(before="")])
+def test_a_verdict_at_the_end_is_read(text):
+    """BX-1: paths as git writes them."""
+    assert read_review(text) == Review(
+        verdict="approve",
+        citations=(Citation("api/store.py", 3, "it keeps things"),),
+        summary="It is sound.",
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "I approve.", FENCE, f"{FENCE}\n{{}}\n", words(fence="python"), words(after="\nI take that back.")],
+    ids=["nothing", "no block", "a fence alone", "not closed", "another language", "words behind it"],
+)
+def test_what_does_not_end_with_a_block_is_no_verdict(text):
+    """BX-1: a block further up may be quoted from what was reviewed."""
+    assert "does not end with a fenced JSON block" in problem(text)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"verdict": "maybe"},
+        {"verdict": None},
+        {"summary": 7},
+        {"citations": [{"file": "a"}]},
+        {"citations": [{"file": "a", "line": 0}]},
+        {"citations": [{"file": "a", "line": "3"}]},
+        {"citations": {"a": 3}},
+    ],
+)
+def test_what_is_no_verdict_is_told_with_its_place(fields):
+    assert "is no verdict" in problem(words(**fields))
+    assert '"summary": TEXT' in problem(words(**fields))
+
+
+@pytest.mark.parametrize(
+    "block", ["{", "[" * 100_000, '{"verdict": "approve", "citations": [], "summary": "\\ud800"}', "\udce9"]
+)
+def test_rubbish_is_no_verdict(block):
+    assert "is no verdict" in problem(f"{FENCE}\n{block}\n{FENCE}")
+
+
+def test_an_approval_needs_something_to_point_at():
+    """BX-1: at least one citation."""
+    assert "cites at least one" in problem(words(citations=[]))
+    rejected = read_review(words(verdict="reject", citations=[]))
+    assert isinstance(rejected, Review)
+
+
+def test_a_verdict_says_why_and_not_without_end():
+    assert "`summary` is empty" in problem(words(summary=" "))
+    assert "101 citations" in problem(words(citations=CITED * (MOST_CITATIONS + 1)))
+
+
+def test_a_review_is_told_in_lines():
+    review = Review(verdict="reject", citations=(Citation("a", 1, " wrong "), Citation("b\n", 2)), summary=" No. ")
+    assert told(review) == "No.\n- a:1: wrong\n- b\n:2"
+
+
+@given(st.text(), st.text())
+def test_no_words_break_the_reader_and_a_verdict_survives_whatever_stands_before_it(before, summary):
+    """BX-1."""
+    assert isinstance(read_review(before), str | Review)
+    if summary.strip():
+        read = read_review(words(before=f"{before}\n", summary=summary))
+        assert isinstance(read, Review)
+        assert read.summary == summary
+
+
+def test_what_an_approval_shows_can_be_read_back_and_holds_no_secret():
+    """BX-2: evidence is kept as values; what is secret is taken out of each text, not out of the JSON."""
+    token = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+    review = Review(verdict="approve", citations=(Citation("a", 1, f"has {token}"),), summary=f'"{token}"')
+    shown = passed(review, "c" * 40, Redactor())
+    assert shown.passed
+    (kept,) = reviews(shown)
+    assert token not in shown.results[0].detail
+    assert kept.citations[0].file == "a"
+    assert kept.summary.startswith('"[redacted')

@@ -1,0 +1,67 @@
+"""What counts as getting nowhere, and what helps next: tables and properties, no clock."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaffold.worker.watchdog import FOLLOWS, Failure, Repetition, fingerprint, next_rung
+
+
+@pytest.mark.parametrize(
+    ("nudged", "attempts_left", "planner", "rung"),
+    [
+        (False, 2, True, "nudge"),
+        (False, 0, False, "nudge"),
+        (True, 1, False, "fresh_attempt"),
+        (True, 1, True, "fresh_attempt"),
+        (True, 0, True, "smaller"),
+        (True, 0, False, "human"),
+    ],
+)
+def test_the_ladder_goes_from_a_word_to_a_human(nudged, attempts_left, planner, rung):
+    """BX-12: nudge, a fresh attempt with the cause, smaller, human."""
+    assert next_rung(nudged=nudged, attempts_left=attempts_left, planner=planner) == rung
+    assert FOLLOWS[rung]
+
+
+def test_how_long_it_took_makes_no_other_failure():
+    """BX-12."""
+    call = ("shell", {"command": "make"})
+    slow, quick = "exit code 1 after 2.3 s\n0x7f12 failed", "exit code 1 after 0.1 s\n0x9aB3 failed".lower()
+    assert fingerprint(*call, slow) == fingerprint(*call, quick)
+    others = [
+        fingerprint("python", {"command": "make"}, slow),
+        fingerprint("shell", {"command": "make test"}, slow),
+        fingerprint(*call, "exit code 1 after 2.3 s\nother"),
+    ]
+    assert len({fingerprint(*call, slow), *others}) == 4
+
+
+def seen(*failures):
+    repetition = Repetition()
+    for turn, call, tree in failures:
+        repetition = repetition.after(Failure(turn=turn, call=call, tree=tree))
+    return repetition
+
+
+def test_the_same_failure_counts_once_a_turn_and_other_failures_do_not_end_it():
+    """BX-12."""
+    assert seen((1, "x", "t"), (1, "x", "t"), (2, "y", "t"), (3, "x", "t")).times("x") == 2
+    assert seen((1, "x", "t")).times("y") == 0
+
+
+def test_a_change_of_the_tree_makes_all_before_it_forgotten():
+    """BX-12."""
+    assert seen((1, "x", "t"), (2, "x", "t"), (3, "x", "u")).times("x") == 1
+    assert seen((1, "x", "t"), (2, "y", "u"), (3, "x", "t")).times("x") == 1
+
+
+@given(st.lists(st.tuples(st.integers(1, 4), st.sampled_from("xy"), st.sampled_from("tu"))))
+def test_a_count_is_that_of_the_turns_since_the_tree_last_changed(failures):
+    """BX-12: as said in one line over the whole history."""
+    if failures:
+        tree = failures[-1][2]
+        last = next((at for at in range(len(failures), 0, -1) if failures[at - 1][2] != tree), 0)
+        for call in "xy":
+            turns = {turn for turn, name, _ in failures[last:] if name == call}
+            assert seen(*failures).times(call) == len(turns)
