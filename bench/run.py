@@ -22,6 +22,7 @@ import sandboxed_command
 import store_actions
 import store_readiness
 import store_writers
+import supervision
 import worker_start
 from row import Row
 
@@ -38,6 +39,7 @@ BENCHES: Mapping[str, Callable[..., Iterator[Row]]] = {
     "store-actions": store_actions.rows,
     "store-readiness": store_readiness.rows,
     "store-writers": store_writers.rows,
+    "supervision": supervision.rows,
     "worker-start": worker_start.rows,
 }
 

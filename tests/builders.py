@@ -79,7 +79,7 @@ def begin(site: Site, run: Run) -> Run:
     return store.runs.get(run.id) or run
 
 
-def work(site: Site, run: Run, key: str, *, log_file: str | None = None) -> Attempt:
+def work(site: Site, run: Run, key: str, *, log_file: str | None = None, folder: Path = Path("/nowhere")) -> Attempt:
     """Start an attempt of an action; its worker is this process, and executing."""
     store = site.store
     action = store.actions.by_key(run.id, Key(key))
@@ -103,7 +103,9 @@ def work(site: Site, run: Run, key: str, *, log_file: str | None = None) -> Atte
     with store.transaction():
         store.attempts.open(attempt)
         store.actions.move(action.id, Running())
-        store.attempts.claim(attempt.id, fence=run.fence, worker=own_identity(), worktree="/nowhere", log_file=log_file)
+        store.attempts.claim(
+            attempt.id, fence=run.fence, worker=own_identity(), worktree=str(folder), log_file=log_file
+        )
         store.attempts.advance(attempt.id, fence=run.fence, phase="executing")
         store.attempts.account(
             attempt.id, fence=run.fence, usage=Usage(input_tokens=900, output_tokens=100, cost_usd=0.25)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from scaffold.core.contract import Check, Contract
-from scaffold.core.ids import AttemptId, Key
+from scaffold.core.ids import AttemptId, GoalId, Key
 from scaffold.core.model import Action, Attempt, ProcessIdentity, Run, RunSettings, Signature
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
 from scaffold.core.states import Active, Paused, Planning, status_of
@@ -17,14 +17,17 @@ from scaffold.host.clock import SystemClock
 from scaffold.host.process import run as run_command
 from scaffold.landing.record import session_tip
 from scaffold.llm.cassette import Cassette, CassetteModel, Entry, When, WrittenCall, WrittenPrices, WrittenUsage
-from scaffold.orchestrator.conduct import Conductor, Ending, conduct, take_over
+from scaffold.orchestrator.conduct import Conductor, Ending, conduct
 from scaffold.orchestrator.dispatch import queue_attempt
 from scaffold.orchestrator.opening import open_run
+from scaffold.orchestrator.pursuit import pursue
 from scaffold.orchestrator.recovery import ensure_session_branch
+from scaffold.orchestrator.takeover import take_over
 from scaffold.orchestrator.tasks import TaskEngine
 from scaffold.store.database import Store
 from scaffold.worker.assignment import read_assignment
-from scaffold.worker.attempt import GaveUp, Handed, Worker
+from scaffold.worker.attempt import Worker
+from scaffold.worker.outcome import GaveUp, Handed
 from scaffold.worker.site import Site
 
 GHOST = ProcessIdentity(1, "never", "another boot")
@@ -68,6 +71,19 @@ def script(turns_of: Mapping[str, Turns], *, usd: float = 0.0) -> CassetteModel:
     return CassetteModel(
         Cassette(path=Path("script"), digest="", entries=tuple(entries), prices=WrittenPrices(input_per_mtok=usd))
     )
+
+
+class Thoughtless:
+    """Plans nothing: for runs without a planner, whose supervisors never ask."""
+
+    async def decompose(self, goal_id, compound):
+        raise AssertionError(f"nobody was to break {compound} down")
+
+    async def replan(self, goal_id, compound, unmet, why):
+        raise AssertionError(f"nobody was to replan: {why}")
+
+    async def judge(self, goal_id, why, dispatch):
+        raise AssertionError(f"nobody was to judge: {why}")
 
 
 class House:
@@ -171,7 +187,16 @@ class House:
             await self.carry_attempt_out(attempt, turns_of, usd=usd)
             return 0
 
-        return TaskEngine(work)
+        return TaskEngine(work, self.pursue)
+
+    async def pursue(self, goal_id: GoalId) -> int:
+        """Be the supervisor of a goal, with a store of its own as a process would have; there is nobody to plan."""
+        site = await open_site(self.repo, cache=self.site.cache, environ=self.site.environ)
+        try:
+            run = site.store.runs.get(site.store.goals.get(goal_id).run_id)
+            return await pursue(site, run, goal_id, Thoughtless())
+        finally:
+            site.store.close()
 
     async def conductor(self, run: Run, turns_of: Mapping[str, Turns], *, usd: float = 0.0) -> Conductor:
         """Own the run, settle what is left over, and return who carries it out."""

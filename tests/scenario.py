@@ -44,6 +44,22 @@ def write(path, content):
     return {"name": "write_file", "args": {"path": path, "content": content}}
 
 
+def creates(goal, *actions, parent=None):
+    """Return the call that adds actions to a goal."""
+    under = {"parent": parent} if parent else {}
+    return {"name": "goap_create_actions", "args": {"goal": goal, "actions": list(actions), **under}}
+
+
+def said(role, text="done", **when):
+    """Return the entry that answers with words alone."""
+    return {"when": {"role": role, **when}, "text": text}
+
+
+def asked(role, *calls, **when):
+    """Return the entry that answers with tool calls."""
+    return {"when": {"role": role, **when}, "tool_calls": list(calls)}
+
+
 def shell(command):
     return {"name": "shell", "args": {"command": command, "timeout_s": 60}}
 
@@ -112,6 +128,19 @@ class Scenario:
         path.write_text(yaml.safe_dump({"version": 1, "replies": replies, "prices": prices}))
         return path
 
+    def replies(self, *replies, name="cassette.yaml") -> Path:
+        """Write a cassette of these entries, as they are."""
+        path = self.home / name
+        path.write_text(yaml.safe_dump({"version": 1, "replies": list(replies)}))
+        return path
+
+    def request_command(self, task: str, *flags: str) -> list[str]:
+        """Return the command that has a request planned and carried out by the cassette."""
+        return self.command("run", task, "--model", f"cassette:{self.home / 'cassette.yaml'}", *flags)
+
+    def request(self, task: str, *flags: str) -> subprocess.CompletedProcess:
+        return self.call(self.request_command(task, *flags))
+
     def command(self, *args: str) -> list[str]:
         return [sys.executable, "-m", "scaffold", *args]
 
@@ -120,10 +149,10 @@ class Scenario:
         return self.command("run", "--plan", str(self.home / "plan.yaml"), "--model", model, *flags)
 
     def scaffold(self, *args: str) -> subprocess.CompletedProcess:
-        return self._call(self.command(*args))
+        return self.call(self.command(*args))
 
     def run(self, *flags: str) -> subprocess.CompletedProcess:
-        return self._call(self.run_command(*flags))
+        return self.call(self.run_command(*flags))
 
     def start(self, argv: list[str]) -> subprocess.Popen:
         """Start a command in the background, its output thrown away."""
@@ -137,7 +166,8 @@ class Scenario:
             start_new_session=True,
         )
 
-    def _call(self, argv: list[str]) -> subprocess.CompletedProcess:
+    def call(self, argv: list[str]) -> subprocess.CompletedProcess:
+        """Run a command to its end."""
         return subprocess.run(
             argv,
             cwd=self.repo,

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from e2e.test_e2e_supervision import TASK, expect_the_end, shop_and_docs
 from scenario import Scenario, action, plan_of, shell, write
 
 HARNESS = Path(__file__).parents[1] / "crash"
-MOST_POINTS = 300
-"""More than the run passes; a point beyond its end kills nobody, and the test says so by passing at once."""
+PLANNED_POINTS = range(1, 470, 3)
+REQUESTED_POINTS = range(2, 740, 5)
+"""About every third, and every fifth, of the points that such a run passes: each is a commit or a change by git."""
 
 
 @pytest.fixture
@@ -39,17 +41,22 @@ def scenario(tmp_path):
     return made
 
 
-def crashed_at(scenario, number):
-    """Run until the point kills a process, then go on without; return what was told before, and whether it died."""
+@pytest.fixture
+def bare(tmp_path):
+    return Scenario(tmp_path)
+
+
+def crashed_at(scenario, number, command):
+    """Run until the point kills a process, then go on without; return what was told before, and the points passed."""
     counter = scenario.home / "points"
     counter.write_text("")
     calm = dict(scenario.environ)
     scenario.environ |= {"PYTHONPATH": str(HARNESS), "CRASH_COUNTER": str(counter), "CRASH_AT": str(number)}
-    first = scenario.run("--yes")
+    first = scenario.call(command)
     scenario.environ = calm
     said = first.stdout
     if first.returncode == -9 and (scenario.status()["run"] or {}).get("status") != "completed":
-        again = scenario.run("--yes")
+        again = scenario.call(command)
         assert again.returncode == 0, again.stdout + again.stderr
     assert first.returncode in {0, -9}, first.stdout + first.stderr
     return said, counter.read_text().splitlines()
@@ -82,17 +89,35 @@ def expect_invariants(scenario, said):
     assert scenario.processes() == []
 
 
-@pytest.mark.parametrize("number", [3, 17, 29, 41, 58, 73, 90, 111])
+@pytest.mark.parametrize("number", [17, 73, 111, 230])
 def test_a_kill_at_a_persisted_transition_changes_nothing_about_the_end(scenario, number):
     """BX-15, BX-2, BX-8, SC-16: a sample of the points."""
-    said, points = crashed_at(scenario, number)
+    said, points = crashed_at(scenario, number, scenario.run_command("--yes"))
     assert len(points) >= number, "the point was never passed"
     expect_invariants(scenario, said)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", range(1, MOST_POINTS + 1))
+@pytest.mark.parametrize("number", PLANNED_POINTS)
 def test_a_kill_at_any_persisted_transition_changes_nothing_about_the_end(scenario, number):
-    """BX-15, BX-2, BX-8, SC-16: every point."""
-    said, _ = crashed_at(scenario, number)
+    """BX-15, BX-2, BX-8, SC-16: more than 150 of them."""
+    said, _ = crashed_at(scenario, number, scenario.run_command("--yes"))
     expect_invariants(scenario, said)
+
+
+@pytest.mark.parametrize("number", [22, 131, 260, 420])
+def test_a_kill_while_a_request_is_planned_supervised_and_landed_changes_nothing_about_the_end(bare, number):
+    """BX-15, SC-16: whoever passes the point dies, be it the planner, a supervisor, a worker or the owner."""
+    shop_and_docs(bare, pause="0")
+    _, points = crashed_at(bare, number, bare.request_command(TASK, "--yes"))
+    assert len(points) >= number, "the point was never passed"
+    expect_the_end(bare)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", REQUESTED_POINTS)
+def test_a_kill_anywhere_on_the_way_of_a_request_changes_nothing_about_the_end(bare, number):
+    """BX-15, SC-16: about 150 of them."""
+    shop_and_docs(bare, pause="0")
+    crashed_at(bare, number, bare.request_command(TASK, "--yes"))
+    expect_the_end(bare)

@@ -200,7 +200,7 @@ def test_a_tool_file_that_cannot_be_loaded_is_told_and_the_work_goes_on(scenario
 def test_what_a_session_may_never_need_is_imported_when_it_does(scenario):
     """The way to the web and what lists packages take longer to import than a start may."""
     argv = scenario.command("ralph", "-p", "go", "--model", replies(scenario, [call("list_dir", path=".")], "ok"))
-    done = scenario._call([argv[0], "-X", "importtime", *argv[1:]])
+    done = scenario.call([argv[0], "-X", "importtime", *argv[1:]])
     assert done.stdout == "ok\n"
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "scaffold.cli.toolkit" in imported

@@ -140,10 +140,6 @@ def test_a_sandbox_that_is_required_and_not_there_refuses_the_run(scenario):
     assert "wait for your consent" in scenario.scaffold("doctor").stdout
 
 
-def test_a_task_in_words_needs_a_planner_and_says_so(scenario):
-    expect_refusal(scenario.scaffold("run", "add rate limiting"), 64, "no planner", "--plan")
-
-
 def test_outside_a_repository_the_command_says_so(scenario, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

@@ -11,7 +11,7 @@ from scaffold.cli.lookup import find_action, run_option, site_with_run
 from scaffold.cli.safe import printable
 from scaffold.cli.screen import WIDTH, clip, heading, json_option, mark, print_json
 from scaffold.cli.snapshot import fact_shape
-from scaffold.cli.tree import evidence_line
+from scaffold.cli.views import evidence_line
 from scaffold.core.contract import Check, CheckResult, Contract, ExitCode, Expectation, OutputContains
 from scaffold.core.model import Action, Attempt, Fact
 

@@ -1,53 +1,142 @@
-"""`stop`, `pause`, `cancel`, `retry`: steering a run from outside."""
+"""`stop`, `pause`, `cancel`, `retry`: steering a run, a goal or an action from outside."""
 
 import asyncio
 
 import click
 
 from scaffold.cli.desk import find_run
+from scaffold.cli.lookup import action_if_any, goal_if_any
 from scaffold.cli.wiring import open_site
-from scaffold.core.ids import ActionId, GoalId, Key
-from scaffold.core.states import reason_of, status_of
-from scaffold.orchestrator.control import put_down, retry_action, retry_goal, retry_run
-from scaffold.store.runs import Wish
+from scaffold.core.errors import UsageProblem
+from scaffold.core.ids import ActionId, GoalId, Key, WishId
+from scaffold.core.model import Action, Goal, Run, Wish, WishKind
+from scaffold.core.states import Cancelled, Completed, Failed, Skipped, reason_of, status_of
+from scaffold.host.ids import new_id
+from scaffold.orchestrator.control import grant, put_down, retry_action, retry_goal, retry_run
+from scaffold.store.runs import Wish as RunWish
 from scaffold.worker.site import Site
 
 STOP_PATIENCE_S = 30.0
 PAUSE_PATIENCE_S = 2.0
 
-
-@click.command()
-@click.argument("run", required=False)
-def stop(run: str | None) -> None:
-    """Stop RUN (the latest without one) in good order: its work is pinned, `scaffold resume` goes on."""
-    asyncio.run(_put_down(run, "stop", STOP_PATIENCE_S))
+run_of_target = click.option("--run", "run_name", help="The run the goal or action belongs to; the latest without it.")
 
 
 @click.command()
-@click.argument("run", required=False)
-def pause(run: str | None) -> None:
-    """Start nothing new in RUN (the latest without one); what runs finishes and lands."""
-    asyncio.run(_put_down(run, "pause", PAUSE_PATIENCE_S))
+@click.argument("target", metavar="[RUN|GOAL|ACTION]", required=False)
+@run_of_target
+def stop(target: str | None, run_name: str | None) -> None:
+    """Stop a run (the latest without an argument) or a goal in good order, or an action for good.
+
+    What is at work ends at once and is pinned. A run goes on with `scaffold resume`, a goal with `scaffold resume
+    GOAL`; an action is cancelled, and the rest of its goal goes on without it.
+    """
+    asyncio.run(_steer(target, run_name, "stop"))
 
 
 @click.command()
-@click.argument("run", required=False)
-def cancel(run: str | None) -> None:
-    """End RUN (the latest without one) for good: what landed stays on its branch, the rest stays pinned."""
-    asyncio.run(_put_down(run, "cancel", STOP_PATIENCE_S))
+@click.argument("target", metavar="[RUN|GOAL]", required=False)
+@run_of_target
+def pause(target: str | None, run_name: str | None) -> None:
+    """Start nothing new in a run (the latest without an argument) or a goal; what runs finishes and lands."""
+    asyncio.run(_steer(target, run_name, "pause"))
 
 
-async def _put_down(name: str | None, wish: Wish, patience_s: float) -> None:
+@click.command()
+@click.argument("target", metavar="[RUN|GOAL]", required=False)
+@run_of_target
+def cancel(target: str | None, run_name: str | None) -> None:
+    """End a run (the latest without an argument) or a goal for good: what landed stays, the rest stays pinned."""
+    asyncio.run(_steer(target, run_name, "cancel"))
+
+
+async def _steer(name: str | None, run_name: str | None, wish: RunWish) -> None:
+    """Do as wished with what `name` names, looked for among actions, goals and runs in this order."""
     site = await open_site()
     try:
-        run = find_run(site, name)
-        state = await put_down(site, run, wish, patience_s=patience_s)
-        reason = reason_of(state)
-        click.echo(f"run {run.id} is {status_of(state)}" + (f": {reason}" if reason else ""))
-        if status_of(state) == "paused":
-            click.echo(f"  go on with `scaffold resume {run.id}`")
+        run = None if name is None and run_name is None else _run_around(site, run_name)
+        if run is not None and name is not None:
+            if (action := action_if_any(site, run, name)) is not None:
+                await _steer_action(site, run, action, wish)
+                return
+            if (goal := goal_if_any(site, run, name)) is not None:
+                await steer_goal(site, run, goal, wish)
+                return
+        await _put_down(site, find_run(site, name or run_name), wish)
     finally:
         site.store.close()
+
+
+def _run_around(site: Site, run_name: str | None) -> Run | None:
+    return find_run(site, run_name) if run_name else site.store.runs.latest()
+
+
+async def _steer_action(site: Site, run: Run, action: Action, wish: RunWish) -> None:
+    name = f"`{action.key}`"
+    if wish != "stop":
+        fix = f"End it for good with `scaffold stop {action.key}`, or {wish} its goal."
+        raise UsageProblem(f"{name} is an action, and {wish} is for runs and goals", fix)
+    _require_open(action, name)
+    await _grant(site, run, "stop", action.goal_id, action.id)
+    now = site.store.actions.get(action.id) or action
+    click.echo(f"action {action.key} is {status_of(now.state)}")
+    click.echo("  what was done of it is pinned: `scaffold salvage`")
+
+
+async def steer_goal(site: Site, run: Run, goal: Goal, wish: RunWish) -> None:
+    """Stop, pause or cancel a goal and say what it is then."""
+    if wish != "cancel":
+        _require_not_failed(goal)
+    _require_open(goal, f"the goal `{goal.name}`")
+    await _grant(site, run, wish, goal.id)
+    now = site.store.goals.get(goal.id) or goal
+    reason = reason_of(now.state)
+    click.echo(f"goal {goal.name} is {status_of(now.state)}" + (f": {reason}" if reason else ""))
+    if status_of(now.state) == "paused":
+        click.echo(f"  go on with `scaffold resume {goal.name}`")
+
+
+async def wake_goal(site: Site, run: Run, goal: Goal) -> None:
+    """Let a goal that was set aside go on, as soon as its run does."""
+    _require_not_failed(goal)
+    _require_open(goal, f"the goal `{goal.name}`")
+    await _grant(site, run, "resume", goal.id)
+    now = site.store.goals.get(goal.id) or goal
+    click.echo(f"goal {goal.name} is {status_of(now.state)}")
+
+
+def _require_not_failed(goal: Goal) -> None:
+    if isinstance(goal.state, Failed):
+        fix = f"Give it another chance with `scaffold retry {goal.name}`, or end it with `scaffold cancel {goal.name}`."
+        raise UsageProblem(f"the goal `{goal.name}` has failed", fix)
+
+
+def _require_open(what: Action | Goal, name: str) -> None:
+    if isinstance(what.state, Completed | Cancelled | Skipped):
+        raise UsageProblem(f"{name} is {status_of(what.state)} already", "See it with `scaffold tasks`.")
+
+
+async def _grant(site: Site, run: Run, kind: WishKind, goal_id: GoalId, action_id: ActionId | None = None) -> None:
+    if isinstance(run.state, Completed | Cancelled):
+        raise UsageProblem(f"run {run.id} is {status_of(run.state)} already", "See it with `scaffold status`.")
+    wish = Wish(
+        id=WishId(new_id()),
+        run_id=run.id,
+        kind=kind,
+        goal_id=goal_id,
+        action_id=action_id,
+        created_at=site.clock.now(),
+    )
+    await grant(site, run, wish, patience_s=STOP_PATIENCE_S)
+
+
+async def _put_down(site: Site, run: Run, wish: RunWish) -> None:
+    patience_s = PAUSE_PATIENCE_S if wish == "pause" else STOP_PATIENCE_S
+    state = await put_down(site, run, wish, patience_s=patience_s)
+    reason = reason_of(state)
+    click.echo(f"run {run.id} is {status_of(state)}" + (f": {reason}" if reason else ""))
+    if status_of(state) == "paused":
+        click.echo(f"  go on with `scaffold resume {run.id}`")
 
 
 @click.command()

@@ -61,7 +61,7 @@ def find_run(desk: Readable, name: str | None) -> Run:
     if name is None:
         latest = desk.store.runs.latest()
         if latest is None:
-            raise UsageProblem("there is no run in this repository yet", "Start one with `scaffold run --plan FILE`.")
+            raise no_run_yet()
         return latest
     found = desk.store.runs.by_prefix(name.removeprefix("session-"))
     if len(found) == 1:
@@ -69,6 +69,11 @@ def find_run(desk: Readable, name: str | None) -> Run:
     known = ", ".join(run.id for run in (found or desk.store.runs.all())[:5]) or "none"
     problem = "is not a run of this repository" if not found else "fits several runs"
     raise UsageProblem(f"`{name}` {problem}", f"Known runs: {known}.")
+
+
+def no_run_yet() -> UsageProblem:
+    """Return the error of a command that needs a run where there is none."""
+    return UsageProblem("there is no run in this repository yet", "Start one with `scaffold run`.")
 
 
 def shown_status(run: Run) -> str:

@@ -4,25 +4,31 @@ import asyncio
 import os
 import signal
 import sys
+from functools import partial
 
 import click
 import msgspec
 
 from scaffold.cli.live import LiveScreen
+from scaffold.cli.models import opened_model
 from scaffold.cli.progress import JsonLines, PlainLines, Sink, follow
 from scaffold.cli.report import report
 from scaffold.cli.snapshot import snapshot
-from scaffold.cli.wiring import workers_of
+from scaffold.cli.wiring import processes_of
 from scaffold.core.errors import UsageProblem
-from scaffold.core.ids import RunId
+from scaffold.core.ids import GoalId, RunId
 from scaffold.core.model import Run
 from scaffold.core.states import Cancelled, Completed, Failed
 from scaffold.host.sandbox.ground import is_stand_in
-from scaffold.orchestrator.conduct import Conductor, Ending, conduct, take_over
+from scaffold.orchestrator.conduct import Conductor, Ending, conduct
 from scaffold.orchestrator.engine import Engine
 from scaffold.orchestrator.local import LocalEngine
+from scaffold.orchestrator.notify import notify_on
+from scaffold.orchestrator.processes import Processes, WarmProcesses
 from scaffold.orchestrator.projections import project
-from scaffold.orchestrator.workers import WarmWorkers
+from scaffold.orchestrator.pursuit import pursue
+from scaffold.orchestrator.takeover import take_over_when_free
+from scaffold.orchestrator.thinking import Thinker
 from scaffold.worker.site import Site
 
 INTERRUPTED = 130
@@ -31,18 +37,30 @@ EXIT_OF_CAUSE = {"limit": 2, "held": 3, "paused": 3, "waiting": 3, "stopped": IN
 
 async def drive(site: Site, run_id: RunId, *, as_json: bool = False) -> int:
     """Carry a run on to its end, or to where it has to be put down; return the exit code."""
-    run = take_over(site, run_id)
+    run = await take_over_when_free(site, run_id)
     since = max(0, site.store.events.last_seq(run.id) - 1) if run.fence > 1 else 0
     _project(site, run)
-    workers = workers_of(site, run)
+    processes = processes_of(site, run)
     try:
-        if isinstance(workers, WarmWorkers):
-            await workers.warm()
+        if isinstance(processes, WarmProcesses):
+            await processes.warm()
         sink = _sink(site, run, as_json=as_json)
-        ending = await _carried_out(site, run, LocalEngine(workers), sink=sink, since=since)
+        ending = await _carried_out(site, run, _engine(site, run, processes), sink=sink, since=since)
     finally:
-        await workers.close()
+        await processes.close()
     return _told(site, run, ending, as_json=as_json)
+
+
+def _engine(site: Site, run: Run, processes: Processes) -> Engine:
+    """Return an engine with a process for each goal; a task of the tier `quick` is too little for one."""
+    if run.settings.tier != "quick" or run.settings.planner:
+        return LocalEngine(processes)
+    thinks = Thinker(site, run, partial(opened_model, run.settings.model))
+
+    async def here(goal: GoalId) -> int:
+        return await pursue(site, run, goal, thinks)
+
+    return LocalEngine(processes, here=here)
 
 
 async def _carried_out(site: Site, run: Run, engine: Engine, *, sink: Sink, since: int) -> Ending:
@@ -51,11 +69,13 @@ async def _carried_out(site: Site, run: Run, engine: Engine, *, sink: Sink, sinc
     finished = False
     with_signals(conductor)
     follower = asyncio.create_task(follow(site, run, sink, since=since, done=lambda: finished))
+    notifier = asyncio.create_task(notify_on(site, run, run.settings.notify, lambda: finished))
     try:
         return await conductor.carry_out()
     finally:
         finished = True
         await follower
+        await notifier
 
 
 def with_signals(conductor: Conductor) -> None:

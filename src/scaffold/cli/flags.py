@@ -8,7 +8,7 @@ import click
 import msgspec
 from msgspec import Struct
 
-from scaffold.cli.setting import Setting
+from scaffold.cli.setting import TIERS, Setting
 from scaffold.core.model import SandboxMode
 from scaffold.policy.sandbox import SANDBOX_MODES
 
@@ -29,6 +29,7 @@ class Flags(Struct, frozen=True, kw_only=True):
     yes: bool = False
     dry_run: bool = False
     trust_once: bool = False
+    detach: bool = False
 
 
 def shared_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -42,6 +43,8 @@ def shared_options(function: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Choice(SANDBOX_MODES),
             help="What holds the commands of agents; with `off` each of them waits for your consent.",
         ),
+        click.option("--tier", type=click.Choice([tier.name for tier in TIERS]), help="Whose numbers to use."),
+        click.option("--detach", is_flag=True, help="Go on in the background; `scaffold attach` watches."),
         click.option("--yolo", is_flag=True, help="Workers are never asked."),
         click.option("--json", "as_json", is_flag=True, help="One event a line; the last is the result."),
     ]

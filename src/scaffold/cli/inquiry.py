@@ -16,6 +16,7 @@ from scaffold.agent.slash import (
     ShowModels,
     ShowTasks,
     ShowTools,
+    Spelling,
 )
 from scaffold.cli.screen import clip, pad, span, wrapped
 from scaffold.core.errors import UsageProblem
@@ -57,6 +58,20 @@ class Spending(Struct, frozen=True, kw_only=True):
     left_usd: float | None = None
 
 
+class Own(Struct, frozen=True):
+    """A command that only one kind of talk has; it takes the place of one of that name that all have."""
+
+    name: str
+    words: str
+    """What may follow the name, for people."""
+    summary: str
+
+    @property
+    def usage(self) -> str:
+        """Return how it is written."""
+        return f"/{self.name} {self.words}".rstrip()
+
+
 Inquiry = Help | ShowModels | ShowMode | ShowTasks | ShowAgents | ShowCost | ShowTools
 
 
@@ -76,13 +91,15 @@ class Known(Struct, frozen=True, kw_only=True):
     width: int
     talking: bool = False
     """Whether there is a line to type in."""
+    own: Sequence[Own] = ()
+    """Commands that only this talk has."""
 
 
 def answer(inquiry: Inquiry, known: Known) -> str:  # noqa: PLR0911 - one for each
     """Return what is asked; UsageProblem where something is named that is not there."""
     match inquiry:
         case Help():
-            return help_text(known.width, talking=known.talking)
+            return help_text(known.width, talking=known.talking, own=known.own)
         case ShowModels():
             return model_listing(known.model, known.models)
         case ShowMode():
@@ -104,9 +121,12 @@ def used_by(roster: Sequence[Subagent]) -> Usage | None:
     return sum((agent.usage for agent in roster), Usage()) if roster else None
 
 
-def help_text(width: int, *, talking: bool) -> str:
+def help_text(width: int, *, talking: bool, own: Sequence[Own] = ()) -> str:
     """Return the commands, and the keys where there is a line to type them in."""
-    rows = [(each.usage, each.summary) for each in COMMANDS if talking or each.shots]
+    named = {each.name for each in own}
+    general = [each for each in COMMANDS if (talking or each.shots) and each.name not in named]
+    listed: Sequence[Own | Spelling] = (*own, *general)
+    rows = [(each.usage, each.summary) for each in listed]
     lines = ["Commands:", *_table(rows, width)]
     if talking:
         lines += ["", "Keys:", *_table(KEYS, width)]

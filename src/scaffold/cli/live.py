@@ -1,18 +1,17 @@
 """The live screen of `run`: lines of what happened, and below them what is happening now."""
 
-from datetime import datetime
-
 from rich.console import Console
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from scaffold.cli.progress import sentence
 from scaffold.cli.safe import printable
+from scaffold.cli.watching import look_at, rows
 from scaffold.core.events import Recorded
 from scaffold.core.model import Run
 from scaffold.worker.site import Site
 
+REDRAW_S = 1.0
 STYLES = {
     "landed": "green",
     "fact": "green",
@@ -32,6 +31,8 @@ class LiveScreen:
         self._run = run
         self._console = Console(highlight=False)
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
+        self._due = 0.0
+        self._scene = look_at(site, run)
         self._live.start()
 
     def show(self, recorded: Recorded) -> None:
@@ -43,27 +44,18 @@ class LiveScreen:
             self._console.print(text)
 
     def tick(self) -> None:
-        """Draw what is going on now."""
-        self._live.update(self._now(), refresh=True)
+        """Draw what is going on now, at most once a second."""
+        now = self._site.clock.monotonic()
+        if now >= self._due:
+            self._due = now + REDRAW_S
+            self._scene = look_at(self._site, self._run)
+            self._live.update(self._now(), refresh=True)
 
     def close(self) -> None:
         """Take the table away; the lines stay."""
         self._live.stop()
 
-    def _now(self) -> Table:
-        store, now = self._site.store, self._site.clock.now()
-        table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
-        for attempt in store.attempts.open_of_run(self._run.id):
-            action = store.actions.get(attempt.action_id)
-            key = action.key if action else attempt.action_id
-            table.add_row("●", printable(key), attempt.phase, _age(now, attempt.started_at or attempt.queued_at))
-        tallies = [store.actions.tally(goal.id) for goal in store.goals.of_run(self._run.id)]
-        done = sum(tally.get("completed", 0) for tally in tallies)
-        total = sum(sum(tally.values()) for tally in tallies)
-        table.add_row("", f"{done} of {total} actions done", "", f"{store.facts.count_holding(self._run.id)} facts")
-        return table
-
-
-def _age(now: datetime, since: datetime) -> str:
-    seconds = max(0, int((now - since).total_seconds()))
-    return f"{seconds // 60}:{seconds % 60:02d}"
+    def _now(self) -> Text:
+        size = self._console.size
+        lines = rows(self._scene, size.width, max(2, size.height - 2))
+        return Text.from_ansi("\n".join(lines), no_wrap=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from scaffold.cli.desk import find_run
+from scaffold.cli.desk import Readable, find_run, no_run_yet
 from scaffold.cli.place import place_if_any
 from scaffold.cli.wiring import site_of
 from scaffold.core.errors import StoreEmpty, UsageProblem
@@ -44,11 +44,11 @@ async def site_with_run(name: str | None) -> AsyncIterator[tuple[Site, Run]]:
     """Hold the site open with the run of that name, or the latest; UsageProblem if there is none."""
     async with site_if_any() as site:
         if site is None:
-            raise UsageProblem("there is no run in this repository yet", "Start one with `scaffold run --plan FILE`.")
+            raise no_run_yet()
         yield site, find_run(site, name)
 
 
-def find_action(site: Site, run: Run, name: str) -> Action:
+def find_action(site: Readable, run: Run, name: str) -> Action:
     """Return the run's action of that key or id; UsageProblem with the closest key if there is none."""
     found = action_if_any(site, run, name)
     if found is not None:
@@ -57,16 +57,22 @@ def find_action(site: Site, run: Run, name: str) -> Action:
     raise UsageProblem(f"run {run.id} has no action `{name}`", f"{hint}`scaffold tasks --run {run.id}` lists them.")
 
 
-def action_if_any(site: Site, run: Run, name: str) -> Action | None:
+def action_if_any(site: Readable, run: Run, name: str) -> Action | None:
     """Return the run's action of that key or id, None if there is none."""
     found = site.store.actions.by_key(run.id, Key(name)) or site.store.actions.get(ActionId(name))
     return found if found is not None and found.run_id == run.id else None
 
 
-def find_goal(site: Site, run: Run, name: str) -> Goal:
+def find_goal(site: Readable, run: Run, name: str) -> Goal:
     """Return the run's goal of that name or id; UsageProblem with the closest name if there is none."""
-    found = site.store.goals.by_name(run.id, name) or site.store.goals.get(GoalId(name))
-    if found is not None and found.run_id == run.id:
+    found = goal_if_any(site, run, name)
+    if found is not None:
         return found
     hint = Spelling(goal.name for goal in site.store.goals.of_run(run.id)).hint(name)
     raise UsageProblem(f"run {run.id} has no goal `{name}`", f"{hint}`scaffold goals --run {run.id}` lists them.")
+
+
+def goal_if_any(site: Readable, run: Run, name: str) -> Goal | None:
+    """Return the run's goal of that name or id, None if there is none."""
+    found = site.store.goals.by_name(run.id, name) or site.store.goals.get(GoalId(name))
+    return found if found is not None and found.run_id == run.id else None

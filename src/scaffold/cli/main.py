@@ -9,15 +9,22 @@ from typing import NoReturn
 import click
 
 from scaffold.cli.exits import CUT_OFF, FAILED, INTERRUPTED, USAGE, exit_code
+from scaffold.cli.request import is_piped
 from scaffold.cli.table import DISCREET, SCAFFOLD, TRACED, late, load
 from scaffold.core.errors import ScaffoldError
 
 EVERYDAY = ("init", "run", "status", "inbox", "stop", "resume", "doctor")
-HIDDEN = ("worker", "zygote", "subagent")
+OF_THE_GROUP = frozenset({"--help", "-h", "--version", "--debug"})
+"""Options that stand before a command, or in its place."""
+HIDDEN = ("refine", "conduct", "worker", "supervisor", "zygote", "subagent")
 
 
 class LateGroup(click.Group):
     """A command group that imports a command's module only when it is called, so that `--help` stays light."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take a call without a command for a request: from a person a talk about it, from a pipe all of it."""
+        return super().parse_args(ctx, _with_command(args))
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click calls it so
         """Return the names in the order people need them."""
@@ -45,16 +52,20 @@ class LateGroup(click.Group):
 
 SUMMARIES: Mapping[str, str] = {
     "init": "Look at this repository and write a commented configuration.",
-    "run": "Carry a plan out: agents work, evidence decides, what passes lands.",
+    "run": "Plan a task and carry it out: agents work, evidence decides, what passes lands.",
     "status": "Show a run: goals, actions, evidence, what waits.",
     "inbox": "Show what waits for you: consents and questions.",
-    "stop": "Stop a run in good order; nothing is lost, `resume` goes on.",
-    "resume": "Go on with an interrupted or paused run.",
+    "attach": "Watch a run that goes on in the background; Ctrl-C leaves it alone.",
+    "stop": "Stop a run or a goal in good order, or an action for good; nothing is lost.",
+    "resume": "Go on with an interrupted or paused run, or a paused goal.",
     "doctor": "Check this machine and repository, and say how to mend what is missing.",
-    "plan": "Check, explain, compare and simulate plans before they cost anything.",
+    "plan": "Turn a task into a plan file; check, explain, compare and simulate plans.",
     "goals": "List the goals of a run with what holds and what is missing.",
     "tasks": "Show the actions of a run as a tree.",
+    "agents": "Show every process of a run: what it is at, what it costs.",
     "logs": "Show what the agents of an action said and did.",
+    "path": "Print where the agent of an action works just now.",
+    "send": "Tell the agent of an action something; it reads it before its next request.",
     "diff": "Show what an action or a run changed.",
     "contract": "Show what must be true before an action counts as done.",
     "approve": "Allow what an agent waits for.",
@@ -62,7 +73,7 @@ SUMMARIES: Mapping[str, str] = {
     "answer": "Answer an agent's question.",
     "retry": "Give a failed action, goal or run another chance.",
     "pause": "Start nothing new; what runs finishes.",
-    "cancel": "End a run for good; what landed stays, what did not stays pinned.",
+    "cancel": "End a run or a goal for good; what landed stays, what did not stays pinned.",
     "cleanup": "Remove what ended and interrupted runs left; unlanded work is pinned first.",
     "salvage": "List work that did not land, or make a branch of it.",
     "purge": "Remove Scaffold's state of this repository, or all of yours.",
@@ -94,6 +105,22 @@ def ralph() -> NoReturn:
     if _asks_for_permissions(asked):
         sys.exit(call(load("permissions"), asked[1:], prog="ralph permissions", debug=debug))
     sys.exit(call(load("ralph"), asked, prog="ralph", debug=debug))
+
+
+def _with_command(args: list[str]) -> list[str]:
+    """Return the arguments of `scaffold` with the command that is meant where none is named."""
+    debug = args[:1] == ["--debug"]
+    asked = args[debug:]
+    if asked and (not asked[0].startswith("-") or asked[0] in OF_THE_GROUP):
+        return args
+    if is_piped(sys.stdin):
+        return [*args[:debug], "run", *asked]
+    return [*args[:debug], "refine", *asked] if _is_attended() else args
+
+
+def _is_attended() -> bool:
+    """Tell whether a person types, and reads what is said."""
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
 
 
 def _asks_for_permissions(args: Sequence[str]) -> bool:

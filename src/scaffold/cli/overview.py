@@ -10,7 +10,7 @@ from scaffold.cli.screen import WIDTH, clip, clock_time, heading, mark, money, p
 from scaffold.cli.waiting import askers, brief_lines
 from scaffold.core.ids import ActionId, Assertion
 from scaffold.core.model import Action, Attempt, Goal
-from scaffold.core.states import PRIMITIVE_MOVES, reason_of, status_of, waits_for
+from scaffold.core.states import PRIMITIVE_MOVES, Paused, reason_of, status_of, waits_for
 
 MOST_ACTIONS = 40
 """Actions of a goal that are drawn; of more, those that are under way or in trouble come first."""
@@ -126,22 +126,39 @@ def _action(picture: Picture, action: Action, holding: frozenset[Assertion], act
 
 def action_note(picture: Picture, action: Action, holding: frozenset[Assertion], actions: ActionsById) -> str:
     """Return in a few words why an action is where it is; `holding` and `actions` are those of its goal."""
-    attempts = picture.attempts_of(action)
     match status_of(action.state):
         case "pending":
             return _waits_for(picture, action, holding, actions)
-        case "running" | "verifying" | "landing" if attempts:
-            return _under_way(picture, attempts[-1])
-        case "completed" if attempts:
-            tries = f" in attempt {attempts[-1].number}" if len(attempts) > 1 else ""
-            return f"{attempts[-1].outcome or 'done'} as {(attempts[-1].head_sha or '')[:8]}{tries}"
-        case "failed":
-            tries = f"after {len(attempts)} attempt{'s' * (len(attempts) != 1)}"
-            return tries if attempts else why(action, actions)
-        case "blocked" if _waits_in_vain(picture, action):
-            return "nobody decided in time: resume it"
+        case "running" | "verifying" | "landing" | "completed" if action.kind == "compound":
+            return _progress(picture, action)
+        case "running" | "verifying" | "landing":
+            return f"{which_attempt(picture, action)}, {_under_way(picture, action)}"
+        case "completed":
+            return _landed(picture.attempts_of(action))
         case _:
-            return why(action, actions)
+            return _ended(picture, action, actions)
+
+
+def _landed(attempts: Sequence[Attempt]) -> str:
+    if not attempts:
+        return ""
+    tries = f" in attempt {attempts[-1].number}" if len(attempts) > 1 else ""
+    return f"{attempts[-1].outcome or 'done'} as {(attempts[-1].head_sha or '')[:8]}{tries}"
+
+
+def _ended(picture: Picture, action: Action, actions: ActionsById) -> str:
+    attempts = len(picture.attempts_of(action))
+    if status_of(action.state) == "failed" and attempts:
+        return f"after {attempts} attempt{'s' * (attempts != 1)}"
+    return "nobody decided in time: resume it" if _waits_in_vain(picture, action) else why(action, actions)
+
+
+def which_attempt(picture: Picture, action: Action, *, upcoming: bool = False) -> str:
+    """Return which attempt it is of how many: only its own failures count; with the log's number where that differs."""
+    most = picture.run.settings.attempts + action.extra_attempts
+    counted = picture.failures.get(action.id, 0) + 1
+    number = len(picture.attempts_of(action)) + upcoming
+    return f"attempt {min(counted, most)} of {most}" + (f" (#{number})" if number != counted else "")
 
 
 def _waits_in_vain(picture: Picture, action: Action) -> bool:
@@ -157,12 +174,40 @@ def _waits_for(picture: Picture, action: Action, holding: frozenset[Assertion], 
     parent = actions[action.parent_id] if action.parent_id else None
     if parent is not None and status_of(parent.state) != "running":
         return f"waits for {parent.key} to begin"
-    return f"ready, {len(earlier)} attempts before" if (earlier := picture.attempts_of(action)) else "ready"
+    again = f", {which_attempt(picture, action, upcoming=True)}" if picture.attempts_of(action) else ""
+    return f"ready{again}{_held_up(picture, action)}"
 
 
-def _under_way(picture: Picture, attempt: Attempt) -> str:
-    since = attempt.started_at or attempt.queued_at
-    return f"attempt {attempt.number}, {attempt.phase}, {span(picture.at - since)}"
+def _held_up(picture: Picture, action: Action) -> str:
+    """Return what keeps a ready action from starting, `""` where nothing does."""
+    if picture.status not in GOING_ON or action.kind == "compound":
+        return ""
+    goal = next(goal for goal in picture.goals if goal.id == action.goal_id)
+    if isinstance(goal.state, Paused):
+        return ", but its goal is paused"
+    at_work, slots = sum(picture.at_work.values()), picture.run.settings.agents
+    if at_work >= slots:
+        return f": waits for a slot, {at_work} of {slots} are taken"
+    if (of_goal := picture.at_work.get(goal.id, 0)) >= goal.worker_cap:
+        return f": waits for a slot, {of_goal} of its goal's {goal.worker_cap} are taken"
+    return ""
+
+
+def _progress(picture: Picture, compound: Action) -> str:
+    """Return what its supervisor's agent is asked about it just now, else how many of its children are done."""
+    if (turn := next((turn for turn in picture.turns if turn.action_id == compound.id), None)) is not None:
+        return f"{turn.event} for {span(picture.at - turn.started_at)}"
+    progress = picture.progress.get(compound.id)
+    return f"{progress.done}/{progress.children} done" if progress else ""
+
+
+def _under_way(picture: Picture, action: Action) -> str:
+    attempts = picture.attempts_of(action)
+    if not attempts:
+        return "nobody works on it"
+    last = attempts[-1]
+    again = f" again ({last.iteration + 1})" if last.iteration and last.phase == "executing" else ""
+    return f"{last.phase}{again}, {span(picture.at - (last.started_at or last.queued_at))}"
 
 
 def why(action: Action, actions: ActionsById) -> str:
@@ -193,6 +238,8 @@ def _next(picture: Picture, failed: Sequence[Action]) -> Mapping[str, str]:
     if picture.inbox:
         look = {"scaffold inbox": "what waits for you, in full"} | look
     look |= {f"scaffold contract {quote(action.key)}": "what it must show, and what it showed" for action in failed[:1]}
+    aside = [goal for goal in picture.goals if isinstance(goal.state, Paused) and goal.state != run.state]
+    look |= {f"scaffold resume {quote(goal.name)}": "let this goal go on again" for goal in aside[:2]}
     match picture.status:
         case "planning" | "active":
             return look | {

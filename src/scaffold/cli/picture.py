@@ -1,28 +1,31 @@
 """All that is known of a run at one moment, read from the store in one piece."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 
 from msgspec import Struct
 
 from scaffold.cli.desk import Readable, shown_status
-from scaffold.core.events import RunTaken
 from scaffold.core.ids import ActionId, Assertion, GoalId
-from scaffold.core.model import Action, Attempt, Fact, Goal, InboxItem, Run, Usage
+from scaffold.core.model import Action, Attempt, Fact, Goal, InboxItem, Run, Turn, Usage
+from scaffold.core.states import WORKER_PHASES, status_of
 from scaffold.store.database import Store
 
 STEADY_TRIES = 5
-EVENTS_AT_ONCE = 500
+STILL_OPEN = frozenset({"pending", "running", "verifying", "landing", "blocked", "failed"})
 GOING_ON = frozenset({"planning", "active"})
 """What a run is shown as while a living process carries it out."""
 
+Failures = Mapping[ActionId, int]
 
-class Supervision(Struct, frozen=True):
-    """The process that carries a run out."""
 
-    pid: int
-    since: datetime | None
+class Progress(Struct, frozen=True):
+    """How many children a compound has, and how many of them are done."""
+
+    done: int
+    children: int
 
 
 class Picture(Struct, frozen=True, kw_only=True):
@@ -35,8 +38,14 @@ class Picture(Struct, frozen=True, kw_only=True):
     spent: Usage
     reserved_usd: float
     """Set aside for requests that are under way."""
-    supervision: Supervision | None
-    """None where no living process carries the run out."""
+    turns: tuple[Turn, ...]
+    """Those of the planner and of supervisors' agents that go on."""
+    at_work: Mapping[GoalId, int]
+    """How many attempts of each goal take a slot."""
+    progress: Mapping[ActionId, Progress]
+    """By compound that was broken down."""
+    failures: Failures
+    """How many own failures count toward the maximum, of open actions that were begun."""
     goals: tuple[Goal, ...]
     actions: tuple[Action, ...]
     """In plan order."""
@@ -55,6 +64,15 @@ class Picture(Struct, frozen=True, kw_only=True):
     def attempts_of(self, action: Action) -> tuple[Attempt, ...]:
         """Return the action's attempts, oldest first."""
         return self.attempts.get(action.id, ())
+
+    @property
+    def planning(self) -> bool:
+        """Tell whether the planner is at it just now."""
+        return self.status in GOING_ON and any(turn.goal_id is None for turn in self.turns)
+
+    def asks(self, attempt: Attempt) -> bool:
+        """Tell whether a human must decide before the attempt goes on."""
+        return any(item.action_id == attempt.action_id and item.kind != "notice" for item in self.inbox)
 
     def holding(self, goal: Goal) -> frozenset[Assertion]:
         """Return what holds in the goal."""
@@ -80,36 +98,42 @@ def _take(desk: Readable, run: Run) -> Picture:
     run = store.runs.get(run.id) or run
     goals = store.goals.of_run(run.id)
     attempts = sorted(store.attempts.of_run(run.id), key=lambda attempt: (attempt.action_id, attempt.number))
-    status = shown_status(run)
+    by_action = {action_id: tuple(group) for action_id, group in groupby(attempts, lambda attempt: attempt.action_id)}
+    actions = store.actions.of_run(run.id)
     return Picture(
         at=desk.clock.now(),
         run=run,
-        status=status,
+        status=shown_status(run),
         spent=store.runs.spent(run.id),
         reserved_usd=store.runs.reserved(run.id),
-        supervision=_supervision(store, run, status),
+        turns=store.turns.open_of_run(run.id),
+        at_work=_at_work(actions, by_action),
+        progress=_progress(actions),
+        failures=_failures(store, actions, by_action),
         goals=goals,
-        actions=store.actions.of_run(run.id),
-        attempts={action_id: tuple(group) for action_id, group in groupby(attempts, lambda attempt: attempt.action_id)},
+        actions=actions,
+        attempts=by_action,
         facts={goal.id: store.facts.of_goal(goal.id) for goal in goals},
         queue=store.attempts.waiting_to_land(run.id),
         inbox=store.inbox.open_of_run(run.id),
     )
 
 
-def _supervision(store: Store, run: Run, status: str) -> Supervision | None:
-    if run.owner is None or status not in GOING_ON:
-        return None
-    return Supervision(run.owner.pid, _taken_at(store, run))
+def _at_work(actions: Sequence[Action], attempts: Mapping[ActionId, Sequence[Attempt]]) -> Mapping[GoalId, int]:
+    lasts = ((action.goal_id, attempts[action.id][-1]) for action in actions if action.id in attempts)
+    return Counter(goal for goal, last in lasts if last.status != "ended" and last.phase in WORKER_PHASES)
 
 
-def _taken_at(store: Store, run: Run) -> datetime | None:
-    """Return when the run's owner took it: the youngest such event, looked for from the end."""
-    last = store.events.last_seq(run.id)
-    while last > 0:
-        first = max(0, last - EVENTS_AT_ONCE)
-        for recorded in reversed(store.events.since(run.id, first, limit=EVENTS_AT_ONCE)):
-            if isinstance(recorded.event, RunTaken):
-                return recorded.at
-        last = first
-    return None
+def _progress(actions: Sequence[Action]) -> Mapping[ActionId, Progress]:
+    found: dict[ActionId, Progress] = {}
+    for child in actions:
+        if child.parent_id is not None:
+            so_far = found.get(child.parent_id, Progress(0, 0))
+            done = status_of(child.state) in {"completed", "skipped"}
+            found[child.parent_id] = Progress(so_far.done + done, so_far.children + 1)
+    return found
+
+
+def _failures(store: Store, actions: Sequence[Action], attempts: Mapping[ActionId, Sequence[Attempt]]) -> Failures:
+    tried = [action for action in actions if action.id in attempts and status_of(action.state) in STILL_OPEN]
+    return {action.id: store.actions.failures(action.id) for action in tried}

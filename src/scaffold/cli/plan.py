@@ -1,18 +1,45 @@
 """`plan check`, and the group it belongs to: what is wrong with a plan file, before it costs anything."""
 
+import sys
+
 import click
 
 from scaffold.cli.plan_diff import diff
 from scaffold.cli.plan_explain import explain
+from scaffold.cli.plan_make import make
 from scaffold.cli.plan_simulate import simulate
 from scaffold.cli.plan_source import examine, finding_text, refuse
+from scaffold.cli.request import STDIN, is_piped
 from scaffold.cli.safe import printable
 from scaffold.cli.screen import json_option, print_json
 
 
-@click.group()
+class PlanGroup(click.Group):
+    """A group in which whatever is none of its commands is a task to plan."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take a call without arguments for a task on standard input, unless a person sits there."""
+        if not args and is_piped(sys.stdin):
+            args = [STDIN]
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that is called."""
+        if args and args[0] in self.commands:
+            return super().resolve_command(ctx, args)
+        return make.name, make, args
+
+
+@click.group(
+    cls=PlanGroup,
+    context_settings={"ignore_unknown_options": True},
+    subcommand_metavar="TASK | COMMAND [ARGS]...",
+    epilog="TASK takes: --spec FILE, -o FILE, --model MODEL, --budget-usd X, --trust-once, --json.",
+)
 def plan() -> None:
-    """Check plan files before they cost anything."""
+    """Turn TASK into a plan file, or check plan files before they cost anything."""
 
 
 @plan.command()

@@ -71,11 +71,15 @@ class JsonLines:
 class PlainLines:
     """A line for whatever a person wants to know; what only machines need is left out."""
 
+    def __init__(self, *, err: bool = False) -> None:
+        """With `err` the lines go to standard error."""
+        self._err = err
+
     def show(self, recorded: Recorded) -> None:
         """Print the event if it says something to a person."""
         line = sentence(recorded.event)
         if line is not None:
-            click.echo(f"{recorded.at.astimezone():%H:%M:%S}  {printable(line)}")
+            click.echo(f"{recorded.at.astimezone():%H:%M:%S}  {printable(line)}", err=self._err)
 
     def tick(self) -> None:
         """Lines show the past only."""
@@ -84,9 +88,11 @@ class PlainLines:
         """Every line is out already."""
 
 
-def sentence(event: Event) -> str | None:  # noqa: C901, PLR0911 - one line a case
+def sentence(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 - one line a case
     """Return what a person wants to read of an event; None where nothing."""
     match event:
+        case RunOpened(session_branch=branch, goals=0):
+            return f"plan     none yet, landing on {branch}"
         case RunOpened(session_branch=branch, goals=goals, actions=actions):
             return f"plan     {actions} actions in {goals} goals, landing on {branch}"
         case RunMoved(status=status, reason=reason):
@@ -99,10 +105,14 @@ def sentence(event: Event) -> str | None:  # noqa: C901, PLR0911 - one line a ca
             return f"start    {action} (attempt {number}, on {base[:8]})"
         case AttemptAdvanced(action=action, phase="verifying"):
             return f"check    {action}"
+        case AttemptEnded(action=action, outcome="recorded"):
+            return f"approved {action}"
         case AttemptEnded(action=action, number=number, outcome=outcome, error=error) if outcome != "landed":
             return f"ended    {action}: attempt {number}, {outcome}{_because(_first_line(error))}"
         case Landed(action=action, commit=commit):
             return f"landed   {action} as {commit[:8]}"
+        case PlanGrew(goal=goal, actions=()):
+            return f"plan     a goal: {goal}"
         case PlanGrew(goal=goal, under=under, actions=actions):
             return f"plan     {goal}: {', '.join(actions)}" + (f" under {under}" if under else "")
         case TurnBegan(event=about, goal=goal, action=action):

@@ -11,6 +11,9 @@ from scaffold.core.model import Action, Attempt, Evidence, Fact, Goal, Run
 from scaffold.core.states import Completed, Failed, Paused, reason_of, status_of
 from scaffold.worker.site import Site
 
+PROVEN = frozenset({"landed", "recorded"})
+"""Outcomes of attempts whose effects are facts; an approval lands nothing."""
+
 
 def report(site: Site, run: Run) -> str:
     """Return the report as text; its last line is `landed N actions, M facts with evidence`."""
@@ -53,13 +56,13 @@ def _action(
     action: Action, attempts: Sequence[Attempt], facts: Mapping[Assertion, Fact], actions: ActionsById
 ) -> Iterator[str]:
     status = status_of(action.state)
-    landed = next((attempt for attempt in attempts if attempt.outcome == "landed"), None)
-    where = f"landed as {(landed.head_sha or '')[:8]}" if landed else f"{status}{_because(why(action, actions))}"
+    done = next((attempt for attempt in attempts if attempt.outcome in PROVEN), None)
+    where = f"{done.outcome} as {(done.head_sha or '')[:8]}" if done else f"{status}{_because(why(action, actions))}"
     yield f"  {mark(status)} {clip(f'{action.key}  {where}', WIDTH - 4)}"
     for attempt in attempts:
-        if attempt.outcome != "landed":
+        if attempt.outcome not in PROVEN:
             yield _line(6, f"attempt {attempt.number}: {attempt.outcome}{_because(attempt.error)}")
-    for effect in action.effects if landed else ():
+    for effect in action.effects if done else ():
         if effect in facts:
             yield from _fact(facts[effect])
 
@@ -71,7 +74,7 @@ def _fact(fact: Fact) -> Iterator[str]:
     yield from (_shown(each) for each in fact.evidence if each.exit_code is not None)
     if rules:
         more = f" and {len(rules) - 1} more" if len(rules) > 1 else ""
-        yield _line(8, f"{rules[0].command}{more}")
+        yield _line(8, f"{rules[0].command or rules[0].kind}{more}")
 
 
 def _shown(evidence: Evidence) -> str:

@@ -6,14 +6,18 @@ from typing import Any
 import click
 import msgspec
 
+from scaffold.cli.carry import go_on
+from scaffold.cli.control import wake_goal
 from scaffold.cli.desk import find_run, shown_status
-from scaffold.cli.drive import drive
 from scaffold.cli.flags import Flags, flags_of, shared_options
+from scaffold.cli.lookup import goal_if_any
 from scaffold.cli.models import usable_model
+from scaffold.cli.picture import GOING_ON
 from scaffold.cli.sandbox import found
+from scaffold.cli.settings import load_settings
 from scaffold.cli.wiring import open_site
 from scaffold.core.errors import UsageProblem
-from scaffold.core.model import Run
+from scaffold.core.model import Goal, Run
 from scaffold.core.states import INTERRUPTED, Paused, status_of
 from scaffold.llm.catalog import cassette_digest
 from scaffold.policy.sandbox import Sandbox, require
@@ -21,26 +25,40 @@ from scaffold.worker.site import Site
 
 
 @click.command()
-@click.argument("run_name", metavar="[RUN]", required=False)
+@click.argument("name", metavar="[RUN|GOAL]", required=False)
 @shared_options
-def resume(run_name: str | None, **options: Any) -> int:
-    """Go on with RUN, or with the latest that was interrupted or paused; flags override what it began with."""
-    return asyncio.run(_resume(run_name, flags_of(options)))
+def resume(name: str | None, **options: Any) -> int:
+    """Go on with RUN, or with the latest that was interrupted or paused; flags override what it began with.
+
+    A GOAL of the latest run that was paused by itself goes on again, and its run with it.
+    """
+    return asyncio.run(_resume(name, flags_of(options)))
 
 
 async def _resume(name: str | None, flags: Flags) -> int:
     site = await open_site()
     try:
-        run = find_run(site, name) if name else _latest_to_resume(site)
+        run, goal = _named(site, name) if name else (_latest_to_resume(site), None)
+        if goal is not None:
+            await wake_goal(site, run, goal)
         status = shown_status(run)
+        if goal is not None and status in GOING_ON:
+            return 0
         if status not in {INTERRUPTED, "paused", "active"}:
             fix = "Give it another chance with `scaffold retry`." if status == "failed" else "Start a new run."
             raise UsageProblem(f"run {run.id} is {status}: there is nothing to go on with", fix)
         require(Sandbox(mode=flags.sandbox or run.settings.sandbox), await found())
         _reconfigure(site, run, flags)
-        return await drive(site, run.id, as_json=flags.as_json)
+        return await go_on(site, run.id, flags)
     finally:
         site.store.close()
+
+
+def _named(site: Site, name: str) -> tuple[Run, Goal | None]:
+    """Return the run of that name, or the latest run with its goal of that name."""
+    latest = site.store.runs.latest()
+    goal = goal_if_any(site, latest, name) if latest else None
+    return (latest, goal) if latest and goal else (find_run(site, name), None)
 
 
 def _latest_to_resume(site: Site) -> Run:
@@ -49,7 +67,7 @@ def _latest_to_resume(site: Site) -> Run:
             return run
     latest = site.store.runs.latest()
     about = f"the latest, {latest.id}, is {status_of(latest.state)}" if latest else "there is none"
-    raise UsageProblem(f"no run was interrupted or paused: {about}", "Start one with `scaffold run --plan FILE`.")
+    raise UsageProblem(f"no run was interrupted or paused: {about}", 'Start one with `scaffold run "TASK"`.')
 
 
 def _reconfigure(site: Site, run: Run, flags: Flags) -> None:
@@ -63,6 +81,10 @@ def _reconfigure(site: Site, run: Run, flags: Flags) -> None:
             f"the cassette of run {run.id} has changed since it began",
             f"Bring the old file back, or choose anew with `scaffold resume {run.id} --model cassette:FILE`.",
         )
+    if flags.tier is not None:
+        tier = load_settings(site.repository.root, site.environ, {"tier": flags.tier}).tier()
+        changes |= {"tier": tier.name, "iterations": tier.iterations, "attempt_timeout_s": tier.timeout_s}
+        changes |= {"agents": tier.agents}
     if flags.agents is not None:
         changes["agents"] = flags.agents
     if flags.budget_usd is not None:

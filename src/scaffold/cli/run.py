@@ -1,4 +1,4 @@
-"""`run`: carry a plan out, from the command line."""
+"""`run`: a request, or a plan, carried out from the command line."""
 
 import asyncio
 import os
@@ -9,61 +9,87 @@ from typing import Any
 
 import click
 import msgspec
+from msgspec import Struct
 
+from scaffold.cli.carry import go_on, planned, show_offer, tell_result
 from scaffold.cli.desk import shown_status
-from scaffold.cli.drive import drive
 from scaffold.cli.findings import finding_lines
 from scaffold.cli.flags import Flags, flags_of, overrides, shared_options
-from scaffold.cli.models import unheld, usable_model
-from scaffold.cli.rules import categories_of
+from scaffold.cli.request import read_request
+from scaffold.cli.run_settings import run_settings
 from scaffold.cli.safe import printable
-from scaffold.cli.sandbox import found, held_by, sandbox_of
+from scaffold.cli.sandbox import found, sandbox_of
 from scaffold.cli.screen import at_terminal
 from scaffold.cli.settings import Settings, load_settings
 from scaffold.cli.wiring import open_site
 from scaffold.core.errors import PlanInvalid, UsageProblem
-from scaffold.core.model import Run, RunSettings
-from scaffold.core.money import dollars
+from scaffold.core.ids import RunId
+from scaffold.core.model import Run
 from scaffold.core.plan import Finding, Plan
 from scaffold.core.states import INTERRUPTED
-from scaffold.git.repository import open_repository, signatures, survey
-from scaffold.orchestrator.ending import save
+from scaffold.git.repository import open_repository, survey
+from scaffold.orchestrator.ending import finish
 from scaffold.orchestrator.opening import input_hash, open_run, refuse_what_cannot_run
+from scaffold.orchestrator.takeover import take_over
 from scaffold.plan.lint import lint
 from scaffold.plan.planfile import read_plan
+from scaffold.plan.single import single
 from scaffold.policy.sandbox import require
 from scaffold.worker.site import Site
 
 WAITS_FOR_A_HUMAN = 3
 GO_AHEAD = "Start?"
+UNPLANNED = Plan(goals=())
+"""The plan of a run that is still to be laid out."""
+QUICK = "quick"
+"""The tier that is not worth a planner."""
+
+
+class Work(Struct, frozen=True, kw_only=True):
+    """What is to be done."""
+
+    request: str
+    source: str
+    """The text that tells whether the same is asked for again."""
+    plan: Plan | None
+    """None where there is only a request."""
 
 
 @click.command()
 @click.argument("task", required=False)
-@click.option("--plan", "plan_path", metavar="FILE", help="The plan to carry out, YAML or JSON.")
-@click.option("--tier", type=click.Choice(["quick", "scout", "builder", "architect"]), help="Whose numbers to use.")
+@click.option("--spec", metavar="FILE", help="A file that says what is to be done; `-` is standard input.")
+@click.option("--plan", "plan_path", metavar="FILE", help="A plan to carry out as it is, YAML or JSON.")
 @click.option("--yes", is_flag=True, help="Start without asking; resume if the same input was interrupted.")
 @click.option("--trust-once", is_flag=True, help="Let this folder's own configuration count, this time.")
 @click.option("--dry-run", is_flag=True, help="Say what would run, as JSON; no model, no cassette, no change.")
 @shared_options
-def run(task: str | None, **options: Any) -> int:
-    """Carry a plan out: agents work side by side, each result is proven, what passes lands on `session-<run>`.
+def run(task: str | None, spec: str | None, **options: Any) -> int:
+    """Plan TASK and carry it out: agents work side by side, each result is proven, what passes lands.
 
-    Your checkout is not touched, and nothing is pushed.
+    TASK is in words; with `--spec`, or on standard input, it may be as long as it needs to be. With `--plan` nothing is
+    planned; add `--tier` to let what is missing be broken down, and dead ends be replanned. Work lands on
+    `session-<run>`; your checkout is not touched, and nothing is pushed.
     """
     flags = flags_of(options)
+    return asyncio.run(_run(flags, _work(task, spec, flags)))
+
+
+def _work(task: str | None, spec: str | None, flags: Flags) -> Work:
     if flags.plan_path is None:
-        asked = f"`{task}`" if task else "a task"
-        raise UsageProblem(
-            f"this version has no planner to turn {asked} into a plan",
-            "Write the plan yourself and pass it with `--plan FILE`; `scaffold init` prints one to start from.",
-        )
-    if task is not None:
+        request = read_request(task, spec, sys.stdin)
+        return Work(request=request, source=request, plan=None)
+    if task is not None or spec is not None:
         raise UsageProblem("a task and a plan exclude each other", "Leave one of them out.")
-    return asyncio.run(_run(flags, *_read(flags.plan_path)))
+    text, plan = _read(flags.plan_path, planner=_plans_on(flags))
+    return Work(request=flags.plan_path, source=text, plan=plan)
 
 
-def _read(path: str) -> tuple[str, Plan]:
+def _plans_on(flags: Flags) -> bool:
+    """Tell whether a plan that is given may be added to."""
+    return flags.tier not in {None, QUICK}
+
+
+def _read(path: str, *, planner: bool) -> tuple[str, Plan]:
     """Return the plan's text and the plan, proven able to reach its goals; warnings go to standard error."""
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -78,7 +104,8 @@ def _read(path: str) -> tuple[str, Plan]:
     _tell(report.findings, path)
     if not report.valid:
         raise PlanInvalid(f"{path} cannot reach its goals", "Mend the plan, then try again.", report.findings)
-    refuse_what_cannot_run(plan)
+    if not planner:
+        refuse_what_cannot_run(plan)
     return text, plan
 
 
@@ -87,7 +114,7 @@ def _tell(findings: Iterable[Finding], path: str) -> None:
         click.echo(finding_lines(finding, path), err=True)
 
 
-async def _run(flags: Flags, text: str, plan: Plan) -> int:
+async def _run(flags: Flags, work: Work) -> int:
     settings = load_settings(Path.cwd(), os.environ, overrides(flags), trust_once=flags.trust_once)
     for note in settings.notes:
         click.echo(printable(f"note: {note}"), err=True)
@@ -95,89 +122,56 @@ async def _run(flags: Flags, text: str, plan: Plan) -> int:
         return await _dry_run(settings)
     site = await open_site(create=True)
     try:
-        where = await survey(site.repository)
-        chosen = await _settings(site, settings, flags)
-        again = _interrupted(site, input_hash(text, chosen)) if flags.yes else None
-        if again is not None:
-            click.echo(f"run {again.id} was interrupted: going on with it", err=True)
-            return await drive(site, again.id, as_json=flags.as_json)
-        started = open_run(
-            site.store,
-            plan,
-            request=flags.plan_path or "",
-            survey=where,
-            settings=chosen,
-            source=text,
-            now=site.clock.now(),
-        )
-        return await _start(site, started, plan, flags)
+        return await _begun(site, settings, flags, work)
     finally:
         site.store.close()
 
 
-async def _start(site: Site, started: Run, plan: Plan, flags: Flags) -> int:
-    click.echo(f"{_offer(started, plan)}\n{held_by(await found(), started.settings)}", err=True)
-    if not flags.yes and not _agreed():
-        save(site.store, started)
-        click.echo(f"saved as run {started.id}; start it with `scaffold resume {started.id}`", err=True)
-        return WAITS_FOR_A_HUMAN
-    return await drive(site, started.id, as_json=flags.as_json)
-
-
-def _offer(run: Run, plan: Plan) -> str:
-    settings = run.settings
-    cap = "no cap" if settings.budget_usd is None else f"at most {dollars(settings.budget_usd)}"
-    payer = "replayed from a file, nobody pays" if settings.model.startswith("cassette:") else "you pay by your key"
-    return (
-        f"{len(plan.actions)} actions in {len(plan.goals)} goals, up to {settings.agents} agents at once\n"
-        f"model {settings.model} ({payer}), {cap}\n"
-        f"lands on {run.session_branch}, from {run.base_branch or 'a detached head'} at {run.base_sha[:8]}"
+async def _begun(site: Site, settings: Settings, flags: Flags, work: Work) -> int:
+    """Go on with an interrupted run of the same input, or open one and start it."""
+    quick = work.plan is None and settings.tier().name == QUICK
+    planner = not quick if work.plan is None else _plans_on(flags)
+    where = await survey(site.repository)
+    chosen = await run_settings(site, settings, flags, planner=planner)
+    again = _interrupted(site, input_hash(work.source, chosen)) if flags.yes else None
+    if again is not None:
+        click.echo(f"run {again.id} was interrupted: going on with it", err=True)
+        return await go_on(site, again.id, flags)
+    started = open_run(
+        site.store,
+        single(work.request) if quick else work.plan or UNPLANNED,
+        request=work.request,
+        survey=where,
+        settings=chosen,
+        source=work.source,
+        now=site.clock.now(),
     )
+    return await start(site, started, flags)
+
+
+async def start(site: Site, run: Run, flags: Flags) -> int:
+    """Lay a run out if need be, offer it, and carry it out if that is agreed to; else it is saved."""
+    if flags.yes and flags.detach:
+        return await go_on(site, run.id, flags)
+    code = await planned(site, run.id, as_json=flags.as_json)
+    if code is not None:
+        return code
+    await show_offer(site, run.id)
+    if not flags.yes and not _agreed():
+        _save(site, run.id)
+        click.echo(f"saved as run {run.id}; start it with `scaffold resume {run.id}`", err=True)
+        tell_result(site, run.id, as_json=flags.as_json)
+        return WAITS_FOR_A_HUMAN
+    return await go_on(site, run.id, flags)
+
+
+def _save(site: Site, run_id: RunId) -> None:
+    """Put a run down before it has begun, and let go of it: `resume` starts it."""
+    finish(site.store, take_over(site, run_id), "saved")
 
 
 def _agreed() -> bool:
     return at_terminal(sys.stdin) and click.confirm(GO_AHEAD, err=True)
-
-
-async def _settings(site: Site, settings: Settings, flags: Flags) -> RunSettings:
-    sandbox = sandbox_of(settings)
-    require(sandbox, await found())
-    model = settings.model()
-    if model is None:
-        raise UsageProblem(
-            "no model is configured",
-            "Pass `--model anthropic:NAME`, `--model cassette:FILE` or another model string, or set SCAFFOLD_MODEL; "
-            "`scaffold demo` needs neither.",
-        )
-    author, committer = await signatures(site.repository)
-    pinned, digest = usable_model(model)
-    budget_usd = settings.money("budget_usd")
-    if notice := unheld(pinned, budget_usd):
-        click.echo(f"note: {notice}", err=True)
-    tier = settings.tier()
-    return RunSettings(
-        repository=str(site.repository.root),
-        model=pinned,
-        model_hash=digest,
-        author=author,
-        committer=committer,
-        plan_path=flags.plan_path or "",
-        tier=tier.name,
-        agents=tier.agents,
-        iterations=tier.iterations,
-        attempt_timeout_s=tier.timeout_s,
-        budget_usd=budget_usd,
-        sandbox=sandbox.mode,
-        network=sandbox.network,
-        hosts=sandbox.hosts,
-        memory_gb=settings.number("sandbox.memory_gb"),
-        yolo=flags.yolo,
-        inbox_wait_s=settings.number("inbox.wait_s"),
-        allow=settings.texts("permissions.allow"),
-        deny=settings.texts("permissions.deny"),
-        approvals=categories_of(settings),
-        environment=settings.texts("environment"),
-    )
 
 
 async def _dry_run(settings: Settings) -> int:

@@ -75,11 +75,11 @@ def mark(status: str) -> str:
 def clip(text: str, width: int) -> str:
     """Return the first line of `text` that has any, safe to print, cut with `…` where it is wider than `width`."""
     line = printable(text.strip().partition("\n")[0].expandtabs(2))
-    if _cells(line) <= width:
+    if cells(line) <= width:
         return line
     kept, room = "", width - 1
     for character in line:
-        room -= _cells(character)
+        room -= cells(character)
         if room < 0:
             break
         kept += character
@@ -89,7 +89,7 @@ def clip(text: str, width: int) -> str:
 def pad(text: str, width: int) -> str:
     """Return `text` clipped or filled up to exactly `width` columns."""
     clipped = clip(text, width)
-    return clipped + " " * (width - _cells(clipped))
+    return clipped + " " * (width - cells(clipped))
 
 
 def wrapped(text: str, width: int) -> list[str]:
@@ -110,6 +110,15 @@ def span(length: timedelta) -> str:
     return f"{hours} h {seconds % 3600 // 60:02} m" if hours < 48 else f"{hours // 24} d {hours % 24} h"
 
 
+def brief_span(length: timedelta) -> str:
+    """Return a length of time by its largest unit alone: `14 s`, `2 m`, `3 h`, `6 d`."""
+    seconds = max(0, int(length.total_seconds()))
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
+
+
 def clock_time(at: datetime) -> str:
     """Return the local time of day."""
     return f"{at.astimezone():%H:%M:%S}"
@@ -120,6 +129,6 @@ def money(cost_usd: float | None) -> str:
     return "cost unknown" if cost_usd is None else f"${cost_usd:.2f}"
 
 
-def _cells(text: str) -> int:
+def cells(text: str) -> int:
     """Return how many columns a terminal needs for `text`, which holds no control characters."""
     return sum(0 if unicodedata.combining(each) else 1 + (unicodedata.east_asian_width(each) in "WF") for each in text)

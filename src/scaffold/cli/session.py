@@ -60,11 +60,20 @@ def unwatched(tool: Tool) -> Tool:
     return tool
 
 
+def every(tool: Tool) -> bool:  # noqa: ARG001 - whichever it is
+    """Keep the tool."""
+    return True
+
+
 class Onlooker(Struct, frozen=True):
-    """Somebody who sits with a session: sees its tools at work, and may say something meanwhile."""
+    """Somebody who sits with a session: sees its tools at work, brings some along, may say something meanwhile."""
 
     watch: Watch = unwatched
     news: News = NoNews()
+    keeps: Callable[[Tool], bool] = every
+    """Which of a session's own tools the agent has."""
+    brings: tuple[Tool, ...] = ()
+    """Tools that need no consent, for they ask for it themselves."""
 
 
 NOBODY = Onlooker()
@@ -150,7 +159,9 @@ class Session:
         model = await self._opened(self.model)
         if self._post is None:
             await self.company.open()
-        self.tools = tuple(map(self._onlooker.watch, await self._tools()))
+        onlooker = self._onlooker
+        own = filter(onlooker.keeps, await self._tools())
+        self.tools = tuple(map(onlooker.watch, (*own, *onlooker.brings)))
         self.agent = Agent(
             model=model,
             tools=self.tools,

@@ -4,10 +4,11 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import get_args
 
 from msgspec import Struct
 
-from scaffold.core.model import Network
+from scaffold.core.model import Network, Supervision
 from scaffold.host.environment import misleading
 from scaffold.host.sandbox.confinement import GIBIBYTE, Limits
 from scaffold.llm.naming import parse_model
@@ -46,7 +47,8 @@ TIERS = (Tier("quick", 1, 3, 300), Tier("scout", 2, 3, 300), Tier("builder", 3, 
 def built_in() -> dict[str, Setting]:
     """Return every setting as it is before anybody sets it."""
     values: dict[str, Setting] = {"model": None, "tier": "builder", "agents": None, "budget_usd": None}
-    values |= {"max_subagents": 5, "subagent_timeout_s": 300}
+    values |= {"supervision": "mechanical", "replans": 3, "idle_s": 300}
+    values |= {"notify": None, "max_subagents": 5, "subagent_timeout_s": 300}
     values |= {f"models.{size}": None for size in (*SIZES, "embedding")}
     values |= {f"approvals.{category}": None for category in CATEGORIES}
     values |= {"permissions.allow": (), "permissions.deny": (), "environment": (), "inbox.wait_s": 10}
@@ -68,6 +70,12 @@ def _named_model(setting: object) -> Setting:
     if isinstance(setting, str):
         return str(parse_model(setting))
     raise ValueError("a model string such as `anthropic:NAME`")
+
+
+def _command(setting: object) -> Setting:
+    if isinstance(setting, str) and setting.strip() and "\0" not in setting:
+        return setting.strip()
+    raise ValueError("a command for /bin/sh such as `notify-send Scaffold`")
 
 
 def _one_of(*words: str) -> Check:
@@ -178,6 +186,10 @@ CHECKS: Mapping[str, Check] = {
     "tier": _one_of(*(tier.name for tier in TIERS)),
     "agents": _whole(1, MOST_AGENTS),
     "budget_usd": _dollars,
+    "notify": _command,
+    "supervision": _one_of(*get_args(Supervision)),
+    "replans": _whole(0, 100),
+    "idle_s": _span("seconds"),
     "max_subagents": _whole(1, MOST_SUBAGENTS),
     "subagent_timeout_s": _span("seconds"),
     **{f"models.{size}": _named_model for size in (*SIZES, "embedding")},

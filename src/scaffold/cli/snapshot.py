@@ -5,11 +5,13 @@ from typing import Any
 
 import msgspec
 
+from scaffold.cli.condition import supervisor_state, task_state, worker_state
 from scaffold.cli.desk import Readable
 from scaffold.cli.picture import Picture, take
 from scaffold.core.ids import Assertion
 from scaffold.core.model import Action, Attempt, Fact, Goal, InboxItem, Run
 from scaffold.core.states import reason_of, status_of
+from scaffold.host.identity import alive
 
 Json = dict[str, Any]
 
@@ -38,19 +40,33 @@ def goal_shape(picture: Picture, goal: Goal) -> Json:
     """Return one entry of `goals`; what no fact shows is false."""
     holding = picture.holding(goal)
     mentioned = {*goal.desired, *_mentioned(picture.actions_of(goal))}
-    supervision = picture.supervision if status_of(goal.state) == "active" else None
     return {
         "id": goal.id,
         "name": goal.name,
         "status": status_of(goal.state),
+        "agent_state": supervisor_state(goal),
         "goal_state": {assertion: assertion in holding for assertion in goal.desired},
         "world_state": {assertion: assertion in holding for assertion in sorted(mentioned)},
         "facts": [fact_shape(fact) for fact in picture.facts[goal.id]],
-        "supervisor": {
-            "pid": supervision.pid if supervision else None,
-            "started_at": supervision.since if supervision else None,
-            "alive": supervision is not None,
-        },
+        "supervisor": _supervisor(picture, goal),
+    }
+
+
+def _supervisor(picture: Picture, goal: Goal) -> Json:
+    """Return which process pursues the goal just now, and what its agent is asked."""
+    who = goal.supervisor if goal.supervisor is not None and alive(goal.supervisor) else None
+    keys = {action.id: action.key for action in picture.actions}
+    turn = next((turn for turn in picture.turns if turn.goal_id == goal.id), None)
+    asked = turn and {
+        "event": turn.event,
+        "action": keys.get(turn.action_id) if turn.action_id else None,
+        "since": turn.started_at,
+    }
+    return {
+        "pid": who.pid if who else None,
+        "started_at": goal.supervisor_started_at if who else None,
+        "alive": who is not None,
+        "turn": asked,
     }
 
 
@@ -75,8 +91,9 @@ def action_shape(picture: Picture, action: Action) -> Json:
         "preconditions": list(action.preconditions),
         "effects": list(action.effects),
         "status": status_of(action.state),
+        "task_state": task_state(action.state),
         "reason": reason_of(action.state),
-        "attempts": [_attempt(attempt) for attempt in picture.attempts_of(action)],
+        "attempts": [_attempt(picture, attempt) for attempt in picture.attempts_of(action)],
         "result": action.result,
     }
 
@@ -87,6 +104,7 @@ def _run(picture: Picture) -> Json:
         "id": run.id,
         "request": run.request,
         "status": picture.status,
+        "planning": picture.planning,
         "tier": run.settings.tier,
         "base_branch": run.base_branch,
         "base_sha": run.base_sha,
@@ -103,13 +121,15 @@ def _run(picture: Picture) -> Json:
     }
 
 
-def _attempt(attempt: Attempt) -> Json:
+def _attempt(picture: Picture, attempt: Attempt) -> Json:
     return {
         "id": attempt.id,
         "number": attempt.number,
         "status": attempt.status,
         "phase": attempt.phase,
         "outcome": attempt.outcome,
+        "agent_state": worker_state(attempt, asks=picture.asks(attempt)),
+        "iteration": attempt.iteration,
         "executor": attempt.executor,
         "model": attempt.model,
         "base_sha": attempt.base_sha,

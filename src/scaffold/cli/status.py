@@ -1,25 +1,36 @@
 """`status`: where a run stands, for people and for scripts."""
 
 import os
+import shutil
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import click
 
+from scaffold.cli.canvas import Canvas
 from scaffold.cli.desk import Desk, desk_if_any, find_run
 from scaffold.cli.overview import nothing_yet, overview
-from scaffold.cli.picture import GOING_ON, Picture, take
-from scaffold.cli.screen import json_option, print_json
+from scaffold.cli.picture import GOING_ON, take
+from scaffold.cli.screen import WIDTH, at_terminal, json_option, print_json
 from scaffold.cli.snapshot import EMPTY, shape
+from scaffold.cli.watching import Scene, frame, look_at
 from scaffold.core.errors import UsageProblem
 from scaffold.core.model import Run
 
 REDRAW_S = 1.0
+PAUSE = Event()
+"""Never set: waiting for it can be interrupted."""
+
+Show = Callable[[Scene | None], None]
+"""Shows a scene; None when there will be no other."""
 
 
 @click.command()
 @click.argument("run_name", metavar="[RUN]", required=False)
-@click.option("--watch", is_flag=True, help="Draw anew every second until the run ends or Ctrl-C.")
+@click.option("--watch", is_flag=True, help="Show its agents, anew every second, until it ends or Ctrl-C.")
 @json_option
 def status(run_name: str | None, *, watch: bool, as_json: bool) -> None:
     """Show where RUN stands, the latest without it: what needs you, what holds, what is missing, what to do next."""
@@ -35,13 +46,61 @@ def _status(run_name: str | None, *, watch: bool, as_json: bool) -> None:
         run = _run(desk, run_name)
         if desk is None or run is None:
             _show_nothing(as_json=as_json)
-            return
+        elif watch and as_json:
+            _watch_shapes(desk, run)
+        elif watch:
+            _watch(desk, run)
+        elif as_json:
+            print_json(shape(take(desk, run)))
+        else:
+            click.echo(overview(take(desk, run)))
+
+
+def _watch_shapes(desk: Desk, run: Run) -> None:
+    """Print the run whenever it has changed, until it ends; the last line is how it ended."""
+    shown = None
+    while True:
         picture = take(desk, run)
-        _show(picture, as_json=as_json, clear=watch)
-        while watch and picture.status in GOING_ON:
-            Event().wait(REDRAW_S)
-            picture = take(desk, run)
-            _show(picture, as_json=as_json, clear=True)
+        if (now := shape(picture)) != shown:
+            shown = now
+            print_json(now)
+        if picture.status not in GOING_ON:
+            return
+        PAUSE.wait(REDRAW_S)
+
+
+def _watch(desk: Desk, run: Run) -> None:
+    """Show frames until the run ends, then the whole of it; no escapes where no terminal would understand them."""
+    drawn = at_terminal(sys.stdout) and os.environ.get("TERM", "dumb") != "dumb"
+    show = _drawn(Canvas(sys.stdout)) if drawn else _listed()
+    while (scene := look_at(desk, run)).going_on:
+        show(scene)
+        PAUSE.wait(REDRAW_S)
+    show(None)
+    click.echo(overview(take(desk, run)))
+
+
+def _drawn(canvas: Canvas) -> Show:
+    def show(scene: Scene | None) -> None:
+        if scene is None:
+            canvas.erase()
+            return
+        size = shutil.get_terminal_size()
+        canvas.draw(frame(scene, size.columns, size.lines - 1), (size.columns, size.lines))
+
+    return show
+
+
+def _listed() -> Show:
+    """Return what prints a frame for each change, one below the other."""
+    shown: list[Any] = []
+
+    def show(scene: Scene | None) -> None:
+        if scene is not None and (now := scene.ageless()) not in shown:
+            shown[:] = [now]
+            click.echo("\n".join([*frame(scene, WIDTH), ""]))
+
+    return show
 
 
 def _run(desk: Desk | None, name: str | None) -> Run | None:
@@ -57,13 +116,3 @@ def _show_nothing(*, as_json: bool) -> None:
         print_json(EMPTY)
     else:
         click.echo(nothing_yet())
-
-
-def _show(picture: Picture, *, as_json: bool, clear: bool) -> None:
-    """Print the picture; `clear` takes an older one off the screen, where there is a screen."""
-    if as_json:
-        print_json(shape(picture))
-        return
-    if clear:
-        click.clear()
-    click.echo(overview(picture))

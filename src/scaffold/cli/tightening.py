@@ -153,6 +153,10 @@ LOCAL_RULES: Mapping[str, Rule] = {
 PROJECT_RULES: Mapping[str, Rule] = {
     **LOCAL_RULES,
     "permissions.allow": _never,
+    "notify": _never,
+    "supervision": _never,
+    "replans": _at_most,
+    "idle_s": _at_most,
     "sandbox.mode": partial(_stricter, order=SANDBOX_MODES),
     "sandbox.network": partial(_stricter, order=NETWORKS),
     "sandbox.hosts": _fewer,

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from scaffold.cli.place import place_for, place_if_any
 from scaffold.core.errors import StoreTrouble
-from scaffold.core.model import Attempt, Run
+from scaffold.core.model import Run
 from scaffold.git.repository import Repository, open_repository
 from scaffold.host.clock import SystemClock
 from scaffold.host.dirs import Dirs, user_dirs
 from scaffold.host.zygote import usable
 from scaffold.llm.naming import needs_line
-from scaffold.orchestrator.workers import FreshWorkers, WarmWorkers, WorkerMain
+from scaffold.orchestrator.processes import FreshProcesses, Part, ProcessMain, WarmProcesses
 from scaffold.store.database import Store
 from scaffold.store.place import Place
 from scaffold.worker.site import Site
@@ -45,19 +45,17 @@ def site_of(repository: Repository, place: Place, *, create: bool = False) -> Si
     return Site(repository=repository, store=store, clock=clock, cache=dirs().cache, environ=os.environ)
 
 
-def workers_of(site: Site, run: Run) -> WarmWorkers | FreshWorkers:
-    """Return what starts workers of a run: this program again, forked where that is safe."""
+def processes_of(site: Site, run: Run) -> WarmProcesses | FreshProcesses:
+    """Return what starts workers and supervisors of a run: this program again, forked where that is safe."""
 
-    def argv(attempt: Attempt) -> Sequence[str]:
-        return [*PROGRAM, "worker", attempt.id]
+    def argv(part: Part, name: str) -> Sequence[str]:
+        return [*PROGRAM, part, name]
 
     def zygote(line: int) -> Sequence[str]:
         return [*PROGRAM, "zygote", str(line), *(["--live"] if needs_line(run.settings.model) else [])]
 
-    main = WorkerMain(
-        argv=argv,
-        environ=dict(os.environ),
-        cwd=site.repository.root,
-        log=lambda attempt: site.process_log(run.id, attempt.id),
-    )
-    return WarmWorkers(main, zygote=zygote, log=site.zygote_log(run.id)) if usable() else FreshWorkers(main)
+    def log(_part: Part, name: str) -> Path:
+        return site.process_log(run.id, name)
+
+    main = ProcessMain(argv=argv, environ=dict(os.environ), cwd=site.repository.root, log=log)
+    return WarmProcesses(main, zygote=zygote, log=site.zygote_log(run.id)) if usable() else FreshProcesses(main)

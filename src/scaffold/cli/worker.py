@@ -16,6 +16,7 @@ from scaffold.host.lifeline import hold
 from scaffold.worker.assignment import Assignment, read_assignment
 from scaffold.worker.attempt import Worker
 from scaffold.worker.ending import conclude
+from scaffold.worker.lease import beating
 from scaffold.worker.site import Site
 
 STALE = 0
@@ -53,7 +54,7 @@ async def _guarded(site: Site, task: Assignment) -> None:
     """Run the worker; what nobody expected ends the attempt with its name, and the traceback in the process log."""
     journal = site.journal(task.goal.name, task.action.key)
     try:
-        async with opened_model(task.run.settings.model) as model:
+        async with opened_model(task.run.settings.model) as model, beating(site.store, task.attempt, site.clock):
             await Worker(site, task, model).carry_out(own_identity(), log_file=str(journal))
     except StaleFence:
         raise

@@ -1,4 +1,4 @@
-"""The hidden command `zygote`: loads what workers need, then forks one whenever its run asks for one."""
+"""The hidden command `zygote`: loads what workers and supervisors need, and forks one whenever its run asks for it."""
 
 import os
 import socket
@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 import click
 
 from scaffold.cli.models import load_transport
+from scaffold.cli.supervisor import supervise
 from scaffold.cli.worker import work
 from scaffold.host.nursery import serve
-from scaffold.orchestrator.workers import WORKER
 
-MAINS: Mapping[str, Callable[[str], int]] = {WORKER: work}
+MAINS: Mapping[str, Callable[[str], int]] = {"worker": work, "supervisor": supervise}
 """What its children can be for; each takes the argument that came with the request and returns an exit code."""
 
 
@@ -20,7 +20,7 @@ MAINS: Mapping[str, Callable[[str], int]] = {WORKER: work}
 @click.argument("line", type=int)
 @click.option("--live", is_flag=True, help="Load the way to live models, too.")
 def zygote(line: int, *, live: bool) -> int:
-    """Fork workers for a run, which asks on the descriptor LINE."""
+    """Fork workers and supervisors for a run, which asks on the descriptor LINE."""
     if live:
         load_transport()
     born = serve(socket.socket(fileno=line))

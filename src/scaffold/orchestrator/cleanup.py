@@ -12,8 +12,8 @@ from scaffold.core.model import Attempt, Run
 from scaffold.core.states import WORKER_PHASES, Cancelled, Completed, Failed, status_of
 from scaffold.git import refs, worktree
 from scaffold.host.identity import alive
-from scaffold.orchestrator.conduct import take_over
 from scaffold.orchestrator.recovery import recover
+from scaffold.orchestrator.takeover import take_over
 from scaffold.worker.lease import owned
 from scaffold.worker.site import Site
 

@@ -4,7 +4,7 @@ import asyncio
 
 from scaffold.core.errors import RunBusy, UsageProblem
 from scaffold.core.ids import ActionId, GoalId, RunId
-from scaffold.core.model import Action, Goal, Run
+from scaffold.core.model import Action, Goal, Run, Wish
 from scaffold.core.states import (
     ActionState,
     Active,
@@ -23,11 +23,12 @@ from scaffold.core.states import (
 )
 from scaffold.git import worktree
 from scaffold.host.identity import alive
-from scaffold.orchestrator.conduct import take_over
 from scaffold.orchestrator.ending import finish, finish_cancelled
 from scaffold.orchestrator.recovery import recover
+from scaffold.orchestrator.takeover import take_over
+from scaffold.orchestrator.wishes import heed
 from scaffold.store.database import Store
-from scaffold.store.runs import Wish
+from scaffold.store.runs import Wish as RunWish
 from scaffold.worker.ending import block_stranded
 from scaffold.worker.lease import owned
 from scaffold.worker.site import Site
@@ -36,7 +37,7 @@ POLL_S = 0.1
 RETRIED = "retried"
 
 
-async def put_down(site: Site, run: Run, wish: Wish, *, patience_s: float) -> RunState:
+async def put_down(site: Site, run: Run, wish: RunWish, *, patience_s: float) -> RunState:
     """Have a run stopped, paused or cancelled and return its state then.
 
     A living owner is asked and waited for, at most `patience_s` seconds; a run without one, or whose owner died over
@@ -61,12 +62,12 @@ async def put_down(site: Site, run: Run, wish: Wish, *, patience_s: float) -> Ru
     return mine.state
 
 
-def _ended(state: RunState, wish: Wish) -> bool:
+def _ended(state: RunState, wish: RunWish) -> bool:
     """Tell whether a run is past being put down; a failed one can still be cancelled."""
     return isinstance(state, Completed | Cancelled) or (isinstance(state, Failed) and wish != "cancel")
 
 
-async def _ask(site: Site, run: Run, wish: Wish, patience_s: float) -> RunState:
+async def _ask(site: Site, run: Run, wish: RunWish, patience_s: float) -> RunState:
     with site.store.transaction(durable=True):
         site.store.runs.ask(run.id, wish)
     try:
@@ -81,6 +82,39 @@ async def _ask(site: Site, run: Run, wish: Wish, patience_s: float) -> RunState:
             f"run {run.id} has been asked to {wish}, but work still runs",
             "It ends as soon as what runs has finished; `scaffold status` shows it.",
         ) from None
+
+
+async def grant(site: Site, run: Run, wish: Wish, *, patience_s: float) -> None:
+    """Have a wish about a goal or an action done: by the run's living owner, or here where there is none.
+
+    RunBusy if the owner has not done it after `patience_s` seconds; it will, or whoever owns the run next.
+    """
+    with site.store.transaction(durable=True):
+        site.store.wishes.add(wish)
+    try:
+        async with asyncio.timeout(patience_s):
+            while _owner_is_at_it(site.store, wish):
+                await site.clock.sleep(POLL_S)
+    except TimeoutError:
+        raise RunBusy(
+            f"run {run.id} has been asked for it, but has not come to it yet",
+            "It does it as soon as it can; `scaffold status` shows it.",
+        ) from None
+    if _is_open(site.store, wish):
+        mine = take_over(site, run.id)
+        await recover(site, mine)
+        await heed(site, mine, None)
+        with owned(site.store, mine):
+            site.store.runs.release(mine.id, fence=mine.fence)
+
+
+def _owner_is_at_it(store: Store, wish: Wish) -> bool:
+    run = store.runs.get(wish.run_id)
+    return run is not None and run.owner is not None and alive(run.owner) and _is_open(store, wish)
+
+
+def _is_open(store: Store, wish: Wish) -> bool:
+    return any(each.id == wish.id for each in store.wishes.open_of_run(wish.run_id))
 
 
 def retry_action(store: Store, run: Run, action: Action) -> None:
@@ -112,6 +146,8 @@ def retry_run(store: Store, run: Run) -> None:
         for goal in store.goals.of_run(run.id):
             if isinstance(goal.state, Failed):
                 _retry_goal(store, run.id, goal)
+        if not store.goals.of_run(run.id):  # nobody laid it out: `resume` has it planned anew
+            store.runs.move(run.id, Paused(RETRIED))
 
 
 def _require_failed(state: ActionState | GoalState, name: str) -> None:

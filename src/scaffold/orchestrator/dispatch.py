@@ -64,7 +64,7 @@ async def brief(site: Site, earlier: tuple[Attempt, ...], tip: Commit) -> str:
     last = earlier[-1]
     parts = [f"Attempt {last.number} ended: {last.outcome}. {last.error or ''}".rstrip()]
     head = last.head_sha or await refs.resolve(site.git, refs.rescue_ref(last.id))
-    if head is not None:
+    if head is not None and head != last.base_sha:
         work = await commit.diff_text(site.git, last.base_sha, head, limit_bytes=DIFF_BYTES)
         parts.append(f"Its work, which did not land:\n{work}")
     if last.phase not in WORKER_PHASES and last.base_sha != tip:

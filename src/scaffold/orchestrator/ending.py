@@ -30,9 +30,9 @@ PAUSE_REASONS: Mapping[str, str] = {
 
 
 def goals_verdict(store: Store, run_id: RunId) -> Completed | Failed | Cancelled | None:
-    """Return the state a run has earned by its goals; None while one of them can still go on."""
+    """Return the state a run has earned by its goals; None while one of them can still go on, or none is laid out."""
     goals = store.goals.of_run(run_id)
-    if any(isinstance(goal.state, Planning | Active | Paused) for goal in goals):
+    if not goals or any(isinstance(goal.state, Planning | Active | Paused) for goal in goals):
         return None
     reasons = [f"{goal.name}: {goal.state.reason}" for goal in goals if isinstance(goal.state, Failed)]
     if reasons:

@@ -1,12 +1,11 @@
 """The engine port: what starts attempts and supervisors, and tells when they are over."""
 
-from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from msgspec import Struct
 
 from scaffold.core.ids import AttemptId, GoalId
-from scaffold.core.model import Attempt
+from scaffold.core.model import Attempt, ProcessIdentity
 
 
 class AttemptExit(Struct, frozen=True):
@@ -17,6 +16,17 @@ class AttemptExit(Struct, frozen=True):
     """Exit code; negative for the signal that ended it."""
 
 
+class SupervisorExit(Struct, frozen=True):
+    """The process of a supervisor is gone; whether its goal goes on, the store tells."""
+
+    goal_id: GoalId
+    code: int
+    """Exit code; negative for the signal that ended it."""
+
+
+Exit = AttemptExit | SupervisorExit
+
+
 class Engine(Protocol):
     """Runs attempts and supervisors somewhere; every child ends with its engine."""
 
@@ -24,16 +34,20 @@ class Engine(Protocol):
         """Start a worker for a queued attempt; raises OSError if no process can be had."""
         ...
 
-    async def start_supervisor(self, goal: GoalId, main: Callable[[], Awaitable[None]]) -> None:
-        """Start the supervisor of a goal."""
+    async def start_supervisor(self, goal: GoalId) -> ProcessIdentity:
+        """Start the supervisor of a goal, and tell who it is; raises OSError if no process can be had."""
         ...
 
-    async def next_exit(self) -> AttemptExit:
-        """Wait for a worker to end and return which; each exit is told once."""
+    async def next_exit(self) -> Exit:
+        """Wait for a worker or a supervisor to end and return which; each exit is told once."""
         ...
 
     async def stop_attempt(self, attempt: AttemptId, *, grace_s: float) -> None:
         """TERM, `grace_s`, KILL: on return the worker and all it started are gone. No error if it is not there."""
+        ...
+
+    async def stop_supervisor(self, goal: GoalId, *, grace_s: float) -> None:
+        """Do the same to a supervisor."""
         ...
 
     async def close(self, *, grace_s: float) -> None:

@@ -20,6 +20,9 @@ all the time takes the lock anew within a fraction of one; at random, so that wa
 CACHE_KIB = 8192
 """Room for the pages of a plan of 10,000 actions, so that one of its actions costs what one of a small plan does."""
 
+IN_MEMORY = Path(":memory:")
+"""The place of a database that nobody keeps: it is gone when it is closed, and no other process sees it."""
+
 NOTHING: Mapping[str, Value] = {}
 TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 
@@ -55,14 +58,16 @@ class Sqlite:
         Without `create`, one that may only be read is opened for reading. A `private` one, and its directory, are
         nobody else's to read from the moment on that they are made.
         """
-        _find_place(path, create=create, private=private)
+        in_memory = path == IN_MEMORY
+        if not in_memory:
+            _find_place(path, create=create, private=private)
         self.name = str(path)
-        self.read_only = None if create else _why_read_only(path)
+        self.read_only = None if create or in_memory else _why_read_only(path)
         self._path = path
         self._durable = False
         self._patience_s = patience_s
         mode = "rwc" if create else "rw" if self.read_only is None else _reading(path)
-        uri = f"{path.absolute().as_uri()}?mode={mode}"
+        uri = "file::memory:" if in_memory else f"{path.absolute().as_uri()}?mode={mode}"
         try:
             self._raw = sqlite3.connect(uri, uri=True, isolation_level=None, cached_statements=256)
             self._raw.row_factory = sqlite3.Row

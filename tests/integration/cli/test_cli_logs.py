@@ -1,8 +1,10 @@
 """`logs`: the journals of a run, merged by time; torn lines and other runs' lines are passed over."""
 
 import os
+import resource
 import subprocess  # noqa: TID251 - a following command must be watched from outside
 import sys
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -10,6 +12,7 @@ import pytest
 
 from builders import begin, make_run, work
 from scaffold.agent.journal import JournalFile
+from scaffold.core.model import Turn, Usage
 from scaffold.core.states import Paused
 from scaffold.host.clock import FakeClock
 
@@ -143,3 +146,95 @@ def test_following_shows_what_is_added_and_ends_with_the_run(site, plan, journal
         with site.store.transaction():
             site.store.runs.move(run.id, Paused("enough"))
         assert following.wait(timeout=20) == 0
+
+
+def test_who_thinks_about_plans_is_named_by_role(site, plan, scaffold):
+    """SC-6, OR-8: the planner's and the supervisors' words stand among those of the workers."""
+    run = begin(site, make_run(site, plan))
+    (goal,) = site.store.goals.of_run(run.id)
+    store = site.store.actions.by_key(run.id, "store")
+    for name, fields in (
+        ("planner", {"role": "planner"}),
+        ("supervisor", {"role": "supervisor", "goal": "shop", "action": "store"}),
+    ):
+        path = site.journal(name, name)
+        JournalFile(path, clock=FakeClock(NOON), fields={"run": run.id, **fields}).note("text", text=f"I am {name}")
+        with site.store.transaction():
+            site.store.turns.begin(
+                Turn(
+                    id=name,
+                    run_id=run.id,
+                    goal_id=goal.id if "goal" in fields else None,
+                    action_id=store.id if "action" in fields else None,
+                    event="plan",
+                    usage=Usage(),
+                    log_file=str(path),
+                    started_at=NOON,
+                )
+            )
+    assert scaffold("logs").out.splitlines() == [
+        f"{local(0)} planner I am planner",
+        f"{local(0)} supervisor shop: store I am supervisor",
+    ]
+    assert scaffold("logs", "store").out.splitlines() == [f"{local(0)} supervisor shop: store I am supervisor"]
+
+
+def lines_until(stream, *endings):
+    """Read lines, which must end like this, one after the other."""
+    read = [stream.readline().rstrip(b"\n") for _ in endings]
+    assert all(line.endswith(ending) for line, ending in zip(read, endings, strict=True)), read
+    return read
+
+
+@contextmanager
+def follower(command, folder):
+    """Run a command whose output is read while it goes on; it is ended at the latest with the block."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=folder, env=os.environ.copy()) as following:
+        try:
+            yield following
+        finally:
+            following.kill()
+
+
+def test_following_survives_files_that_are_new_cut_replaced_or_torn(site, plan, journal, repository):
+    """SC-19: every line is shown once, whole, whatever becomes of its file."""
+    run = begin(site, make_run(site, plan))
+    path = site.journal("shop", "store")
+    journal(run, "store").note("text", text="a longer line to begin with")
+    command = [sys.executable, "-m", "scaffold", "logs", "-f"]
+    with follower(command, repository) as following:
+        lines_until(following.stdout, b"to begin with")
+        path.write_bytes(b"")
+        journal(run, "store", after_s=1).note("text", text="cut")
+        lines_until(following.stdout, b"cut")
+        path.rename(path.with_suffix(".old"))
+        journal(run, "store", after_s=2).note("text", text="replaced, and longer than what was there")
+        lines_until(following.stdout, b"what was there")
+        journal(run, "api", after_s=3).note("text", text="new")
+        lines_until(following.stdout, b"new")
+        whole = path.read_bytes().splitlines()[-1].replace(b"replaced, and longer", b"torn, then mended, and longer")
+        with path.open("ab", buffering=0) as file:
+            file.write(whole[:40])
+            journal(run, "api", after_s=4).note("text", text="meanwhile")
+            lines_until(following.stdout, b"meanwhile")
+            file.write(whole[40:] + b"\n")
+        lines_until(following.stdout, b"torn, then mended, and longer than what was there")
+        with site.store.transaction():
+            site.store.runs.move(run.id, Paused("enough"))
+        assert following.wait(timeout=20) == 0
+
+
+def test_a_run_of_very_many_actions_is_merged_with_few_open_files(site, scaffold, journal):
+    """A run of 400 journals is read where a process may open 64 files."""
+    actions = "".join(f"      - {{key: a{n}, effects: [e{n}]}}\n" for n in range(400))
+    plan = f"version: 1\ngoals:\n  - name: shop\n    goal_state: [e0]\n    actions:\n{actions}"
+    run = make_run(site, plan)
+    for n in range(400):
+        journal(run, f"a{n}", after_s=400 - n).note("text", text=f"line {n}")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+    try:
+        out = scaffold("logs").out.splitlines()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert [line.split()[-1] for line in out] == [str(n) for n in reversed(range(400))]

@@ -5,6 +5,7 @@ import signal
 import subprocess  # noqa: TID251 - a watching command must be watched from outside
 import sys
 import unicodedata
+from contextlib import contextmanager
 
 import msgspec
 import pytest
@@ -15,7 +16,9 @@ from scaffold.cli.snapshot import EMPTY, snapshot
 from scaffold.core.model import ProcessIdentity
 from scaffold.core.states import Cancelled, Completed, Failed, Paused
 from scaffold.host.identity import own_identity
+from terminal import Screen
 
+NOBODY = {"pid": None, "started_at": None, "alive": False, "turn": None}
 DEAD = ProcessIdentity(1, "long ago", "another boot")
 
 
@@ -48,7 +51,9 @@ def test_the_json_of_a_run_under_way_has_exactly_the_promised_shape(site, plan, 
     (goal,) = site.store.goals.of_run(run.id)
     (first,) = site.store.attempts.of_action(store.id)
     (fact,) = site.store.facts.of_goal(goal.id)
-    taken = next(each.at for each in site.store.events.since(run.id, 0) if "RunTaken" in type(each.event).__name__)
+    with site.store.transaction():
+        site.store.goals.supervise(goal.id, own_identity(), was=None)
+    goal = site.store.goals.get(goal.id)
     now = site.store.runs.get(run.id)
 
     answer = scaffold("status", "--json")
@@ -59,6 +64,7 @@ def test_the_json_of_a_run_under_way_has_exactly_the_promised_shape(site, plan, 
             "id": run.id,
             "request": "plan.yaml",
             "status": "active",
+            "planning": False,
             "tier": "builder",
             "base_branch": "main",
             "base_sha": run.base_sha,
@@ -78,6 +84,7 @@ def test_the_json_of_a_run_under_way_has_exactly_the_promised_shape(site, plan, 
                 "id": goal.id,
                 "name": "shop",
                 "status": "active",
+                "agent_state": "running",
                 "goal_state": {"store_works": True, "api_works": False},
                 "world_state": {"api_works": False, "store_works": True},
                 "facts": [
@@ -97,7 +104,12 @@ def test_the_json_of_a_run_under_way_has_exactly_the_promised_shape(site, plan, 
                         ],
                     }
                 ],
-                "supervisor": {"pid": own_identity().pid, "started_at": iso(taken), "alive": True},
+                "supervisor": {
+                    "pid": own_identity().pid,
+                    "started_at": iso(goal.supervisor_started_at),
+                    "alive": True,
+                    "turn": None,
+                },
             }
         ],
         "actions": [
@@ -113,6 +125,7 @@ def test_the_json_of_a_run_under_way_has_exactly_the_promised_shape(site, plan, 
                 "preconditions": [],
                 "effects": ["store_works"],
                 "status": "completed",
+                "task_state": "done",
                 "reason": None,
                 "attempts": [attempt_shape(first, ended=True)],
                 "result": "Did store.\nAll of it.",
@@ -129,6 +142,7 @@ def test_the_json_of_a_run_under_way_has_exactly_the_promised_shape(site, plan, 
                 "preconditions": ["store_works"],
                 "effects": ["api_works"],
                 "status": "landing",
+                "task_state": "verifying",
                 "reason": None,
                 "attempts": [attempt_shape(waiting, ended=False)],
                 "result": None,
@@ -154,6 +168,8 @@ def attempt_shape(attempt, *, ended):
         "status": "ended" if ended else "claimed",
         "phase": "recorded" if ended else "candidate",
         "outcome": "landed" if ended else None,
+        "agent_state": "done",
+        "iteration": 0,
         "executor": "native",
         "model": "cassette:/nowhere.yaml",
         "base_sha": attempt.base_sha,
@@ -205,7 +221,7 @@ def test_a_run_whose_owner_died_is_interrupted(site, plan, scaffold):
         site.store.runs.take(run.id, DEAD, expected_fence=run.fence)
     shown = scaffold("status", "--json").json
     assert shown["run"]["status"] == "interrupted"
-    assert shown["goals"][0]["supervisor"] == {"pid": None, "started_at": None, "alive": False}
+    assert shown["goals"][0]["supervisor"] == NOBODY
     assert f"scaffold resume {run.id}" in scaffold("status").out
 
 
@@ -242,7 +258,7 @@ def test_the_screen_of_a_run_under_way_says_what_waits_for_what(site, plan, scaf
     work(site, run, "store")
     lines = scaffold("status").out.splitlines()
     (running,) = (line for line in lines if line.startswith("  ▶ running   store"))
-    assert "attempt 1, executing, 0 s" in running
+    assert "attempt 1 of 1, executing" in running
     assert "  · pending   api                         waits for store_works" in lines
 
 
@@ -322,6 +338,64 @@ def test_watching_draws_until_the_run_ends(site, plan, repository):
         assert watching.wait(timeout=20) == 0
 
 
+def test_watching_without_a_terminal_prints_a_frame_for_each_change_and_no_escapes(site, plan, repository):
+    """BX-12: a row for each agent, and the whole run at its end."""
+    run = begin(site, make_run(site, plan))
+    command = [sys.executable, "-m", "scaffold", "status", "--watch"]
+    with watcher(command, repository) as watching:
+        first = frame_of(watching.stdout)
+        assert first[-1] == "  Nobody is at work just now."
+        work(site, run, "store")
+        assert frame_of(watching.stdout)[-1].startswith("▶ store#1              executing ")
+        with site.store.transaction():
+            site.store.runs.move(run.id, Paused("enough"))
+        rest = watching.stdout.read().decode()
+        assert watching.wait(timeout=20) == 0
+    assert rest.count("store#1") == 0, "nothing but time had passed"
+    assert rest.startswith(f"■ run {run.id} paused: plan.yaml\n  enough\n")
+    assert "\x1b" not in "".join(first) + rest
+
+
+@contextmanager
+def watcher(command, folder):
+    """Run a command whose output is read while it goes on; it is ended at the latest with the block."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=folder, env=os.environ.copy()) as watching:
+        try:
+            yield watching
+        finally:
+            watching.kill()
+
+
+def frame_of(stream):
+    """Read up to the empty line behind the agents' rows."""
+    lines = []
+    while not lines or lines[-1] or len([line for line in lines if not line]) < 2:
+        lines.append(stream.readline().decode().rstrip("\n"))
+    return lines[:-1]
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (40, 8)])
+def test_watching_in_a_terminal_draws_in_place_and_leaves_the_run_behind(site, plan, repository, columns, rows):
+    """BX-12: it fits, does not flicker, and colours are left out where they are not wanted."""
+    run = begin(site, make_run(site, plan))
+    work(site, run, "store")
+    env = {**os.environ, "TERM": "xterm", "NO_COLOR": "1"}
+    screen = Screen(
+        [sys.executable, "-m", "scaffold", "status", "--watch"], cwd=repository, env=env, columns=columns, rows=rows
+    )
+    try:
+        screen.shows(r"^▶ store#1 +executing")
+        with site.store.transaction():
+            site.store.runs.move(run.id, Paused("enough"))
+        screen.shows(r"^  scaffold resume " if columns == 80 else "scaffold resume")
+        assert screen.ends() == 0
+    finally:
+        screen.stop()
+    assert "store#1" not in screen.text, "the frame gave way to the whole run"
+    assert "\x1b[3" not in screen.raw
+    assert "\x1b[2J" not in screen.raw
+
+
 def test_leaving_the_watch_is_no_error_and_leaves_the_run_alone(site, plan, repository):
     begin(site, make_run(site, plan))
     command = [sys.executable, "-m", "scaffold", "status", "--watch"]
@@ -348,6 +422,14 @@ def test_the_last_lines_are_commands_that_fit(site, plan, scaffold, state, comma
     after = scaffold("status").out.split("Next\n")[1]
     assert f"  {command.format(run=run.id)} " in after
     assert f"scaffold diff {run.id}" in after
+
+
+def test_a_goal_that_was_set_aside_comes_with_the_command_that_wakes_it(site, plan, scaffold):
+    run = begin(site, make_run(site, plan))
+    assert "scaffold resume shop" not in scaffold("status").out
+    with site.store.transaction():
+        site.store.goals.move(site.store.goals.of_run(run.id)[0].id, Paused("set aside by the user"))
+    assert "  scaffold resume shop " in scaffold("status").out
 
 
 def test_status_for_scripts_loads_nothing_that_draws(repository):

@@ -1,6 +1,11 @@
 """`goals` and `tasks`: the tree of actions, with what shows each effect."""
 
-from builders import begin, land, make_run
+import pytest
+
+from builders import begin, fail, hand_in, land, make_run, work
+from scaffold.core.model import Turn, Usage
+from scaffold.core.states import Completed, Failed, Paused, Pending, Running
+from scaffold.orchestrator.wishes import SET_ASIDE
 
 NESTED = """\
 version: 1
@@ -23,6 +28,7 @@ def test_children_stand_below_their_compound(site, scaffold):
     make_run(site, NESTED)
     assert scaffold("tasks").out.splitlines() == [
         "shop: planning",
+        "  3 pending",
         "  · pending shop (implementation, compound) ready",
         "      · missing shop_works",
         "    · pending shelf (carpentry) waits for shop to begin",
@@ -31,6 +37,7 @@ def test_children_stand_below_their_compound(site, scaffold):
         "        · missing shop_works",
         "",
         "street: planning",
+        "  1 pending",
         "  · pending sweep (implementation) ready",
         "      · missing street_swept",
     ]
@@ -40,8 +47,9 @@ def test_facts_stand_with_their_evidence_and_results_with_their_first_line(site,
     """BX-1: a fact holds only with evidence, and people see which."""
     run = begin(site, make_run(site, plan))
     landed = land(site, run, "store", {"store.py": "x = 1\n"})[:8]
-    assert scaffold("tasks").out.splitlines()[1:5] == [
-        f"  ✓ completed store (implementation) landed as {landed}",
+    assert scaffold("tasks").out.splitlines()[1:6] == [
+        "  1 done, 1 pending",
+        f"  ✓ completed store (implementation, done) landed as {landed}",
         "      ✓ holds store_works",
         f"          make test, exit 0 at {landed}",
         "      said: Did store.",
@@ -98,3 +106,81 @@ def test_without_a_run_the_lists_are_empty(repository, scaffold):
     assert scaffold("tasks", "--json").json == {"run": None, "actions": []}
     assert scaffold("tasks").out.startswith("There is no run")
     assert scaffold("tasks", "shop").code == 64
+
+
+def lines_of(scaffold, *args):
+    return [line.strip() for line in scaffold("tasks", *args).out.splitlines()]
+
+
+def test_a_task_says_in_common_words_how_it_does_beside_its_status(site, plan, scaffold):
+    """AL-3b: pending, in_progress, verifying, blocked, done, failed."""
+    run = begin(site, make_run(site, plan))
+    land(site, run, "store", {"store.py": "x = 1\n"})
+    work(site, run, "api")
+    assert "1 done, 1 in_progress" in lines_of(scaffold)
+    assert [each["task_state"] for each in scaffold("tasks", "--json").json["actions"]] == ["done", "in_progress"]
+    assert [each["status"] for each in scaffold("tasks", "--json").json["actions"]] == ["completed", "running"]
+
+
+def test_the_attempt_is_counted_by_the_actions_own_failures(site, plan, scaffold):
+    """SC-20: attempt 2 of 3, though it is the third by number: one was lost to a crash."""
+    run = begin(site, make_run(site, plan, attempts=3))
+    fail(site, run, "store", {})
+    assert "· pending store (implementation) ready, attempt 2 of 3" in lines_of(scaffold)
+    lost = work(site, run, "store")
+    with site.store.transaction():
+        site.store.attempts.end(lost.id, outcome="lost", fence=run.fence)
+        site.store.actions.move(lost.action_id, Pending())
+    again = hand_in(site, run, "store", {"store.py": "x = 2\n"})
+    (line,) = [line for line in lines_of(scaffold) if "landing store" in line]
+    assert line.startswith("↓ landing store (implementation, verifying) attempt 2 of 3 (#3), candidate, ")
+    assert again.number == 3
+
+
+def test_a_ready_action_says_what_slot_it_waits_for(site, scaffold):
+    text = NESTED.replace("{key: sweep, ", "{key: wash, effects: [washed]}\n      - {key: sweep, ")
+    run = begin(site, make_run(site, text, agents=1))
+    work(site, run, "wash")
+    (line,) = [line for line in lines_of(scaffold, "street") if "sweep" in line and "pending" in line]
+    assert line == "· pending sweep (implementation) ready: waits for a slot, 1 of 1 are taken"
+
+
+def test_an_action_of_a_goal_that_was_set_aside_says_so(site, plan, scaffold):
+    run = begin(site, make_run(site, plan))
+    with site.store.transaction():
+        site.store.goals.move(site.store.goals.of_run(run.id)[0].id, Paused(SET_ASIDE))
+    assert "· pending store (implementation) ready, but its goal is paused" in lines_of(scaffold)
+    assert scaffold("goals", "--json").json["goals"][0]["agent_state"] == "paused"
+
+
+def test_a_compound_says_how_far_it_is_or_what_its_supervisor_is_asked(site, scaffold):
+    run = begin(site, make_run(site, NESTED))
+    shop = site.store.actions.by_key(run.id, "shop")
+    with site.store.transaction():
+        site.store.actions.move(shop.id, Running())
+    land(site, run, "shelf", {"shelf.py": "x = 1\n"})
+    assert "▶ running shop (implementation, compound, in_progress) 1/2 done" in lines_of(scaffold)
+    with site.store.transaction():
+        site.store.turns.begin(
+            Turn(
+                id="t1",
+                run_id=run.id,
+                goal_id=shop.goal_id,
+                action_id=shop.id,
+                event="replan",
+                usage=Usage(),
+                started_at=site.clock.now(),
+            )
+        )
+    (line,) = [line for line in lines_of(scaffold) if "running shop" in line]
+    assert line.startswith("▶ running shop (implementation, compound, in_progress) replan for ")
+
+
+@pytest.mark.parametrize("state", [Completed(), Failed("no way")])
+def test_the_agent_state_of_a_goal_is_that_of_its_supervisor(site, plan, scaffold, state):
+    """AL-3b: agents are told in the same words everywhere."""
+    run = begin(site, make_run(site, plan))
+    with site.store.transaction():
+        site.store.goals.move(site.store.goals.of_run(run.id)[0].id, state)
+    shown = scaffold("goals", "--json").json["goals"][0]
+    assert shown["agent_state"] == {"completed": "done", "failed": "failed"}[shown["status"]]

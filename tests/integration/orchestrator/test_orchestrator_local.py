@@ -2,27 +2,29 @@
 
 import asyncio
 
-import msgspec
 import pytest
 
 from fakes import act, goal, until
-from scaffold.host.identity import alive, identify
-from scaffold.orchestrator.engine import AttemptExit
-from scaffold.orchestrator.local import LocalEngine
-from scaffold.orchestrator.workers import FreshWorkers, WorkerMain
+from scaffold.host.identity import alive, identify, own_identity
+from scaffold.orchestrator.engine import AttemptExit, SupervisorExit
+from scaffold.orchestrator.local import FAILED, LocalEngine
+from scaffold.orchestrator.processes import FreshProcesses, ProcessMain
 
 
 @pytest.fixture
 async def engine(tmp_path):
-    """Workers are shells; their attempt's briefing is the command."""
+    """Workers and supervisors are shells; what each is to do is in a file of its name."""
 
-    def argv(attempt):
-        return ["/bin/sh", "-c", attempt.briefing]
+    def argv(_part, name):
+        return ["/bin/sh", str(tmp_path / f"{name}.sh")]
 
-    main = WorkerMain(
-        argv=argv, environ={"PATH": "/usr/bin:/bin"}, cwd=tmp_path, log=lambda a: tmp_path / "logs" / a.id
+    main = ProcessMain(
+        argv=argv,
+        environ={"PATH": "/usr/bin:/bin"},
+        cwd=tmp_path,
+        log=lambda part, name: tmp_path / "logs" / f"{part} {name}",
     )
-    made = LocalEngine(FreshWorkers(main))
+    made = LocalEngine(FreshProcesses(main))
     yield made
     await made.close(grace_s=0.1)
 
@@ -33,8 +35,16 @@ async def attempt(house):
     return await house.queue(run, "a")
 
 
-def doing(attempt, command):
-    return msgspec.structs.replace(attempt, briefing=command)
+@pytest.fixture
+def doing(tmp_path):
+    """Have the attempt's worker, or the goal's supervisor, do this."""
+
+    def make(of, command):
+        name = of if isinstance(of, str) else of.id
+        (tmp_path / f"{name}.sh").write_text(command)
+        return of
+
+    return make
 
 
 async def next_exit(engine):
@@ -43,18 +53,18 @@ async def next_exit(engine):
 
 
 @pytest.mark.parametrize(("command", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", -9)])
-async def test_how_a_worker_ended_is_told(engine, attempt, command, code):
+async def test_how_a_worker_ended_is_told(engine, attempt, doing, command, code):
     await engine.start_attempt(doing(attempt, command))
     assert await next_exit(engine) == AttemptExit(attempt.id, code)
 
 
-async def test_what_a_worker_prints_goes_to_its_log(engine, attempt, tmp_path):
+async def test_what_a_worker_prints_goes_to_its_log(engine, attempt, doing, tmp_path):
     await engine.start_attempt(doing(attempt, "echo out; echo err >&2"))
     await next_exit(engine)
-    assert sorted((tmp_path / "logs" / attempt.id).read_text().split()) == ["err", "out"]
+    assert sorted((tmp_path / "logs" / f"worker {attempt.id}").read_text().split()) == ["err", "out"]
 
 
-async def test_a_stopped_worker_takes_its_group_along(engine, attempt, tmp_path):
+async def test_a_stopped_worker_takes_its_group_along(engine, attempt, doing, tmp_path):
     """OR-10: TERM, then KILL, for all it started."""
     await engine.start_attempt(doing(attempt, "trap '' TERM; sleep 60 & echo $! > pid; wait; sleep 60"))
     await until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
@@ -65,13 +75,51 @@ async def test_a_stopped_worker_takes_its_group_along(engine, attempt, tmp_path)
     await engine.stop_attempt(attempt.id, grace_s=0.05)
 
 
-async def test_close_leaves_no_child(engine, attempt):
+async def test_close_leaves_no_child(engine, attempt, doing):
     await engine.start_attempt(doing(attempt, "exec sleep 60"))
+    await engine.start_supervisor(doing("goal", "exec sleep 60"))
     await engine.close(grace_s=0.1)
-    assert await next_exit(engine) == AttemptExit(attempt.id, -15)
+    assert [await next_exit(engine), await next_exit(engine)] == [
+        SupervisorExit("goal", -15),
+        AttemptExit(attempt.id, -15),
+    ]
+
+
+async def test_a_supervisor_is_a_process_whose_end_is_told(engine, doing):
+    """SC-14, SC-16: who it is is known while it lives, and how it ended afterwards."""
+    identity = await engine.start_supervisor(doing("goal", "read line; exit 4"))
+    assert alive(identity)
+    await engine.stop_supervisor("goal", grace_s=0.1)
+    assert await next_exit(engine) == SupervisorExit("goal", -15)
+    assert not alive(identity)
+    await engine.start_supervisor(doing("goal", "exit 4"))
+    assert await next_exit(engine) == SupervisorExit("goal", 4)
+
+
+async def test_a_goal_may_be_pursued_inside(tmp_path):
+    """SC-22: what is too little for a process of its own; a stop ends it, and whatever it raises is told."""
+    waiting = asyncio.Event()
+
+    async def pursue(goal):
+        if goal == "broken":
+            raise LookupError
+        if goal == "long":
+            waiting.set()
+            await asyncio.Event().wait()
+        return 0
+
+    made = LocalEngine(None, here=pursue)
+    assert await made.start_supervisor("short") == own_identity()
+    assert await next_exit(made) == SupervisorExit("short", 0)
+    await made.start_supervisor("broken")
+    assert await next_exit(made) == SupervisorExit("broken", FAILED)
+    await made.start_supervisor("long")
+    await waiting.wait()
+    await made.stop_supervisor("long", grace_s=0)
+    assert await next_exit(made) == SupervisorExit("long", FAILED)
 
 
 async def test_a_program_that_is_not_there_cannot_be_started(tmp_path, attempt):
-    main = WorkerMain(argv=lambda _: ["/no/such"], environ={}, cwd=tmp_path, log=lambda a: tmp_path / a.id)
+    main = ProcessMain(argv=lambda *_: ["/no/such"], environ={}, cwd=tmp_path, log=lambda _part, name: tmp_path / name)
     with pytest.raises(OSError, match="/no/such"):
-        await LocalEngine(FreshWorkers(main)).start_attempt(attempt)
+        await LocalEngine(FreshProcesses(main)).start_attempt(attempt)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from fakes import GHOST, act, goal
+from fakes import GHOST, Thoughtless, act, goal
 from scaffold.core.errors import RepositoryUnfit, StoreTrouble
 from scaffold.core.events import Noticed
 from scaffold.core.states import Completed, status_of
@@ -15,7 +15,6 @@ from scaffold.landing.queue import MergeQueue
 from scaffold.orchestrator.bell import Bell
 from scaffold.orchestrator.recovery import ensure_session_branch, put_back, recover
 from scaffold.orchestrator.supervisor import Supervisor
-from scaffold.orchestrator.tasks import TaskEngine
 from scaffold.store.database import Store
 from scaffold.worker.ending import conclude
 
@@ -150,10 +149,9 @@ async def test_nobody_writes_between_a_supervisors_look_and_its_decision(house):
         return found
 
     house.store.actions.ready = ready_then_rival
-    engine = TaskEngine(None)
-    supervisor = Supervisor(house.site, run, engine, Bell(), dispatching=lambda: True)
     (goal_id,) = (each.id for each in house.store.goals.of_run(run.id))
-    pursuing = asyncio.create_task(supervisor.pursue(goal_id))
+    supervisor = Supervisor(house.site, run, goal_id, Bell(), thinks=Thoughtless(), tell=lambda: None)
+    pursuing = asyncio.create_task(supervisor.pursue())
     await asyncio.sleep(0)
     pursuing.cancel()
     rival.close()

@@ -10,9 +10,13 @@ from scaffold.core.errors import RunBusy, ScaffoldError
 from scaffold.core.plan import ActionSpec
 from scaffold.core.states import WORKER_PHASES, Completed, Failed, Paused, status_of
 from scaffold.host.identity import identify
-from scaffold.orchestrator.conduct import Ending, conduct, take_over
+from scaffold.orchestrator.conduct import Ending, conduct
 from scaffold.orchestrator.control import retry_action
+from scaffold.orchestrator.starting import MOST_STARTUP_RETRIES
+from scaffold.orchestrator.takeover import take_over
 from scaffold.orchestrator.tasks import TaskEngine
+
+TRIES = 1 + MOST_STARTUP_RETRIES
 
 
 def phase(*children: ActionSpec, **fields):
@@ -121,7 +125,7 @@ async def test_as_many_agents_work_as_the_run_and_the_goal_allow_and_no_more(hou
         await house.carry_attempt_out(attempt, {key: [f"echo x > {key}"]})
         return 0
 
-    conductor = await conduct(house.site, take_over(house.site, run.id), TaskEngine(work))
+    conductor = await conduct(house.site, take_over(house.site, run.id), TaskEngine(work, house.pursue))
     async with asyncio.timeout(30):
         assert (await conductor.carry_out()).state == Completed()
     assert max(len(crowd) for crowd in crowds) == 4
@@ -228,9 +232,9 @@ async def test_a_goal_that_is_retried_while_the_run_goes_on_is_taken_up_again(ho
 
 
 async def test_a_worker_that_fails_without_a_word_is_accounted_for(house):
-    """SC-20: an exit code is its own failure, a signal nobody's."""
+    """SC-20, AL-20: an exit code is its own failure, a signal nobody's; who never began is started again unseen."""
     run = await house.lay_out(goal("g", act("a")))
-    codes = iter([-9, 3, 0])
+    codes = iter([*[-9] * TRIES, *[3] * TRIES, 0])
 
     async def work(attempt):
         if code := next(codes):
@@ -238,7 +242,7 @@ async def test_a_worker_that_fails_without_a_word_is_accounted_for(house):
         await house.carry_attempt_out(attempt, {"a": ["echo x > a"]})
         return 0
 
-    conductor = await conduct(house.site, take_over(house.site, run.id), TaskEngine(work))
+    conductor = await conduct(house.site, take_over(house.site, run.id), TaskEngine(work, house.pursue))
     assert (await conductor.carry_out()).state == Completed()
     lost, failed, landed = house.attempts(run, "a")
     assert (lost.outcome, failed.outcome, landed.outcome) == ("lost", "executor_failed", "landed")
@@ -253,7 +257,7 @@ async def test_a_worker_that_is_killed_every_time_is_given_up(house):
     async def work(attempt):
         return -9
 
-    conductor = await conduct(house.site, take_over(house.site, run.id), TaskEngine(work))
+    conductor = await conduct(house.site, take_over(house.site, run.id), TaskEngine(work, house.pursue))
     assert isinstance((await conductor.carry_out()).state, Failed)
     outcomes = [each.outcome for each in house.attempts(run, "a")]
     assert outcomes == ["lost"] * 19 + ["executor_failed"]
@@ -266,7 +270,7 @@ async def test_a_worker_that_does_not_notice_its_deadline_is_ended(house):
         await asyncio.Event().wait()
         return 0
 
-    conductor = await conduct(house.site, take_over(house.site, run.id), TaskEngine(work))
+    conductor = await conduct(house.site, take_over(house.site, run.id), TaskEngine(work, house.pursue))
     carried = asyncio.create_task(conductor.carry_out())
     assert isinstance((await carried).state, Failed)
     assert house.attempts(run, "a")[0].outcome == "timeout"
@@ -281,7 +285,7 @@ async def test_a_machine_that_gives_no_process_is_an_error_that_can_be_resumed(h
 
     run = await house.lay_out(goal("g", act("a")))
     before = asyncio.all_tasks()
-    conductor = await conduct(house.site, take_over(house.site, run.id), Barren(None))
+    conductor = await conduct(house.site, take_over(house.site, run.id), Barren(None, house.pursue))
     with pytest.raises(ScaffoldError, match=r"cannot go on: .*temporarily unavailable") as caught:
         await conductor.carry_out()
     assert "scaffold resume" in caught.value.fix

@@ -10,8 +10,9 @@ import pytest
 from fakes import act, goal, until
 from scaffold.core.errors import UsageProblem
 from scaffold.core.states import Cancelled, Completed, Failed, Paused, waits_for
-from scaffold.orchestrator.conduct import Ending, conduct, take_over
+from scaffold.orchestrator.conduct import Ending, conduct
 from scaffold.orchestrator.control import put_down, retry_action
+from scaffold.orchestrator.takeover import take_over
 from scaffold.orchestrator.tasks import TaskEngine
 
 WAITS = Ending(state=Paused("waits for a human: 1 item"), cause="waiting")
@@ -90,7 +91,7 @@ async def test_an_action_that_was_put_away_is_taken_up_again_while_others_still_
         await house.carry_attempt_out(attempt, {"a": [DEED.format("a")], "b": ["touch b"]})
         return 0
 
-    conductor = await conduct(house.site, take_over(house.site, run.id), TaskEngine(work))
+    conductor = await conduct(house.site, take_over(house.site, run.id), TaskEngine(work, house.pursue))
     async with asyncio.TaskGroup() as together:
         carried = together.create_task(conductor.carry_out())
         await until(lambda: house.statuses(run)["a"] == "blocked")

@@ -5,7 +5,7 @@ from datetime import timedelta
 import click
 import pytest
 
-from scaffold.cli.screen import MARKS, clip, heading, mark, money, pad, paint, span, wrapped
+from scaffold.cli.screen import MARKS, brief_span, clip, heading, mark, money, pad, paint, span, wrapped
 from scaffold.core.states import COMPOUND_MOVES, PRIMITIVE_MOVES
 
 
@@ -73,3 +73,11 @@ def test_colours_go_where_no_color_is_set(monkeypatch):
 def test_every_status_but_pending_has_a_mark():
     assert ({*PRIMITIVE_MOVES} | {*COMPOUND_MOVES}) - MARKS.keys() == {"pending"}
     assert mark("whatever") == mark("pending")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(-1, "0 s"), (59.9, "59 s"), (60, "1 m"), (3599, "59 m"), (3600, "1 h"), (86_399, "23 h"), (864_000, "10 d")],
+)
+def test_where_room_is_short_the_largest_unit_has_to_do(seconds, shown):
+    assert brief_span(timedelta(seconds=seconds)) == shown

@@ -137,3 +137,10 @@ def test_no_project_leaves_more_open_than_its_user_did(own, project):
     before = user() | {name: Value(value, "user") for name, value in own.items()}
     after, _ = merged_project(before, {name: Value(value, "file:1") for name, value in project.items()})
     assert all(left <= had for left, had in zip(freedom(after), freedom(before), strict=True))
+
+
+def test_only_the_user_names_a_command_that_is_told_of_runs():
+    """RA-13: a project starts no command of its own; the user's file for one checkout, each version agreed to, may."""
+    assert becomes(merged_project, user(), asked(notify="touch owned")) == (None, [ONLY_YOURS])
+    assert becomes(merged_project, user(notify="beep"), asked(notify="touch owned")) == ("beep", [ONLY_YOURS])
+    assert becomes(merged_local, user(notify="beep"), asked(notify="ring")) == ("ring", [])

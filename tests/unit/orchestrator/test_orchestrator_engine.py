@@ -3,11 +3,9 @@
 import asyncio
 from datetime import UTC, datetime
 
-import pytest
-
 from scaffold.core.model import Attempt, Usage
 from scaffold.orchestrator.bell import Bell
-from scaffold.orchestrator.engine import AttemptExit
+from scaffold.orchestrator.engine import AttemptExit, SupervisorExit
 from scaffold.orchestrator.tasks import TaskEngine
 
 
@@ -36,7 +34,7 @@ async def test_each_exit_is_told_once_in_the_order_they_come():
     async def work(attempt):
         return int(attempt.id[1:])
 
-    engine = TaskEngine(work)
+    engine = TaskEngine(work, endless)
     for name in ("a3", "a4"):
         await engine.start_attempt(an_attempt(name))
     assert [await engine.next_exit(), await engine.next_exit()] == [AttemptExit("a3", 3), AttemptExit("a4", 4)]
@@ -44,29 +42,29 @@ async def test_each_exit_is_told_once_in_the_order_they_come():
 
 
 async def test_a_stopped_worker_counts_as_killed_and_its_stop_can_be_repeated():
-    engine = TaskEngine(endless)
+    engine = TaskEngine(endless, endless)
     await engine.start_attempt(an_attempt())
     await engine.stop_attempt("a1", grace_s=0)
     await engine.stop_attempt("a1", grace_s=0)
     assert await engine.next_exit() == AttemptExit("a1", -9)
 
 
-async def test_what_a_supervisor_raises_reaches_whoever_waits_for_exits():
-    async def fails():
-        raise LookupError("lost")
+async def test_how_a_supervisor_ended_is_told():
+    async def pursue(goal):
+        return {"shop": 0, "broke": 2}[goal]
 
-    engine = TaskEngine(endless)
-    await engine.start_supervisor("quiet", endless)
-    await engine.start_supervisor("broken", fails)
-    with pytest.raises(LookupError, match="lost"):
-        await engine.next_exit()
+    engine = TaskEngine(endless, pursue)
+    for goal in ("shop", "broke", "unknown"):
+        await engine.start_supervisor(goal)
+    exits = [await engine.next_exit() for _ in range(3)]
+    assert exits == [SupervisorExit("shop", 0), SupervisorExit("broke", 2), SupervisorExit("unknown", 1)]
     await engine.close(grace_s=0)
 
 
 async def test_nothing_runs_on_after_close():
     before = asyncio.all_tasks()
-    engine = TaskEngine(endless)
-    await engine.start_supervisor("g", endless)
+    engine = TaskEngine(endless, endless)
+    await engine.start_supervisor("g")
     await engine.start_attempt(an_attempt())
     await engine.close(grace_s=0)
     assert asyncio.all_tasks() == before
@@ -76,7 +74,7 @@ async def test_a_worker_that_raises_ends_with_an_exit_code_of_its_own():
     async def work(attempt):
         raise LookupError
 
-    engine = TaskEngine(work)
+    engine = TaskEngine(work, endless)
     await engine.start_attempt(an_attempt())
     assert await engine.next_exit() == AttemptExit("a1", 1)
     await engine.close(grace_s=0)

@@ -1,5 +1,6 @@
 """The conversation a talk is at: taken up, left, and changed for another one without a moment in between."""
 
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 
 import msgspec
@@ -21,7 +22,9 @@ LISTED = 20
 class Chair:
     """One conversation at a time."""
 
-    def __init__(self, order: Order, store: UserStore, narrator: Narrator, *, ask: Ask, onlooker: Onlooker) -> None:
+    def __init__(
+        self, order: Order, store: UserStore, narrator: Narrator, *, ask: Ask, onlooker: Callable[[], Onlooker]
+    ) -> None:
         self.order = order
         self.store = store
         self.session: Session
@@ -38,7 +41,7 @@ class Chair:
         async with AsyncExitStack() as stack:
             place = sitting(self.store, stored, cwd=str(self.order.cwd), model=model, title="", me=own_identity())
             seat = stack.enter_context(place)
-            opened = opened_session(self.order, seat, self._narrator, ask=self._ask, onlooker=self._onlooker)
+            opened = opened_session(self.order, seat, self._narrator, ask=self._ask, onlooker=self._onlooker())
             session = await stack.enter_async_context(opened)
             before, self._held = self._held, stack.pop_all()
         self.session = session

@@ -10,7 +10,8 @@ from msgspec import Struct
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, ThreadedCompleter, merge_completers
 from prompt_toolkit.document import Document
 
-from scaffold.agent.slash import ARGUMENTS, COMMANDS
+from scaffold.agent.slash import ARGUMENTS, COMMANDS, Spelling
+from scaffold.cli.inquiry import Own
 from scaffold.cli.safe import printable
 
 MOST = 50
@@ -56,17 +57,19 @@ class Offers(Completer):
             yield Completion(offer.text, -offer.replaced, display=shown, display_meta=about)
 
 
-def completer(cwd: Path, names: Names) -> Completer:
+def completer(cwd: Path, names: Names, own: Sequence[Own] = ()) -> Completer:
     """Return what completes commands at once, and files while one goes on typing."""
     files = ThreadedCompleter(Offers(lambda before: file_offers(before, cwd)))
-    return merge_completers([Offers(lambda before: command_offers(before, names)), files])
+    return merge_completers([Offers(lambda before: command_offers(before, names, own)), files])
 
 
-def command_offers(before: str, names: Names) -> Iterator[Offer]:
-    """Yield commands, or what may follow one."""
+def command_offers(before: str, names: Names, own: Sequence[Own] = ()) -> Iterator[Offer]:
+    """Yield commands, those of the talk's own first, or what may follow one."""
     if command := _COMMAND.fullmatch(before):
         typed = command["name"]
-        for each in COMMANDS:
+        named = {each.name for each in own}
+        listed: Sequence[Own | Spelling] = (*own, *(each for each in COMMANDS if each.name not in named))
+        for each in listed:
             if each.name.startswith(typed):
                 yield Offer(f"/{each.name}" + (" " if each.words else ""), len(before), each.usage, each.summary)
     elif argument := _ARGUMENT.fullmatch(before):

@@ -24,6 +24,7 @@ from scaffold.agent.slash import (
 from scaffold.cli.inquiry import Known, Spending, answer, conversation_listing, used_by
 from scaffold.cli.repl.chair import Chair
 from scaffold.cli.repl.narrator import Narrator
+from scaffold.cli.repl.trade import Trade
 from scaffold.cli.settings import named_model
 from scaffold.core.errors import UsageProblem
 from scaffold.host.clock import SystemClock
@@ -36,6 +37,7 @@ class Talk(Protocol):
 
     chair: Chair
     narrator: Narrator
+    trade: Trade
 
     def leave(self) -> None:
         """End the talk."""
@@ -99,6 +101,7 @@ def known(talk: Talk) -> Known:
         now=SystemClock().now(),
         width=_width(),
         talking=True,
+        own=talk.trade.own,
     )
 
 

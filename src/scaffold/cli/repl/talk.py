@@ -28,6 +28,7 @@ from scaffold.cli.repl.questions import Questions
 from scaffold.cli.repl.queued import Queued
 from scaffold.cli.repl.statusline import FRAMES_PER_S, short_model
 from scaffold.cli.repl.terminal import Terminal, looks, opened_history
+from scaffold.cli.repl.trade import RALPH, Trade
 from scaffold.cli.repl.view import Going, View
 from scaffold.cli.repl.work import Work
 from scaffold.cli.session import Onlooker
@@ -51,23 +52,30 @@ LAST_RESORT_S = 4.0
 
 async def talk(order: Order, store: UserStore, stored: StoredConversation | None, model: str) -> int:
     """Talk with the user until they have enough, and return the exit code; a `session.Talk`."""
-    talker = Talker(order, store)
+    return await talk_as(RALPH, order, store, stored, model)
+
+
+async def talk_as(trade: Trade, order: Order, store: UserStore, stored: StoredConversation | None, model: str) -> int:
+    """Talk with the user about what the trade is for; else as `talk`."""
+    talker = Talker(order, store, trade)
+    trade.sit_down(talker)
     await talker.chair.take(stored, model)
     try:
         await talker.run()
     finally:
         await talker.chair.leave()
-    if talker.chair.kept:
+    if farewell := trade.farewell(talker.chair.session.sitting.id if talker.chair.kept else None):
         with contextlib.suppress(OSError):  # nobody reads it where the terminal is gone
-            click.echo(f"go on with `ralph --resume {talker.chair.session.sitting.id}`")
+            click.echo(farewell)
     return talker.code
 
 
 class Talker:
     """One talk at one terminal; a `deeds.Talk`, and a view's `Parts`."""
 
-    def __init__(self, order: Order, store: UserStore) -> None:
+    def __init__(self, order: Order, store: UserStore, trade: Trade) -> None:
         self.code = OK
+        self.trade = trade
         self.clock: Clock = SystemClock()
         self.going = Going()
         self._view = View(self)
@@ -83,8 +91,7 @@ class Talker:
         self.narrator = Narrator(self.face, self.clock, queued=lambda: (news.given, news.text), clean=redactor.clean)
         self.work = Work(order.cwd, self.clock, self.narrator.done)
         self.questions = Questions(self.clock, self._put)
-        onlooker = Onlooker(watch=self.work.watch, news=self.queued)
-        self.chair = Chair(order, store, self.narrator, ask=self.questions.ask, onlooker=onlooker)
+        self.chair = Chair(order, store, self.narrator, ask=self.questions.ask, onlooker=self._onlooker)
 
     async def run(self) -> None:
         """Talk until the user leaves; the turn that goes on then ends first."""
@@ -110,6 +117,14 @@ class Talker:
         """End the talk."""
         self._leaving = True
 
+    def later(self, command: str) -> None:
+        """Carry a command out as soon as the turn that goes on is over."""
+        self.going.later.append(command)
+
+    def _onlooker(self) -> Onlooker:
+        trade = self.trade
+        return Onlooker(watch=self.work.watch, news=self.queued, keeps=trade.keeps, brings=trade.tools())
+
     def _said(self, words: str) -> Sequence[Text | Image]:
         return self.chair.session.said(words)
 
@@ -120,7 +135,7 @@ class Talker:
             self._view,
             self._post,
             history=opened_history(user_dirs(os.environ).data / HISTORY),
-            completer=completer(order.cwd, lambda command: names_for(command, self.chair)),
+            completer=completer(order.cwd, lambda command: names_for(command, self.chair), self.trade.own),
             look=looks(os.environ),
         )
 
@@ -134,7 +149,7 @@ class Talker:
         session = self.chair.session
         mode = "" if session.modes.current == "default" else f", mode {session.modes.current}"
         pen = self.face.pen
-        head = clipped(f"ralph, {short_model(session.model)}{mode}", pen.width)
+        head = clipped(f"{self.trade.name}, {short_model(session.model)}{mode}", pen.width)
         place = clipped(f"{session.sitting.id}  {session.order.cwd}", pen.width)
         self.face.show(f"{pen.words(head, 'bold')}\n{pen.words(place + GREETING, 'dim')}")
         if told := self.chair.recap():
@@ -176,7 +191,10 @@ class Talker:
     async def _typed(self, words: str, group: asyncio.TaskGroup) -> None:
         """Carry a command out, or say the words to the agent: now, or as soon as it can take them."""
         command = parse_slash(words)
-        if command is not None and self._turn is not None and needs_rest(command):
+        if (told := self.trade.answer(words)) is not None:
+            self.narrator.say(words)
+            self.narrator.answer(told)
+        elif command is not None and self._turn is not None and needs_rest(command):
             self.going.later.append(words)
         elif command is not None:
             self.narrator.say(words)

@@ -1,72 +1,71 @@
-"""How worker processes come to be: each a fresh one, or forked from one that is warm."""
+"""How the processes of a run come to be: each a fresh one, or forked from one that is warm."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from scaffold.core.model import Attempt
 from scaffold.host.child import Child, start
 from scaffold.host.zygote import Zygote, ZygoteGone, open_zygote
 
-WORKER = "worker"
-"""What a zygote is asked to have its child do."""
+Part = Literal["worker", "supervisor"]
+"""What a process is there for: one attempt, whose id it is told, or one goal."""
 MOST_ZYGOTES = 5
 """One after another, in one engine: who dies again and again is not worth a sixth."""
 PATIENCE_S = 30.0
 """How long a zygote may take until it has a child; then it is held to hang."""
 
 
-class WorkerMain(Struct, frozen=True, kw_only=True):
-    """How a worker process is started; handed in by the face that knows the commands."""
+class ProcessMain(Struct, frozen=True, kw_only=True):
+    """How a process is started for a part, and an id; handed in by the face that knows the commands."""
 
-    argv: Callable[[Attempt], Sequence[str]]
+    argv: Callable[[Part, str], Sequence[str]]
     environ: Mapping[str, str]
     cwd: Path
-    log: Callable[[Attempt], Path]
+    log: Callable[[Part, str], Path]
 
 
-class Workers(Protocol):
-    """Starts workers for one engine."""
+class Processes(Protocol):
+    """Starts processes for one engine."""
 
-    async def start(self, attempt: Attempt) -> Child:
-        """Return a new worker for a queued attempt; OSError if no process can be had."""
+    async def start(self, part: Part, name: str) -> Child:
+        """Return a new process that does its part for the attempt or goal of that id; OSError if none can be had."""
         ...
 
     async def close(self) -> None:
-        """Give back what was kept to start workers; they themselves go on."""
+        """Give back what was kept to start processes; they themselves go on."""
         ...
 
 
-class FreshWorkers:
-    """Workers that are programs of their own, each loaded anew."""
+class FreshProcesses:
+    """Programs of their own, each loaded anew."""
 
-    def __init__(self, main: WorkerMain) -> None:
+    def __init__(self, main: ProcessMain) -> None:
         self._main = main
 
-    async def start(self, attempt: Attempt) -> Child:
-        """Return a new worker for a queued attempt; OSError if no process can be had."""
+    async def start(self, part: Part, name: str) -> Child:
+        """Return a new process; OSError if none can be had."""
         main = self._main
-        return await start(main.argv(attempt), cwd=main.cwd, env=main.environ, log=main.log(attempt))
+        return await start(main.argv(part, name), cwd=main.cwd, env=main.environ, log=main.log(part, name))
 
     async def close(self) -> None:
         """Give nothing back."""
 
 
-class WarmWorkers:
-    """Workers that a zygote forks, which is made by the first one and made anew when it died.
+class WarmProcesses:
+    """Processes that a zygote forks, which is made by the first one and made anew when it died.
 
-    An attempt whose zygote dies over it, or hangs, gets a fresh process.
+    Whoever's zygote dies over it, or hangs, gets a fresh process.
     """
 
     def __init__(
-        self, main: WorkerMain, *, zygote: Callable[[int], Sequence[str]], log: Path, patience_s: float = PATIENCE_S
+        self, main: ProcessMain, *, zygote: Callable[[int], Sequence[str]], log: Path, patience_s: float = PATIENCE_S
     ) -> None:
         """`zygote` makes its command line of the descriptor it is asked on; what it prints goes to `log`."""
         self._main = main
-        self._fresh = FreshWorkers(main)
+        self._fresh = FreshProcesses(main)
         self._argv = zygote
         self._log = log
         self._patience_s = patience_s
@@ -78,18 +77,18 @@ class WarmWorkers:
         """Have a zygote load while other things are done; OSError if no process can be had."""
         await self._living()
 
-    async def start(self, attempt: Attempt) -> Child:
-        """Return a new worker for a queued attempt; OSError if no process can be had."""
+    async def start(self, part: Part, name: str) -> Child:
+        """Return a new process; OSError if none can be had."""
         zygote = await self._living()
         if zygote is not None:
             try:
                 async with asyncio.timeout(self._patience_s):
-                    return await zygote.fork(WORKER, attempt.id, log=self._main.log(attempt))
+                    return await zygote.fork(part, name, log=self._main.log(part, name))
             except ZygoteGone:
                 pass
             except TimeoutError:
                 await zygote.close()
-        return await self._fresh.start(attempt)
+        return await self._fresh.start(part, name)
 
     async def close(self) -> None:
         """End the zygote."""

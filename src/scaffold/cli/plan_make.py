@@ -1,0 +1,100 @@
+"""`plan "TASK"`: what `run` would do, as a plan file; nothing is started and nothing kept."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from scaffold.cli.flags import Flags, overrides
+from scaffold.cli.laying import laid_out
+from scaffold.cli.offer import Offer
+from scaffold.cli.request import read_request
+from scaffold.cli.run_settings import run_settings
+from scaffold.cli.safe import printable
+from scaffold.cli.screen import json_option
+from scaffold.cli.settings import load_settings
+from scaffold.cli.wiring import site_of
+from scaffold.core.errors import PlanInvalid, UsageProblem
+from scaffold.core.plan import Plan
+from scaffold.git.repository import open_repository, survey
+from scaffold.host.files import write_atomic
+from scaffold.orchestrator.opening import open_run
+from scaffold.orchestrator.writing import plan_of
+from scaffold.plan.planfile import plan_document, read_plan, write_plan
+from scaffold.store.sqlite import IN_MEMORY
+
+
+@click.command(hidden=True)
+@click.argument("task", required=False)
+@click.option("--spec", metavar="FILE", help="A file that says what is to be done; `-` is standard input.")
+@click.option("-o", "--output", metavar="FILE", help="Write the plan there; an older plan is replaced, nothing else.")
+@click.option("--model", metavar="MODEL", help="A model string, e.g. `cassette:replies.yaml`.")
+@click.option("--budget-usd", type=click.FloatRange(min=0.0), metavar="X", help="Start no request beyond this.")
+@click.option("--trust-once", is_flag=True, help="Let this folder's own configuration count, this time.")
+@json_option
+def make(task: str | None, spec: str | None, output: str | None, *, as_json: bool, **options: Any) -> int:
+    """Plan TASK and print the plan, YAML, or JSON with `--json`; `run --plan FILE --tier builder` carries it out."""
+    request = read_request(task, spec, sys.stdin)
+    place = None if output is None else Path(output)
+    if place is not None:
+        _refuse_to_replace(place)
+    return asyncio.run(_make(request, Flags(**options), place, as_json=as_json))
+
+
+async def _make(request: str, flags: Flags, place: Path | None, *, as_json: bool) -> int:
+    settings = load_settings(Path.cwd(), os.environ, overrides(flags), trust_once=flags.trust_once)
+    for note in settings.notes:
+        click.echo(printable(f"note: {note}"), err=True)
+    repository = await open_repository(Path.cwd(), environ=os.environ)
+    site = site_of(repository, IN_MEMORY, create=True)
+    try:
+        chosen = await run_settings(site, settings, flags, planner=True)
+        run = open_run(
+            site.store,
+            Plan(goals=()),
+            request=request,
+            survey=await survey(repository),
+            settings=chosen,
+            source=request,
+            now=site.clock.now(),
+        )
+        code = await laid_out(site, run.id, err=True)
+        if code is None:
+            plan = plan_of(site.store, run)
+            click.echo(Offer(run, plan).text(), err=True)
+            _hand_out(plan, place, as_json=as_json)
+        return code or 0
+    finally:
+        site.store.close()
+
+
+def _hand_out(plan: Plan, place: Path | None, *, as_json: bool) -> None:
+    wants_json = as_json or (place is not None and place.suffix == ".json")
+    text = _json(plan) if wants_json else write_plan(plan)
+    if place is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        write_atomic(place, text.encode())
+    except OSError as error:
+        what = f"{place} cannot be written: {(error.strerror or str(error)).lower()}"
+        raise UsageProblem(what, "Name another file with -o.") from error
+    click.echo(f"written to {place}; carry it out with `scaffold run --plan {place} --tier builder`", err=True)
+
+
+def _json(plan: Plan) -> str:
+    return msgspec.json.format(msgspec.json.encode(plan_document(plan))).decode() + "\n"
+
+
+def _refuse_to_replace(place: Path) -> None:
+    """Return if a plan may be written at `place`: nothing is there yet, or a plan."""
+    if not place.exists():
+        return
+    try:
+        read_plan(place.read_text(encoding="utf-8"), name=str(place))
+    except (OSError, UnicodeDecodeError, PlanInvalid) as error:
+        raise UsageProblem(f"{place} is there and is no plan", "Name another file with -o, or move it away.") from error

@@ -1,0 +1,78 @@
+"""`send`: a word to the agent of an action, which it reads before its next request."""
+
+import asyncio
+import sys
+
+import click
+
+from scaffold.cli.desk import find_run
+from scaffold.cli.lookup import find_action
+from scaffold.cli.wiring import open_site
+from scaffold.core.errors import UsageProblem
+from scaffold.core.legible import legible
+from scaffold.core.model import Action, Run
+from scaffold.core.states import WORKER_PHASES, Cancelled, Completed, Skipped, status_of
+from scaffold.worker.letters import HUMAN, LONGEST
+from scaffold.worker.site import Site
+
+STDIN = "-"
+
+
+@click.command()
+@click.argument("action_name", metavar="ACTION")
+@click.argument("words", metavar="TEXT", nargs=-1, required=True)
+@click.option("--run", "run_name", metavar="RUN", help="The run the action belongs to; the latest without it.")
+def send(action_name: str, words: tuple[str, ...], run_name: str | None) -> None:
+    """Tell the agent of ACTION something; it reads TEXT (`-`: standard input) before its next request.
+
+    Every later attempt of the action is told, too. Where nobody works on it yet, the text waits.
+    """
+    text = sys.stdin.read() if words == (STDIN,) else " ".join(words)
+    asyncio.run(_send(action_name, _sendable(text), run_name))
+
+
+def _sendable(text: str) -> str:
+    said = legible(text).strip()
+    if not said:
+        raise UsageProblem("there is nothing to send", "Say it behind the action, or pipe it in: `... | send ACTION -`")
+    if len(said) > LONGEST:
+        what = f"the text has {len(said):,} characters, and an agent is told {LONGEST:,} at most"
+        raise UsageProblem(what, "Put it into a file that the agent can read, and send it the file's name.")
+    return said
+
+
+async def _send(action_name: str, text: str, run_name: str | None) -> None:
+    site = await open_site()
+    try:
+        run = find_run(site, run_name)
+        action = find_action(site, run, action_name)
+        _require_reader(site, run, action)
+        with site.store.transaction(durable=True):
+            site.store.messages.send(
+                run.id, sender=HUMAN, recipient=action.id, body={"text": site.redactor.clean(text)}
+            )
+        click.echo(_promise(site, action))
+    finally:
+        site.store.close()
+
+
+def _require_reader(site: Site, run: Run, action: Action) -> None:
+    """Raise UsageProblem where no agent will ever read it."""
+    if isinstance(run.state, Completed | Cancelled):
+        raise UsageProblem(f"run {run.id} is {status_of(run.state)}: nobody reads letters any more", "Start a new run.")
+    if isinstance(action.state, Completed | Cancelled | Skipped):
+        raise UsageProblem(f"`{action.key}` is {status_of(action.state)}: nobody works on it any more", SEE_TASKS)
+    if action.kind == "compound":
+        keys = ", ".join(f"`{child.key}`" for child in site.store.actions.children(action.id)[:5])
+        fix = f"Send it to one of its actions: {keys}." if keys else SEE_TASKS
+        raise UsageProblem(f"`{action.key}` is a compound: nobody works on it itself", fix)
+
+
+def _promise(site: Site, action: Action) -> str:
+    attempts = site.store.attempts.of_action(action.id)
+    if attempts and attempts[-1].status != "ended" and attempts[-1].phase in WORKER_PHASES:
+        return f"{action.key}#{attempts[-1].number} reads it before its next request"
+    return f"nobody works on {action.key} just now: its next attempt reads it"
+
+
+SEE_TASKS = "`scaffold tasks` shows every action."

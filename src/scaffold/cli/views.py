@@ -1,0 +1,136 @@
+"""Goals, actions and agents as text: what `goals`, `tasks` and `agents` print, and the slash commands of the REPL."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+
+from scaffold.cli.condition import task_state
+from scaffold.cli.desk import Readable
+from scaffold.cli.muster import Member, Muster
+from scaffold.cli.overview import action_note
+from scaffold.cli.picture import Picture, take
+from scaffold.cli.screen import WIDTH, clip, heading, mark, money, span
+from scaffold.core.ids import ActionId, Assertion
+from scaffold.core.model import Action, Evidence, Fact, Goal, Run
+from scaffold.core.states import reason_of, status_of
+
+INDENT = "  "
+NOBODY = "Nobody is at work."
+STATE_MARKS: Mapping[str, str] = {
+    "done": "completed",
+    "waiting_approval": "blocked",
+}
+"""The status whose mark an agent's state has that is no status itself."""
+
+
+def goals_text(desk: Readable, run: Run) -> str:
+    """Return the goals of a run with what holds, what shows it, and what is missing."""
+    return goals_of(take(desk, run))
+
+
+def tasks_text(desk: Readable, run: Run, goal: Goal | None = None) -> str:
+    """Return the actions of a run, or of one goal, as a tree."""
+    picture = take(desk, run)
+    return tasks_of(picture, [each for each in picture.goals if goal is None or each.id == goal.id])
+
+
+def agents_text(desk: Readable, run: Run) -> str:
+    """Return every process of a run: what it is about, how it does, what it did last, what it cost."""
+    return agents_of(Muster(desk, run).processes(), desk.clock.now())
+
+
+def goals_of(picture: Picture) -> str:
+    """Return the goals of a picture as text."""
+    return "\n\n".join("\n".join(_goal(picture, goal)) for goal in picture.goals)
+
+
+def tasks_of(picture: Picture, goals: Sequence[Goal]) -> str:
+    """Return these goals' trees of actions as text."""
+    return "\n\n".join("\n".join(_tree(picture, goal)) for goal in goals)
+
+
+def agents_of(members: Sequence[Member], now: datetime) -> str:
+    """Return processes as text, two lines each."""
+    return "\n".join(line for member in members for line in _process(member, now)) or NOBODY
+
+
+def _process(member: Member, now: datetime) -> Iterator[str]:
+    pid = "no process" if member.pid is None else f"pid {member.pid}{'' if member.alive else ', gone'}"
+    told = f"{member.name} {member.state}" + (f", {member.phase}" if member.phase != member.state else "")
+    yield f"{mark(STATE_MARKS.get(member.state, member.state))} {clip(told, WIDTH - len(pid) - 4)}  {pid}"
+    facts = [f"{span(now - member.since)}"] if member.since else []
+    if member.usage.requests or member.usage.tokens:
+        facts += [f"{member.usage.tokens:,} tokens", money(member.usage.cost_usd)]
+    if member.waits_on:
+        facts.append(f"waits for {member.waits_on}")
+    if member.act is not None:
+        facts.append(f"{span(now - member.act.at)} ago: {member.act.text}")
+    if facts:
+        yield f"    {clip(', '.join(facts), WIDTH - 4)}"
+
+
+def _goal(picture: Picture, goal: Goal) -> Iterator[str]:
+    yield _title(goal)
+    if goal.description and goal.description != goal.name:
+        yield f"  {clip(goal.description, WIDTH - 2)}"
+    facts = {fact.assertion: fact for fact in picture.facts[goal.id]}
+    for assertion in goal.desired:
+        yield from _effect(assertion, facts, INDENT)
+    others = sorted(name for name in picture.holding(goal) if name not in goal.desired)
+    for assertion in others:
+        yield from _effect(assertion, facts, INDENT)
+
+
+def _title(goal: Goal) -> str:
+    reason = reason_of(goal.state)
+    state = status_of(goal.state) + (f": {reason}" if reason else "")
+    return f"{heading(clip(goal.name, 40))}: {clip(state, WIDTH - 42)}"
+
+
+def _tree(picture: Picture, goal: Goal) -> Iterator[str]:
+    yield _title(goal)
+    actions = picture.actions_of(goal)
+    if actions:
+        words = Counter(task_state(action.state) for action in actions)
+        yield f"  {', '.join(f'{number} {word}' for word, number in sorted(words.items()))}"
+    children: dict[ActionId | None, list[Action]] = {}
+    for action in actions:
+        children.setdefault(action.parent_id, []).append(action)
+    facts = {fact.assertion: fact for fact in picture.facts[goal.id]}
+    by_id = {action.id: action for action in actions}
+    holding = picture.holding(goal)
+    stack = [(action, 1) for action in reversed(children.get(None, []))]
+    while stack:
+        action, depth = stack.pop()
+        note = action_note(picture, action, holding, by_id)
+        yield from _action(action, facts, note, INDENT * depth)
+        stack += [(child, depth + 1) for child in reversed(children.get(action.id, []))]
+
+
+def _action(action: Action, facts: Mapping[Assertion, Fact], note: str, indent: str) -> Iterator[str]:
+    status = status_of(action.state)
+    kind = ", compound" if action.kind == "compound" else ""
+    word = f", {task}" if (task := task_state(action.state)) != status else ""
+    told = f"{status} {action.key} ({action.role}{kind}{word}) {note}"
+    yield f"{indent}{mark(status)} {clip(told, WIDTH - len(indent) - 2)}"
+    for effect in action.effects:
+        yield from _effect(effect, facts, indent + INDENT * 2)
+    if action.result:
+        yield f"{indent}{INDENT * 2}{clip(f'said: {action.result}', WIDTH - len(indent) - 4)}"
+
+
+def _effect(assertion: Assertion, facts: Mapping[Assertion, Fact], indent: str) -> Iterator[str]:
+    """Yield an assertion with its state, and below it a line for each piece of evidence."""
+    fact = facts.get(assertion)
+    state = "missing" if fact is None else fact.state
+    weak = ", weak: nothing but a change speaks for it" if fact is not None and fact.weak else ""
+    yield f"{indent}{mark(state)} {clip(f'{state} {assertion}{weak}', WIDTH - len(indent) - 2)}"
+    for evidence in fact.evidence if fact is not None else ():
+        yield f"{indent}{INDENT * 2}{evidence_line(evidence, WIDTH - len(indent) - 4)}"
+
+
+def evidence_line(evidence: Evidence, width: int) -> str:
+    """Return evidence on one line: the command or what else it is, how it ended, and the short commit."""
+    ended = "" if evidence.exit_code is None else f", exit {evidence.exit_code}"
+    end = f"{ended} at {evidence.commit[:8]}"
+    return f"{clip(evidence.command or evidence.kind, width - len(end))}{end}"

@@ -1,0 +1,273 @@
+"""From what an agent proposed to the store, and from the store to what it may propose about."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import assert_never
+
+from scaffold.core.events import PlanGrew, Proposed
+from scaffold.core.ids import ActionId, GoalId, Key
+from scaffold.core.model import Action, Goal, Run
+from scaffold.core.plan import ActionSpec, GoalSpec, Method, Plan
+from scaffold.core.states import (
+    Active,
+    Cancelled,
+    Completed,
+    Failed,
+    Pending,
+    Planning,
+    Skipped,
+    status_of,
+    waits_for,
+)
+from scaffold.host.ids import new_id
+from scaffold.plan.draft import (
+    WAITING,
+    Approach,
+    Change,
+    CreateActions,
+    CreateGoal,
+    Draft,
+    History,
+    Propose,
+    UpdateAction,
+)
+from scaffold.plan.standing import Standing
+from scaffold.store.database import Store
+from scaffold.worker.ending import block_stranded
+
+PER_GOAL_CAP = 3
+
+
+def plan_of(store: Store, run: Run) -> Plan:
+    """Return the run's goals and actions as a plan, everything in the order it was added."""
+    return _plan(store.goals.of_run(run.id), store.actions.of_run(run.id))
+
+
+def read_draft(store: Store, run: Run) -> Draft:
+    """Return a draft of what the run has now, without changes."""
+    goals, actions = store.goals.of_run(run.id), store.actions.of_run(run.id)
+    standing = Standing(
+        statuses={action.key: _status(action) for action in actions},
+        facts={goal.name: store.facts.holding(goal.id) for goal in goals},
+    )
+    history = History(
+        approaches={
+            action.key: Approach(action.guidance, spent=action.extra_attempts > 0)
+            for action in actions
+            if action.guidance
+        },
+        ended={goal.name: status_of(goal.state) for goal in goals if isinstance(goal.state, _ENDED)},
+    )
+    return Draft(_plan(goals, actions), standing, history)
+
+
+def write_changes(store: Store, run: Run, changes: Sequence[Change], *, now: datetime) -> tuple[Change, ...]:
+    """Write changes in their order and return those with something new in them; the caller owns the transaction.
+
+    Each is held against the run as it is now: DraftRefused if one does not fit any more, and the caller must let that
+    out of the transaction, so that nothing of them is written. What the changes free can run again, and what they leave
+    without hope is blocked. New goals wait with the run; in an active one, and where they are persistent, they begin.
+    """
+    draft = read_draft(store, run)
+    pen = _Pen(store, run, now)
+    for change in changes:
+        before = draft.standing
+        if draft.apply(change):
+            pen.write(draft.changes[-1], before, draft.standing)
+    pen.settle()
+    return draft.changes
+
+
+def new_goal(spec: GoalSpec, run: Run, *, now: datetime) -> Goal:
+    """Return a goal for the run, in `planning`; its actions are made by `new_actions`."""
+    return Goal(
+        id=GoalId(new_id()),
+        run_id=run.id,
+        name=spec.name,
+        description=spec.description,
+        desired=spec.goal_state,
+        state=Planning(),
+        persistent=spec.persistent,
+        worker_cap=PER_GOAL_CAP,
+        created_at=now,
+        updated_at=now,
+    )
+
+
+def new_actions(
+    specs: Sequence[ActionSpec],
+    goal: Goal,
+    *,
+    position: int,
+    now: datetime,
+    parents: Callable[[Key], ActionId] | None = None,
+    method: Method = "single",
+) -> tuple[Action, ...]:
+    """Return actions for the goal, all pending, the first at `position` in the run's plan.
+
+    `parents` finds a parent that is not among them; `method` is that of the primitives.
+    """
+    ids = {spec.key: ActionId(new_id()) for spec in specs}
+
+    def parent_of(spec: ActionSpec) -> ActionId | None:
+        if spec.parent is None:
+            return None
+        return ids[spec.parent] if parents is None or spec.parent in ids else parents(spec.parent)
+
+    return tuple(
+        Action(
+            id=ids[spec.key],
+            run_id=goal.run_id,
+            goal_id=goal.id,
+            parent_id=parent_of(spec),
+            key=spec.key,
+            description=spec.description or spec.key,
+            kind=spec.kind,
+            method="htn" if spec.kind == "compound" else method,
+            role=spec.role,
+            preconditions=spec.preconditions,
+            effects=spec.effects,
+            files=spec.files,
+            contract=spec.contract,
+            state=Pending(),
+            unmet=0,
+            position=position + offset,
+            created_at=now,
+            updated_at=now,
+        )
+        for offset, spec in enumerate(specs)
+    )
+
+
+_ENDED = (Completed, Failed, Cancelled)
+
+
+def _plan(goals: Iterable[Goal], actions: Sequence[Action]) -> Plan:
+    keys = {action.id: action.key for action in actions}
+    specs: dict[GoalId, list[ActionSpec]] = {}
+    for action in actions:
+        specs.setdefault(action.goal_id, []).append(_spec(action, keys))
+    return Plan(
+        goals=tuple(
+            GoalSpec(
+                name=goal.name,
+                description=goal.description,
+                goal_state=goal.desired,
+                persistent=goal.persistent,
+                actions=tuple(specs.get(goal.id, ())),
+            )
+            for goal in goals
+        )
+    )
+
+
+def _spec(action: Action, keys: Mapping[ActionId, Key]) -> ActionSpec:
+    return ActionSpec(
+        key=action.key,
+        description=action.description,
+        kind=action.kind,
+        role=action.role,
+        parent=None if action.parent_id is None else keys[action.parent_id],
+        preconditions=action.preconditions,
+        effects=action.effects,
+        files=action.files,
+        contract=action.contract,
+    )
+
+
+def _status(action: Action) -> str:
+    return WAITING if waits_for(action.state) else status_of(action.state)
+
+
+class _Pen:
+    """Writes changes that were found to fit; `settle` comes last."""
+
+    def __init__(self, store: Store, run: Run, now: datetime) -> None:
+        self._store = store
+        self._run = run
+        self._now = now
+        self._touched: dict[GoalId, None] = {}
+
+    def write(self, change: Change, before: Standing, after: Standing) -> None:
+        """Write one change, which took the actions of the run from `before` to `after`."""
+        match change:
+            case CreateGoal(spec=spec):
+                self._add_goal(spec)
+            case CreateActions():
+                self._add_actions(change)
+            case UpdateAction(status="skipped", note=reason):
+                dropped = [key for key in after.statuses if after.status(key) == "skipped" != before.status(key)]
+                for key in dropped:
+                    self._skip(key, reason)
+            case UpdateAction(key=key, note=approach):
+                self._retry(key, approach)
+            case Propose():
+                self._record(change)
+            case _:
+                assert_never(change)
+
+    def settle(self) -> None:
+        """Let what was blocked go on where it can now, and block what cannot any more."""
+        for goal_id in self._touched:
+            self._store.actions.unblock(goal_id)
+            block_stranded(self._store, goal_id)
+
+    def _add_goal(self, spec: GoalSpec) -> None:
+        goal = new_goal(spec, self._run, now=self._now)
+        self._store.goals.add(goal)
+        self._store.events.append(self._run.id, PlanGrew(goal.name, None, ()))
+        run = self._store.runs.get(self._run.id)
+        if spec.persistent or (run is not None and isinstance(run.state, Active)):
+            self._store.goals.move(goal.id, Active())
+
+    def _add_actions(self, change: CreateActions) -> None:
+        goal = self._goal(change.goal)
+        position = self._store.actions.last_position(self._run.id) + 1
+        actions = new_actions(
+            change.specs,
+            goal,
+            position=position,
+            now=self._now,
+            parents=lambda key: self._action(key).id,
+            method=change.method,
+        )
+        self._store.actions.add(actions)
+        self._touched[goal.id] = None
+        under: dict[Key | None, list[Key]] = {}
+        for spec in change.specs:
+            under.setdefault(spec.parent, []).append(spec.key)
+        self._store.events.append_all(
+            self._run.id, [PlanGrew(goal.name, parent, tuple(keys)) for parent, keys in under.items()]
+        )
+
+    def _skip(self, key: Key, reason: str) -> None:
+        action = self._action(key)
+        way = (Pending(), Skipped(reason)) if isinstance(action.state, Failed) else (Skipped(reason),)
+        self._store.actions.move_each((action,), *way)
+        self._touched[action.goal_id] = None
+
+    def _retry(self, key: Key, approach: str) -> None:
+        action = self._action(key)
+        self._store.actions.guide(action.id, approach)
+        self._store.actions.move(action.id, Pending())
+        self._touched[action.goal_id] = None
+
+    def _record(self, change: Propose) -> None:
+        goal = self._goal(change.goal)
+        claims = [Proposed(goal.name, name, holds, change.evidence) for name, holds in change.assertions.items()]
+        if claims:
+            self._store.events.append_all(self._run.id, claims)
+        if change.summary is not None and change.summary != goal.summary:
+            self._store.goals.summarise(goal.id, change.summary, was=goal.summary)
+
+    def _goal(self, name: str) -> Goal:
+        goal = self._store.goals.by_name(self._run.id, name)
+        if goal is None:
+            raise LookupError(name)
+        return goal
+
+    def _action(self, key: Key) -> Action:
+        action = self._store.actions.by_key(self._run.id, key)
+        if action is None:
+            raise LookupError(key)
+        return action

@@ -1,0 +1,139 @@
+"""Goals that pursue themselves: broken down when ready, replanned when stuck, from a request to landed commits."""
+
+import os
+import signal
+
+import pytest
+import yaml
+
+from planned import actions, add_planner, compound, goal, replies_of
+from scenario import Scenario, action, shell, wait_until, write
+
+PATIENCE_S = 60
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    made = Scenario(tmp_path)
+    yield made
+    assert wait_until(lambda: not made.processes(), PATIENCE_S), "a process was left behind"
+
+
+def supervised(scenario):
+    """A request of two goals: a shop in two compounds, one after the other, and docs whose first way fails.
+
+    The second compound is broken down once the first is done; `guide` never passes, and a replan adds another way.
+    """
+    cassette = scenario.cassette(
+        model=[write("model.py", "VALUE = 1\n")],
+        tests=[write("test_model.py", "import model\n")],
+        api=[write("api.py", "import model\n")],
+        guide=[write("GUIDE.txt", "# Guide\n")],
+        manual=[write("GUIDE.md", "# Guide\n")],
+    )
+    content = yaml.safe_load(cassette.read_text())
+    model = action("model", effects=["model_there"], check="test -f model.py")
+    tests = action("tests", needs=["model_there"], effects=["store_works"], check="test -f test_model.py")
+    api = action("api", effects=["api_works"], check="grep -q model api.py")
+    manual = action("manual", effects=["guide_written"], check="test -s GUIDE.md")
+    supervisors = [
+        *replies_of([actions("shop", model, tests, parent="store")], role="supervisor", action="store"),
+        *replies_of([actions("shop", api, parent="front")], role="supervisor", action="front"),
+        *replies_of([actions("docs", manual)], role="supervisor", event="replan"),
+        {"when": {"role": "supervisor"}, "text": "that is all"},
+    ]
+    cassette.write_text(yaml.safe_dump({**content, "replies": [*supervisors, *content["replies"]]}))
+    return add_planner(
+        cassette,
+        [goal("shop", "store_works", "api_works"), goal("docs", "guide_written")],
+        [
+            actions(
+                "shop",
+                compound("store", effects=["store_works"]),
+                compound("front", effects=["api_works"], needs=["store_works"]),
+            ),
+            actions("docs", action("guide", effects=["guide_written"], check="test -s NOWHERE.md")),
+        ],
+    )
+
+
+def expect_the_end(scenario):
+    status = scenario.status()
+    assert {each["name"]: each["status"] for each in status["goals"]} == {"shop": "completed", "docs": "completed"}
+    states = {each["key"]: each["status"] for each in status["actions"]}
+    done = {"store", "front", "model", "tests", "api", "manual"}
+    assert {key for key, state in states.items() if state == "completed"} == done
+    assert states["guide"] == "failed"
+    parents = {each["id"]: each["key"] for each in status["actions"]}
+    under = {each["key"]: parents.get(each["parent_id"]) for each in status["actions"]}
+    assert (under["model"], under["tests"], under["api"], under["manual"]) == ("store", "store", "front", None)
+    for each in status["actions"]:
+        landings = [attempt for attempt in each["attempts"] if attempt["outcome"] == "landed"]
+        assert len(landings) == (each["kind"] == "primitive" and each["key"] != "guide"), "landed once, no more"
+    files = set(scenario.git("ls-tree", "--name-only", status["run"]["session_branch"]).split())
+    assert {"model.py", "test_model.py", "api.py", "GUIDE.md"} <= files
+    assert len(scenario.git("worktree", "list").splitlines()) == 1
+
+
+def test_a_request_of_two_goals_is_broken_down_just_in_time_and_replanned_once(scenario):
+    """SC-8, SC-1: plan, compounds, children when they are ready, another way where one fails; all of it lands."""
+    done = scenario.scaffold("run", "a shop with a guide", "--model", supervised(scenario), "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    expect_the_end(scenario)
+    order = [line.split("  ", 1)[1] for line in done.stdout.splitlines() if line[:2].isdigit()]
+    children = next(n for n, line in enumerate(order) if line.startswith("plan     shop: api under front"))
+    landed = next(n for n, line in enumerate(order) if line.startswith("landed   tests"))
+    assert landed < children, "a compound was broken down before it was ready"
+
+
+def test_a_plan_with_a_tier_may_be_broken_down_and_without_one_is_refused(scenario):
+    """SC-22: `--plan --tier` adds a planner to a plan that is given."""
+    model = supervised(scenario)
+    shop = [{**compound("store", effects=["store_works"]), "description": "a store"}]
+    plan = {"version": 1, "goals": [{"name": "shop", "goal_state": ["store_works"], "actions": shop}]}
+    file = scenario.home / "given.yaml"
+    file.write_text(yaml.safe_dump(plan))
+    refused = scenario.scaffold("run", "--plan", str(file), "--model", model, "--yes")
+    assert (refused.returncode, "no planner" in refused.stderr) == (4, True)
+    done = scenario.scaffold("run", "--plan", str(file), "--tier", "builder", "--model", model, "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {each["key"] for each in scenario.status()["actions"]} == {"store", "model", "tests"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("phase", ["planning", "deciding", "working"])
+def test_killed_at_any_stage_it_comes_to_the_same_end(scenario, phase):
+    """SC-8, OR-5: the orchestrator is killed while it plans, while a goal is broken down, while an agent works."""
+    model = supervised(scenario)
+    path = scenario.home / "cassette.yaml"
+    slow = yaml.safe_load(path.read_text())
+    for reply in slow["replies"]:
+        when = reply["when"]
+        stuck = {"planning": when.get("role") == "planner", "deciding": when.get("action") == "front"}
+        if stuck.get(phase, False):
+            reply["fault"] = {"kind": "hang", "times": 50}
+    if phase == "working":
+        first = next(each for each in slow["replies"] if each["when"] == {"action": "tests", "turn": 1})
+        first["tool_calls"] = [shell("touch began; sleep 60")]
+    stuck = scenario.home / "stuck.yaml"
+    stuck.write_text(yaml.safe_dump(slow))
+    started = scenario.start(scenario.command("run", "a shop", "--model", f"cassette:{stuck}", "--yes"))
+    try:
+        assert wait_until(lambda: _is_at(scenario, phase), PATIENCE_S)
+    finally:
+        os.killpg(started.pid, signal.SIGKILL)
+        started.wait()
+    assert scenario.status()["run"]["status"] == "interrupted"
+    done = scenario.scaffold("resume", "--model", model)
+    assert done.returncode == 0, done.stdout + done.stderr
+    expect_the_end(scenario)
+
+
+def _is_at(scenario, phase):
+    status = scenario.status()
+    if phase == "planning":
+        return (status["run"] or {}).get("planning", False)
+    if phase == "deciding":
+        return any((each["supervisor"]["turn"] or {}).get("action") == "front" for each in status["goals"])
+    attempts = [attempt for each in status["actions"] if each["key"] == "tests" for attempt in each["attempts"]]
+    return any(attempt["phase"] == "executing" for attempt in attempts)

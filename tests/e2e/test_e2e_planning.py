@@ -1,0 +1,298 @@
+"""From a request to landed commits: the planner's turn by the real command, on recorded models of every kind."""
+
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+import yaml
+
+from planned import actions, add_planner, goal
+from scenario import Scenario, action, wait_until, write
+
+PATIENCE_S = 30
+SLOW = pytest.mark.slow
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    made = Scenario(tmp_path)
+    yield made
+    assert wait_until(lambda: not made.processes()), "a process was left behind"
+
+
+@pytest.fixture
+def model(scenario):
+    """A planner that looks around, then lays out a goal of two actions, and their workers."""
+    hello = action("hello", effects=["hello_there"], check="test -f hello.txt", files=["hello.txt"])
+    world = action("world", needs=["hello_there"], effects=["world_there"], check="test -f world.txt")
+    cassette = scenario.cassette(hello=[write("hello.txt", "hello\n")], world=[write("world.txt", "world\n")])
+    return add_planner(
+        cassette,
+        {"name": "read_file", "args": {"path": "README.md"}},
+        [goal("greeting", "hello_there", "world_there"), actions("greeting", hello, world)],
+    )
+
+
+def given(scenario, words, *args):
+    """Run the command with `words` on standard input."""
+    return subprocess.run(
+        scenario.command(*args),
+        cwd=scenario.repo,
+        env=scenario.environ,
+        input=words,
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+
+
+def nonsense(scenario, *steps):
+    """Return a model whose planner says this."""
+    return add_planner(scenario.cassette(nobody=["never asked"], name="nonsense.yaml"), *steps)
+
+
+def hanging(scenario):
+    """Return a model whose planner never answers."""
+    path = scenario.home / "hanging.yaml"
+    entry = {"when": {"role": "planner"}, "text": "late", "fault": {"kind": "hang", "times": 50}}
+    path.write_text(yaml.safe_dump({"version": 1, "replies": [entry]}))
+    return f"cassette:{path}"
+
+
+def expect_refusal(done, code, *words):
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    for word in words:
+        assert word in done.stderr
+
+
+def expect_landed(scenario, *keys):
+    status = scenario.status()
+    assert status["run"]["status"] == "completed"
+    assert {each["key"]: each["status"] for each in status["actions"]} == dict.fromkeys(keys, "completed")
+
+
+def test_a_request_becomes_goals_and_actions_that_land(scenario, model):
+    """SC-8: the plan comes about in one short turn, progress is told, and what it needs is all in the store."""
+    before = scenario.checkout()
+    done = scenario.scaffold("run", "greet the world", "--model", model, "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "look     read_file README.md" in done.stdout
+    assert "draft    create_actions hello, world" in done.stdout
+    assert "planned by" in done.stderr
+    assert "  hello -> hello_there" in done.stderr
+    assert "nobody pays" in done.stderr
+    expect_landed(scenario, "hello", "world")
+    assert scenario.status()["run"]["request"] == "greet the world"
+    assert scenario.checkout() == before
+
+
+def test_what_nobody_agrees_to_is_saved_and_resume_starts_it(scenario, model):
+    """SC-18: without a terminal and without --yes the plan waits; --json ends with the result all the same."""
+    done = scenario.scaffold("run", "greet the world", "--model", model, "--json")
+    assert done.returncode == 3
+    *events, last = [json.loads(line) for line in done.stdout.splitlines()]
+    assert last["type"] == "result"
+    assert last["run"]["status"] == "paused"
+    assert [each["goal"] for each in events if each["type"] == "plan_grew"] == ["greeting", "greeting"]
+    assert f"scaffold resume {last['run']['id']}" in done.stderr
+    assert scenario.scaffold("resume").returncode == 0
+    expect_landed(scenario, "hello", "world")
+
+
+def test_a_specification_of_200_kb_reaches_the_worker_whole(scenario):
+    """SC-18, SC-22: by file; tier quick is one action and asks neither a planner nor a supervisor."""
+    spec = scenario.home / "spec.md"
+    spec.write_text("Write task.txt.\n" + "All of this matters.\n" * 9_700 + "THE-END-OF-IT")
+    said = {"when": {"action": "task", "turn": 1, "contains": "THE-END-OF-IT"}}
+    replies = [{**said, "tool_calls": [write("task.txt", "x\n")]}, {"when": {"action": "task"}, "text": "done"}]
+    cassette = scenario.home / "quick.yaml"
+    cassette.write_text(yaml.safe_dump({"version": 1, "replies": replies}))
+    flags = ("--tier", "quick", "--spec", str(spec), "--model", f"cassette:{cassette}")
+    done = scenario.scaffold("run", *flags, "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    expect_landed(scenario, "task")
+    assert scenario.status()["run"]["request"] == spec.read_text()
+
+
+@pytest.mark.parametrize(
+    "args", [(), ("run",), pytest.param(("run", "-"), marks=SLOW), pytest.param(("run", "--spec", "-"), marks=SLOW)]
+)
+def test_a_request_comes_on_standard_input(scenario, model, args):
+    """SC-18: `cat spec.md | scaffold` is one shot, as is `run` where nothing else is given."""
+    done = given(scenario, "greet the world\n", *args, "--model", model, "--yes")
+    assert done.returncode == 0, done.stderr
+    expect_landed(scenario, "hello", "world")
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("run",), "there is no task"),
+        (("run", "a task", "--plan", "p.yaml"), "exclude each other"),
+        (("plan", ""), "there is no task"),
+    ],
+)
+def test_what_is_no_request_is_refused_before_anything_is_written(scenario, args, words):
+    """SC-18: what cannot be one is told in two lines."""
+    expect_refusal(scenario.scaffold(*args, "--model", "cassette:x.yaml"), 64, words)
+    assert scenario.status()["run"] is None
+
+
+LOOKS = {"name": "list_dir", "args": {"path": "."}}
+ROUND = [
+    action("x", needs=["b"], effects=["a"], check="true"),
+    action("y", needs=["a"], effects=["b"], check="true"),
+]
+
+
+@pytest.mark.parametrize(
+    ("steps", "words"),
+    [
+        (["I would rather not."], "no-goal"),
+        pytest.param([goal("g", "a")], "unreachable-goal", marks=SLOW),
+        ([[goal("g", "a", "b"), actions("g", *ROUND)]], "cycle"),
+        pytest.param([actions("nowhere", action("x", effects=["a"], check="true"))], "no-goal", marks=SLOW),
+        pytest.param([{"name": "goap_make_it_so", "args": {}}], "no-goal", marks=SLOW),
+        pytest.param([{"name": "goap_create_goal", "args": {"name": 7}}], "no-goal", marks=SLOW),
+        ([LOOKS] * 12, "round in circles"),
+    ],
+)
+def test_a_planner_that_never_makes_sense_is_bounded_and_told(scenario, steps, words):
+    """SC-8: what is not sound never reaches the store; the findings are printed, and the run can plan anew."""
+    done = scenario.scaffold("run", "greet", "--model", nonsense(scenario, *steps), "--yes")
+    expect_refusal(done, 4, words, "scaffold retry")
+    status = scenario.status()
+    assert (status["run"]["status"], status["goals"], status["actions"]) == ("failed", [], [])
+
+
+def test_a_failed_planning_gets_another_chance(scenario, model):
+    """SC-8: `retry` and `resume` plan anew, with another model if need be."""
+    assert scenario.scaffold("run", "greet", "--model", nonsense(scenario, "no"), "--yes").returncode == 4
+    assert scenario.scaffold("retry").returncode == 0
+    assert scenario.status()["run"]["status"] == "paused"
+    done = scenario.scaffold("resume", "--model", model)
+    assert done.returncode == 0, done.stderr
+    expect_landed(scenario, "hello", "world")
+
+
+def test_a_request_that_the_cassette_does_not_know_is_named(scenario):
+    """SC-8: what cannot be answered the next time either fails at once, naming the request."""
+    done = scenario.scaffold("run", "greet", "--model", f"cassette:{scenario.cassette(a=['x'])}", "--yes")
+    expect_refusal(done, 1, "role planner", "turn 1")
+    assert scenario.status()["run"]["status"] == "failed"
+
+
+def test_what_was_killed_while_planning_is_interrupted_and_planned_again(scenario, model):
+    """SC-8, OR-5: a turn that was cut off wrote nothing; `resume` takes it once more."""
+    started = scenario.start(scenario.command("run", "greet", "--model", hanging(scenario), "--yes"))
+    assert wait_until(lambda: scenario.status()["run"] is not None, PATIENCE_S)
+    assert wait_until(lambda: scenario.status()["run"]["planning"], PATIENCE_S)
+    os.killpg(started.pid, signal.SIGKILL)
+    started.wait()
+    status = scenario.status()
+    assert (status["run"]["status"], status["goals"]) == ("interrupted", [])
+    assert scenario.scaffold("resume", "--model", model).returncode == 0
+    expect_landed(scenario, "hello", "world")
+
+
+@SLOW
+def test_the_same_request_goes_on_with_the_run_that_was_interrupted(scenario):
+    """SC-18: `run --yes` with the same words and model resumes instead of beginning anew."""
+    argv = scenario.command("run", "greet", "--model", hanging(scenario), "--yes")
+    for _ in range(2):
+        started = scenario.start(argv)
+        assert wait_until(lambda: (scenario.status()["run"] or {}).get("planning", False), PATIENCE_S)
+        first = scenario.status()["run"]["id"]
+        os.killpg(started.pid, signal.SIGKILL)
+        started.wait()
+        assert scenario.status()["run"]["id"] == first
+    assert len(list((scenario.repo / ".git" / "scaffold").glob("state.db"))) == 1
+    assert scenario.scaffold("cancel").returncode == 0
+    assert scenario.status()["run"]["status"] == "cancelled"
+
+
+@pytest.mark.parametrize("how", ["interrupt", pytest.param("stop", marks=SLOW)])
+def test_planning_is_put_down_in_good_order_and_gone_on_with(scenario, model, how):
+    """OR-5: Ctrl-C, or `stop` from elsewhere, pauses the run at once; `resume` plans anew."""
+    started = scenario.start(scenario.command("run", "greet", "--model", hanging(scenario), "--yes"))
+    assert wait_until(lambda: (scenario.status()["run"] or {}).get("planning", False), PATIENCE_S)
+    if how == "interrupt":
+        started.send_signal(signal.SIGINT)
+    else:
+        assert scenario.scaffold("stop").returncode == 0
+    assert started.wait(PATIENCE_S) == 130
+    assert scenario.status()["run"]["status"] == "paused"
+    assert scenario.scaffold("resume", "--model", model).returncode == 0
+    expect_landed(scenario, "hello", "world")
+
+
+def test_a_budget_that_ends_while_planning_pauses_the_run(scenario, model):
+    """SC-8: no request starts beyond the limit; with more money it is planned anew."""
+    path = scenario.home / "cassette.yaml"
+    priced = {**yaml.safe_load(path.read_text()), "prices": {"input_per_mtok": 1000.0, "output_per_mtok": 0.0}}
+    path.write_text(yaml.safe_dump(priced))
+    done = scenario.scaffold("run", "greet", "--model", model, "--yes", "--budget-usd", "1.5")
+    expect_refusal(done, 2, "--budget-usd MORE")
+    assert scenario.status()["run"]["status"] == "paused"
+    done = scenario.scaffold("resume", "--budget-usd", "100")
+    assert done.returncode == 0, done.stderr
+    expect_landed(scenario, "hello", "world")
+
+
+def test_a_plan_is_written_to_a_file_and_carried_out_from_there(scenario, model):
+    """SC-8: `plan -o` starts nothing and keeps nothing; only an older plan is written over."""
+    file = scenario.home / "greeting.yaml"
+    done = scenario.scaffold("plan", "greet the world", "--model", model, "-o", str(file))
+    assert done.returncode == 0, done.stderr
+    assert scenario.status()["run"] is None
+    assert scenario.scaffold("plan", "check", str(file)).returncode == 0
+    assert scenario.scaffold("plan", "greet", "--model", model, "-o", str(file)).returncode == 0
+    printed = scenario.scaffold("plan", "greet the world", "--model", model, "--json")
+    assert json.loads(printed.stdout) == yaml.safe_load(file.read_text())
+    readme = scenario.repo / "README.md"
+    expect_refusal(scenario.scaffold("plan", "greet", "--model", model, "-o", str(readme)), 64, "is no plan")
+    done = scenario.scaffold("run", "--plan", str(file), "--tier", "builder", "--model", model, "--yes")
+    assert done.returncode == 0, done.stderr
+    expect_landed(scenario, "hello", "world")
+
+
+def test_plan_reads_a_request_from_a_pipe_and_refuses_what_never_makes_sense(scenario, model):
+    """SC-8, SC-18: the plan alone goes to standard output; findings end with exit code 4."""
+    done = given(scenario, "greet the world", "plan", "--model", model, "--spec", "-")
+    assert yaml.safe_load(done.stdout)["goals"][0]["name"] == "greeting"
+    refused = given(scenario, "greet", "plan", "--model", nonsense(scenario, "no"), "--spec", "-")
+    expect_refusal(refused, 4, "no-goal")
+    assert refused.stdout == ""
+
+
+def test_a_run_goes_on_in_the_background_and_is_watched_to_its_end(scenario, model):
+    """SC-18: `--detach` returns at once, planning too is done behind; `attach` ends as the run does."""
+    sent = scenario.scaffold("run", "greet", "--model", model, "--yes", "--detach")
+    assert sent.returncode == 0, sent.stderr
+    assert "scaffold attach" in sent.stdout
+    watched = scenario.scaffold("attach")
+    assert watched.returncode == 0, watched.stderr
+    assert "landed   world" in watched.stdout
+    assert "landed 2 actions" in watched.stdout
+    expect_landed(scenario, "hello", "world")
+
+
+def test_attach_says_that_nobody_carries_a_run_out_any_more(scenario):
+    """SC-18: a dead owner is no run to watch; leaving a live one leaves it alone."""
+    started = scenario.start(scenario.command("run", "greet", "--model", hanging(scenario), "--yes"))
+    assert wait_until(lambda: (scenario.status()["run"] or {}).get("planning", False), PATIENCE_S)
+    watching = subprocess.Popen(
+        scenario.command("attach"), cwd=scenario.repo, env=scenario.environ, stdout=subprocess.PIPE, text=True
+    )
+    assert "none yet" in watching.stdout.readline()
+    watching.send_signal(signal.SIGINT)
+    watching.communicate(timeout=PATIENCE_S)
+    assert watching.returncode == 0
+    assert scenario.status()["run"]["status"] == "planning"
+    os.killpg(started.pid, signal.SIGKILL)
+    started.wait()
+    expect_refusal(scenario.scaffold("attach"), 1, "was interrupted", "scaffold resume")

@@ -1,0 +1,106 @@
+"""Reviews as actions of a plan: the command as a user types it, on a cassette."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from scenario import Scenario, action, plan_of, shell, write
+
+HARNESS = Path(__file__).parents[1] / "crash"
+CITED = [{"file": "first.txt", "line": 1, "note": "it is whole"}]
+
+
+def review(key, *, needs):
+    """Return an action that judges what `needs` hold for."""
+    return {**action(key, needs=needs, effects=[f"{key}_ok"], check="grep -q whole first.txt"), "role": "code_review"}
+
+
+def verdict(word="approve", citations=CITED, summary="Seen."):
+    said = {"verdict": word, "citations": citations, "summary": summary}
+    return f"I looked.\n\n```json\n{json.dumps(said)}\n```"
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    """A plan in which something is made, judged, and built upon."""
+    made = Scenario(tmp_path)
+    made.plan(
+        plan_of(
+            chain=[
+                action("first", effects=["one"], check="grep -q whole first.txt"),
+                review("look", needs=["one"]),
+                action("second", needs=["look_ok"], effects=["two"], check="test -f second.txt"),
+            ]
+        )
+    )
+    return made
+
+
+def played(scenario, *judging):
+    scenario.cassette(first=[write("first.txt", "whole\n")], look=list(judging), second=[write("second.txt", "2\n")])
+    return scenario.run("--yes")
+
+
+def actions_of(scenario):
+    return {each["key"]: each for each in scenario.status()["actions"]}
+
+
+def expect_judged_once(scenario):
+    """The run is done, two commits landed, and the review is a fact with the review as its evidence."""
+    status = scenario.status()
+    assert status["run"]["status"] == "completed"
+    span = f"{status['run']['base_sha']}..{status['run']['session_branch']}"
+    landed = scenario.git("log", "--reverse", "--format=%(trailers:key=Scaffold-Action,valueonly)", span).split()
+    assert landed == ["first", "second"]
+    assert [each["outcome"] for each in actions_of(scenario)["look"]["attempts"]].count("recorded") == 1
+    (goal,) = status["goals"]
+    (fact,) = [each for each in goal["facts"] if each["name"] == "look_ok"]
+    assert fact["state"] == "holds"
+    assert scenario.git("branch", "--contains", fact["commit"], "--format=%(refname:short)").strip()
+    assert len(scenario.git("worktree", "list").splitlines()) == 1
+    assert scenario.processes() == []
+
+
+def test_work_goes_on_once_its_review_approves(scenario):
+    """SC-7, BX-1: a verdict that cannot be used is asked for again; what the reviewer does to files does not land."""
+    told = played(
+        scenario,
+        shell("cat first.txt; echo x > scratch.txt"),
+        verdict(citations=[{"file": "scratch.txt", "line": 1}]),
+        verdict(),
+    )
+    assert told.returncode == 0, told.stdout + told.stderr
+    expect_judged_once(scenario)
+    assert "scratch.txt:1: the commit has no such file" in scenario.journal("chain", "look")
+
+
+def test_a_rejection_stops_what_needs_it_and_says_what_was_found(scenario):
+    """SC-7, SC-20: in a plan without a planner that is the end, with the reason."""
+    told = played(scenario, verdict("reject", summary="It is not whole."))
+    assert told.returncode != 0
+    shown = actions_of(scenario)
+    assert {key: each["status"] for key, each in shown.items()} == {
+        "first": "completed",
+        "look": "failed",
+        "second": "blocked",
+    }
+    assert [each["outcome"] for each in shown["look"]["attempts"]] == ["gate_failed"]
+    assert "rejected: It is not whole." in told.stdout
+
+
+@pytest.mark.parametrize("number", [76, 88, 97, 104, 109, 113])
+def test_a_kill_while_a_review_is_carried_out_or_recorded_changes_nothing_about_the_end(scenario, number):
+    """BX-15, BX-2, SC-16: no ref moves, so there is nothing half done."""
+    counter = scenario.home / "points"
+    counter.write_text("")
+    calm = dict(scenario.environ)
+    scenario.environ |= {"PYTHONPATH": str(HARNESS), "CRASH_COUNTER": str(counter), "CRASH_AT": str(number)}
+    first = played(scenario, verdict())
+    scenario.environ = calm
+    assert first.returncode in {0, -9}, first.stdout + first.stderr
+    assert len(counter.read_text().splitlines()) >= number, "the point was never passed"
+    if first.returncode == -9 and scenario.status()["run"]["status"] != "completed":
+        again = scenario.run("--yes")
+        assert again.returncode == 0, again.stdout + again.stderr
+    expect_judged_once(scenario)

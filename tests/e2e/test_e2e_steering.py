@@ -1,0 +1,180 @@
+"""Seeing and steering a run from another terminal: real commands, real processes, a recorded model."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from scenario import Scenario, action, plan_of, shell, wait_until, write
+
+TOLD = "mind the gap"
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    made = Scenario(tmp_path)
+    yield made
+    assert made.processes() == [], "a process was left behind"
+
+
+LONG = 60
+GATE = "echo begun > begun; until [ -e go ]; do sleep 0.1; done; rm go begun"
+"""A command that goes on until there is a file `go` beside it."""
+
+
+def long():
+    """Return a step that shows that it has begun, and goes on for longer than any test."""
+    return shell(f"echo begun > begun; sleep {LONG}")
+
+
+def under_way(scenario, *keys):
+    """Start the run and wait until the commands of these actions go on."""
+    running = scenario.start(scenario.run_command("--yes"))
+    assert wait_until(lambda: {action["key"] for action in working(scenario)} >= set(keys), 30), scenario.status()
+    assert wait_until(lambda: len(scenario.commands()) >= len(keys), 30)
+    return running
+
+
+def working(scenario):
+    return [each for each in scenario.status()["actions"] if each["status"] == "running"]
+
+
+def statuses(scenario):
+    return {each["key"]: each["status"] for each in scenario.status()["actions"]}
+
+
+def said(done):
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def replies(scenario, *entries):
+    (scenario.home / "cassette.yaml").write_text(yaml.safe_dump({"version": 1, "replies": list(entries)}))
+
+
+def call(step, **when):
+    return {"when": when, "tool_calls": [step]}
+
+
+def test_a_word_sent_to_a_running_agent_reaches_it_before_its_next_request(scenario):
+    """SC-19: without it the file would be another, and the contract fail."""
+    scenario.plan(plan_of(g=[action("make", effects=["made"], check="grep -qx told made.txt")]))
+    replies(
+        scenario,
+        call(write("made.txt", "told\n"), action="make", turn=2, contains=TOLD),
+        call(shell(GATE), action="make", turn=1),
+        call(write("made.txt", "not told\n"), action="make", turn=2),
+        {"when": {"action": "make"}, "text": "done"},
+    )
+    running = under_way(scenario, "make")
+    assert said(scenario.scaffold("send", "make", TOLD)) == "make#1 reads it before its next request\n"
+    Path(said(scenario.scaffold("path", "make")).strip(), "go").touch()
+    assert running.wait(timeout=60) == 0
+    assert scenario.git("show", f"{scenario.status()['run']['session_branch']}:made.txt") == "told\n"
+    news = [json.loads(line) for line in scenario.journal("g", "make").splitlines() if '"news"' in line]
+    assert TOLD in news[0]["text"]
+
+
+def test_a_running_agent_is_seen_with_its_folder_its_process_and_its_last_act(scenario):
+    """SC-19, BX-12: agents, path and a frame tell the same of it."""
+    scenario.plan(plan_of(g=[action("make", effects=["made"], check="true")]))
+    scenario.cassette(make=[long()])
+    running = under_way(scenario, "make")
+    (worker,) = [each for each in json.loads(said(scenario.scaffold("agents", "--json")))["agents"] if each["action"]]
+    assert (worker["alive"], worker["agent_state"], worker["phase"]) == (True, "running", "executing")
+    assert worker["last_act"]["text"].startswith("shell: echo begun > begun")
+    folder = said(scenario.scaffold("path", "make")).strip()
+    assert wait_until(lambda: Path(folder, "begun").exists(), 10)
+    supervisor = scenario.status()["goals"][0]["supervisor"]
+    assert (supervisor["alive"], supervisor["turn"]) == (True, None)
+    assert said(scenario.scaffold("stop")).startswith("run ")
+    assert running.wait(timeout=30) == 130
+    assert scenario.scaffold("path", "make").returncode == 1
+    assert json.loads(said(scenario.scaffold("agents", "--json")))["agents"] == []
+
+
+def test_one_action_is_stopped_and_the_rest_of_the_run_lands(scenario):
+    """SC-17: its command, its worker and its folder are gone; its work is pinned, the other goal lands."""
+    scenario.plan(
+        plan_of(
+            g=[action("long", effects=["a"], check="true")],
+            h=[action("quick", effects=["b"], check="test -s quick.txt")],
+        )
+    )
+    scenario.cassette(long=[long()], quick=[write("quick.txt", "x\n")])
+    running = under_way(scenario, "long")
+    assert said(scenario.scaffold("stop", "long")).startswith("action long is cancelled\n")
+    assert running.wait(timeout=60) == 1, "the goal cannot be reached without it"
+    assert statuses(scenario) == {"long": "cancelled", "quick": "completed"}
+    (attempt,) = scenario.status()["actions"][0]["attempts"]
+    assert (attempt["outcome"], attempt["error"]) == ("cancelled", "cancelled by the user")
+    assert scenario.git("show", f"refs/scaffold/rescue/{attempt['id']}:begun") == "begun\n"
+
+
+def test_a_goal_is_cancelled_and_the_run_completes_with_the_others(scenario):
+    """SC-17: TERM, 100 ms, KILL for its workers; nothing of them is left a moment later."""
+    scenario.plan(
+        plan_of(
+            g=[action("long", effects=["a"], check="true")],
+            h=[action("quick", effects=["b"], check="test -s quick.txt")],
+        )
+    )
+    scenario.cassette(long=[long()], quick=[write("quick.txt", "x\n")])
+    running = under_way(scenario, "long")
+    assert said(scenario.scaffold("cancel", "g")) == "goal g is cancelled\n"
+    assert running.wait(timeout=60) == 0
+    assert scenario.status()["run"]["status"] == "completed"
+    assert [goal["status"] for goal in scenario.status()["goals"]] == ["cancelled", "completed"]
+
+
+def test_a_goal_is_stopped_stays_so_when_the_run_goes_on_and_lands_once_resumed(scenario):
+    """SC-17, SC-16: it is durable, whoever carries the run out."""
+    scenario.plan(
+        plan_of(
+            g=[action("late", effects=["a"], check="test -s late.txt")],
+            h=[action("quick", effects=["b"], check="test -s quick.txt")],
+        )
+    )
+    replies(
+        scenario,
+        call(write("late.txt", "x\n"), action="late", turn=1, contains="Attempt 1 ended"),
+        call(long(), action="late", turn=1),
+        call(write("quick.txt", "x\n"), action="quick", turn=1),
+        {"when": {}, "text": "done"},
+    )
+    running = under_way(scenario, "late")
+    assert said(scenario.scaffold("stop", "g")).startswith("goal g is paused: set aside by the user\n")
+    assert running.wait(timeout=60) == 3
+    assert statuses(scenario) == {"late": "pending", "quick": "completed"}
+    assert scenario.scaffold("resume").returncode == 3, "it is still set aside"
+    assert said(scenario.scaffold("resume", "g")).splitlines()[0].startswith("goal g is ")
+    assert statuses(scenario) == {"late": "completed", "quick": "completed"}
+
+
+def test_notify_tells_the_users_command_how_the_run_ended_and_a_project_cannot_name_one(scenario):
+    """BX-17, RA-13: the command is the user's alone."""
+    folder = scenario.home / "scaffold" / "config"
+    folder.mkdir(parents=True)
+    folder.joinpath("config.yaml").write_text(f"notify: cat >> {scenario.home}/told\n")
+    (scenario.repo / ".scaffold.yaml").write_text(f"notify: touch {scenario.home}/owned\n")
+    scenario.commit("ours")
+    scenario.scaffold("trust", "--yes")
+    scenario.plan(plan_of(g=[action("make", effects=["made"], check="test -s made.txt")]))
+    scenario.cassette(make=[write("made.txt", "x\n")])
+    assert scenario.run("--yes").returncode == 0
+    told = json.loads((scenario.home / "told").read_text())
+    assert told == {"event": "done", "run": scenario.status()["run"]["id"], "text": told["text"]}
+    assert not (scenario.home / "owned").exists()
+
+
+def test_merged_logs_follow_a_run_to_its_end(scenario):
+    """SC-19: all agents, by time, each line under its name."""
+    scenario.plan(plan_of(g=[action("one", effects=["a"], check="true"), action("two", effects=["b"], check="true")]))
+    scenario.cassette(one=[write("one.txt", "x\n")], two=[shell("sleep 1"), write("two.txt", "x\n")])
+    running = scenario.start(scenario.run_command("--yes"))
+    assert wait_until(lambda: scenario.status()["run"] is not None, 20)
+    lines = said(scenario.scaffold("logs", "-f")).splitlines()
+    assert running.wait(timeout=30) == 0
+    assert any(" one#1 done with one" in line for line in lines)
+    assert any(" two#1 done with two" in line for line in lines)

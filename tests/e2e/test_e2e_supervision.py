@@ -1,0 +1,302 @@
+"""From a request to a landed branch, while supervisors, workers and the owner are killed, stopped and replaced."""
+
+import contextlib
+import json
+import os
+import random
+import signal
+import sqlite3
+import time
+from pathlib import Path
+
+import pytest
+
+from scenario import Scenario, asked, creates, said, shell, wait_until, write
+
+TASK = "Build a shop, with docs"
+PATIENCE_S = 90
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    made = Scenario(tmp_path)
+    yield made
+    gone = wait_until(lambda: not made.processes(), 5.0)
+    for pid in made.processes():
+        _kill(pid)
+    assert gone, "a process was left behind"
+
+
+def compound(key, *effects, needs=()):
+    return {
+        "key": key,
+        "description": f"have {key}",
+        "kind": "compound",
+        "preconditions": list(needs),
+        "effects": [*effects],
+    }
+
+
+def primitive(key, effect, *, needs=(), check=None):
+    return {
+        "key": key,
+        "description": f"make {key}",
+        "kind": "primitive",
+        "preconditions": list(needs),
+        "effects": [effect],
+        "contract": {"commands": [{"command": check or f"test -f {key}"}]},
+    }
+
+
+def goal(name, *wants):
+    return {"name": "goap_create_goal", "args": {"name": name, "description": f"have {name}", "goal_state": [*wants]}}
+
+
+def shop_and_docs(scenario, *, pause="0.2"):
+    """Two goals, three compounds broken down just in time, and one way that is closed."""
+    works = [f"shelf{n}" for n in range(3)]
+    scenario.replies(
+        asked(
+            "planner",
+            goal("shop", "stocked", "open"),
+            goal("docs", "documented"),
+            creates("shop", compound("fill", "stocked"), compound("welcome", "open", needs=["stocked"])),
+            creates("docs", compound("write", "documented")),
+            turn=1,
+        ),
+        said("planner"),
+        asked(
+            "supervisor",
+            creates(
+                "shop",
+                primitive(works[0], "shelf"),
+                primitive(works[1], "label", needs=["shelf"]),
+                primitive(works[2], "stocked", needs=["label"]),
+                parent="fill",
+            ),
+            action="fill",
+            event="decompose",
+            turn=1,
+        ),
+        asked(
+            "supervisor",
+            creates("shop", primitive("door", "open"), parent="welcome"),
+            action="welcome",
+            event="decompose",
+            turn=1,
+        ),
+        asked(
+            "supervisor",
+            creates("docs", primitive("novel", "documented", check="false"), parent="write"),
+            action="write",
+            event="decompose",
+            turn=1,
+        ),
+        asked(
+            "supervisor",
+            creates("docs", primitive("leaflet", "documented"), parent="write"),
+            action="write",
+            event="replan",
+            turn=1,
+        ),
+        said("supervisor"),
+        *(
+            {"when": {"action": key, "turn": 1}, "tool_calls": [shell(f"sleep {pause}"), write(key, "x\n")]}
+            for key in (*works, "door", "leaflet", "novel")
+        ),
+        {"when": {"role": "implementation"}, "text": "I made it."},
+    )
+
+
+def expect_the_end(scenario):
+    """Both goals are complete by what landed; nothing is there twice; nobody is left; the store is whole."""
+    status = scenario.status()
+    run = status["run"]
+    assert run["status"] == "completed"
+    assert {each["name"]: each["status"] for each in status["goals"]} == {"shop": "completed", "docs": "completed"}
+    statuses = {each["key"]: each["status"] for each in status["actions"]}
+    assert statuses.pop("novel") == "failed"
+    assert set(statuses.values()) == {"completed"}
+    span = f"{run['base_sha']}..{run['session_branch']}"
+    landed = scenario.git("log", "--format=%(trailers:key=Scaffold-Action,valueonly)", span).split()
+    assert sorted(landed) == ["door", "leaflet", "shelf0", "shelf1", "shelf2"]
+    for each in status["goals"]:
+        for fact in each["facts"]:
+            assert fact["state"] == "holds"
+            assert fact["evidence"][0]["exit_code"] == 0
+            assert run["session_branch"] in scenario.git("branch", "--contains", fact["commit"])
+    assert len(scenario.git("worktree", "list").splitlines()) == 1
+    database = sqlite3.connect(scenario.repo / ".git" / "scaffold" / "state.db")
+    assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert database.execute("SELECT COUNT(*) FROM turn WHERE outcome IS NULL").fetchone() == (0,)
+    database.close()
+    scenario.git("fsck", "--connectivity-only")
+
+
+def test_a_request_becomes_two_goals_that_land(scenario):
+    """SC-5, SC-8, SC-14, SC-21: planned, broken down just in time, replanned once, landed."""
+    shop_and_docs(scenario, pause="0")
+    before = scenario.checkout()
+    done = scenario.request(TASK, "--yes", "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    expect_the_end(scenario)
+    assert scenario.checkout() == before
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [each["event"] for each in events if each["type"] == "turn_began"].count("replan") == 1
+    order = [(each["type"], each.get("action")) for each in events]
+    assert order.index(("landed", "shelf2")) < order.index(("turn_began", "welcome")), "not before it was ready"
+    assert events[-1]["run"]["status"] == "completed"
+
+
+def supervisors(scenario):
+    """Return the pids of the living supervisors, as the status tells them."""
+    return [each["supervisor"]["pid"] for each in scenario.status()["goals"] if each["supervisor"]["alive"]]
+
+
+def owner(scenario):
+    return _identity(scenario, "SELECT owner FROM run")
+
+
+def _identity(scenario, statement):
+    database = sqlite3.connect(scenario.repo / ".git" / "scaffold" / "state.db")
+    try:
+        rows = [json.loads(row[0])["pid"] for row in database.execute(statement) if row[0]]
+    finally:
+        database.close()
+    return rows
+
+
+def workers(scenario):
+    return _identity(scenario, "SELECT worker FROM attempt WHERE status = 'claimed' AND phase <> 'candidate'")
+
+
+def until_it_runs(scenario, process):
+    """Wait until a worker works."""
+    assert wait_until(lambda: process.poll() is not None or _begun(scenario), PATIENCE_S)
+
+
+def _begun(scenario):
+    return (
+        (scenario.repo / ".git" / "scaffold" / "state.db").exists() and scenario.status()["run"] and workers(scenario)
+    )
+
+
+def test_a_supervisor_that_is_killed_is_replaced_and_the_run_ends_as_if_nothing_had_been(scenario):
+    """SC-16, SC-21, BX-17: each supervisor once."""
+    shop_and_docs(scenario)
+    process = scenario.start(scenario.request_command(TASK, "--yes"))
+    until_it_runs(scenario, process)
+    killed = supervisors(scenario)
+    assert len(killed) == 2
+    for pid in killed:
+        os.kill(pid, signal.SIGKILL)
+    assert wait_until(lambda: len(set(supervisors(scenario)) - set(killed)) == 2, PATIENCE_S)
+    assert process.wait(PATIENCE_S) == 0
+    expect_the_end(scenario)
+
+
+def test_an_owner_that_is_killed_leaves_nobody_and_the_next_one_goes_on(scenario):
+    """SC-16, BX-17, AL-27: status tells the truth in between."""
+    shop_and_docs(scenario)
+    process = scenario.start(scenario.request_command(TASK, "--yes"))
+    until_it_runs(scenario, process)
+    process.send_signal(signal.SIGKILL)
+    process.wait(PATIENCE_S)
+    assert wait_until(lambda: not scenario.processes(), 5.0), "an orphan lived on"
+    status = scenario.status()
+    assert status["run"]["status"] == "interrupted"
+    assert [each["supervisor"]["alive"] for each in status["goals"]] == [False, False]
+    done = scenario.scaffold("resume")
+    assert done.returncode == 0, done.stdout + done.stderr
+    expect_the_end(scenario)
+
+
+def test_an_owner_that_is_stopped_loses_its_run_and_changes_nothing_when_it_goes_on(scenario):
+    """SC-16, BX-8: two orchestrators on one repository, one of which slept through its lease."""
+    shop_and_docs(scenario, pause="1")
+    process = scenario.start(scenario.request_command(TASK, "--yes"))
+    until_it_runs(scenario, process)
+    process.send_signal(signal.SIGSTOP)
+    done = scenario.scaffold("resume", scenario.status()["run"]["id"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    expect_the_end(scenario)
+    process.send_signal(signal.SIGCONT)
+    assert process.wait(PATIENCE_S) != 0
+    expect_the_end(scenario)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(12))
+def test_killed_at_random_again_and_again_it_ends_the_same(scenario, seed):
+    """SC-16, BX-15, BX-17: supervisors, workers, the owner, anybody."""
+    expect_the_same_end(scenario, seed, kills=8)
+
+
+@pytest.mark.parametrize("seed", [101, 102])
+def test_killed_at_random_it_ends_the_same(scenario, seed):
+    """SC-16, BX-15, BX-17: a sample."""
+    expect_the_same_end(scenario, seed, kills=4)
+
+
+def expect_the_same_end(scenario, seed, kills):
+    chance = random.Random(seed)
+    shop_and_docs(scenario)
+    process = scenario.start(scenario.request_command(TASK, "--yes"))
+    until_it_runs(scenario, process)
+    for _ in range(kills):
+        time.sleep(chance.uniform(0.05, 0.5))
+        victims = [each for each in scenario.processes() if _ours(each)]
+        if victims:
+            _kill(chance.choice(victims))
+        if process.poll() is not None and process.returncode != 0:
+            process = scenario.start(scenario.request_command(TASK, "--yes"))
+        if process.poll() == 0:
+            break
+    if process.wait(PATIENCE_S) != 0:
+        done = scenario.request(TASK, "--yes")
+        assert done.returncode == 0, done.stdout + done.stderr
+    expect_the_end(scenario)
+
+
+def _ours(pid):
+    """Tell whether a process is one of Scaffold's, and no command of an agent."""
+    try:
+        return b"scaffold" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def _kill(pid):
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_a_detached_run_outlives_whoever_started_it_and_can_be_followed(scenario):
+    """SC-18, AL-27: `--detach` and `attach`."""
+    shop_and_docs(scenario)
+    done = scenario.request(TASK, "--yes", "--detach")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "scaffold attach" in done.stdout
+    again = scenario.scaffold("resume", scenario.status()["run"]["id"])
+    assert again.returncode != 0
+    assert "is being carried out by process" in again.stderr
+    followed = scenario.scaffold("attach")
+    assert followed.returncode == 0, followed.stdout + followed.stderr
+    assert "landed" in followed.stdout
+    expect_the_end(scenario)
+
+
+def test_the_tier_quick_is_one_action_without_a_supervisor_of_its_own(scenario):
+    """SC-22: one primitive, no planner, no supervisor request."""
+    scenario.replies(
+        {"when": {"action": "task", "turn": 1}, "tool_calls": [write("typo.txt", "fixed\n")]},
+        {"when": {"role": "implementation"}, "text": "Fixed."},
+    )
+    done = scenario.request("fix the typo", "--tier", "quick", "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    status = scenario.status()
+    assert [each["key"] for each in status["actions"]] == ["task"]
+    database = sqlite3.connect(scenario.repo / ".git" / "scaffold" / "state.db")
+    assert database.execute("SELECT COUNT(*) FROM turn").fetchone() == (0,)
+    database.close()
+    assert not list(Path(scenario.cache).rglob("*supervisor*"))

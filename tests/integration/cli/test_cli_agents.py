@@ -1,0 +1,202 @@
+"""`agents` and the last act of each: every process of a run, read from the store and the ends of journals."""
+
+import click
+import msgspec
+import pytest
+
+from builders import begin, hand_in, make_run, work
+from scaffold.agent.journal import JournalFile
+from scaffold.cli.act import last_act
+from scaffold.cli.muster import Muster
+from scaffold.cli.views import agents_text, goals_text, tasks_text
+from scaffold.core.model import InboxItem, ProcessIdentity, Turn, Usage
+from scaffold.core.states import Pending, waiting_for
+from scaffold.host.identity import own_identity
+
+DEAD = ProcessIdentity(1, "long ago", "another boot")
+
+
+@pytest.fixture
+def journal(site):
+    """Return a function that opens the journal of an attempt."""
+
+    def opened(run, attempt, key="store"):
+        fields = {"run": run.id, "action": key, "attempt": attempt.number}
+        return JournalFile(site.journal("shop", key), clock=site.clock, fields=fields)
+
+    return opened
+
+
+def a_turn(site, run, **fields):
+    turn = Turn(id="t1", run_id=run.id, event="decompose", usage=Usage(), started_at=site.clock.now(), **fields)
+    with site.store.transaction():
+        site.store.turns.begin(turn)
+    return turn
+
+
+def ask(site, run, attempt):
+    item = InboxItem(
+        id="i7",
+        run_id=run.id,
+        action_id=attempt.action_id,
+        attempt_id=attempt.id,
+        kind="approval",
+        text="shell: make deploy",
+        detail={"tool": "shell"},
+        created_at=site.clock.now(),
+    )
+    with site.store.transaction():
+        site.store.inbox.ask(item)
+    return item
+
+
+def everything(path):
+    return last_act(path, lambda entry: True)
+
+
+def test_every_process_is_told_with_what_it_is_at(site, plan, scaffold, journal):
+    """SC-19, AL-3b: orchestrator, supervisor and workers: pid, liveness, phase, tokens, cost, the last act."""
+    run = begin(site, make_run(site, plan))
+    (goal,) = site.store.goals.of_run(run.id)
+    with site.store.transaction():
+        site.store.goals.supervise(goal.id, DEAD, was=None)
+    attempt = work(site, run, "store")
+    journal(run, attempt).note("tool_call", id="1", name="shell", args={"command": "make test"})
+    told = scaffold("agents", "--json").json
+    assert told["run"] == run.id
+    orchestrator, supervisor, worker = told["agents"]
+    assert (orchestrator["role"], orchestrator["pid"], orchestrator["alive"]) == (
+        "orchestrator",
+        own_identity().pid,
+        True,
+    )
+    assert (supervisor["role"], supervisor["goal"], supervisor["alive"]) == ("supervisor", "shop", False)
+    assert worker == worker | {
+        "role": "implementation",
+        "goal": "shop",
+        "action": "store",
+        "attempt": 1,
+        "pid": own_identity().pid,
+        "alive": True,
+        "agent_state": "running",
+        "phase": "executing",
+        "tokens": 1000,
+        "cost_usd": 0.25,
+        "waits_on": None,
+    }
+    assert worker["last_act"]["text"] == "shell: make test"
+    lines = scaffold("agents").out.splitlines()
+    assert lines[0].startswith("▶ orchestrator running, active  pid ")
+    assert lines[2].endswith("pid 1, gone")
+    assert lines[4].startswith("▶ implementation store#1 running, executing  pid ")
+    assert lines[5].endswith(" ago: shell: make test")
+    assert max(map(len, lines)) <= 80
+
+
+def test_who_hands_in_is_no_process_any_more_and_waits_for_the_queue(site, plan, scaffold):
+    run = begin(site, make_run(site, plan))
+    hand_in(site, run, "store", {"store.py": "x = 1\n"})
+    assert [each["role"] for each in scaffold("agents", "--json").json["agents"]] == ["orchestrator"]
+    (member,) = Muster(site, run).agents()
+    assert (member.waits_on, member.state) == ("the merge queue", "done")
+
+
+def test_who_needs_you_comes_first_whether_at_work_or_put_away(site, plan):
+    """BX-12: what waits for a human is on top of every screen."""
+    text = plan.replace("preconditions: [store_works], ", "")
+    run = begin(site, make_run(site, text))
+    work(site, run, "api")
+    ask(site, run, work(site, run, "store"))
+    first, second = Muster(site, run).agents()
+    assert (first.action, first.state, first.waits_on) == ("store", "waiting_approval", "you (i7): shell: make deploy")
+    assert (second.action, second.state) == ("api", "running")
+
+
+def test_an_agent_that_put_its_work_away_still_waits_for_you(site, plan, scaffold):
+    run = begin(site, make_run(site, plan))
+    attempt = work(site, run, "store")
+    item = ask(site, run, attempt)
+    put_away(site, run, attempt, item)
+    (member,) = Muster(site, run).agents()
+    assert (member.action, member.attempt, member.phase, member.needs_you) == ("store", 1, "waiting", True)
+    (shown,) = scaffold("status", "--json").json["actions"][0]["attempts"]
+    assert shown["agent_state"] == "waiting_approval"
+
+
+def put_away(site, run, attempt, item):
+    with site.store.transaction():
+        site.store.attempts.end(attempt.id, outcome="waiting", fence=run.fence)
+        site.store.actions.move(attempt.action_id, Pending())
+        site.store.actions.move(attempt.action_id, waiting_for(item.id))
+
+
+def test_a_supervisor_that_thinks_says_about_what(site, plan, scaffold):
+    """OR-8: status and agents tell the same turn."""
+    run = begin(site, make_run(site, plan))
+    (goal,) = site.store.goals.of_run(run.id)
+    store = site.store.actions.by_key(run.id, "store")
+    with site.store.transaction():
+        site.store.goals.supervise(goal.id, own_identity(), was=None)
+    turn = a_turn(site, run, goal_id=goal.id, action_id=store.id)
+    (member,) = Muster(site, run).agents()
+    assert (member.name, member.phase, member.since) == ("supervisor shop: store", "decompose", turn.started_at)
+    told = scaffold("status", "--json").json
+    assert told["goals"][0]["supervisor"]["turn"] == {
+        "event": "decompose",
+        "action": "store",
+        "since": msgspec.to_builtins(turn.started_at),
+    }
+    assert told["run"]["planning"] is False
+
+
+def test_a_run_that_is_being_planned_says_so(site, plan, scaffold):
+    run = begin(site, make_run(site, plan))
+    a_turn(site, run, goal_id=None, action_id=None)
+    assert scaffold("status", "--json").json["run"]["planning"] is True
+    assert [each["role"] for each in scaffold("agents", "--json").json["agents"]] == ["orchestrator", "planner"]
+
+
+def test_without_a_run_nobody_works(repository, scaffold):
+    assert scaffold("agents", "--json").json == {"run": None, "agents": []}
+    assert scaffold("agents").out.startswith("There is no run")
+    assert scaffold("agents", "--run", "x").code == 64
+
+
+def test_the_words_are_the_same_for_the_slash_commands(site, plan, scaffold):
+    """SC-19: goals, tasks and agents need no model."""
+    run = begin(site, make_run(site, plan))
+    assert click.unstyle(goals_text(site, run)) == scaffold("goals").out.rstrip("\n")
+    assert click.unstyle(tasks_text(site, run)) == scaffold("tasks").out.rstrip("\n")
+    assert click.unstyle(agents_text(site, run)).splitlines()[0] == scaffold("agents").out.splitlines()[0]
+
+
+def test_the_last_act_is_read_from_the_end_past_torn_and_long_lines(site, plan, journal):
+    run = begin(site, make_run(site, plan))
+    book = journal(run, work(site, run, "store"))
+    book.note("text", text="I will test it.\nThen land it.")
+    path = site.journal("shop", "store")
+    assert everything(path).text == "I will test it."
+    book.note("tool_result", id="1", name="shell", content="x" * 200_000, failed=False)
+    with path.open("ab") as file:
+        file.write(b'{"ts": "2030-01-01T12:00:00Z", "type": "text", "text": "torn')
+    assert everything(path).text == "I will test it."
+    book.note("usage", input_tokens=1, output_tokens=1, cost_usd=0.0)
+    assert everything(path).text == "I will test it.", "a torn line swallows the one behind it, and no more"
+
+
+def test_only_the_end_of_a_long_journal_is_read(site, plan, journal):
+    run = begin(site, make_run(site, plan))
+    book = journal(run, work(site, run, "store"))
+    book.note("text", text="long ago")
+    path = site.journal("shop", "store")
+    with path.open("ab") as file:
+        file.truncate(8 << 30)  # a hole: whoever reads it all takes minutes, or dies of it
+        file.seek(0, 2)
+        file.write(b"\n")
+    assert everything(path) is None
+    book.note("tool_call", id="1", name="read_file", args={"path": "a.py"})
+    assert everything(path).text == "read_file: a.py"
+
+
+def test_a_journal_that_is_not_there_tells_nothing(tmp_path):
+    assert everything(tmp_path / "nowhere.jsonl") is None

@@ -1,0 +1,100 @@
+"""What is offered before a run starts."""
+
+import msgspec
+import pytest
+
+from builders import make_repository, make_run, make_site
+from scaffold.cli.offer import MOST_ACTIONS, Offer, estimate, payer
+from scaffold.orchestrator.writing import plan_of
+
+PLAN = """\
+version: 1
+goals:
+  - name: shop
+    goal_state: [sold]
+    actions:
+      - {key: store, kind: compound, effects: [stored]}
+      - {key: model, parent: store, effects: [modelled]}
+      - {key: table, parent: store, preconditions: [modelled], effects: [stored]}
+      - {key: sell, preconditions: [stored], effects: [sold, "paid\\u0301"]}
+"""
+
+
+@pytest.fixture
+def site(tmp_path):
+    made = make_site(make_repository(tmp_path / "repo"))
+    yield made
+    made.store.close()
+
+
+def offered(site, plan=PLAN, **settings):
+    """Return the offer of a run of this plan."""
+    run = make_run(site, plan, **settings)
+    return Offer(run, plan_of(site.store, run))
+
+
+def priced(offer, model):
+    """Return the offer for another model."""
+    settings = msgspec.structs.replace(offer.run.settings, model=model)
+    return Offer(msgspec.structs.replace(offer.run, settings=settings), offer.plan)
+
+
+def test_it_shows_goals_actions_as_a_tree_and_what_they_make_true(site):
+    """SC-8: what was planned can be judged before it starts."""
+    lines = offered(site, agents=4, budget_usd=2.5).text().splitlines()
+    assert lines[:5] == [
+        "shop: sold",
+        "  store (compound) -> stored",
+        "    model -> modelled",
+        "    table -> stored",
+        "  sell -> sold, paid\u0301",
+    ]
+    rest = "\n".join(lines[5:])
+    assert "nobody needs the effect `paid\u0301`" in rest
+    assert "4 actions in 1 goal, up to 4 agents at once" in rest
+    assert "longest chain model -> table -> sell" in rest
+    assert "worth 1 agent" in rest
+    assert "at most $2.50" in rest
+
+
+def test_a_long_plan_is_cut_and_says_so(site):
+    actions = "".join(f"      - {{key: a{n}, effects: [e{n}]}}\n" for n in range(100))
+    text = f"version: 1\ngoals:\n  - name: g\n    goal_state: [e0]\n    actions:\n{actions}"
+    assert f"and {100 - MOST_ACTIONS} more actions" in offered(site, text, plan_path="/plan.yaml").text()
+
+
+def test_the_estimate_grows_with_the_plan_and_says_where_there_is_none(site):
+    """SC-8: work is told of with what it may cost, and who pays."""
+    offer = priced(offered(site), "anthropic:claude-sonnet-4-5")
+    told = estimate(offer.run, offer.plan)
+    assert told.startswith("roughly $")
+    low, high = (float(amount.strip("$")) for amount in told.removeprefix("roughly ").split(" to "))
+    assert 0 < low < high
+    for model, words in (
+        ("cassette:/x.yaml", "no estimate needed"),
+        ("local:llama@http://127.0.0.1:1/v1", "no estimate needed"),
+        ("openai:nobody-knows-it", "its price is not known"),
+    ):
+        other = priced(offer, model)
+        assert estimate(other.run, other.plan) == words
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("cassette:/x.yaml", "nobody pays"),
+        ("local:llama@http://127.0.0.1:1/v1", "a server of your own"),
+        ("codex:gpt-5", "subscription"),
+        ("anthropic:claude-sonnet-4-5", "your key"),
+    ],
+)
+def test_who_pays_is_named(model, words):
+    assert words in payer(model)
+
+
+def test_no_escape_of_a_plan_reaches_the_terminal(site):
+    offer = offered(site)
+    shouted = msgspec.structs.replace(offer.plan.goals[0], name="\x1b[31mshop")
+    text = Offer(offer.run, msgspec.structs.replace(offer.plan, goals=(shouted,))).text()
+    assert "shop: sold" in text
+    assert "\x1b" not in text

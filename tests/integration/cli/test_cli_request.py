@@ -1,0 +1,87 @@
+"""Requests as commands are given them: words, files, standard input; and everything that is none."""
+
+import io
+import os
+from pathlib import Path
+
+import pytest
+
+from scaffold.cli.request import LONGEST_BYTES, is_piped, read_request
+from scaffold.core.errors import UsageProblem
+
+
+def expect_refusal(words, *, task=None, spec=None, stdin=None):
+    with pytest.raises(UsageProblem) as refused:
+        read_request(task, spec, stdin)
+    assert words in refused.value.what
+    assert refused.value.fix
+
+
+def test_words_are_taken_as_they_are():
+    assert read_request("add ünïcode, twice\n", None, None) == "add ünïcode, twice\n"
+
+
+def test_a_file_is_read_whole_without_its_mark(tmp_path):
+    """SC-18: a specification travels by file."""
+    spec = tmp_path / "spec.md"
+    spec.write_bytes(b"\xef\xbb\xbf# Do it\n" + b"x" * 200_000)
+    assert read_request(None, str(spec), None) == "# Do it\n" + "x" * 200_000
+
+
+@pytest.mark.parametrize(("task", "spec"), [(None, None), ("-", None), (None, "-")])
+def test_standard_input_is_read_where_it_is_named_or_nothing_is(task, spec):
+    """SC-18: `cat spec.md | scaffold`."""
+    source, sink = os.pipe()
+    os.write(sink, b"do it")
+    os.close(sink)
+    with os.fdopen(source) as piped:
+        assert is_piped(piped)
+        assert read_request(task, spec, piped) == "do it"
+
+
+def test_nothing_is_waited_for_where_nobody_passes_anything():
+    with Path(os.devnull).open() as nothing:
+        expect_refusal("there is no task", stdin=nothing)
+    assert not is_piped(nothing)
+    expect_refusal("there is no task", task="-")
+
+
+@pytest.mark.parametrize("blank", ["", " \n\t", "\u2003"])
+def test_blanks_are_no_task(blank):
+    expect_refusal("there is no task", task=blank)
+
+
+def test_a_task_and_a_file_exclude_each_other(tmp_path):
+    expect_refusal("exclude each other", task="x", spec=str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"\x7fELF\xff\xfe\x80", "no UTF-8 text"),
+        (b"words\0words", "zero byte"),
+        (b"x" * 5_000_000, f"longer than {LONGEST_BYTES // 1000} KB"),
+        (b"\n", "there is no task"),
+    ],
+)
+def test_files_that_are_no_specification_are_told_apart(tmp_path, content, words):
+    spec = tmp_path / "spec"
+    spec.write_bytes(content)
+    expect_refusal(words, spec=str(spec))
+
+
+@pytest.mark.parametrize("name", ["nowhere.md", ".", "nowhere.md/x"])
+def test_files_that_cannot_be_read_are_named(tmp_path, name):
+    expect_refusal(f"{tmp_path / name} cannot be read", spec=str(tmp_path / name))
+
+
+def test_what_is_too_long_is_not_read_to_its_end():
+    class Endless(io.RawIOBase):
+        def readable(self):
+            return True
+
+        def readinto(self, buffer):
+            buffer[:] = b"x" * len(buffer)
+            return len(buffer)
+
+    expect_refusal("longer than", task="-", stdin=io.TextIOWrapper(io.BufferedReader(Endless())))

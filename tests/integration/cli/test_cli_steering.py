@@ -1,0 +1,161 @@
+"""`send`, `path`, and `stop`, `pause`, `cancel` of goals and actions, as they are typed: answers and refusals."""
+
+import subprocess  # noqa: TID251 - standard input is a process's own
+import sys
+
+import pytest
+
+from builders import begin, fail, hand_in, land, make_run, work
+from scaffold.core.model import ProcessIdentity
+from scaffold.core.states import Cancelled, Completed, Failed, Paused, status_of
+from scaffold.git.refs import rescue_ref, work_ref
+
+DEAD = ProcessIdentity(1, "long ago", "another boot")
+
+
+@pytest.fixture
+def run(site, plan):
+    """A run under way, carried out by nobody any more."""
+    begun = begin(site, make_run(site, plan, attempts=3))
+    with site.store.transaction():
+        site.store.runs.take(begun.id, DEAD, expected_fence=begun.fence)
+    return site.store.runs.get(begun.id)
+
+
+def letters(site, run, key):
+    action = site.store.actions.by_key(run.id, key)
+    return [envelope.body["text"] for envelope in site.store.messages.peek(run.id, action.id)]
+
+
+def state(site, run, key):
+    return status_of(site.store.actions.by_key(run.id, key).state)
+
+
+def expect_refusal(answer, what, fix):
+    assert (answer.code, answer.out) == (64, "")
+    error, hint = answer.err.splitlines()
+    assert what in error
+    assert fix in hint
+
+
+def test_a_word_for_a_running_agent_is_promised_before_its_next_request(site, run, scaffold):
+    """SC-19: from another terminal, without a model."""
+    work(site, run, "store")
+    answer = scaffold("send", "store", "use", "sqlite")
+    assert (answer.code, answer.out) == (0, "store#1 reads it before its next request\n")
+    assert letters(site, run, "store") == ["use sqlite"]
+
+
+def test_a_word_for_an_action_that_is_not_at_work_waits(site, run, scaffold):
+    answer = scaffold("send", "api", "be brief")
+    assert answer.out == "nobody works on api just now: its next attempt reads it\n"
+    assert letters(site, run, "api") == ["be brief"]
+
+
+def test_a_dash_reads_standard_input(site, run, repository):
+    command = [sys.executable, "-m", "scaffold", "send", "store", "-"]
+    subprocess.run(command, input=b"line one\nline two\n", cwd=repository, capture_output=True, check=True)
+    assert letters(site, run, "store") == ["line one\nline two"]
+
+
+@pytest.mark.parametrize(
+    ("args", "what", "fix"),
+    [
+        (("store", "  "), "there is nothing to send", "pipe it in"),
+        (("store", "x" * 32_001), "32,001 characters", "Put it into a file"),
+        (("stoer", "hello"), "no action `stoer`", "Did you mean `store`?"),
+    ],
+)
+def test_what_nobody_could_read_is_refused(site, run, scaffold, args, what, fix):
+    expect_refusal(scaffold("send", *args), what, fix)
+    assert letters(site, run, "store") == []
+
+
+def test_nobody_reads_letters_to_what_has_ended(site, plan, scaffold):
+    run = begin(site, make_run(site, plan))
+    land(site, run, "store", {"store.py": "x = 1\n"})
+    expect_refusal(scaffold("send", "store", "hello"), "`store` is completed", "`scaffold tasks`")
+    with site.store.transaction():
+        site.store.runs.move(run.id, Completed())
+    expect_refusal(scaffold("send", "api", "hello"), f"run {run.id} is completed", "Start a new run.")
+
+
+def test_the_path_of_a_running_agent_is_its_worktree(site, run, scaffold, tmp_path):
+    """SC-19: to look over its shoulder; exactly the folder, whatever it is called."""
+    folder = tmp_path / "wörk tree"
+    attempt = work(site, run, "store", folder=folder)
+    assert scaffold("path", "store").code == 1, "its worktree is not there yet"
+    folder.mkdir()
+    assert scaffold("path", "store").out == f"{folder}\n"
+    assert scaffold("path", "store", "--json").json == {
+        "run": run.id,
+        "action": "store",
+        "attempt": attempt.number,
+        "path": str(folder),
+    }
+
+
+def test_where_nobody_works_the_pinned_work_is_named(site, run, scaffold):
+    fix = scaffold("path", "api").err.splitlines()[1]
+    assert "It was never begun" in fix
+    failed = fail(site, run, "store", {"store.py": "x = 1\n"})
+    answer = scaffold("path", "store")
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.err.splitlines()[0] == "error: nobody works on `store` just now"
+    assert rescue_ref(failed.id) in answer.err
+    waiting = hand_in(site, run, "store", {"store.py": "x = 2\n"})
+    assert work_ref(waiting.id) in scaffold("path", "store").err
+
+
+def test_an_action_is_stopped_for_good(site, run, scaffold):
+    """SC-17: what needs it is blocked, and says so."""
+    answer = scaffold("stop", "store")
+    assert (answer.code, answer.out.splitlines()[0]) == (0, "action store is cancelled")
+    assert (state(site, run, "store"), state(site, run, "api")) == ("cancelled", "blocked")
+    expect_refusal(scaffold("stop", "store"), "`store` is cancelled already", "scaffold tasks")
+
+
+def test_an_action_cannot_be_paused(site, run, scaffold):
+    expect_refusal(scaffold("pause", "store"), "`store` is an action", "scaffold stop store")
+    expect_refusal(scaffold("cancel", "store"), "`store` is an action", "scaffold stop store")
+
+
+def test_a_goal_is_paused_and_cancelled_by_name(site, run, scaffold):
+    """SC-17: a goal by itself, whatever its run does."""
+    assert scaffold("pause", "shop").out.splitlines() == [
+        "goal shop is paused: set aside by the user",
+        "  go on with `scaffold resume shop`",
+    ]
+    assert scaffold("stop", "shop").code == 0, "it may be stopped when it is paused"
+    assert scaffold("cancel", "shop").out == "goal shop is cancelled\n"
+    assert state(site, run, "store") == "cancelled"
+    expect_refusal(scaffold("pause", "shop"), "`shop` is cancelled already", "scaffold tasks")
+
+
+def test_a_failed_goal_is_retried_or_cancelled_and_nothing_else(site, run, scaffold):
+    (goal,) = site.store.goals.of_run(run.id)
+    with site.store.transaction():
+        site.store.goals.move(goal.id, Failed("no way"))
+    for command in ("stop", "pause", "resume"):
+        expect_refusal(scaffold(command, "shop"), "the goal `shop` has failed", "scaffold retry shop")
+    assert scaffold("cancel", "shop").code == 0
+    assert site.store.goals.get(goal.id).state == Cancelled()
+
+
+def test_a_run_is_still_found_behind_actions_and_goals(site, run, scaffold):
+    assert scaffold("pause", run.id).out.splitlines()[0] == f"run {run.id} is paused: paused by the user"
+    expect_refusal(scaffold("pause", "nothing"), "`nothing` is not a run", "Known runs")
+
+
+def test_an_action_of_an_older_run_is_named_with_its_run(site, plan, run, scaffold):
+    make_run(site, plan)
+    assert scaffold("stop", "store", "--run", run.id).code == 0
+    assert state(site, run, "store") == "cancelled"
+
+
+def test_goals_of_a_paused_run_keep_being_set_aside(site, run, scaffold):
+    scaffold("pause")
+    (goal,) = site.store.goals.of_run(run.id)
+    assert goal.state == Paused("paused by the user")
+    scaffold("pause", "shop")
+    assert site.store.goals.get(goal.id).state == Paused("set aside by the user")

@@ -1,0 +1,119 @@
+"""Dispatching by tool: the same readiness, caps and fences as everywhere, and an error that says which of them."""
+
+import json
+from functools import partial
+
+import msgspec
+import pytest
+
+from fakes import act, goal
+from scaffold.agent.toolbox import Toolbox
+from scaffold.core.conversation import ToolCall
+from scaffold.core.states import Paused, Running
+from scaffold.orchestrator.desks import LiveDesk
+from scaffold.orchestrator.dispatch import queue_attempt
+from scaffold.orchestrator.goap import supervisor_tools
+from scaffold.plan.draft import CreateActions, DraftRefused
+
+STORE, API = act("store"), act("api", needs=["store_done"])
+
+
+@pytest.fixture
+async def pursued(house):
+    """A run under way, and the desk of a supervisor's agent in it."""
+
+    async def pursued(*actions, **settings):
+        run = await house.own(goal("shop", *actions), **settings)
+        return run, LiveDesk(house.site, run, partial(queue_attempt, house.site, run))
+
+    return pursued
+
+
+async def dispatch(desk, key):
+    result = await Toolbox(supervisor_tools(desk)).result(ToolCall("1", "goap_dispatch_action", {"action": key}))
+    return result.content if result.failed else json.loads(result.content)
+
+
+def named(house, run, key):
+    return house.store.actions.by_key(run.id, key)
+
+
+async def test_a_ready_action_is_started_and_its_attempt_named(house, pursued):
+    """SC-13."""
+    run, desk = await pursued(STORE, API)
+    assert await dispatch(desk, "store") == {"action": "store", "dispatched": True, "attempt": 1}
+    (attempt,) = house.store.attempts.open_of_run(run.id)
+    assert (attempt.status, attempt.fence) == ("queued", run.fence)
+    assert named(house, run, "store").state == Running()
+    assert "`store` is running" in await dispatch(desk, "store")
+
+
+async def test_what_is_not_ready_names_what_it_waits_for(house, pursued):
+    """SC-13: readiness is not the model's to decide."""
+    build = act("build", kind="compound", needs=["store_done"], effects=("x",))
+    run, desk = await pursued(STORE, API, build, act("part", parent="build", effects=("x",)))
+    assert "`api` is not ready: `store_done` not shown yet" in await dispatch(desk, "api")
+    assert "its parent does not run yet" in await dispatch(desk, "part")
+    assert "is a compound" in await dispatch(desk, "build")
+    assert "there is no action `sture`. Did you mean `store`?" in await dispatch(desk, "sture")
+    assert house.store.attempts.open_of_run(run.id) == ()
+
+
+async def test_a_compound_that_is_ready_begins_with_its_first_child(house, pursued):
+    """SC-5, SC-13: who breaks a compound down need not wait for it to begin."""
+    outer, inner = act("outer", kind="compound", effects=("x",)), act("inner", kind="compound", effects=("x",))
+    inner = msgspec.structs.replace(inner, parent="outer")
+    run, desk = await pursued(outer, inner, act("part", parent="inner", effects=("x",)))
+    assert (await dispatch(desk, "part"))["attempt"] == 1
+    assert house.statuses(run) == {"outer": "running", "inner": "running", "part": "running"}
+
+
+async def test_the_cap_is_an_error_that_says_how_many_run(house, pursued):
+    """SC-13, SC-15."""
+    run, desk = await pursued(act("a"), act("b"), act("c"), agents=2)
+    assert (await dispatch(desk, "a"))["attempt"] == (await dispatch(desk, "b"))["attempt"] == 1
+    said = await dispatch(desk, "c")
+    assert "no worker is free: 2 run for goal `shop`; the goal may have 3, the run 2" in said
+    assert "Wait for one to end" in said
+    assert len(house.store.attempts.open_of_run(run.id)) == 2
+
+
+async def test_nothing_starts_in_a_goal_that_is_not_active(house, pursued):
+    """SC-13, SC-17."""
+    run, desk = await pursued(STORE)
+    with house.store.transaction():
+        house.store.goals.move(named(house, run, "store").goal_id, Paused("a break"))
+    assert "goal `shop` is paused" in await dispatch(desk, "store")
+
+
+async def test_a_slot_that_was_taken_meanwhile_is_told(house, pursued):
+    """SC-13: whoever hands attempts out has the last word."""
+    run, _ = await pursued(STORE)
+
+    async def nothing_left(goal_id, action_id):
+        return None
+
+    assert "`store` was not started" in await dispatch(LiveDesk(house.site, run, nothing_left), "store")
+
+
+async def test_whoever_was_overtaken_writes_and_starts_nothing(house, pursued):
+    """SC-13, SC-16: the fence of the run holds for tools, too."""
+    run, desk = await pursued(STORE)
+    house.orphan(run)
+    await house.take(run)
+    spec = act("more")
+    assert "StaleFence" in await dispatch(desk, "store")
+    with pytest.raises(Exception, match="fence") as overtaken:
+        desk.change(CreateActions("shop", (spec,)))
+    assert not isinstance(overtaken.value, DraftRefused)
+    assert named(house, run, "more") is None
+    assert house.store.attempts.open_of_run(run.id) == ()
+
+
+async def test_a_live_desk_writes_each_change_at_once(house, pursued):
+    """SC-12: what was written is there for the next call, and only once."""
+    run, desk = await pursued(STORE)
+    assert desk.change(CreateActions("shop", (act("more"),)))
+    assert not desk.change(CreateActions("shop", (act("more"),)))
+    assert named(house, run, "more") is not None
+    assert desk.draft.action("more") is not None

@@ -1,0 +1,124 @@
+"""The planner's turn in process: what it can look at, what it cannot, and what a request becomes."""
+
+import asyncio
+from random import Random  # noqa: TID251 - seeded
+
+import pytest
+import yaml
+
+from builders import begin, make_repository, make_site
+from planned import actions, add_planner, goal
+from scaffold.core.ids import Assertion, Key
+from scaffold.core.model import RunSettings, Signature
+from scaffold.core.plan import ActionSpec, GoalSpec, Plan
+from scaffold.git.repository import survey
+from scaffold.host.clock import SystemClock
+from scaffold.llm.catalog import open_model
+from scaffold.orchestrator.opening import open_run
+from scaffold.orchestrator.planner import faults, lay_out, reading_tools
+from scaffold.orchestrator.turn import Unsound, Written
+from scaffold.orchestrator.writing import plan_of, read_draft
+from scaffold.plan.draft import CreateActions, CreateGoal
+from scenario import action
+
+ADA = Signature("Ada Example", "ada@example.org")
+
+
+@pytest.fixture
+def site(tmp_path):
+    made = make_site(make_repository(tmp_path / "repo"))
+    yield made
+    made.store.close()
+
+
+def opened(site, request="greet the world"):
+    """Return a run without goals that this process owns."""
+    settings = RunSettings(
+        repository=str(site.repository.root), model="cassette:x", author=ADA, committer=ADA, planner=True
+    )
+    run = open_run(
+        site.store,
+        Plan(goals=()),
+        request=request,
+        survey=asyncio.run(survey(site.repository)),
+        settings=settings,
+        source=request,
+        now=site.clock.now(),
+    )
+    return begin(site, run)
+
+
+def laid_out(site, run, tmp_path, *steps):
+    """Have a run laid out by a planner who says this."""
+    path = tmp_path / "replies.yaml"
+    path.write_text(yaml.safe_dump({"version": 1, "replies": []}))
+    model = open_model(add_planner(path, *steps), clock=SystemClock(), rng=Random(0))
+    return asyncio.run(lay_out(site, run, model))
+
+
+def test_a_request_becomes_goals_and_actions_in_the_store(site, tmp_path):
+    """SC-8, AL-3: description, criteria, check, files and order of each task are kept."""
+    run = opened(site)
+    task = {
+        **action("hello", effects=["hello_there"], check="test -f hello.txt", files=["hello.txt"]),
+        "acceptance": ["hello.txt says hello"],
+        "verification_intent": "the file is there",
+    }
+    later = action("world", needs=["hello_there"], effects=["world_there"], check="test -f world.txt")
+    steps = [goal("greeting", "hello_there", "world_there"), actions("greeting", task, later)]
+    ending = laid_out(site, run, tmp_path, steps)
+    assert isinstance(ending, Written)
+    (greeting,) = plan_of(site.store, run).goals
+    assert greeting.goal_state == ("hello_there", "world_there")
+    hello, world = greeting.actions
+    assert hello.files == ("hello.txt",)
+    assert "hello.txt says hello" in hello.description
+    assert hello.contract is not None
+    assert world.preconditions == ("hello_there",)
+    (turn,) = site.store.turns.of_run(run.id)
+    assert (turn.event, turn.outcome, turn.goal_id) == ("plan", "done", None)
+
+
+def test_a_turn_that_proposes_nothing_is_unsound_and_writes_nothing(site, tmp_path):
+    """SC-8: bounded rounds, then the findings."""
+    run = opened(site)
+    ending = laid_out(site, run, tmp_path, "no", "no", "no", "no")
+    assert isinstance(ending, Unsound)
+    assert [finding.code for finding in ending.findings] == ["no-goal"]
+    assert site.store.goals.of_run(run.id) == ()
+
+
+def test_the_whole_request_is_what_the_planner_reads(site, tmp_path):
+    """SC-18: however long it is."""
+    run = opened(site, "x" * 200_000 + " THE END")
+    path = tmp_path / "replies.yaml"
+    said = {"when": {"role": "planner", "turn": 1, "contains": "x THE END"}, "text": "read"}
+    path.write_text(yaml.safe_dump({"version": 1, "replies": [said, {"when": {"role": "planner"}, "text": "again"}]}))
+    model = open_model(f"cassette:{path}", clock=SystemClock(), rng=Random(0))
+    assert isinstance(asyncio.run(lay_out(site, run, model)), Unsound)
+    assert site.store.turns.of_run(run.id)[0].usage.requests == 3
+
+
+def test_the_planner_looks_at_files_but_not_at_secrets_and_writes_none(site):
+    """SC-8: what it reads is guarded as everywhere."""
+    root = site.repository.root
+    (root / ".env").write_text("TOKEN=hunter2hunter2hunter2\n")
+    tools = {tool.name: tool for tool in reading_tools(site, opened(site))}
+    assert set(tools) == {"read_file", "list_dir", "search_files", "file_info"}
+    assert "hello" in asyncio.run(tools["read_file"].run({"path": "app.py"})).content
+    for path in (".env", "../../etc/passwd", "/etc/passwd"):
+        told = asyncio.run(tools["read_file"].run({"path": path}))
+        assert (told.failed, "hunter2" in told.content, "root:" in told.content) == (True, False, False)
+    found = asyncio.run(tools["search_files"].run({"pattern": "hunter2"}))
+    assert "TOKEN=hunter2" not in found.content
+
+
+def test_what_lint_calls_an_error_is_a_fault_and_a_warning_is_none(site):
+    draft = read_draft(site.store, opened(site))
+    assert [finding.code for finding in faults(draft)] == ["no-goal"]
+    draft.apply(CreateGoal(GoalSpec(name="g", goal_state=(Assertion("x"),))))
+    assert [finding.code for finding in faults(draft)] == ["unreachable-goal"]
+    more = ActionSpec(key=Key("a"), effects=(Assertion("x"), Assertion("nobody_needs_it")))
+    draft.apply(CreateActions("g", (more,)))
+    assert [finding.code for finding in draft.findings()] == ["unused-effect"]
+    assert faults(draft) == ()

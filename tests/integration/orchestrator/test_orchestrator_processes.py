@@ -1,0 +1,93 @@
+"""Workers, fresh and forked."""
+
+import os
+import signal
+import sys
+
+import pytest
+
+from scaffold.host.environment import child_environment
+from scaffold.host.zygote import usable
+from scaffold.orchestrator.processes import MOST_ZYGOTES, FreshProcesses, ProcessMain, WarmProcesses
+
+pytestmark = pytest.mark.skipif(not usable(), reason="a fork is not safe on this system")
+
+WARM = """
+import os, socket, sys
+from scaffold.host import nursery
+born = nursery.serve(socket.socket(fileno=int(sys.argv[1])))
+if born is not None:
+    print("forked for", born.main, born.argument, "by", os.getppid())
+"""
+ONCE = "import socket, sys; socket.socket(fileno=int(sys.argv[1])).recv(9)"
+"""Ends when it is asked for the first time."""
+
+
+@pytest.fixture
+def main(tmp_path):
+    return ProcessMain(
+        argv=lambda part, name: [sys.executable, "-c", f"print('fresh', {part!r}, 'for', {name!r})"],
+        environ=child_environment(os.environ),
+        cwd=tmp_path,
+        log=lambda part, name: tmp_path / f"{part} {name}",
+    )
+
+
+@pytest.fixture
+async def warm(main, tmp_path):
+    """Make workers whose zygote is this program."""
+    made = []
+
+    def make(program, **options):
+        workers = WarmProcesses(
+            main, zygote=lambda line: [sys.executable, "-c", program, str(line)], log=tmp_path / "zygote", **options
+        )
+        made.append(workers)
+        return workers
+
+    yield make
+    for workers in made:
+        await workers.close()
+
+
+async def told(processes, name="a", part="worker"):
+    """Have one process do its part; return what it printed."""
+    log = processes._main.log(part, name)
+    log.unlink(missing_ok=True)
+    assert await (await processes.start(part, name)).wait() == 0
+    return log.read_text()
+
+
+async def test_a_fresh_worker_is_a_program_of_its_own(main):
+    assert await told(FreshProcesses(main)) == "fresh worker for a\n"
+
+
+async def test_warm_processes_are_forked_by_one(warm):
+    """OR-1: each is told its part, and which attempt or goal it is for."""
+    processes = warm(WARM)
+    first, second = await told(processes), await told(processes, "shop", "supervisor")
+    assert first.startswith("forked for worker a by ")
+    assert second.removeprefix("forked for supervisor shop by ") == first.rpartition(" by ")[2]
+
+
+async def test_a_zygote_that_was_killed_is_replaced(warm):
+    """BX-12: its death costs nobody anything."""
+    workers = warm(WARM)
+    await workers.warm()
+    before = workers._zygote.identity
+    os.kill(before.pid, signal.SIGKILL)
+    said = [await told(workers) for _ in range(3)]
+    assert said[-1].startswith("forked for")
+    assert workers._zygote.identity != before
+
+
+async def test_where_zygotes_die_again_and_again_workers_are_fresh_in_the_end(warm):
+    workers = warm(ONCE)
+    for _ in range(MOST_ZYGOTES + 2):
+        assert await told(workers) == "fresh worker for a\n"
+    assert workers._made == MOST_ZYGOTES
+
+
+async def test_a_zygote_that_hangs_is_given_up(warm):
+    workers = warm("import time; time.sleep(60)", patience_s=0.2)
+    assert await told(workers) == "fresh worker for a\n"

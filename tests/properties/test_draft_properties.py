@@ -1,0 +1,134 @@
+"""Proposals in any order: what is taken in keeps the plan whole, is taken in once, and is stored as it was proposed."""
+
+import itertools
+import tempfile
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from integration.store.nouns import THEN, a_run
+from scaffold.core.plan import ActionSpec, GoalSpec, Plan
+from scaffold.core.states import Failed, Running, status_of
+from scaffold.host.clock import FakeClock
+from scaffold.orchestrator.writing import plan_of, read_draft, write_changes
+from scaffold.plan.draft import CreateActions, CreateGoal, Draft, DraftRefused, Propose, UpdateAction
+from scaffold.plan.standing import Standing
+from scaffold.store.database import Store
+
+NUMBERS = itertools.count()
+goals = st.sampled_from(["shop", "lab", "", "nowhere"])
+keys = st.sampled_from(["a", "b", "c", "d", "e", "-f"])
+names = st.lists(st.sampled_from(["x", "y", "z", " "]), max_size=3).map(tuple)
+sound_names = st.lists(st.sampled_from(["x", "y", "z"]), min_size=1, max_size=3).map(tuple)
+specs = st.builds(
+    ActionSpec,
+    key=keys,
+    description=st.sampled_from(["", "do it"]),
+    kind=st.sampled_from(["primitive", "compound", "compound"]),
+    parent=st.none() | keys,
+    preconditions=sound_names | names,
+    effects=sound_names | names,
+)
+changes = st.one_of(
+    st.builds(CreateGoal, st.builds(GoalSpec, name=goals, description=st.just("d"), goal_state=sound_names | names)),
+    st.builds(CreateActions, goals, st.lists(specs, max_size=4).map(tuple)),
+    st.builds(CreateActions, st.sampled_from(["shop", "lab"]), st.tuples(specs)),
+    st.builds(UpdateAction, keys, st.sampled_from(["pending", "skipped"]), st.sampled_from(["", "n", "m"])),
+    st.builds(Propose, goals, st.dictionaries(st.sampled_from(["x", "y"]), st.booleans()), st.just(""), st.none()),
+)
+LAID = [CreateGoal(GoalSpec(name=name, description="d", goal_state=("x",))) for name in ("shop", "lab")]
+statuses = st.dictionaries(keys, st.sampled_from(["pending", "running", "failed", "completed", "blocked"]))
+
+
+@pytest.fixture(scope="module")
+def store():
+    with tempfile.TemporaryDirectory() as folder, closing(Store.open(Path(folder) / "s", clock=FakeClock())) as store:
+        yield store
+
+
+def taken(on: Draft, change) -> bool:
+    with suppress(DraftRefused):
+        return on.apply(change)
+    return False
+
+
+def expect_whole(on: Draft) -> None:
+    """Keys and names are unique, and every parent is a compound of the same goal and no descendant of its child."""
+    names = [goal.name for goal in on.plan.goals]
+    keys = [action.key for action in on.plan.actions]
+    assert len(set(names)) == len(names)
+    assert len(set(keys)) == len(keys)
+    for goal in on.plan.goals:
+        home = {action.key: action for action in goal.actions}
+        for action in goal.actions:
+            above, steps = action, 0
+            while above.parent is not None:
+                above, steps = home[above.parent], steps + 1
+                assert above.kind == "compound"
+                assert steps <= len(home)
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.lists(changes, max_size=12), statuses)
+def test_a_draft_stays_whole_and_makes_no_fact_whatever_is_proposed(proposed, given_statuses):
+    """SC-4, SC-12: what is refused leaves no trace; what is taken in is taken in once."""
+    facts = {"shop": ("y",)}
+    on = Draft(Plan(goals=()), Standing(statuses=given_statuses, facts=facts))
+    for change in (*LAID, *proposed):
+        before = (on.plan, on.standing, on.history, on.changes)
+        if taken(on, change):
+            assert on.changes[:-1] == before[3]
+            after = (on.plan, on.standing, on.history, on.changes)
+            assert not taken(on, change)
+            assert (on.plan, on.standing, on.history, on.changes) == after
+        else:
+            assert (on.plan, on.standing, on.history, on.changes) == before
+        expect_whole(on)
+        assert on.standing.facts == facts
+        on.findings()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(changes, max_size=8), st.lists(st.tuples(keys, st.booleans()), max_size=3), st.lists(changes, max_size=6)
+)
+def test_what_is_written_is_read_back_as_it_was_proposed(store, laid, begun, proposed):
+    """SC-10, SC-12: the store holds what the draft held; written twice it holds it once, and no fact comes of it."""
+    run = a_run(f"run-{next(NUMBERS)}")
+    with store.transaction():
+        store.runs.add(run)
+    expect_written(store, run, [*LAID, *laid])
+    with store.transaction():
+        for key, fails in begun:
+            action = store.actions.by_key(run.id, key)
+            if action is not None and status_of(action.state) == "pending":
+                store.actions.move(action.id, Running())
+                if fails:
+                    store.actions.move(action.id, Failed("it broke"))
+    expect_written(store, run, proposed)
+
+
+def expect_written(store: Store, run, proposed) -> None:
+    """What fits of the proposals is stored exactly so; a second time nothing happens."""
+    on = read_draft(store, run)
+    for change in proposed:
+        taken(on, change)
+    with store.transaction():
+        assert write_changes(store, run, on.changes, now=THEN) == on.changes
+    now = read_draft(store, run)
+    assert now.plan == on.plan == plan_of(store, run)
+    assert dict(now.history.approaches) == dict(on.history.approaches)
+    freed = {"pending", "blocked"}
+    for action in now.plan.actions:
+        was, became = on.standing.status(action.key), now.standing.status(action.key)
+        assert was == became or {was, became} == freed
+    last = store.events.last_seq(run.id)
+    with store.transaction():
+        claims = [change for change in on.changes if not isinstance(change, Propose)]
+        assert write_changes(store, run, claims, now=THEN) == ()
+    assert store.events.last_seq(run.id) == last
+    for goal in store.goals.of_run(run.id):
+        assert store.facts.of_goal(goal.id) == ()
