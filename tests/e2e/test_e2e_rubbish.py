@@ -54,7 +54,6 @@ GOAL = "version: 1\ngoals:\n  - name: g\n    goal_state: [x]\n    actions:\n"
         (GOAL + "      - {key: a, effects: [y]}\n", ["unreachable-goal"]),
         (GOAL + "      - {key: a, effects: [yes]}\n", ["wrong-type", "plan.yaml:6"]),
         (GOAL + "      - {key: a, effects: x}\n", ["wrong-type"]),
-        (GOAL + "      - {key: a, effects: [x], role: code_review}\n", ["reviews cannot be proven"]),
         (GOAL + "      - {key: a, effects: [x], kind: compound}\n", ["no planner"]),
     ],
 )

@@ -134,7 +134,7 @@ def expect_the_end(scenario):
 
 
 def test_a_request_becomes_two_goals_that_land(scenario):
-    """SC-5, SC-8, SC-14, SC-21: planned, broken down just in time, replanned once, landed."""
+    """SC-1, SC-5, SC-8, SC-14, SC-21: planned, broken down just in time, replanned once, landed."""
     shop_and_docs(scenario, pause="0")
     before = scenario.checkout()
     done = scenario.request(TASK, "--yes", "--json")

@@ -115,19 +115,18 @@ def _told(store: Store, goal: Goal, events: Sequence[Event]) -> Iterator[str]:
                     yield f"attempt {number} of `{key}` ended: {outcome}{f' ({error})' if error else ''}"
             case FactShown(goal=name, assertion=assertion, state=state) if name == goal.name:
                 yield f"`{assertion}` {state if state == 'holds' else f'is {state}'}"
-            case ActionMoved(action=key, status=status) if status in {"running", "completed", "pending"}:
-                action = _of_goal(store, goal, key)
-                if action is not None and _news(store, action, status, over=over):
-                    yield f"`{key}` is {status}"
+            case ActionMoved(action=key, status="pending"):
+                if over and _of_goal(store, goal, key):
+                    yield f"`{key}` is pending"
+            case ActionMoved(action=key, status="running"):
+                if _ready_below(store, _of_goal(store, goal, key)):
+                    yield f"`{key}` is running"
 
 
-def _news(store: Store, action: Action, status: str, *, over: bool) -> bool:
-    """Tell whether a move leaves something to do; before the turn was `over` it may have been the agent's own."""
-    if action.kind == "primitive":
-        return over and status == "pending"
-    return over or any(
-        isinstance(child.state, Pending) and not child.unmet for child in store.actions.children(action.id)
-    )
+def _ready_below(store: Store, action: Action | None) -> bool:
+    """Tell whether a compound has children that may start."""
+    children = () if action is None else store.actions.children(action.id)
+    return any(isinstance(child.state, Pending) and not child.unmet for child in children)
 
 
 def _of_goal(store: Store, goal: Goal, key: Key) -> Action | None:

@@ -230,7 +230,7 @@ class Supervisor:
 
     async def _after(self, ending: Unsound | Broke, tries: int) -> None:
         """Give whoever did not answer some time; nonsense does not become better by waiting."""
-        if isinstance(ending, Broke):
+        if isinstance(ending, Broke) and ending.again:
             await self._site.clock.sleep(PAUSE_S[min(tries, len(PAUSE_S) - 1)])
 
     def _heed(self, ending: TurnEnding) -> None:

@@ -60,7 +60,9 @@ def test_it_shows_goals_actions_as_a_tree_and_what_they_make_true(site):
 def test_a_long_plan_is_cut_and_says_so(site):
     actions = "".join(f"      - {{key: a{n}, effects: [e{n}]}}\n" for n in range(100))
     text = f"version: 1\ngoals:\n  - name: g\n    goal_state: [e0]\n    actions:\n{actions}"
-    assert f"and {100 - MOST_ACTIONS} more actions" in offered(site, text, plan_path="/plan.yaml").text()
+    told = offered(site, text, plan_path="/plan.yaml").text()
+    assert f"and {100 - MOST_ACTIONS} more actions" in told
+    assert told.count(" -> e") == MOST_ACTIONS
 
 
 def test_the_estimate_grows_with_the_plan_and_says_where_there_is_none(site):
@@ -95,6 +97,8 @@ def test_who_pays_is_named(model, words):
 def test_no_escape_of_a_plan_reaches_the_terminal(site):
     offer = offered(site)
     shouted = msgspec.structs.replace(offer.plan.goals[0], name="\x1b[31mshop")
-    text = Offer(offer.run, msgspec.structs.replace(offer.plan, goals=(shouted,))).text()
+    run = msgspec.structs.replace(offer.run, base_branch="\x1b[31mmain")
+    text = Offer(run, msgspec.structs.replace(offer.plan, goals=(shouted,))).text()
     assert "shop: sold" in text
+    assert "main at" in text
     assert "\x1b" not in text

@@ -8,7 +8,7 @@ from scaffold.core.errors import StaleFence
 from scaffold.core.events import Noticed
 from scaffold.core.ids import Commit
 from scaffold.core.model import Turn, Usage
-from scaffold.core.states import Completed, Landing, Pending, Verifying
+from scaffold.core.states import Completed, Landing, Pending, Running, Verifying
 from scaffold.orchestrator.dispatch import queue_attempt
 from scaffold.orchestrator.judging import MOST_TURNS, PAGE, PATIENCE, hopeless, next_judgement
 from scaffold.orchestrator.takeover import take_over
@@ -114,6 +114,17 @@ async def test_an_agent_that_dispatches_the_children_it_made_is_not_told_of_its_
     await judge(house, run, mind)
     assert '"action":"x","dispatched":true' in mind.said_to(2)
     assert house.statuses(run) == {"build": "running", "a": "running", "x": "running"}
+    assert why(house, run) is None
+
+
+async def test_an_agent_that_tries_again_what_failed_is_not_told_of_its_own_doing(house):
+    """SC-20: another approach, and the attempt that is granted for it."""
+    run = await begun(house, goal("shop", act("a")), attempts=1)
+    await judge(house, run, Mind(dispatching("a"), "go"))
+    conclude(house.store, run, house.attempts(run, "a")[-1].id, "executor_failed", error="no disk")
+    again = ("goap_update_action", {"action": "a", "status": "pending", "result": "Use the other disk."})
+    await judge(house, run, Mind([again, dispatching("a")], "once more"))
+    assert house.statuses(run) == {"a": "running"}
     assert why(house, run) is None
 
 

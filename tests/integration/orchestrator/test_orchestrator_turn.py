@@ -92,6 +92,7 @@ async def test_what_is_wrong_goes_back_into_the_same_conversation(house):
     mind = Mind(PARTIAL, "done", create("shop", WEB, parent="build"), "now it is")
     assert isinstance(await ask(house, run, mind), Written)
     assert "[uncovered] no child of `build` makes `web` true" in mind.said_to(3)
+    assert mind.said_to(3).count("`web`") == 1, "what follows from it is not told beside it"
     assert mind.asked[2].messages[0] == mind.asked[0].messages[0], "it is one conversation"
     assert keys(house, run) == ["build", "schema", "pages"]
 
