@@ -3,6 +3,7 @@
 import click
 import msgspec
 
+from scaffold.cli.desk import interrupted_runs
 from scaffold.cli.detached import send_away
 from scaffold.cli.drive import drive
 from scaffold.cli.flags import Flags
@@ -61,6 +62,15 @@ async def show_offer(site: Site, run_id: RunId) -> None:
     """Tell, on standard error, what a run that is laid out is going to do, with what, and what holds its commands."""
     run = known_run(site.store, run_id)
     click.echo(f"{Offer(run, plan_of(site.store, run)).text()}\n{held_by(await found(), run.settings)}", err=True)
+
+
+def tell_interrupted(site: Site) -> None:
+    """Say, on standard error, that there are runs that nobody carries out any more, and what to do about the latest."""
+    left = interrupted_runs(site)
+    if left:
+        name, more = left[0].id, f" and {len(left) - 1} more" if len(left) > 1 else ""
+        ways = f"go on with `scaffold resume {name}`, or end it with `scaffold cancel {name}`"
+        click.echo(f"note: run {name} was interrupted{more}: {ways}", err=True)
 
 
 def tell_result(site: Site, run_id: RunId, *, as_json: bool) -> None:

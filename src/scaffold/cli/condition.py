@@ -28,10 +28,10 @@ AgentState = Literal["pending", "running", "paused", "waiting_approval", "done",
 ENDED_AS: Mapping[Outcome, AgentState] = {
     "landed": "done",
     "recorded": "done",
-    "waiting": "waiting_approval",
+    "waiting": "done",
     "budget": "paused",
 }
-"""What an attempt's agent is afterwards; after every other outcome it has failed."""
+"""What an attempt's agent is afterwards, if nobody is asked any more; after every other outcome it has failed."""
 
 
 def task_state(state: ActionState) -> TaskState:
@@ -53,24 +53,30 @@ def task_state(state: ActionState) -> TaskState:
             assert_never(state)
 
 
-def worker_state(attempt: Attempt, *, asks: bool) -> AgentState:
-    """Return the word for a worker; `asks` is whether a human must decide before it can go on."""
+def worker_state(attempt: Attempt, *, asks: bool, gone: bool) -> AgentState:
+    """Return the word for a worker.
+
+    `asks` is whether a human must decide before it, or whoever comes after it, can go on; `gone` whether it had a
+    process that does not live any more.
+    """
     if attempt.outcome is not None:
-        return ENDED_AS.get(attempt.outcome, "failed")
+        return "waiting_approval" if asks and attempt.outcome == "waiting" else ENDED_AS.get(attempt.outcome, "failed")
     if attempt.phase not in WORKER_PHASES:
         return "done"
+    if gone:
+        return "failed"
     if asks:
         return "waiting_approval"
     return "pending" if attempt.status == "queued" else "running"
 
 
-def supervisor_state(goal: Goal) -> AgentState:
-    """Return the word for the supervisor of a goal."""
+def supervisor_state(goal: Goal, *, gone: bool) -> AgentState:
+    """Return the word for the supervisor of a goal; `gone` is whether it had a process that does not live any more."""
     match goal.state:
         case Planning():
             return "pending"
         case Active():
-            return "running"
+            return "failed" if gone else "running"
         case Paused():
             return "paused"
         case Completed():

@@ -5,10 +5,10 @@ import asyncio
 import click
 
 from scaffold.cli.desk import find_run
-from scaffold.cli.lookup import action_if_any, goal_if_any
+from scaffold.cli.lookup import action_if_any, find_run_besides, goal_if_any
 from scaffold.cli.wiring import open_site
 from scaffold.core.errors import UsageProblem
-from scaffold.core.ids import ActionId, GoalId, Key, WishId
+from scaffold.core.ids import ActionId, GoalId, WishId
 from scaffold.core.model import Action, Goal, Run, Wish, WishKind
 from scaffold.core.states import Cancelled, Completed, Failed, Skipped, reason_of, status_of
 from scaffold.host.ids import new_id
@@ -54,21 +54,17 @@ async def _steer(name: str | None, run_name: str | None, wish: RunWish) -> None:
     """Do as wished with what `name` names, looked for among actions, goals and runs in this order."""
     site = await open_site()
     try:
-        run = None if name is None and run_name is None else _run_around(site, run_name)
-        if run is not None and name is not None:
-            if (action := action_if_any(site, run, name)) is not None:
-                await _steer_action(site, run, action, wish)
-                return
-            if (goal := goal_if_any(site, run, name)) is not None:
-                await steer_goal(site, run, goal, wish)
-                return
-        await _put_down(site, find_run(site, name or run_name), wish)
+        run = find_run(site, run_name)
+        if name is None:
+            await _put_down(site, run, wish)
+        elif (action := action_if_any(site, run, name)) is not None:
+            await _steer_action(site, run, action, wish)
+        elif (goal := goal_if_any(site, run, name)) is not None:
+            await steer_goal(site, run, goal, wish)
+        else:
+            await _put_down(site, find_run_besides(site, run, name), wish)
     finally:
         site.store.close()
-
-
-def _run_around(site: Site, run_name: str | None) -> Run | None:
-    return find_run(site, run_name) if run_name else site.store.runs.latest()
 
 
 async def _steer_action(site: Site, run: Run, action: Action, wish: RunWish) -> None:
@@ -163,12 +159,12 @@ def _reopen(site: Site, target: str | None, run_name: str | None) -> str:
     if target is None:
         retry_run(store, run)
         return f"run {run.id}"
-    if (action := store.actions.by_key(run.id, Key(target)) or store.actions.get(ActionId(target))) is not None:
+    if (action := action_if_any(site, run, target)) is not None:
         retry_action(store, run, action)
         return f"action {action.key}"
-    if (goal := store.goals.by_name(run.id, target) or store.goals.get(GoalId(target))) is not None:
+    if (goal := goal_if_any(site, run, target)) is not None:
         retry_goal(store, run, goal)
         return f"goal {goal.name}"
-    named = find_run(site, target)
+    named = find_run_besides(site, run, target)
     retry_run(store, named)
     return f"run {named.id}"

@@ -63,12 +63,20 @@ def find_run(desk: Readable, name: str | None) -> Run:
         if latest is None:
             raise no_run_yet()
         return latest
-    found = desk.store.runs.by_prefix(name.removeprefix("session-"))
+    start = name.removeprefix("session-")
+    if not start:
+        raise UsageProblem("the name of a run is empty", "Was a variable not set? `scaffold status` shows the latest.")
+    found = desk.store.runs.by_prefix(start)
     if len(found) == 1:
         return found[0]
     known = ", ".join(run.id for run in (found or desk.store.runs.all())[:5]) or "none"
     problem = "is not a run of this repository" if not found else "fits several runs"
     raise UsageProblem(f"`{name}` {problem}", f"Known runs: {known}.")
+
+
+def interrupted_runs(desk: Readable) -> tuple[Run, ...]:
+    """Return the runs whose owner died over them, the latest first."""
+    return tuple(run for run in desk.store.runs.all() if shown_status(run) == INTERRUPTED)
 
 
 def no_run_yet() -> UsageProblem:

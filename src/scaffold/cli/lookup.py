@@ -63,6 +63,16 @@ def action_if_any(site: Readable, run: Run, name: str) -> Action | None:
     return found if found is not None and found.run_id == run.id else None
 
 
+def find_run_besides(site: Readable, run: Run, name: str) -> Run:
+    """Return the run whose id starts with `name`, which no action and no goal of `run` is called; else UsageProblem."""
+    if not name or site.store.runs.by_prefix(name.removeprefix("session-")):
+        return find_run(site, name)
+    goals = (goal.name for goal in site.store.goals.of_run(run.id))
+    hint = Spelling([*goals, *(action.key for action in site.store.actions.of_run(run.id))]).hint(name)
+    what = f"`{name}` is no run of this repository, and no goal or action of run {run.id}"
+    raise UsageProblem(what, f"{hint}`scaffold tasks --run {run.id}` lists its goals and actions.")
+
+
 def find_goal(site: Readable, run: Run, name: str) -> Goal:
     """Return the run's goal of that name or id; UsageProblem with the closest name if there is none."""
     found = goal_if_any(site, run, name)

@@ -14,7 +14,7 @@ from scaffold.core.events import RunTaken
 from scaffold.core.ids import ActionId, GoalId
 from scaffold.core.model import Action, Attempt, Goal, InboxItem, ProcessIdentity, Run, Turn, Usage
 from scaffold.core.states import INTERRUPTED, WORKER_PHASES, status_of
-from scaffold.host.identity import alive
+from scaffold.host.identity import alive, gone
 from scaffold.store.database import Store
 
 ORCHESTRATOR, SUPERVISOR, PLANNER = "orchestrator", "supervisor", "planner"
@@ -96,7 +96,7 @@ class Muster:
             member,
             pid=who.pid if who else None,
             alive=who is not None and alive(who),
-            state=supervisor_state(goal),
+            state=supervisor_state(goal, gone=gone(who)),
             phase=member.phase or status_of(goal.state),
             since=member.since or goal.supervisor_started_at,
         )
@@ -146,7 +146,7 @@ class Muster:
             attempt=attempt.number,
             pid=attempt.worker.pid if works and attempt.worker else None,
             alive=works and attempt.worker is not None and alive(attempt.worker),
-            state=worker_state(attempt, asks=asks),
+            state=worker_state(attempt, asks=asks, gone=gone(attempt.worker)),
             phase=attempt.phase if attempt.status == "claimed" else "queued",
             since=attempt.started_at or attempt.queued_at,
             usage=attempt.usage,

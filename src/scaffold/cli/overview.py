@@ -30,8 +30,8 @@ ActionsById = Mapping[ActionId, Action]
 def nothing_yet() -> str:
     """Return what is shown where nothing was ever run."""
     commands = {
-        "scaffold init": "look at this repository, and get a plan to start from",
-        "scaffold run --plan FILE": "carry a plan out",
+        "scaffold init": "look at this repository, and get a first plan",
+        'scaffold run "TASK"': "plan a task and carry it out",
         "scaffold demo": "watch a whole run on a sample project",
     }
     return "\n".join(["There is no run in this repository yet.", *_commands(commands)])
@@ -54,7 +54,7 @@ def overview(picture: Picture) -> str:
 def _head(picture: Picture) -> str:
     run, settings = picture.run, picture.run.settings
     title = f"run {run.id} {picture.status}"
-    until = picture.at if picture.status in GOING_ON else run.updated_at
+    until = picture.at if picture.status in GOING_ON else picture.last_change
     cost = money(picture.spent.cost_usd)
     if settings.budget_usd is not None:
         cost = f"{cost} of {money(settings.budget_usd)}"
@@ -91,6 +91,9 @@ def _goal(picture: Picture, goal: Goal) -> str:
     missing = [name for name in goal.desired if name not in holding]
     score = f"{status_of(goal.state)}, {len(held)} of {len(goal.desired)} hold"
     lines = [f"{heading(clip(goal.name, WIDTH - len(score) - 2))}: {score}"]
+    reason = reason_of(goal.state)
+    if reason is not None and reason != reason_of(picture.run.state):
+        lines.append(f"  {clip(reason, WIDTH - 2)}")
     lines += [*_names("holds", held), *_names("missing", missing)]
     actions = picture.actions_of(goal)
     shown = _most_telling(actions)
@@ -256,7 +259,7 @@ def _next(picture: Picture, failed: Sequence[Action]) -> Mapping[str, str]:
             again = {"scaffold retry": "give it another chance, then `scaffold resume`"}
             return look | again | {f"scaffold diff {run.id}": "what landed all the same"}
         case "cancelled":
-            return {f"scaffold diff {run.id}": "what landed before", "scaffold run --plan FILE": "start anew"}
+            return {f"scaffold diff {run.id}": "what landed before", 'scaffold run "TASK"': "start anew"}
         case _:
             return look | {f"scaffold resume {run.id}": "go on", f"scaffold diff {run.id}": "what has landed so far"}
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from scaffold.cli.desk import Readable, shown_status
 from scaffold.core.ids import ActionId, Assertion, GoalId
 from scaffold.core.model import Action, Attempt, Fact, Goal, InboxItem, Run, Turn, Usage
-from scaffold.core.states import WORKER_PHASES, status_of
+from scaffold.core.states import WORKER_PHASES, status_of, waits_for
 from scaffold.store.database import Store
 
 STEADY_TRIES = 5
@@ -66,13 +66,23 @@ class Picture(Struct, frozen=True, kw_only=True):
         return self.attempts.get(action.id, ())
 
     @property
+    def last_change(self) -> datetime:
+        """Return when the run, or one of its actions, was last seen to change."""
+        return max((self.run.updated_at, *(action.updated_at for action in self.actions)))
+
+    @property
     def planning(self) -> bool:
         """Tell whether the planner is at it just now."""
         return self.status in GOING_ON and any(turn.goal_id is None for turn in self.turns)
 
     def asks(self, attempt: Attempt) -> bool:
-        """Tell whether a human must decide before the attempt goes on."""
-        return any(item.action_id == attempt.action_id and item.kind != "notice" for item in self.inbox)
+        """Tell whether a human must decide before the attempt, or the one after it, goes on."""
+        if attempt.outcome is None:
+            return any(item.action_id == attempt.action_id and item.kind != "notice" for item in self.inbox)
+        if attempt.outcome != "waiting":
+            return False
+        action = next(action for action in self.actions if action.id == attempt.action_id)
+        return waits_for(action.state) is not None and self.attempts_of(action)[-1:] == (attempt,)
 
     def holding(self, goal: Goal) -> frozenset[Assertion]:
         """Return what holds in the goal."""

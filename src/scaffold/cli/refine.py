@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from scaffold.agent.prompts import conductor_prompt
+from scaffold.cli.carry import tell_interrupted
 from scaffold.cli.flags import Flags, flags_of, overrides, shared_options
 from scaffold.cli.models import open_user_store
 from scaffold.cli.order import Order
@@ -38,6 +39,7 @@ async def _refine(flags: Flags) -> int:
         click.echo(printable(f"note: {note}"), err=True)
     model, _ = chosen_model(settings, settings.money("budget_usd"))
     site, store = await open_site(create=True), open_user_store()
+    tell_interrupted(site)
     try:
         return await talk_as(Foreman(site, settings, flags), _order(settings, flags), store, None, model)
     finally:

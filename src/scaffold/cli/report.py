@@ -27,7 +27,7 @@ def report(site: Site, run: Run) -> str:
 
 def _head(site: Site, run: Run, attempts: Sequence[Attempt]) -> str:
     usage = site.store.runs.spent(run.id)
-    took = span(site.clock.now() - run.created_at)
+    took = span(run.updated_at - run.created_at)
     spent = f"{usage.requests} requests, {usage.tokens:,} tokens, {money(usage.cost_usd)}"
     status = status_of(run.state)
     title = heading(clip(f"run {run.id} {status}{_because(reason_of(run.state))}", WIDTH - 2))

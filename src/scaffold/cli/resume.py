@@ -10,7 +10,7 @@ from scaffold.cli.carry import go_on
 from scaffold.cli.control import wake_goal
 from scaffold.cli.desk import find_run, shown_status
 from scaffold.cli.flags import Flags, flags_of, shared_options
-from scaffold.cli.lookup import goal_if_any
+from scaffold.cli.lookup import find_run_besides, goal_if_any
 from scaffold.cli.models import usable_model
 from scaffold.cli.picture import GOING_ON
 from scaffold.cli.sandbox import found
@@ -38,7 +38,7 @@ def resume(name: str | None, **options: Any) -> int:
 async def _resume(name: str | None, flags: Flags) -> int:
     site = await open_site()
     try:
-        run, goal = _named(site, name) if name else (_latest_to_resume(site), None)
+        run, goal = (_latest_to_resume(site), None) if name is None else _named(site, name)
         if goal is not None:
             await wake_goal(site, run, goal)
         status = shown_status(run)
@@ -56,9 +56,9 @@ async def _resume(name: str | None, flags: Flags) -> int:
 
 def _named(site: Site, name: str) -> tuple[Run, Goal | None]:
     """Return the run of that name, or the latest run with its goal of that name."""
-    latest = site.store.runs.latest()
-    goal = goal_if_any(site, latest, name) if latest else None
-    return (latest, goal) if latest and goal else (find_run(site, name), None)
+    latest = find_run(site, None)
+    goal = goal_if_any(site, latest, name)
+    return (find_run_besides(site, latest, name), None) if goal is None else (latest, goal)
 
 
 def _latest_to_resume(site: Site) -> Run:

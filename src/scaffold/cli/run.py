@@ -11,7 +11,7 @@ import click
 import msgspec
 from msgspec import Struct
 
-from scaffold.cli.carry import go_on, planned, show_offer, tell_result
+from scaffold.cli.carry import go_on, planned, show_offer, tell_interrupted, tell_result
 from scaffold.cli.desk import shown_status
 from scaffold.cli.findings import finding_lines
 from scaffold.cli.flags import Flags, flags_of, overrides, shared_options
@@ -137,6 +137,7 @@ async def _begun(site: Site, settings: Settings, flags: Flags, work: Work) -> in
     if again is not None:
         click.echo(f"run {again.id} was interrupted: going on with it", err=True)
         return await go_on(site, again.id, flags)
+    tell_interrupted(site)
     started = open_run(
         site.store,
         single(work.request) if quick else work.plan or UNPLANNED,

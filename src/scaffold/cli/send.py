@@ -16,6 +16,7 @@ from scaffold.worker.letters import HUMAN, LONGEST
 from scaffold.worker.site import Site
 
 STDIN = "-"
+MOST_BYTES_OF_A_CHARACTER = 4
 
 
 @click.command()
@@ -27,8 +28,14 @@ def send(action_name: str, words: tuple[str, ...], run_name: str | None) -> None
 
     Every later attempt of the action is told, too. Where nobody works on it yet, the text waits.
     """
-    text = sys.stdin.read() if words == (STDIN,) else " ".join(words)
+    text = _piped() if words == (STDIN,) else " ".join(words)
     asyncio.run(_send(action_name, _sendable(text), run_name))
+
+
+def _piped() -> str:
+    """Return what is passed on standard input, no more of it than tells that it is too long."""
+    content = b"" if sys.stdin is None else sys.stdin.buffer.read(LONGEST * MOST_BYTES_OF_A_CHARACTER + 1)
+    return content.decode(errors="surrogateescape")
 
 
 def _sendable(text: str) -> str:
@@ -36,7 +43,7 @@ def _sendable(text: str) -> str:
     if not said:
         raise UsageProblem("there is nothing to send", "Say it behind the action, or pipe it in: `... | send ACTION -`")
     if len(said) > LONGEST:
-        what = f"the text has {len(said):,} characters, and an agent is told {LONGEST:,} at most"
+        what = f"the text is longer than the {LONGEST:,} characters that an agent is told at once"
         raise UsageProblem(what, "Put it into a file that the agent can read, and send it the file's name.")
     return said
 

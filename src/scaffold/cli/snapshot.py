@@ -11,7 +11,7 @@ from scaffold.cli.picture import Picture, take
 from scaffold.core.ids import Assertion
 from scaffold.core.model import Action, Attempt, Fact, Goal, InboxItem, Run
 from scaffold.core.states import reason_of, status_of
-from scaffold.host.identity import alive
+from scaffold.host.identity import gone
 
 Json = dict[str, Any]
 
@@ -44,7 +44,8 @@ def goal_shape(picture: Picture, goal: Goal) -> Json:
         "id": goal.id,
         "name": goal.name,
         "status": status_of(goal.state),
-        "agent_state": supervisor_state(goal),
+        "agent_state": supervisor_state(goal, gone=gone(goal.supervisor)),
+        "reason": reason_of(goal.state),
         "goal_state": {assertion: assertion in holding for assertion in goal.desired},
         "world_state": {assertion: assertion in holding for assertion in sorted(mentioned)},
         "facts": [fact_shape(fact) for fact in picture.facts[goal.id]],
@@ -54,7 +55,7 @@ def goal_shape(picture: Picture, goal: Goal) -> Json:
 
 def _supervisor(picture: Picture, goal: Goal) -> Json:
     """Return which process pursues the goal just now, and what its agent is asked."""
-    who = goal.supervisor if goal.supervisor is not None and alive(goal.supervisor) else None
+    who = None if gone(goal.supervisor) else goal.supervisor
     keys = {action.id: action.key for action in picture.actions}
     turn = next((turn for turn in picture.turns if turn.goal_id == goal.id), None)
     asked = turn and {
@@ -104,6 +105,7 @@ def _run(picture: Picture) -> Json:
         "id": run.id,
         "request": run.request,
         "status": picture.status,
+        "reason": reason_of(run.state),
         "planning": picture.planning,
         "tier": run.settings.tier,
         "base_branch": run.base_branch,
@@ -122,13 +124,14 @@ def _run(picture: Picture) -> Json:
 
 
 def _attempt(picture: Picture, attempt: Attempt) -> Json:
+    left = attempt.outcome is None and gone(attempt.worker)
     return {
         "id": attempt.id,
         "number": attempt.number,
         "status": attempt.status,
         "phase": attempt.phase,
         "outcome": attempt.outcome,
-        "agent_state": worker_state(attempt, asks=picture.asks(attempt)),
+        "agent_state": worker_state(attempt, asks=picture.asks(attempt), gone=left),
         "iteration": attempt.iteration,
         "executor": attempt.executor,
         "model": attempt.model,

@@ -9,12 +9,13 @@ from scaffold.cli.desk import Readable
 from scaffold.cli.muster import Member, Muster
 from scaffold.cli.overview import action_note
 from scaffold.cli.picture import Picture, take
-from scaffold.cli.screen import WIDTH, clip, heading, mark, money, span
+from scaffold.cli.screen import WIDTH, cells, clip, heading, mark, money, span
 from scaffold.core.ids import ActionId, Assertion
 from scaffold.core.model import Action, Evidence, Fact, Goal, Run
 from scaffold.core.states import reason_of, status_of
 
 INDENT = "  "
+NAME_CELLS = 40
 NOBODY = "Nobody is at work."
 STATE_MARKS: Mapping[str, str] = {
     "done": "completed",
@@ -84,7 +85,8 @@ def _goal(picture: Picture, goal: Goal) -> Iterator[str]:
 def _title(goal: Goal) -> str:
     reason = reason_of(goal.state)
     state = status_of(goal.state) + (f": {reason}" if reason else "")
-    return f"{heading(clip(goal.name, 40))}: {clip(state, WIDTH - 42)}"
+    name = clip(goal.name, NAME_CELLS)
+    return f"{heading(name)}: {clip(state, WIDTH - cells(name) - 2)}"
 
 
 def _tree(picture: Picture, goal: Goal) -> Iterator[str]:

@@ -5,8 +5,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from scaffold.cli.desk import no_run_yet
 from scaffold.cli.place import place_for, place_if_any
-from scaffold.core.errors import StoreTrouble
+from scaffold.core.errors import StoreEmpty
 from scaffold.core.model import Run
 from scaffold.git.repository import Repository, open_repository
 from scaffold.host.clock import SystemClock
@@ -28,18 +29,20 @@ def dirs() -> Dirs:
 
 
 async def open_site(cwd: Path | None = None, *, create: bool = False) -> Site:
-    """Open the repository around `cwd` and its store; without `create` a store that is not there is an error."""
+    """Open the repository around `cwd` and its store; without `create` UsageProblem where nothing was ever run."""
     repository = await open_repository(cwd or Path.cwd(), environ=os.environ)
     find = place_for if create else place_if_any
     place = find(repository.common_dir, os.environ)
     if place is None:
-        what = f"{repository.root}: there is no database yet"
-        raise StoreTrouble(what, "Start a run with `scaffold run`; it makes one.")
-    return site_of(repository, place, create=create)
+        raise no_run_yet()
+    try:
+        return site_of(repository, place, create=create)
+    except StoreEmpty as empty:
+        raise no_run_yet() from empty
 
 
 def site_of(repository: Repository, place: Place, *, create: bool = False) -> Site:
-    """Open the store at `place` for the repository; without `create` a store that is not there is an error."""
+    """Open the store at `place` for the repository; without `create` StoreEmpty if nothing is in it."""
     clock = SystemClock()
     store = Store.open(place, clock=clock, create=create)
     return Site(repository=repository, store=store, clock=clock, cache=dirs().cache, environ=os.environ)

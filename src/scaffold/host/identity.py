@@ -29,6 +29,11 @@ def alive(identity: ProcessIdentity) -> bool:
     return found is not None and found[0] != "Z" and found[1] == identity.started
 
 
+def gone(identity: ProcessIdentity | None) -> bool:
+    """Return whether there was such a process and it does not run any more; None is one that never was."""
+    return identity is not None and not alive(identity)
+
+
 def _look_up(pid: int) -> tuple[str, str] | None:
     """Return the state letter and the start time of `pid`, both in the kernel's words."""
     return _from_proc(pid) if sys.platform == "linux" else _from_ps(pid)

@@ -10,9 +10,9 @@ from scaffold.plan.fields import any_text
 from scaffold.plan.planfile import bad_glob, bad_key, bad_name
 from scaffold.plan.wording import shown
 
-MOST_ACTIONS = 50
+MOST_ACTIONS = 1_000
 """Actions in one list."""
-MOST_ASSERTIONS = 100
+MOST_ASSERTIONS = 1_000
 """Assertions in one list."""
 LONGEST_NAME = 200
 LONGEST_TEXT = 20_000

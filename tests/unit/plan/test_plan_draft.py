@@ -164,9 +164,18 @@ def test_a_compound_that_may_still_run_takes_further_children(status):
     assert on.below("all") == ("api", "store")
 
 
+def test_a_large_goal_is_laid_out_in_one_call():
+    """SC-12: a goal of several hundred assertions, and the actions for all of them in one batch."""
+    works = tuple(action(f"a{n}", gives=f"a{n}") for n in range(300))
+    on = draft()
+    assert on.apply(CreateGoal(goal("big", " ".join(work.key for work in works))))
+    assert on.apply(CreateActions("big", works))
+    assert on.findings() == ()
+
+
 def test_the_size_of_a_list_is_bounded():
     many = tuple(action(f"a{n}") for n in range(MOST_ACTIONS + 1))
-    expect_refusal(draft(SHOP), CreateActions("shop", many), "51 actions are too many at once", "50 in one call")
+    expect_refusal(draft(SHOP), CreateActions("shop", many), "1001 actions are too many at once", "1000 in one call")
     expect_refusal(draft(SHOP), CreateActions("shop", ()), "there is no action in the list")
 
 
@@ -272,7 +281,7 @@ def test_a_claim_is_recorded_and_makes_nothing_true():
     [
         (Propose("shop", {"stor": True}), ["speaks of `stor`", "Did you mean `store`?"]),
         (Propose("shop", {}), ["nothing is said"]),
-        (Propose("shop", {f"a{n}": True for n in range(101)}), ["101 assertions are more than"]),
+        (Propose("shop", {f"a{n}": True for n in range(MOST_ASSERTIONS + 1)}), ["1001 assertions are more than"]),
         (Propose("shop", {"store": True}, evidence="\udcff"), ["the evidence", "no text may have"]),
         (Propose("shop", {}, summary="x" * (LONGEST_TEXT + 1)), ["the summary", "longer than"]),
         (Propose("shap", {"store": True}), ["no goal `shap`"]),
