@@ -8,7 +8,7 @@ from pathlib import Path
 from scaffold.cli.wiring import open_site
 from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.ids import Commit, Key
-from scaffold.core.model import Attempt, Run, RunSettings, Signature, Usage
+from scaffold.core.model import Attempt, ProcessIdentity, Run, RunSettings, Signature, Usage
 from scaffold.core.states import Active, Landing, Planning, Running, Verifying
 from scaffold.git import commit, refs
 from scaffold.git.command import Git
@@ -79,8 +79,16 @@ def begin(site: Site, run: Run) -> Run:
     return store.runs.get(run.id) or run
 
 
-def work(site: Site, run: Run, key: str, *, log_file: str | None = None, folder: Path = Path("/nowhere")) -> Attempt:
-    """Start an attempt of an action; its worker is this process, and executing."""
+def work(
+    site: Site,
+    run: Run,
+    key: str,
+    *,
+    log_file: str | None = None,
+    folder: Path = Path("/nowhere"),
+    worker: ProcessIdentity | None = None,
+) -> Attempt:
+    """Start an attempt of an action; its worker is this process, or `worker`, and executing."""
     store = site.store
     action = store.actions.by_key(run.id, Key(key))
     assert action is not None
@@ -104,7 +112,7 @@ def work(site: Site, run: Run, key: str, *, log_file: str | None = None, folder:
         store.attempts.open(attempt)
         store.actions.move(action.id, Running())
         store.attempts.claim(
-            attempt.id, fence=run.fence, worker=own_identity(), worktree=str(folder), log_file=log_file
+            attempt.id, fence=run.fence, worker=worker or own_identity(), worktree=str(folder), log_file=log_file
         )
         store.attempts.advance(attempt.id, fence=run.fence, phase="executing")
         store.attempts.account(

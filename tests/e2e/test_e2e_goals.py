@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from planned import actions, add_planner, compound, goal, replies_of
-from scenario import Scenario, action, shell, wait_until, write
+from scenario import Scenario, action, plan_of, shell, wait_until, write
 
 PATIENCE_S = 60
 
@@ -98,6 +98,58 @@ def test_a_plan_with_a_tier_may_be_broken_down_and_without_one_is_refused(scenar
     done = scenario.scaffold("run", "--plan", str(file), "--tier", "builder", "--model", model, "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
     assert {each["key"] for each in scenario.status()["actions"]} == {"store", "model", "tests"}
+
+
+def test_a_compound_that_nobody_breaks_down_is_named_with_the_reason_at_the_end(scenario):
+    """SC-8, AL-27: a person sees why, and what helps: a run that failed is retried before it goes on."""
+    model = add_planner(
+        scenario.cassette(store=["nothing"]),
+        [goal("shop", "store_works"), actions("shop", compound("store", effects=["store_works"]))],
+    )
+    content = yaml.safe_load((scenario.home / "cassette.yaml").read_text())
+    helpless = {"when": {"role": "supervisor"}, "text": "I know no way."}
+    (scenario.home / "cassette.yaml").write_text(
+        yaml.safe_dump({**content, "replies": [helpless, *content["replies"]]})
+    )
+    done = scenario.scaffold("run", "a shop", "--model", model, "--yes")
+    assert done.returncode == 1, done.stdout + done.stderr
+    told = done.stdout.partition("\n\n")[2]
+    assert "store  failed: could not be broken down" in told
+    refused = scenario.scaffold("resume")
+    assert (refused.returncode, "scaffold retry" in refused.stderr) == (64, True)
+
+
+def test_a_goal_has_no_more_workers_than_the_user_sets(scenario):
+    """SC-15, SC-22: however many agents the run may have."""
+    folder = scenario.home / "scaffold" / "config"
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text("max_workers_per_goal: 1\n")
+    shelves = [action(key, effects=[f"{key}_there"], check=f"test -f {key}") for key in ("left", "right")]
+    scenario.plan(plan_of(shop=shelves))
+    scenario.cassette(**{key: [shell("sleep 0.5"), write(key, "x\n")] for key in ("left", "right")})
+    done = scenario.run("--agents", "5", "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = [line.split()[1:3] for line in done.stdout.splitlines() if line[:2].isdigit()]
+    assert told.index(["check", "left"]) < told.index(["start", "right"])
+
+
+def test_a_retry_gives_a_goal_all_its_replans_again(scenario):
+    """SC-20: nothing helped, so the goal failed; a human gives it another chance, and another way is found then."""
+    cassette = scenario.cassette(guide=[write("GUIDE.txt", "x\n")], manual=[write("GUIDE.md", "# Guide\n")])
+    plan = [goal("docs", "written"), actions("docs", action("guide", effects=["written"], check="test -s GUIDE.md"))]
+    helpless = {"when": {"role": "supervisor"}, "text": "I know no other way."}
+    model = add_planner(cassette, plan)
+    content = yaml.safe_load(cassette.read_text())
+    cassette.write_text(yaml.safe_dump({**content, "replies": [helpless, *content["replies"]]}))
+    assert scenario.scaffold("run", "a guide", "--model", model, "--yes").returncode == 1
+    manual = action("manual", effects=["written"], check="test -s GUIDE.md")
+    helpful = replies_of([actions("docs", manual), "that is all"], role="supervisor", event="replan")
+    better = scenario.home / "better.yaml"
+    better.write_text(yaml.safe_dump({**content, "replies": [*helpful, *content["replies"]]}))
+    assert scenario.scaffold("retry", "guide").returncode == 0
+    done = scenario.scaffold("resume", "--model", f"cassette:{better}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {each["key"]: each["status"] for each in scenario.status()["actions"]}["manual"] == "completed"
 
 
 @pytest.mark.slow

@@ -237,6 +237,7 @@ def test_a_budget_that_ends_while_planning_pauses_the_run(scenario, model):
     path.write_text(yaml.safe_dump(priced))
     done = scenario.scaffold("run", "greet", "--model", model, "--yes", "--budget-usd", "1.5")
     expect_refusal(done, 2, "--budget-usd MORE")
+    assert done.stderr.count("--budget-usd MORE") == 1, "what to do is said once"
     assert scenario.status()["run"]["status"] == "paused"
     done = scenario.scaffold("resume", "--budget-usd", "100")
     assert done.returncode == 0, done.stderr

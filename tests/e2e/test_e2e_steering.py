@@ -168,6 +168,46 @@ def test_notify_tells_the_users_command_how_the_run_ended_and_a_project_cannot_n
     assert not (scenario.home / "owned").exists()
 
 
+def test_a_notify_command_that_fails_at_the_very_end_is_told_to_who_watches(scenario):
+    """SC-19: the end is what it is mostly called for."""
+    folder = scenario.home / "scaffold" / "config"
+    folder.mkdir(parents=True)
+    folder.joinpath("config.yaml").write_text("notify: /no/such/bell\n")
+    scenario.plan(plan_of(g=[action("make", effects=["made"], check="test -s made.txt")]))
+    scenario.cassette(make=[write("made.txt", "x\n")])
+    done = scenario.run("--yes")
+    assert done.returncode == 0, done.stderr
+    assert "The command that `notify` names failed: exit code 127" in done.stdout
+
+
+def test_notify_tells_that_there_is_no_plan(scenario):
+    """SC-19: a run that fails before it began has failed, too."""
+    folder = scenario.home / "scaffold" / "config"
+    folder.mkdir(parents=True)
+    folder.joinpath("config.yaml").write_text(f"notify: cat >> {scenario.home}/told\n")
+    scenario.replies({"when": {"role": "planner"}, "text": "I would rather not."})
+    assert scenario.request("build a shop", "--yes").returncode == 4
+    told = json.loads((scenario.home / "told").read_text())
+    assert (told["event"], "no plan that works" in told["text"]) == ("failed", True)
+
+
+def test_an_interrupted_run_is_mentioned_when_another_one_starts(scenario):
+    """AL-27: with the commands that go on with it, or end it; not once it was ended."""
+    scenario.plan(plan_of(g=[action("make", effects=["made"], check="test -s made.txt")]))
+    scenario.cassette(make=[long()])
+    running = under_way(scenario, "make")
+    running.kill()
+    running.wait()
+    assert wait_until(lambda: scenario.processes() == [])
+    left = scenario.status()["run"]["id"]
+    scenario.cassette(name="other.yaml", make=[write("made.txt", "x\n")])
+    other = ("run", "--plan", str(scenario.home / "plan.yaml"), "--model", f"cassette:{scenario.home}/other.yaml")
+    told = scenario.scaffold(*other).stderr
+    assert f"`scaffold resume {left}`, or end it with `scaffold cancel {left}`" in told
+    assert scenario.scaffold("cancel", left).returncode == 0
+    assert "was interrupted" not in scenario.scaffold(*other).stderr
+
+
 def test_merged_logs_follow_a_run_to_its_end(scenario):
     """SC-19: all agents, by time, each line under its name."""
     scenario.plan(plan_of(g=[action("one", effects=["a"], check="true"), action("two", effects=["b"], check="true")]))

@@ -195,6 +195,19 @@ def test_a_supervisor_that_is_killed_is_replaced_and_the_run_ends_as_if_nothing_
     expect_the_end(scenario)
 
 
+@pytest.mark.slow
+def test_a_supervisor_that_is_stopped_is_replaced(scenario):
+    """SC-16: it lives, and hears nothing; nobody needs to notice and kill it."""
+    shop_and_docs(scenario)
+    process = scenario.start(scenario.request_command(TASK, "--yes"))
+    until_it_runs(scenario, process)
+    stopped = supervisors(scenario)[0]
+    os.kill(stopped, signal.SIGSTOP)
+    assert process.wait(PATIENCE_S) == 0
+    assert stopped not in scenario.processes()
+    expect_the_end(scenario)
+
+
 def test_an_owner_that_is_killed_leaves_nobody_and_the_next_one_goes_on(scenario):
     """SC-16, BX-17, AL-27: status tells the truth in between."""
     shop_and_docs(scenario)

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from scaffold.agent.instructions import Instructions
-from scaffold.verify.review import judges
+from scaffold.verify.review import gives_verdict
 
 ROLES = resources.files("scaffold.agent") / "roles"
 
@@ -51,7 +51,7 @@ def worker_prompt(role: str, *, folders: Sequence[str] = (), notice: Notice = un
     """Return the system prompt of a worker; a role nobody knows is named in a generic one. As `system_prompt`."""
     own = _own_words(role, folders, notice) or _text(role if role in BUILT_IN else "generic")
     parts = [_text("ground"), own.replace("{role}", _named(role))]
-    if judges(role):
+    if gives_verdict(role):
         parts.append(_text("verdict"))
     return "\n\n".join(parts)
 
@@ -64,9 +64,9 @@ def session_prompt(instructions: Instructions | None = None, *, own: str | None 
     return f"{base}\n\n# What this project tells agents ({instructions.path.name})\n\n{instructions.text}"
 
 
-def conductor_prompt() -> str:
+def foreman_prompt() -> str:
     """Return what the agent is told that refines plans with the user."""
-    return _text("conductor")
+    return _text("foreman")
 
 
 def mode_prompt(mode: str) -> str:

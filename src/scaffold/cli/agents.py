@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from scaffold.cli.desk import desk_if_any, find_run, no_run_yet
 from scaffold.cli.lookup import run_option
-from scaffold.cli.muster import Member, Muster
 from scaffold.cli.overview import nothing_yet
+from scaffold.cli.reader import find_run, no_run_yet, reader_if_any
+from scaffold.cli.roster import Member, Roster
 from scaffold.cli.screen import json_option, print_json
 from scaffold.cli.views import agents_of
 
@@ -19,18 +19,18 @@ from scaffold.cli.views import agents_of
 @json_option
 def agents(run_name: str | None, *, as_json: bool) -> None:
     """Show every process of a run: orchestrator, supervisors, workers, what each is at and what it costs."""
-    with desk_if_any(Path.cwd(), os.environ) as desk:
-        if desk is None or (run_name is None and desk.store.runs.latest() is None):
+    with reader_if_any(Path.cwd(), os.environ) as reader:
+        if reader is None or (run_name is None and reader.store.runs.latest() is None):
             if run_name:
                 raise no_run_yet()
             _show_nothing(as_json=as_json)
             return
-        run = find_run(desk, run_name)
-        members = Muster(desk, run).processes()
+        run = find_run(reader, run_name)
+        members = Roster(reader, run).processes()
         if as_json:
             print_json({"run": run.id, "agents": [_shape(member) for member in members]})
         else:
-            click.echo(agents_of(members, desk.clock.now()))
+            click.echo(agents_of(members, reader.clock.now()))
 
 
 def _show_nothing(*, as_json: bool) -> None:

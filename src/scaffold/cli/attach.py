@@ -1,17 +1,16 @@
 """`attach`: watching a run that another process carries out, to its end."""
 
 import asyncio
-import sys
 from collections.abc import Mapping
 
 import click
 
 from scaffold.cli.carry import tell_result
-from scaffold.cli.desk import find_run, shown_status
 from scaffold.cli.exits import FAILED, INTERRUPTED, LIMIT, OK, WAITS
-from scaffold.cli.live import LiveScreen
+from scaffold.cli.live import sink_for
 from scaffold.cli.picture import GOING_ON
-from scaffold.cli.progress import JsonLines, PlainLines, Sink, follow
+from scaffold.cli.progress import follow
+from scaffold.cli.reader import find_run, shown_status
 from scaffold.cli.report import report
 from scaffold.cli.screen import json_option
 from scaffold.cli.wiring import open_site
@@ -46,16 +45,10 @@ async def _attach(name: str | None, *, as_json: bool) -> int:
     site = await open_site()
     try:
         run = find_run(site, name)
-        await follow(site, run, _sink(site, run, as_json=as_json), since=0, done=lambda: _over(site, run))
+        await follow(site, run, sink_for(site, run, as_json=as_json), since=0, done=lambda: _over(site, run))
         return _told(site, known_run(site.store, run.id), as_json=as_json)
     finally:
         site.store.close()
-
-
-def _sink(site: Site, run: Run, *, as_json: bool) -> Sink:
-    if as_json:
-        return JsonLines()
-    return LiveScreen(site, run) if sys.stdout.isatty() else PlainLines()
 
 
 def _over(site: Site, run: Run) -> bool:

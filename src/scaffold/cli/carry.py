@@ -3,12 +3,12 @@
 import click
 import msgspec
 
-from scaffold.cli.desk import interrupted_runs
 from scaffold.cli.detached import send_away
 from scaffold.cli.drive import drive
 from scaffold.cli.flags import Flags
-from scaffold.cli.laying import laid_out
+from scaffold.cli.layout import laid_out
 from scaffold.cli.offer import Offer
+from scaffold.cli.reader import interrupted_runs
 from scaffold.cli.sandbox import found, held_by
 from scaffold.cli.snapshot import snapshot
 from scaffold.core.errors import ScaffoldError

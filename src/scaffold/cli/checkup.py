@@ -10,9 +10,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from scaffold.cli.desk import shown_status
 from scaffold.cli.picture import GOING_ON
 from scaffold.cli.place import place_if_any
+from scaffold.cli.reader import shown_status
 from scaffold.cli.sandbox import found
 from scaffold.cli.settings import Settings, load_settings
 from scaffold.cli.trusted import trusted_folder

@@ -1,20 +1,20 @@
 """The hidden command `conduct`: carries a run out in the background."""
 
-import asyncio
 from pathlib import Path
 
 import click
 
 from scaffold.cli.carry import carry_on
-from scaffold.cli.desk import find_run
+from scaffold.cli.reader import find_run
 from scaffold.cli.wiring import open_site
+from scaffold.host.loop import run_async
 
 
 @click.command(hidden=True)
 @click.argument("run_name", metavar="RUN")
 def conduct(run_name: str) -> int:
     """Carry a run out in the background; its lines go to where standard output goes."""
-    return asyncio.run(_conduct(run_name))
+    return run_async(_conduct(run_name))
 
 
 async def _conduct(run_name: str) -> int:

@@ -4,8 +4,8 @@ import asyncio
 
 import click
 
-from scaffold.cli.desk import find_run
 from scaffold.cli.lookup import action_if_any, find_run_besides, goal_if_any
+from scaffold.cli.reader import find_run
 from scaffold.cli.wiring import open_site
 from scaffold.core.errors import UsageProblem
 from scaffold.core.ids import ActionId, GoalId, WishId
@@ -13,7 +13,7 @@ from scaffold.core.model import Action, Goal, Run, Wish, WishKind
 from scaffold.core.states import Cancelled, Completed, Failed, Skipped, reason_of, status_of
 from scaffold.host.ids import new_id
 from scaffold.orchestrator.control import grant, put_down, retry_action, retry_goal, retry_run
-from scaffold.store.runs import Wish as RunWish
+from scaffold.store.runs import RunWish
 from scaffold.worker.site import Site
 
 STOP_PATIENCE_S = 30.0

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 from msgspec import Struct
 
-from scaffold.cli.desk import Desk, desk_if_any, shown_status
+from scaffold.cli.reader import Reader, reader_if_any, shown_status
 from scaffold.cli.safe import printable
 from scaffold.cli.screen import WIDTH, clip
 from scaffold.cli.waiting import commands
@@ -74,33 +74,33 @@ def answer(name: str, text: str) -> None:
     """Answer the question ID with TEXT; the agent that asked reads it and goes on."""
     if not text.strip():
         raise UsageProblem("the answer is empty", "Say what the agent is to know.")
-    with _desk() as desk:
-        _rule(desk, [name], Ruling(to="answered", words=legible(text)))
+    with _reader() as reader:
+        _rule(reader, [name], Ruling(to="answered", words=legible(text)))
 
 
 def _rule_for_a_while(names: Sequence[str], to: Decision, why: str | None, scope: Scope, hours: int) -> None:
-    with _desk() as desk:
-        until = desk.clock.now() + timedelta(hours=hours)
+    with _reader() as reader:
+        until = reader.clock.now() + timedelta(hours=hours)
         words = legible(why) if why else None
-        _rule(desk, names, Ruling(to=to, words=words, scope=scope, holds_until=until))
+        _rule(reader, names, Ruling(to=to, words=words, scope=scope, holds_until=until))
 
 
 @contextmanager
-def _desk() -> Iterator[Desk]:
-    with desk_if_any(Path.cwd(), os.environ) as desk:
-        if desk is None:
+def _reader() -> Iterator[Reader]:
+    with reader_if_any(Path.cwd(), os.environ) as reader:
+        if reader is None:
             raise UsageProblem(
                 "nothing waits for you: there is no run in this repository yet", "See `scaffold status`."
             )
-        yield desk
+        yield reader
 
 
-def _rule(desk: Desk, names: Sequence[str], ruling: Ruling) -> None:
+def _rule(reader: Reader, names: Sequence[str], ruling: Ruling) -> None:
     """Decide about all items or, where one of them cannot be decided so, about none."""
-    with desk.store.transaction(durable=True):
-        items = dict.fromkeys(_find(desk.store, name).id for name in names)
-        told = [_decide(desk.store, item_id, ruling) for item_id in items]
-    click.echo("\n".join([*told, *_next(desk, tuple(items))]))
+    with reader.store.transaction(durable=True):
+        items = dict.fromkeys(_find(reader.store, name).id for name in names)
+        told = [_decide(reader.store, item_id, ruling) for item_id in items]
+    click.echo("\n".join([*told, *_next(reader, tuple(items))]))
 
 
 def _find(store: Store, name: str) -> InboxItem:
@@ -136,14 +136,14 @@ def _way_on(item: InboxItem) -> str:
     return "`scaffold inbox --all` shows what was decided, and when."
 
 
-def _next(desk: Desk, items: Sequence[str]) -> Iterator[str]:
+def _next(reader: Reader, items: Sequence[str]) -> Iterator[str]:
     """Yield what happens now, and what there is to do."""
-    decided = [item for item in map(desk.store.inbox.get, items) if item is not None]
+    decided = [item for item in map(reader.store.inbox.get, items) if item is not None]
     for run_id in dict.fromkeys(item.run_id for item in decided):
-        run = desk.store.runs.get(run_id)
+        run = reader.store.runs.get(run_id)
         if run is not None and shown_status(run) == "active":
             yield f"  run {run_id} goes on by itself"
         elif run is not None and shown_status(run) in {"paused", "interrupted"}:
             yield f"  go on with `scaffold resume {run_id}`"
-    if left := len(desk.store.inbox.open()):
+    if left := len(reader.store.inbox.open()):
         yield f"  {left} more: `scaffold inbox`"

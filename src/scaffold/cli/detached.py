@@ -11,6 +11,8 @@ from scaffold.host.identity import alive
 from scaffold.worker.site import Site
 
 GLANCE_S = 0.05
+BACKGROUND = "background"
+"""What its log is called: no attempt and no goal has such an id."""
 
 
 def send_away(site: Site, run_id: RunId) -> int:
@@ -18,7 +20,7 @@ def send_away(site: Site, run_id: RunId) -> int:
 
     The run must have no owner. ScaffoldError with its last words if it ends before it has taken the run.
     """
-    log = site.process_log(run_id, "background")
+    log = site.process_log(run_id, BACKGROUND)
     begun = site.store.runs.get(run_id)
     child = detach([*PROGRAM, "conduct", run_id], cwd=site.repository.root, env=dict(os.environ), log=log)
     while alive(child):
@@ -29,5 +31,5 @@ def send_away(site: Site, run_id: RunId) -> int:
     run = site.store.runs.get(run_id)
     if run is not None and begun is not None and run.fence > begun.fence:
         return child.pid
-    said = site.redactor.clean(log.read_text(errors="replace").strip()[-500:])
+    said = site.last_words(run_id, BACKGROUND)
     raise ScaffoldError(f"the run did not begin in the background: {said}", f"Try `scaffold resume {run_id}`.")

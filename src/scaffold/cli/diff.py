@@ -7,8 +7,8 @@ import sys
 import click
 from msgspec import Struct
 
-from scaffold.cli.desk import find_run
 from scaffold.cli.lookup import action_if_any, run_option, site_with_run
+from scaffold.cli.reader import find_run
 from scaffold.cli.safe import printable
 from scaffold.cli.screen import json_option, paint, print_json
 from scaffold.core.errors import GitFailed, UsageProblem

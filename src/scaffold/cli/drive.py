@@ -1,17 +1,17 @@
 """Carrying a run out from the command line: signals, progress, the report, the exit code."""
 
-import asyncio
-import os
-import signal
-import sys
+from collections.abc import Mapping
 from functools import partial
 
 import click
 import msgspec
 
-from scaffold.cli.live import LiveScreen
+from scaffold.cli.exits import FAILED, INTERRUPTED, LIMIT, OK, WAITS
+from scaffold.cli.following import begins_after, followed
+from scaffold.cli.interrupts import heed_interrupts
+from scaffold.cli.live import sink_for
 from scaffold.cli.models import opened_model
-from scaffold.cli.progress import JsonLines, PlainLines, Sink, follow
+from scaffold.cli.progress import Sink
 from scaffold.cli.report import report
 from scaffold.cli.snapshot import snapshot
 from scaffold.cli.wiring import processes_of
@@ -20,10 +20,9 @@ from scaffold.core.ids import GoalId, RunId
 from scaffold.core.model import Run
 from scaffold.core.states import Cancelled, Completed, Failed
 from scaffold.host.sandbox.ground import is_stand_in
-from scaffold.orchestrator.conduct import Conductor, Ending, conduct
+from scaffold.orchestrator.conduct import Cause, Conductor, Ending, conduct
 from scaffold.orchestrator.engine import Engine
 from scaffold.orchestrator.local import LocalEngine
-from scaffold.orchestrator.notify import notify_on
 from scaffold.orchestrator.processes import Processes, WarmProcesses
 from scaffold.orchestrator.projections import project
 from scaffold.orchestrator.pursuit import pursue
@@ -31,20 +30,27 @@ from scaffold.orchestrator.takeover import take_over_when_free
 from scaffold.orchestrator.thinking import Thinker
 from scaffold.worker.site import Site
 
-INTERRUPTED = 130
-EXIT_OF_CAUSE = {"limit": 2, "held": 3, "paused": 3, "waiting": 3, "stopped": INTERRUPTED, "cancelled": 1}
+CODE_OF_CAUSE: Mapping[Cause, int] = {
+    "limit": LIMIT,
+    "held": WAITS,
+    "paused": WAITS,
+    "waiting": WAITS,
+    "stopped": INTERRUPTED,
+    "cancelled": FAILED,
+}
+"""What it means to a script that a run was put down; `done` is for its state to say."""
 
 
 async def drive(site: Site, run_id: RunId, *, as_json: bool = False) -> int:
     """Carry a run on to its end, or to where it has to be put down; return the exit code."""
     run = await take_over_when_free(site, run_id)
-    since = max(0, site.store.events.last_seq(run.id) - 1) if run.fence > 1 else 0
+    since = begins_after(site, run)
     _project(site, run)
     processes = processes_of(site, run)
     try:
         if isinstance(processes, WarmProcesses):
             await processes.warm()
-        sink = _sink(site, run, as_json=as_json)
+        sink = sink_for(site, run, as_json=as_json)
         ending = await _carried_out(site, run, _engine(site, run, processes), sink=sink, since=since)
     finally:
         await processes.close()
@@ -66,51 +72,25 @@ def _engine(site: Site, run: Run, processes: Processes) -> Engine:
 async def _carried_out(site: Site, run: Run, engine: Engine, *, sink: Sink, since: int) -> Ending:
     """Carry a run out while `sink` is told what happens from the event after `since` on."""
     conductor = await conduct(site, run, engine)
-    finished = False
-    with_signals(conductor)
-    follower = asyncio.create_task(follow(site, run, sink, since=since, done=lambda: finished))
-    notifier = asyncio.create_task(notify_on(site, run, run.settings.notify, lambda: finished))
-    try:
+    heed_interrupts(partial(_put_down, conductor))
+    async with followed(site, run, sink, since=since):
         return await conductor.carry_out()
-    finally:
-        finished = True
-        await follower
-        await notifier
 
 
-def with_signals(conductor: Conductor) -> None:
-    """Let the first interrupt end the run in good order, and the second one at once."""
-    loop = asyncio.get_running_loop()
-    seen = 0
-
-    def on_signal() -> None:
-        nonlocal seen
-        seen += 1
-        if seen > 1:
-            # Workers and checks hang on pipes that break with this process: they are gone a moment later.
-            os._exit(INTERRUPTED)
-        conductor.leave("stopped")
-        click.echo("\nstopping: nothing new starts, unfinished work is pinned (once more: stop at once)", err=True)
-
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, on_signal)
+def _put_down(conductor: Conductor) -> None:
+    conductor.leave("stopped")
+    click.echo("\nstopping: nothing new starts, unfinished work is pinned (once more: stop at once)", err=True)
 
 
-def exit_code(ending: Ending) -> int:
-    """Return 0 landed, 1 failed or cancelled, 2 limit, 3 a human is needed, 130 stopped."""
+def code_of(ending: Ending) -> int:
+    """Return the exit code for how a run was left."""
     match ending.state:
         case Completed():
-            return 0
+            return OK
         case Failed() | Cancelled():
-            return 1
+            return FAILED
         case _:
-            return EXIT_OF_CAUSE[ending.cause]
-
-
-def _sink(site: Site, run: Run, *, as_json: bool) -> Sink:
-    if as_json:
-        return JsonLines()
-    return LiveScreen(site, run) if sys.stdout.isatty() else PlainLines()
+            return CODE_OF_CAUSE[ending.cause]
 
 
 def _told(site: Site, run: Run, ending: Ending, *, as_json: bool) -> int:
@@ -121,7 +101,7 @@ def _told(site: Site, run: Run, ending: Ending, *, as_json: bool) -> int:
         click.echo(msgspec.json.encode({"type": "result", "run": snapshot(site, now)["run"]}))
     else:
         click.echo(report(site, now))
-    return exit_code(ending)
+    return code_of(ending)
 
 
 def _project(site: Site, run: Run) -> None:

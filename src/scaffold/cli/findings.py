@@ -1,5 +1,10 @@
-"""How a finding about a plan is told."""
+"""How findings about a plan are told."""
 
+from collections.abc import Iterable
+
+import click
+
+from scaffold.cli.safe import printable
 from scaffold.core.plan import Finding
 
 
@@ -7,3 +12,9 @@ def finding_lines(finding: Finding, name: str) -> str:
     """Return a finding as `NAME:LINE:COLUMN: severity[code] message` and, indented, how to mend it."""
     place = "" if finding.line is None else f":{finding.line}" + (f":{finding.column}" if finding.column else "")
     return f"{name}{place}: {finding.severity}[{finding.code}] {finding.message}\n  {finding.fix}"
+
+
+def tell_findings(findings: Iterable[Finding], name: str) -> None:
+    """Print findings about the plan of that name on standard error."""
+    for finding in findings:
+        click.echo(printable(finding_lines(finding, name)), err=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from scaffold.cli.desk import Desk, desk_if_any
+from scaffold.cli.reader import Reader, reader_if_any
 from scaffold.cli.screen import json_option, print_json
 from scaffold.cli.waiting import Askers, askers, full
 from scaffold.core.model import Action, InboxItem
@@ -21,21 +21,21 @@ NOTHING_EVER = "Nothing ever waited for you."
 @json_option
 def inbox(*, everything: bool, as_json: bool) -> None:
     """Show what waits for you, oldest first: who asks, exactly what for, why, and the commands that decide."""
-    with desk_if_any(Path.cwd(), os.environ) as desk:
-        items = () if desk is None else desk.store.inbox.all() if everything else desk.store.inbox.open()
-        actions = _actions(desk, items)
+    with reader_if_any(Path.cwd(), os.environ) as reader:
+        items = () if reader is None else reader.store.inbox.all() if everything else reader.store.inbox.open()
+        actions = _actions(reader, items)
         who = askers(items, actions)
         if as_json:
             print_json({"inbox": [_shape(item, who) for item in items]})
-        elif desk is None or not items:
+        elif reader is None or not items:
             click.echo(NOTHING_EVER if everything else NOTHING)
         else:
-            click.echo("\n\n".join(full(item, who[item.id], desk.clock.now()) for item in items))
+            click.echo("\n\n".join(full(item, who[item.id], reader.clock.now()) for item in items))
 
 
-def _actions(desk: Desk | None, items: Sequence[InboxItem]) -> tuple[Action, ...]:
+def _actions(reader: Reader | None, items: Sequence[InboxItem]) -> tuple[Action, ...]:
     runs = dict.fromkeys(item.run_id for item in items)
-    return tuple(action for run in runs for action in desk.store.actions.of_run(run)) if desk else ()
+    return tuple(action for run in runs for action in reader.store.actions.of_run(run)) if reader else ()
 
 
 def _shape(item: InboxItem, who: Askers) -> dict[str, Any]:

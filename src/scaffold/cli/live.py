@@ -1,10 +1,12 @@
 """The live screen of `run`: lines of what happened, and below them what is happening now."""
 
+import sys
+
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from scaffold.cli.progress import sentence
+from scaffold.cli.progress import JsonLines, PlainLines, Sink, sentence
 from scaffold.cli.safe import printable
 from scaffold.cli.watching import look_at, rows
 from scaffold.core.events import Recorded
@@ -59,3 +61,10 @@ class LiveScreen:
         size = self._console.size
         lines = rows(self._scene, size.width, max(2, size.height - 2))
         return Text.from_ansi("\n".join(lines), no_wrap=True)
+
+
+def sink_for(site: Site, run: Run, *, as_json: bool) -> Sink:
+    """Return what shows a run: to programs, on a terminal, or in lines."""
+    if as_json:
+        return JsonLines()
+    return LiveScreen(site, run) if sys.stdout.isatty() else PlainLines()

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
-from scaffold.cli.desk import shown_status
-from scaffold.cli.entry import Entry, read_entry, told
+from scaffold.cli.journal import Entry, read_entry, told
 from scaffold.cli.lookup import find_action, run_option, site_with_run
 from scaffold.cli.picture import GOING_ON
+from scaffold.cli.reader import shown_status
 from scaffold.cli.screen import json_option
 from scaffold.core.model import Action, Run
 from scaffold.worker.site import Site

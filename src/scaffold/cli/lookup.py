@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from scaffold.cli.desk import Readable, find_run, no_run_yet
 from scaffold.cli.place import place_if_any
+from scaffold.cli.reader import Readable, find_run, no_run_yet
 from scaffold.cli.wiring import site_of
 from scaffold.core.errors import StoreEmpty, UsageProblem
 from scaffold.core.ids import ActionId, GoalId, Key

@@ -16,6 +16,7 @@ from scaffold.llm.naming import parse_model
 from scaffold.llm.registry import card
 from scaffold.plan.advice import advise
 from scaffold.plan.lint import lint
+from scaffold.plan.rehearsal import WORKER_CAP
 
 MOST_ACTIONS = 40
 """Actions that are listed for each goal; the rest is counted."""
@@ -54,8 +55,14 @@ class Offer(Struct, frozen=True):
         actions, goals, agents = len(self.plan.actions), len(self.plan.goals), self.run.settings.agents
         yield f"{counted(actions, 'action')} in {counted(goals, 'goal')}, up to {counted(agents, 'agent')} at once"
         if actions > 1:
-            report, advice = lint(self.plan), advise(self.plan)
+            report = lint(self.plan)
             yield f"  at most {report.width} side by side, longest chain {_chain(report.critical_path)}"
+            yield from self._advice()
+
+    def _advice(self) -> Iterator[str]:
+        """Yield how many agents it is worth, unless the run's cap is another one than that is reckoned with."""
+        if self.run.settings.goal_agents == WORKER_CAP:
+            advice = advise(self.plan)
             yield f"  worth {counted(advice.agents, 'agent')}: {advice.why}"
 
     def _terms(self) -> Iterator[str]:

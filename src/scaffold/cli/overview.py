@@ -10,7 +10,7 @@ from scaffold.cli.screen import WIDTH, clip, clock_time, heading, mark, money, p
 from scaffold.cli.waiting import askers, brief_lines
 from scaffold.core.ids import ActionId, Assertion
 from scaffold.core.model import Action, Attempt, Goal
-from scaffold.core.states import PRIMITIVE_MOVES, Paused, reason_of, status_of, waits_for
+from scaffold.core.states import INTERRUPTED, PRIMITIVE_MOVES, Paused, reason_of, status_of, waits_for
 
 MOST_ACTIONS = 40
 """Actions of a goal that are drawn; of more, those that are under way or in trouble come first."""
@@ -210,6 +210,8 @@ def _under_way(picture: Picture, action: Action) -> str:
         return "nobody works on it"
     last = attempts[-1]
     again = f" again ({last.iteration + 1})" if last.iteration and last.phase == "executing" else ""
+    if picture.status == INTERRUPTED:
+        return f"was {last.phase}{again}"
     return f"{last.phase}{again}, {span(picture.at - (last.started_at or last.queued_at))}"
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
-from scaffold.cli.desk import desk_if_any, find_run, no_run_yet
 from scaffold.cli.lookup import find_action, run_option
+from scaffold.cli.reader import find_run, no_run_yet, reader_if_any
 from scaffold.cli.screen import json_option, print_json
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.model import Action, Attempt
@@ -20,12 +20,12 @@ from scaffold.git.refs import rescue_ref, work_ref
 @json_option
 def path(action_name: str, run_name: str | None, *, as_json: bool) -> None:
     """Print the folder in which the agent of ACTION works just now, e.g. for `cd "$(scaffold path store)"`."""
-    with desk_if_any(Path.cwd(), os.environ) as desk:
-        if desk is None:
+    with reader_if_any(Path.cwd(), os.environ) as reader:
+        if reader is None:
             raise no_run_yet()
-        run = find_run(desk, run_name)
-        action = find_action(desk, run, action_name)
-        attempts = desk.store.attempts.of_action(action.id)
+        run = find_run(reader, run_name)
+        action = find_action(reader, run, action_name)
+        attempts = reader.store.attempts.of_action(action.id)
     folder = _folder(attempts[-1]) if attempts else None
     if folder is None:
         raise ScaffoldError(f"nobody works on `{action.key}` just now", _instead(action, attempts[-1:]))

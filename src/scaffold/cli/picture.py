@@ -7,7 +7,7 @@ from itertools import groupby
 
 from msgspec import Struct
 
-from scaffold.cli.desk import Readable, shown_status
+from scaffold.cli.reader import Readable, shown_status
 from scaffold.core.ids import ActionId, Assertion, GoalId
 from scaffold.core.model import Action, Attempt, Fact, Goal, InboxItem, Run, Turn, Usage
 from scaffold.core.states import WORKER_PHASES, status_of, waits_for
@@ -89,29 +89,29 @@ class Picture(Struct, frozen=True, kw_only=True):
         return frozenset(fact.assertion for fact in self.facts[goal.id] if fact.state == "holds")
 
 
-def take(desk: Readable, run: Run) -> Picture:
+def take(reader: Readable, run: Run) -> Picture:
     """Return a picture of the run.
 
     Should another process write meanwhile, it is taken anew, so that its parts fit together.
     """
-    version = desk.store.data_version()
-    picture = _take(desk, run)
+    version = reader.store.data_version()
+    picture = _take(reader, run)
     for _ in range(STEADY_TRIES):
-        if (now := desk.store.data_version()) == version:
+        if (now := reader.store.data_version()) == version:
             break
-        version, picture = now, _take(desk, run)
+        version, picture = now, _take(reader, run)
     return picture
 
 
-def _take(desk: Readable, run: Run) -> Picture:
-    store = desk.store
+def _take(reader: Readable, run: Run) -> Picture:
+    store = reader.store
     run = store.runs.get(run.id) or run
     goals = store.goals.of_run(run.id)
     attempts = sorted(store.attempts.of_run(run.id), key=lambda attempt: (attempt.action_id, attempt.number))
     by_action = {action_id: tuple(group) for action_id, group in groupby(attempts, lambda attempt: attempt.action_id)}
     actions = store.actions.of_run(run.id)
     return Picture(
-        at=desk.clock.now(),
+        at=reader.clock.now(),
         run=run,
         status=shown_status(run),
         spent=store.runs.spent(run.id),

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from scaffold.cli.flags import Flags, overrides
-from scaffold.cli.laying import laid_out
+from scaffold.cli.layout import laid_out
 from scaffold.cli.offer import Offer
 from scaffold.cli.request import read_request
 from scaffold.cli.run_settings import run_settings
@@ -22,7 +22,7 @@ from scaffold.core.errors import PlanInvalid, UsageProblem
 from scaffold.core.plan import Plan
 from scaffold.git.repository import open_repository, survey
 from scaffold.host.files import write_atomic
-from scaffold.orchestrator.opening import open_run
+from scaffold.orchestrator.opening import UNPLANNED, open_run
 from scaffold.orchestrator.writing import plan_of
 from scaffold.plan.planfile import plan_document, read_plan, write_plan
 from scaffold.store.sqlite import IN_MEMORY
@@ -55,7 +55,7 @@ async def _make(request: str, flags: Flags, place: Path | None, *, as_json: bool
         chosen = await run_settings(site, settings, flags, planner=True)
         run = open_run(
             site.store,
-            Plan(goals=()),
+            UNPLANNED,
             request=request,
             survey=await survey(repository),
             settings=chosen,

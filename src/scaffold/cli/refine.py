@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from scaffold.agent.prompts import conductor_prompt
+from scaffold.agent.prompts import foreman_prompt
 from scaffold.cli.carry import tell_interrupted
 from scaffold.cli.flags import Flags, flags_of, overrides, shared_options
 from scaffold.cli.models import open_user_store
@@ -55,7 +55,7 @@ def _order(settings: Settings, flags: Flags) -> Order:
         max_turns=MOST_REQUESTS,
         budget_usd=settings.money("budget_usd"),
         stream=True,
-        own_prompt=conductor_prompt(),
+        own_prompt=foreman_prompt(),
         environment=settings.texts("environment"),
         sandbox=sandbox_of(settings),
     )

@@ -46,7 +46,7 @@ def _goal(site: Site, goal: Goal, attempts: Sequence[Attempt]) -> str:
     lines = [heading(clip(f"{goal.name}: {status_of(goal.state)}{_because(reason_of(goal.state))}", WIDTH))]
     actions = {action.id: action for action in site.store.actions.of_goal(goal.id)}
     for action in actions.values():
-        if action.kind == "primitive":
+        if action.kind == "primitive" or isinstance(action.state, Failed):
             own = [attempt for attempt in attempts if attempt.action_id == action.id]
             lines += _action(action, own, facts, actions)
     return "\n".join(lines)

@@ -1,6 +1,5 @@
 """`resume`: go on with a run that was interrupted or put down."""
 
-import asyncio
 from typing import Any
 
 import click
@@ -8,17 +7,18 @@ import msgspec
 
 from scaffold.cli.carry import go_on
 from scaffold.cli.control import wake_goal
-from scaffold.cli.desk import find_run, shown_status
 from scaffold.cli.flags import Flags, flags_of, shared_options
-from scaffold.cli.lookup import find_run_besides, goal_if_any
+from scaffold.cli.lookup import action_if_any, find_run_besides, goal_if_any
 from scaffold.cli.models import usable_model
 from scaffold.cli.picture import GOING_ON
+from scaffold.cli.reader import find_run, shown_status
 from scaffold.cli.sandbox import found
 from scaffold.cli.settings import load_settings
 from scaffold.cli.wiring import open_site
 from scaffold.core.errors import UsageProblem
 from scaffold.core.model import Goal, Run
-from scaffold.core.states import INTERRUPTED, Paused, status_of
+from scaffold.core.states import INTERRUPTED, Active, Failed, Paused, Planning, status_of
+from scaffold.host.loop import run_async
 from scaffold.llm.catalog import cassette_digest
 from scaffold.policy.sandbox import Sandbox, require
 from scaffold.worker.site import Site
@@ -32,7 +32,7 @@ def resume(name: str | None, **options: Any) -> int:
 
     A GOAL of the latest run that was paused by itself goes on again, and its run with it.
     """
-    return asyncio.run(_resume(name, flags_of(options)))
+    return run_async(_resume(name, flags_of(options)))
 
 
 async def _resume(name: str | None, flags: Flags) -> int:
@@ -58,6 +58,10 @@ def _named(site: Site, name: str) -> tuple[Run, Goal | None]:
     """Return the run of that name, or the latest run with its goal of that name."""
     latest = find_run(site, None)
     goal = goal_if_any(site, latest, name)
+    if goal is None and (action := action_if_any(site, latest, name)) is not None:
+        around = site.store.goals.get(action.goal_id)
+        fix = f"Resume its goal with `scaffold resume {around.name}`." if around else ""
+        raise UsageProblem(f"`{action.key}` is an action, and resume is for runs and goals", fix)
     return (find_run_besides(site, latest, name), None) if goal is None else (latest, goal)
 
 
@@ -67,7 +71,17 @@ def _latest_to_resume(site: Site) -> Run:
             return run
     latest = site.store.runs.latest()
     about = f"the latest, {latest.id}, is {status_of(latest.state)}" if latest else "there is none"
-    raise UsageProblem(f"no run was interrupted or paused: {about}", 'Start one with `scaffold run "TASK"`.')
+    raise UsageProblem(f"no run was interrupted or paused: {about}", _instead(latest))
+
+
+def _instead(latest: Run | None) -> str:
+    match latest:
+        case Run(id=run_id, state=Planning() | Active()):
+            return f"Follow it with `scaffold attach {run_id}`."
+        case Run(id=run_id, state=Failed()):
+            return f"Give it another chance with `scaffold retry {run_id}`."
+        case _:
+            return 'Start one with `scaffold run "TASK"`.'
 
 
 def _reconfigure(site: Site, run: Run, flags: Flags) -> None:

@@ -1,9 +1,7 @@
 """`run`: a request, or a plan, carried out from the command line."""
 
-import asyncio
 import os
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +10,10 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.cli.carry import go_on, planned, show_offer, tell_interrupted, tell_result
-from scaffold.cli.desk import shown_status
-from scaffold.cli.findings import finding_lines
+from scaffold.cli.exits import WAITS
+from scaffold.cli.findings import tell_findings
 from scaffold.cli.flags import Flags, flags_of, overrides, shared_options
+from scaffold.cli.reader import shown_status
 from scaffold.cli.request import read_request
 from scaffold.cli.run_settings import run_settings
 from scaffold.cli.safe import printable
@@ -25,11 +24,12 @@ from scaffold.cli.wiring import open_site
 from scaffold.core.errors import PlanInvalid, UsageProblem
 from scaffold.core.ids import RunId
 from scaffold.core.model import Run
-from scaffold.core.plan import Finding, Plan
+from scaffold.core.plan import Plan
 from scaffold.core.states import INTERRUPTED
 from scaffold.git.repository import open_repository, survey
+from scaffold.host.loop import run_async
 from scaffold.orchestrator.ending import finish
-from scaffold.orchestrator.opening import input_hash, open_run, refuse_what_cannot_run
+from scaffold.orchestrator.opening import UNPLANNED, input_hash, open_run, refuse_what_cannot_run
 from scaffold.orchestrator.takeover import take_over
 from scaffold.plan.lint import lint
 from scaffold.plan.planfile import read_plan
@@ -37,10 +37,7 @@ from scaffold.plan.single import single
 from scaffold.policy.sandbox import require
 from scaffold.worker.site import Site
 
-WAITS_FOR_A_HUMAN = 3
 GO_AHEAD = "Start?"
-UNPLANNED = Plan(goals=())
-"""The plan of a run that is still to be laid out."""
 QUICK = "quick"
 """The tier that is not worth a planner."""
 
@@ -71,7 +68,7 @@ def run(task: str | None, spec: str | None, **options: Any) -> int:
     `session-<run>`; your checkout is not touched, and nothing is pushed.
     """
     flags = flags_of(options)
-    return asyncio.run(_run(flags, _work(task, spec, flags)))
+    return run_async(_run(flags, _work(task, spec, flags)))
 
 
 def _work(task: str | None, spec: str | None, flags: Flags) -> Work:
@@ -98,20 +95,15 @@ def _read(path: str, *, planner: bool) -> tuple[str, Plan]:
     try:
         plan, warnings = read_plan(text, name=path)
     except PlanInvalid as error:
-        _tell(error.findings, path)
+        tell_findings(error.findings, path)
         raise
     report = lint(plan).after(warnings)
-    _tell(report.findings, path)
+    tell_findings(report.findings, path)
     if not report.valid:
         raise PlanInvalid(f"{path} cannot reach its goals", "Mend the plan, then try again.", report.findings)
     if not planner:
         refuse_what_cannot_run(plan)
     return text, plan
-
-
-def _tell(findings: Iterable[Finding], path: str) -> None:
-    for finding in findings:
-        click.echo(finding_lines(finding, path), err=True)
 
 
 async def _run(flags: Flags, work: Work) -> int:
@@ -162,7 +154,7 @@ async def start(site: Site, run: Run, flags: Flags) -> int:
         _save(site, run.id)
         click.echo(f"saved as run {run.id}; start it with `scaffold resume {run.id}`", err=True)
         tell_result(site, run.id, as_json=flags.as_json)
-        return WAITS_FOR_A_HUMAN
+        return WAITS
     return await go_on(site, run.id, flags)
 
 

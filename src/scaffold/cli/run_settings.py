@@ -43,6 +43,7 @@ async def run_settings(site: Site, settings: Settings, flags: Flags, *, planner:
         plan_path=flags.plan_path or "",
         tier=tier.name,
         agents=tier.agents,
+        goal_agents=int(settings.number("max_workers_per_goal")),
         iterations=tier.iterations,
         attempt_timeout_s=tier.timeout_s,
         budget_usd=budget_usd,

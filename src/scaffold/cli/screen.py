@@ -20,6 +20,7 @@ MARKS = {
     "holds": ("✓", "green"),
     "pass": ("✓", "green"),
     "ok": ("✓", "green"),
+    "planning": ("▶", "cyan"),
     "running": ("▶", "cyan"),
     "active": ("▶", "cyan"),
     "verifying": ("?", "cyan"),
@@ -84,6 +85,17 @@ def clip(text: str, width: int) -> str:
             break
         kept += character
     return f"{kept}…"
+
+
+def clip_inside(text: str, width: int) -> str:
+    """Return `text` as `clip` does, but with its end: what is too long loses its middle."""
+    line = clip(text, cells(text) + width)
+    if cells(line) <= width:
+        return line
+    end = ""
+    while cells(line[len(line) - len(end) - 1] + end) <= width // 2:
+        end = line[len(line) - len(end) - 1] + end
+    return clip(line, width - cells(end)) + end
 
 
 def pad(text: str, width: int) -> str:

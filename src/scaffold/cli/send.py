@@ -5,8 +5,8 @@ import sys
 
 import click
 
-from scaffold.cli.desk import find_run
 from scaffold.cli.lookup import find_action
+from scaffold.cli.reader import find_run
 from scaffold.cli.wiring import open_site
 from scaffold.core.errors import UsageProblem
 from scaffold.core.legible import legible

@@ -47,7 +47,7 @@ TIERS = (Tier("quick", 1, 3, 300), Tier("scout", 2, 3, 300), Tier("builder", 3, 
 def built_in() -> dict[str, Setting]:
     """Return every setting as it is before anybody sets it."""
     values: dict[str, Setting] = {"model": None, "tier": "builder", "agents": None, "budget_usd": None}
-    values |= {"supervision": "mechanical", "replans": 3, "idle_s": 300}
+    values |= {"max_workers_per_goal": 3, "supervision": "mechanical", "replans": 3, "idle_s": 300}
     values |= {"notify": None, "max_subagents": 5, "subagent_timeout_s": 300}
     values |= {f"models.{size}": None for size in (*SIZES, "embedding")}
     values |= {f"approvals.{category}": None for category in CATEGORIES}
@@ -185,6 +185,7 @@ CHECKS: Mapping[str, Check] = {
     "model": _model,
     "tier": _one_of(*(tier.name for tier in TIERS)),
     "agents": _whole(1, MOST_AGENTS),
+    "max_workers_per_goal": _whole(1, MOST_AGENTS),
     "budget_usd": _dollars,
     "notify": _command,
     "supervision": _one_of(*get_args(Supervision)),

@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
-from scaffold.cli.condition import supervisor_state, task_state, worker_state
-from scaffold.cli.desk import Readable
 from scaffold.cli.picture import Picture, take
+from scaffold.cli.reader import Readable
+from scaffold.cli.state_words import supervisor_state, task_state, worker_state
 from scaffold.core.ids import Assertion
 from scaffold.core.model import Action, Attempt, Fact, Goal, InboxItem, Run
 from scaffold.core.states import reason_of, status_of
@@ -19,9 +19,9 @@ EMPTY: Mapping[str, Any] = {"run": None, "goals": [], "actions": [], "queue": []
 """What is shown where nothing was ever run."""
 
 
-def snapshot(desk: Readable, run: Run) -> Json:
+def snapshot(reader: Readable, run: Run) -> Json:
     """Return what `status --json` prints of a run; times are ISO-8601 in UTC."""
-    return shape(take(desk, run))
+    return shape(take(reader, run))
 
 
 def shape(picture: Picture) -> Json:

@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from scaffold.cli.canvas import Canvas
-from scaffold.cli.desk import Desk, desk_if_any, find_run
 from scaffold.cli.overview import nothing_yet, overview
 from scaffold.cli.picture import GOING_ON, take
+from scaffold.cli.reader import Reader, find_run, reader_if_any
 from scaffold.cli.screen import WIDTH, at_terminal, json_option, print_json
 from scaffold.cli.snapshot import EMPTY, shape
 from scaffold.cli.watching import Scene, frame, look_at
@@ -42,25 +42,25 @@ def status(run_name: str | None, *, watch: bool, as_json: bool) -> None:
 
 
 def _status(run_name: str | None, *, watch: bool, as_json: bool) -> None:
-    with desk_if_any(Path.cwd(), os.environ) as desk:
-        run = _run(desk, run_name)
-        if desk is None or run is None:
+    with reader_if_any(Path.cwd(), os.environ) as reader:
+        run = _run(reader, run_name)
+        if reader is None or run is None:
             _show_nothing(as_json=as_json)
         elif watch and as_json:
-            _watch_shapes(desk, run)
+            _watch_shapes(reader, run)
         elif watch:
-            _watch(desk, run)
+            _watch(reader, run)
         elif as_json:
-            print_json(shape(take(desk, run)))
+            print_json(shape(take(reader, run)))
         else:
-            click.echo(overview(take(desk, run)))
+            click.echo(overview(take(reader, run)))
 
 
-def _watch_shapes(desk: Desk, run: Run) -> None:
+def _watch_shapes(reader: Reader, run: Run) -> None:
     """Print the run whenever it has changed, until it ends; the last line is how it ended."""
     shown = None
     while True:
-        picture = take(desk, run)
+        picture = take(reader, run)
         if (now := shape(picture)) != shown:
             shown = now
             print_json(now)
@@ -69,15 +69,15 @@ def _watch_shapes(desk: Desk, run: Run) -> None:
         PAUSE.wait(REDRAW_S)
 
 
-def _watch(desk: Desk, run: Run) -> None:
+def _watch(reader: Reader, run: Run) -> None:
     """Show frames until the run ends, then the whole of it; no escapes where no terminal would understand them."""
     drawn = at_terminal(sys.stdout) and os.environ.get("TERM", "dumb") != "dumb"
     show = _drawn(Canvas(sys.stdout)) if drawn else _listed()
-    while (scene := look_at(desk, run)).going_on:
+    while (scene := look_at(reader, run)).going_on:
         show(scene)
         PAUSE.wait(REDRAW_S)
     show(None)
-    click.echo(overview(take(desk, run)))
+    click.echo(overview(take(reader, run)))
 
 
 def _drawn(canvas: Canvas) -> Show:
@@ -103,12 +103,12 @@ def _listed() -> Show:
     return show
 
 
-def _run(desk: Desk | None, name: str | None) -> Run | None:
+def _run(reader: Reader | None, name: str | None) -> Run | None:
     if name is None:
-        return desk.store.runs.latest() if desk else None
-    if desk is None:
+        return reader.store.runs.latest() if reader else None
+    if reader is None:
         raise UsageProblem(f"`{name}` is not a run of this repository", "There is none yet.")
-    return find_run(desk, name)
+    return find_run(reader, name)
 
 
 def _show_nothing(*, as_json: bool) -> None:

@@ -154,6 +154,7 @@ PROJECT_RULES: Mapping[str, Rule] = {
     **LOCAL_RULES,
     "permissions.allow": _never,
     "notify": _never,
+    "max_workers_per_goal": _at_most,
     "supervision": _never,
     "replans": _at_most,
     "idle_s": _at_most,

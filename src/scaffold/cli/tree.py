@@ -5,10 +5,10 @@ from pathlib import Path
 
 import click
 
-from scaffold.cli.desk import desk_if_any, find_run, no_run_yet
 from scaffold.cli.lookup import find_goal, run_option
 from scaffold.cli.overview import nothing_yet
 from scaffold.cli.picture import Picture, take
+from scaffold.cli.reader import find_run, no_run_yet, reader_if_any
 from scaffold.cli.screen import json_option, print_json
 from scaffold.cli.snapshot import action_shape, goal_shape
 from scaffold.cli.views import goals_of, tasks_of
@@ -49,14 +49,14 @@ def tasks(goal_name: str | None, run_name: str | None, *, as_json: bool) -> None
 
 def _picture(run_name: str | None, goal_name: str | None) -> tuple[Picture | None, tuple[Goal, ...]]:
     """Return a picture of the run and the goals of it that are asked for; None where nothing was ever run."""
-    with desk_if_any(Path.cwd(), os.environ) as desk:
-        if desk is None or (run_name is None and desk.store.runs.latest() is None):
+    with reader_if_any(Path.cwd(), os.environ) as reader:
+        if reader is None or (run_name is None and reader.store.runs.latest() is None):
             if run_name or goal_name:
                 raise no_run_yet()
             return None, ()
-        run = find_run(desk, run_name)
-        picture = take(desk, run)
+        run = find_run(reader, run_name)
+        picture = take(reader, run)
         if goal_name is None:
             return picture, picture.goals
-        wanted = find_goal(desk, run, goal_name)
+        wanted = find_goal(reader, run, goal_name)
         return picture, tuple(goal for goal in picture.goals if goal.id == wanted.id)

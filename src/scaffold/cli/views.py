@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
-from scaffold.cli.condition import task_state
-from scaffold.cli.desk import Readable
-from scaffold.cli.muster import Member, Muster
 from scaffold.cli.overview import action_note
 from scaffold.cli.picture import Picture, take
+from scaffold.cli.reader import Readable
+from scaffold.cli.roster import Member, Roster
 from scaffold.cli.screen import WIDTH, cells, clip, heading, mark, money, span
+from scaffold.cli.state_words import task_state
 from scaffold.core.ids import ActionId, Assertion
 from scaffold.core.model import Action, Evidence, Fact, Goal, Run
 from scaffold.core.states import reason_of, status_of
@@ -17,6 +17,7 @@ from scaffold.core.states import reason_of, status_of
 INDENT = "  "
 NAME_CELLS = 40
 NOBODY = "Nobody is at work."
+UNPLANNED = "There is no plan yet."
 STATE_MARKS: Mapping[str, str] = {
     "done": "completed",
     "waiting_approval": "blocked",
@@ -24,30 +25,30 @@ STATE_MARKS: Mapping[str, str] = {
 """The status whose mark an agent's state has that is no status itself."""
 
 
-def goals_text(desk: Readable, run: Run) -> str:
+def goals_text(reader: Readable, run: Run) -> str:
     """Return the goals of a run with what holds, what shows it, and what is missing."""
-    return goals_of(take(desk, run))
+    return goals_of(take(reader, run))
 
 
-def tasks_text(desk: Readable, run: Run, goal: Goal | None = None) -> str:
+def tasks_text(reader: Readable, run: Run, goal: Goal | None = None) -> str:
     """Return the actions of a run, or of one goal, as a tree."""
-    picture = take(desk, run)
+    picture = take(reader, run)
     return tasks_of(picture, [each for each in picture.goals if goal is None or each.id == goal.id])
 
 
-def agents_text(desk: Readable, run: Run) -> str:
+def agents_text(reader: Readable, run: Run) -> str:
     """Return every process of a run: what it is about, how it does, what it did last, what it cost."""
-    return agents_of(Muster(desk, run).processes(), desk.clock.now())
+    return agents_of(Roster(reader, run).processes(), reader.clock.now())
 
 
 def goals_of(picture: Picture) -> str:
     """Return the goals of a picture as text."""
-    return "\n\n".join("\n".join(_goal(picture, goal)) for goal in picture.goals)
+    return "\n\n".join("\n".join(_goal(picture, goal)) for goal in picture.goals) or UNPLANNED
 
 
 def tasks_of(picture: Picture, goals: Sequence[Goal]) -> str:
     """Return these goals' trees of actions as text."""
-    return "\n\n".join("\n".join(_tree(picture, goal)) for goal in goals)
+    return "\n\n".join("\n".join(_tree(picture, goal)) for goal in goals) or UNPLANNED
 
 
 def agents_of(members: Sequence[Member], now: datetime) -> str:

@@ -6,10 +6,10 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from scaffold.cli.desk import Readable, shown_status
-from scaffold.cli.muster import Member, Muster
 from scaffold.cli.picture import GOING_ON
-from scaffold.cli.screen import brief_span, clip, heading, mark, money, pad, span
+from scaffold.cli.reader import Readable, shown_status
+from scaffold.cli.roster import Member, Roster
+from scaffold.cli.screen import brief_span, clip, clip_inside, heading, mark, money, pad, span
 from scaffold.core.model import Run, Usage
 from scaffold.core.states import reason_of, status_of
 
@@ -56,12 +56,12 @@ class Scene(Struct, frozen=True, kw_only=True):
         return self.status, self.spent, self.waiting, self.goals, members
 
 
-def look_at(desk: Readable, run: Run) -> Scene:
+def look_at(reader: Readable, run: Run) -> Scene:
     """Return how the run stands now; reads no more than a frame needs, however long the run is."""
-    store = desk.store
+    store = reader.store
     run = store.runs.get(run.id) or run
     return Scene(
-        at=desk.clock.now(),
+        at=reader.clock.now(),
         run=run,
         status=shown_status(run),
         spent=store.runs.spent(run.id),
@@ -76,16 +76,22 @@ def look_at(desk: Readable, run: Run) -> Scene:
             )
             for goal in store.goals.of_run(run.id)
         ),
-        members=Muster(desk, run).agents(),
+        members=Roster(reader, run).agents(),
     )
 
 
 def frame(scene: Scene, width: int, height: int | None = None) -> list[str]:
-    """Return the lines of a frame, none wider than `width`, at most `height` of them; what is left out is counted."""
-    head = [_title(scene, width), *_goals(scene, width), *_needs_you(scene, width), ""]
+    """Return the lines of a frame, none wider than `width`, at most `height` of them; what is left out is counted.
+
+    Where room is short the goals share a line, so that as many agents as fit have one each.
+    """
+    title, needs_you = _title(scene, width), list(_needs_you(scene, width))
+    head = [title, *_goals(scene, width), *needs_you, ""]
     rows = [_row(member, scene.at, width) for member in scene.members] or [_idle(scene, width)]
     if height is None:
         return [*head, *rows]
+    if len(head) + len(rows) > height:
+        head = [title, _goals_in_brief(scene, width), *needs_you]
     if len(head) >= height - 1:
         head = [head[0]]
     return [*head[: max(0, height - 1)], *_fitted(rows, width, max(1, height - len(head)))]
@@ -93,12 +99,24 @@ def frame(scene: Scene, width: int, height: int | None = None) -> list[str]:
 
 def rows(scene: Scene, width: int, height: int) -> list[str]:
     """Return the agents' rows alone, and below them how many actions are done."""
-    done = sum(goal.tally.get("completed", 0) for goal in scene.goals)
-    total = sum(sum(goal.tally.values()) for goal in scene.goals)
+    done, total = _done(scene.goals)
     held = sum(goal.held for goal in scene.goals)
     lines = [_row(member, scene.at, width) for member in scene.members]
     below = f"{done} of {total} actions done, {held} facts, {money(scene.spent.cost_usd)}"
     return [*_fitted(lines, width, max(1, height - 1)), f"  {clip(below, width - 2)}"]
+
+
+def _goals_in_brief(scene: Scene, width: int) -> str:
+    done, total = _done(scene.goals)
+    held, desired = sum(goal.held for goal in scene.goals), sum(goal.desired for goal in scene.goals)
+    many = f"{len(scene.goals)} goal{'s' * (len(scene.goals) != 1)}"
+    return f"  {clip(f'{many}: {held}/{desired} hold, {done}/{total} actions done', width - 2)}"
+
+
+def _done(goals: Sequence[Standing]) -> tuple[int, int]:
+    """Return how many of the goals' actions are done, and how many there are."""
+    done = sum(goal.tally.get("completed", 0) for goal in goals)
+    return done, sum(sum(goal.tally.values()) for goal in goals)
 
 
 def _title(scene: Scene, width: int) -> str:
@@ -142,7 +160,8 @@ def _row(member: Member, now: datetime, width: int) -> str:
     age = "" if member.act is None and member.since is None else _ago(now, member)
     cost = f"${member.usage.cost_usd:.2f}" if member.usage.cost_usd is not None else "$?"
     name = f"{member.action}#{member.attempt}" if member.attempt is not None else member.name
-    line = f"{pad(name, name_cells)} {pad(member.phase, PHASE_CELLS)} {pad(_doing(member), room)} {age:>{AGE_CELLS}}"
+    who = pad(clip_inside(name, name_cells), name_cells)
+    line = f"{who} {pad(member.phase, PHASE_CELLS)} {pad(_doing(member), room)} {age:>{AGE_CELLS}}"
     sign = mark("blocked" if member.needs_you else "landing" if member.waits_on else "running")
     return f"{sign} {clip(f'{line} {cost:>{COST_CELLS}}', width - 2)}"
 

@@ -5,13 +5,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from scaffold.cli.desk import no_run_yet
 from scaffold.cli.place import place_for, place_if_any
+from scaffold.cli.reader import no_run_yet
 from scaffold.core.errors import StoreEmpty
 from scaffold.core.model import Run
 from scaffold.git.repository import Repository, open_repository
 from scaffold.host.clock import SystemClock
 from scaffold.host.dirs import Dirs, user_dirs
+from scaffold.host.loop import run_async
 from scaffold.host.zygote import usable
 from scaffold.llm.naming import needs_line
 from scaffold.orchestrator.processes import FreshProcesses, Part, ProcessMain, WarmProcesses
@@ -28,9 +29,18 @@ def dirs() -> Dirs:
     return user_dirs(os.environ)
 
 
+def repository_here() -> Repository:
+    """Open the repository that this process was started in; not to be called where anything asynchronous runs."""
+    return run_async(open_repository(Path.cwd(), environ=os.environ))
+
+
 async def open_site(cwd: Path | None = None, *, create: bool = False) -> Site:
     """Open the repository around `cwd` and its store; without `create` UsageProblem where nothing was ever run."""
-    repository = await open_repository(cwd or Path.cwd(), environ=os.environ)
+    return open_store(await open_repository(cwd or Path.cwd(), environ=os.environ), create=create)
+
+
+def open_store(repository: Repository, *, create: bool = False) -> Site:
+    """Open the store of a repository; without `create` UsageProblem where nothing was ever run."""
     find = place_for if create else place_if_any
     place = find(repository.common_dir, os.environ)
     if place is None:

@@ -1,18 +1,18 @@
 """The hidden command `worker`: one process, one attempt, then gone."""
 
-import asyncio
 import traceback
-from pathlib import Path
 
 import click
 
 from scaffold.cli.models import opened_model
-from scaffold.cli.wiring import open_site
+from scaffold.cli.wiring import open_store, repository_here
 from scaffold.core.errors import StaleFence
 from scaffold.core.ids import AttemptId
+from scaffold.git.repository import Repository
 from scaffold.host.collector import calm_down
 from scaffold.host.identity import own_identity
 from scaffold.host.lifeline import hold
+from scaffold.host.loop import run_async
 from scaffold.worker.assignment import Assignment, read_assignment
 from scaffold.worker.attempt import Worker
 from scaffold.worker.ending import conclude
@@ -27,18 +27,17 @@ STALE = 0
 @click.argument("attempt")
 def worker(attempt: str) -> int:
     """Carry out one attempt of a run; started by the engine, which holds the other end of standard input."""
-    return work(attempt)
+    return work(attempt, repository_here())
 
 
-def work(attempt: str) -> int:
+def work(attempt: str, repository: Repository) -> int:
     """Carry out the attempt of this id and return the exit code; standard input is the lifeline of this process."""
     hold()
     calm_down()
-    return asyncio.run(_carry_out(AttemptId(attempt)))
+    return run_async(_carry_out(open_store(repository), AttemptId(attempt)))
 
 
-async def _carry_out(attempt_id: AttemptId) -> int:
-    site = await open_site(Path.cwd())
+async def _carry_out(site: Site, attempt_id: AttemptId) -> int:
     try:
         task = read_assignment(site.store, attempt_id)
         await _guarded(site, task)

@@ -64,6 +64,8 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     tier: str = "builder"
     tier_confidence: float = 1.0
     agents: int = 3
+    goal_agents: int = 3
+    """How many of the agents may work in the same goal at once."""
     executor: str = "native"
     iterations: int = 5
     """How often a failed contract may be put back into the same attempt."""

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from scaffold.core.errors import GitFailed
 from scaffold.core.ids import Commit
 from scaffold.core.model import Signature
@@ -9,6 +11,15 @@ from scaffold.git.command import Git
 from scaffold.git.refs import resolve
 from scaffold.git.submodule import keep, populated
 from scaffold.git.worktree import unlock
+
+
+class Described(Struct, frozen=True):
+    """A commit and what it says of itself."""
+
+    commit: Commit
+    tree: str
+    """Its id, in hex."""
+    parents: tuple[Commit, ...]
 
 
 async def commit_all(git: Git, message: str, *, author: Signature, committer: Signature) -> Commit | None:
@@ -58,6 +69,18 @@ async def commit_tree(
 async def tree_of(git: Git, commit: Commit) -> str:
     """Return the id of the tree of `commit`, in hex."""
     return (await git("rev-parse", "--verify", f"{commit}^{{tree}}")).line
+
+
+async def describe(git: Git, name: str) -> Described:
+    """Return what `name` (a ref, `HEAD`, an id) stands for; raises GitFailed if it stands for no commit."""
+    said = await git("rev-list", "--max-count=1", "--no-commit-header", "--format=%H %T %P", "--end-of-options", name)
+    commit, tree, *parents = said.line.split()
+    return Described(Commit(commit), tree, tuple(map(Commit, parents)))
+
+
+async def contains(git: Git, newer: Described, older: Commit) -> bool:
+    """Return whether `newer` contains `older`; git is asked only where it is neither that nor made from it."""
+    return older in {newer.commit, *newer.parents} or await is_ancestor(git, older, newer.commit)
 
 
 async def is_ancestor(git: Git, older: Commit, newer: Commit) -> bool:

@@ -5,7 +5,6 @@ What a worktree is called says whose it is: a name somebody asked for, `taken-NA
 """
 
 import asyncio
-import os
 from pathlib import Path
 
 from msgspec import Struct
@@ -14,7 +13,7 @@ from scaffold.core.errors import GitFailed
 from scaffold.core.ids import Commit
 from scaffold.git.command import Git
 from scaffold.git.recycling import recycle
-from scaffold.git.registration import belongs, common_dir, link, plain, pointed_at, private_dir, under
+from scaffold.git.registration import belongs, common_dir, link, plain, pointed_at, private_dir
 from scaffold.git.repository import Repository
 from scaffold.git.submodule import Missing, populate
 from scaffold.git.worktree import add_bare, delete, drop_submodules, remove
@@ -53,8 +52,7 @@ class Pool:
         """
         place, taken = self._folder / name, self._folder / f"{TAKEN}{name}"
         for path in (place, taken):
-            if self._occupied(path):
-                await remove(self._repo, path)
+            await remove(self._repo, path)
         recycled = await self._recycle(taken, commit)
         if not recycled:
             await add_bare(self._repo, taken, commit)
@@ -96,9 +94,6 @@ class Pool:
                 continue  # somebody else was faster
             return spare
         return None
-
-    def _occupied(self, path: Path) -> bool:
-        return os.path.lexists(path) or any(under(self._repo.common_dir, path))
 
     def _sound(self, path: Path) -> bool:
         """Whether this is a worktree of the repository, and nobody did anything special with it."""

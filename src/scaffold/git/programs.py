@@ -13,7 +13,7 @@ from msgspec import Struct
 
 HARMLESS = frozenset({
     *("cat-file", "clean", "commit-tree", "config", "diff-tree", "for-each-ref", "ls-files", "ls-tree", "merge-base"),
-    *("rev-parse", "symbolic-ref", "update-ref", "var", "version", "worktree"),
+    *("rev-list", "rev-parse", "symbolic-ref", "update-ref", "var", "version", "worktree"),
 })  # fmt: skip
 """Commands that run nobody's filter or driver, as we call them."""
 

@@ -40,17 +40,17 @@ async def move(git: Git, ref: str, *, new: Commit, old: Commit | None) -> bool:
     return now == new
 
 
-async def land(git: Git, ref: str, *, new: Commit, old: Commit, drop: str) -> bool:
-    """Move `ref` from `old` to `new` and delete the ref `drop`, be it there or not, both or neither; return as `move`.
+async def land(git: Git, ref: str, *, new: Commit, old: Commit, drop: str, kept: Commit) -> bool:
+    """Move `ref` from `old` to `new` and delete the ref `drop`, which is at `kept`, both or neither; return as `move`.
 
-    If it was at `new` already, `drop` may still be there.
+    Whoever moves `drop` before has forbidden it. If `ref` was at `new` already, `drop` may still be there.
     """
-    both = f"update {ref} {new} {old}\ndelete {drop}\n".encode()
+    both = f"update {ref} {new} {old}\ndelete {drop} {kept}\n".encode()
     answer = await git("update-ref", "--stdin", stdin=both, ok=frozenset({0, 1, 128}))
     if answer.exit_code == 0:
         return True
     now = await resolve(git, ref)
-    if now == old:
+    if now == old and await resolve(git, drop) == kept:
         await git("update-ref", "--stdin", stdin=both)
         return True
     return now == new

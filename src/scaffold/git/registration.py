@@ -95,10 +95,10 @@ def plain(registration: Path, *allowed: str) -> bool:
 
 def under(common: Path, folder: Path) -> Iterator[Path]:
     """Name the registrations in the git directory `common` that are for checkouts inside `folder`."""
-    places = common / "worktrees"
+    places, outermost = common / "worktrees", folder.resolve()
     for registration in sorted(places.iterdir()) if places.is_dir() else []:
         checkout = points_to(registration)
-        if checkout is not None and checkout.resolve().is_relative_to(folder.resolve()):
+        if checkout is not None and checkout.resolve().is_relative_to(outermost):
             yield registration
 
 

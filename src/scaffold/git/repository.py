@@ -15,6 +15,8 @@ from scaffold.git.command import Answer, Git
 from scaffold.git.refs import resolve
 
 OLDEST = (2, 38)
+PLACES = ("--path-format=absolute", "--show-toplevel", "--git-common-dir")
+"""What `git rev-parse` is asked for: where a checkout is, and the git directory that it shares; a line each."""
 
 UNFINISHED = (
     ("rebase-merge", "a rebase", "git rebase --continue", "git rebase --abort"),
@@ -60,13 +62,15 @@ async def open_repository(start: Path, *, environ: Mapping[str, str]) -> Reposit
     _check_directory(start)
     git = Git(start, environ=environ)
     await _check_version(git)
-    inside = await git("rev-parse", "--is-inside-work-tree", ok=frozenset({0, 128}))
-    if inside.exit_code:
-        raise _unreadable(start, inside)
-    if inside.line != "true":
+    answer = await git("rev-parse", "--is-inside-work-tree", *PLACES, ok=frozenset({0, 128}))
+    inside, *places = answer.line.split("\n")
+    if inside == "false":
         raise await _without_files(git)
-    root = Path((await git("rev-parse", "--show-toplevel")).line)
-    common_dir = Path((await git("rev-parse", "--path-format=absolute", "--git-common-dir")).line)
+    if answer.exit_code:
+        raise _unreadable(start, answer)
+    if len(places) != 2:  # a name holds a newline
+        places = [(await git("rev-parse", *PLACES[:1], place)).line for place in PLACES[1:]]
+    root, common_dir = map(Path, places)
     _check_name(root)
     _check_name(common_dir)
     return Repository(root, common_dir, git.at(root))

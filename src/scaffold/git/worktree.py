@@ -12,7 +12,7 @@ from scaffold.core.errors import GitFailed
 from scaffold.core.ids import Commit
 from scaffold.git.command import Git
 from scaffold.git.index import trusted
-from scaffold.git.registration import belongs, common_dir, link, pointed_at, points_to, private_dir
+from scaffold.git.registration import belongs, common_dir, link, pointed_at, points_to, private_dir, under
 from scaffold.git.repository import UNFINISHED, Repository
 from scaffold.git.submodule import forget, populate, populated
 from scaffold.host.files import FileLock
@@ -66,8 +66,14 @@ async def remove(repo: Repository, path: Path) -> None:
     What it holds must have landed or be pinned. Raises GitFailed if something that is not a worktree of this
     repository is there.
     """
-    async with _lock(repo):
-        await _clear(repo, path)
+    if occupied(repo, path):
+        async with _lock(repo):
+            await _clear(repo, path)
+
+
+def occupied(repo: Repository, path: Path) -> bool:
+    """Return whether anything is at `path`, or a worktree is registered there or below."""
+    return os.path.lexists(path) or any(under(repo.common_dir, path))
 
 
 async def listed(repo: Repository) -> tuple[Worktree, ...]:

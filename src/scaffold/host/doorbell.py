@@ -5,8 +5,11 @@ A named pipe that only ever says "something happened"; what happened is in the s
 
 import asyncio
 import contextlib
+import fcntl
 import os
 import stat
+import sys
+import termios
 from collections.abc import Callable
 from pathlib import Path
 
@@ -43,6 +46,23 @@ def ring(path: Path) -> None:
                 os.write(descriptor, b".")
         finally:
             os.close(descriptor)
+
+
+def unheard(path: Path) -> bool:
+    """Tell whether somebody listens at `path` and has not heard the last ring yet."""
+    with contextlib.suppress(OSError):
+        os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW))  # fails where nobody listens
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+        try:
+            return _waiting_bytes(descriptor) > 0
+        finally:
+            os.close(descriptor)
+    return False
+
+
+def _waiting_bytes(descriptor: int) -> int:
+    answer = fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4))
+    return int.from_bytes(answer, sys.byteorder)
 
 
 def _opened(path: Path) -> int:

@@ -11,6 +11,8 @@ from typing import BinaryIO
 from scaffold.host.sandbox.confinement import FREE, Limits
 
 KEEPER = Path(__file__).with_name("keeper.py")
+BEGIN = "import sys; sys.path.append(sys.argv[1].rpartition('/')[0]); import keeper; keeper.begin(sys.argv[2:])"
+"""Python keeps what it has compiled of a module, not of a script."""
 
 
 class Leash:
@@ -25,7 +27,7 @@ class Leash:
         self.passed = (self._tied.fileno(), self._pen.fileno())
         """The descriptors that the keeper must inherit."""
         numbers = (*self.passed, limits.processes, limits.memory_bytes, limits.file_bytes, len(held))
-        self.argv = (sys.executable, "-I", "-S", str(KEEPER), *map(str, (*numbers, *held)), *argv)
+        self.argv = (sys.executable, "-I", "-S", "-c", BEGIN, str(KEEPER), *map(str, (*numbers, *held)), *argv)
         """What to start instead of the command; the places `held` stay as they are while it runs."""
 
     def hand_over(self) -> None:

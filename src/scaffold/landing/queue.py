@@ -18,9 +18,8 @@ from scaffold.git.recycling import recycle
 from scaffold.git.submodule import populate
 from scaffold.host.environment import agent_marks, child_environment
 from scaffold.host.ids import new_id
-from scaffold.landing.record import record_landing, record_review, require_on_branch, session_ref, session_tip
+from scaffold.landing.record import record_landing, record_unchanged, require_on_branch, session_ref, session_tip
 from scaffold.verify.contract import Tree, verify
-from scaffold.verify.review import judges
 from scaffold.worker.context import summary
 from scaffold.worker.enclosure import enclosure, forget_temporary
 from scaffold.worker.ending import conclude
@@ -109,7 +108,7 @@ class MergeQueue:
         action = self._site.store.actions.get(attempt.action_id)
         if action is None or attempt.head_sha is None:
             raise LookupError(attempt.id)
-        if judges(action.role):
+        if attempt.head_sha == attempt.base_sha:
             return await self._record(action, attempt)
         tip = self._landed
         for _ in range(TRIES_AGAINST_A_MOVING_BRANCH):
@@ -120,15 +119,15 @@ class MergeQueue:
             verification = await self._verified(action, merged, tip)
             if not verification.passed:
                 return self._refuse(attempt, _outcome(verification), summary(verification))
-            step = await self._publish(action, attempt, verification, tip)
+            step = await self._publish(action, attempt, attempt.head_sha, verification, tip)
             if step is not None:
                 return step
             tip = None
         return self._refuse(attempt, "conflict", f"{self._run.session_branch} kept moving while this was landing")
 
     async def _record(self, action: Action, attempt: Attempt) -> Step:
-        """Record an approval if what it is about is still as it was; else it is judged anew, and nobody has failed."""
-        outdated = await record_review(self._site, self._run, attempt, action)
+        """Record what was found if what it is about is as it was; else it is judged anew, and nobody has failed."""
+        outdated = await record_unchanged(self._site, self._run, attempt, action)
         return Recorded(attempt.base_sha) if outdated is None else self._refuse(attempt, "conflict", outdated)
 
     async def _tip(self) -> Commit:
@@ -176,7 +175,9 @@ class MergeQueue:
             return git
         return await worktree.add(self._site.repository, self._folder, merged)
 
-    async def _publish(self, action: Action, attempt: Attempt, verification: Verification, tip: Commit) -> Step | None:
+    async def _publish(
+        self, action: Action, attempt: Attempt, head: Commit, verification: Verification, tip: Commit
+    ) -> Step | None:
         """Move the session branch to what was verified and record it; None if somebody else moved it meanwhile."""
         hold = await self._hold()
         if hold is not None:
@@ -185,7 +186,7 @@ class MergeQueue:
         if isinstance(intent, Refused):
             return intent
         work = refs.work_ref(attempt.id)
-        if not await refs.land(self._site.git, intent.ref, new=intent.new, old=intent.old, drop=work):
+        if not await refs.land(self._site.git, intent.ref, new=intent.new, old=intent.old, drop=work, kept=head):
             with owned(self._site.store, self._run):
                 self._site.store.intents.settle(intent.id, done=False)
             return None

@@ -90,8 +90,8 @@ async def record_landing(site: Site, run: Run, attempt_id: AttemptId, landed: Co
             )
 
 
-async def record_review(site: Site, run: Run, attempt: Attempt, action: Action) -> str | None:
-    """Record an approval, without a commit: the attempt ends, the action is done, its effects are facts.
+async def record_unchanged(site: Site, run: Run, attempt: Attempt, action: Action) -> str | None:
+    """Record an approval, or checks that passed, without a commit: the action is done, its effects are facts.
 
     None if it is recorded; else nothing is written, and what is returned says why it must be judged anew: what it is
     about changed since, or fell. No branch moves, so one transaction is all there is.
@@ -113,13 +113,18 @@ async def record_review(site: Site, run: Run, attempt: Attempt, action: Action) 
         store.attempts.end(attempt.id, outcome="recorded")
         store.actions.move(action.id, Completed(), result=attempt.result or "")
         store.facts.show_all(
-            action.goal_id, action.effects, commit=attempt.base_sha, weak=False, paths=sorted(paths), evidence=evidence
+            action.goal_id,
+            action.effects,
+            commit=attempt.base_sha,
+            weak=verification.weak,
+            paths=sorted(paths),
+            evidence=evidence,
         )
     return None
 
 
 def _depends_on(store: Store, action: Action, verification: Verification) -> frozenset[str]:
-    """Return the paths a review cites, and those that its prerequisites have changed."""
+    """Return the paths a review cites, if it is one, and those that the action's prerequisites have changed."""
     needs = needed_by(store, action)
     changed = {path for fact in store.facts.of_goal(action.goal_id) if fact.assertion in needs for path in fact.paths}
     cited = {legible(each.file) for review in reviews(verification) for each in review.citations}
@@ -154,17 +159,20 @@ def _evidence(result: CheckResult, attempt_id: AttemptId, landed: Commit, at: da
 async def read_back(site: Site, run: Run, intent: Intent) -> Reading:
     """Find out what became of a landing whose process died, and bring the store in step with the branch.
 
-    The branch at or past the new commit: it landed, so it is recorded. At or past the old one: it is as if nothing
-    happened, and the candidate waits again, pinned as before. Anywhere else somebody rewrote the branch: the candidate
-    is given back, pinned too.
+    First it is forbidden: an owner that was overtaken may still live. The branch at or past the new commit: it landed,
+    so it is recorded. At or past the old one: it is as if nothing happened, and the candidate waits again, pinned.
+    Anywhere else somebody rewrote the branch: the candidate is given back, pinned too.
     """
+    attempt = _known(site.store, intent.attempt_id)
+    candidate = await _forbid(site, run, attempt)
     tip = await session_tip(site, run)
     if await commit.is_ancestor(site.git, intent.new, tip):
         await record_landing(site, run, intent.attempt_id, intent.new)
         return "recorded"
+    await refs.pin(site.git, refs.work_ref(attempt.id), candidate)
     with owned(site.store, run, durable=True):
         site.store.intents.settle(intent.id, done=False)
-    await _pin_again(site, intent.attempt_id)
+        site.store.attempts.advance(attempt.id, fence=attempt.fence, phase=attempt.phase, head_sha=candidate)
     if await commit.is_ancestor(site.git, intent.old, tip):
         return "redone"
     conclude(site.store, run, intent.attempt_id, "lost", error="the session branch was rewritten by somebody else")
@@ -174,8 +182,31 @@ async def read_back(site: Site, run: Run, intent: Intent) -> Reading:
     return "lost"
 
 
-async def _pin_again(site: Site, attempt_id: AttemptId) -> None:
-    """Keep a candidate whose ref went when the branch moved, before somebody moved the branch back."""
-    attempt = site.store.attempts.get(attempt_id)
-    if attempt is not None and attempt.head_sha is not None:
-        await refs.pin(site.git, refs.work_ref(attempt_id), attempt.head_sha)
+async def _forbid(site: Site, run: Run, attempt: Attempt) -> Commit:
+    """Keep anybody else from landing a candidate; return the same work as a commit that only this owner knows.
+
+    No fence holds a git command that is on its way. That one lands what is pinned where it was handed in, and nothing
+    if it is not there: it moves here, unless it has landed before.
+    """
+    head = attempt.head_sha
+    if head is None:
+        raise LookupError(attempt.id)
+    settings, work = run.settings, refs.work_ref(attempt.id)
+    candidate = await commit.commit_tree(
+        site.git,
+        await commit.tree_of(site.git, head),
+        parents=[head],
+        message=f"Candidate of attempt {attempt.id}, for owner {run.fence}\n",
+        author=settings.author,
+        committer=settings.committer,
+    )
+    if await refs.resolve(site.git, work) == head:
+        await refs.move(site.git, work, new=candidate, old=head)
+    return candidate
+
+
+def _known(store: Store, attempt_id: AttemptId) -> Attempt:
+    attempt = store.attempts.get(attempt_id)
+    if attempt is None:
+        raise LookupError(attempt_id)
+    return attempt

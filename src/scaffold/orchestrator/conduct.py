@@ -8,16 +8,16 @@ from msgspec import Struct
 
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.events import Noticed
-from scaffold.core.model import Goal, Run
+from scaffold.core.model import Attempt, Goal, Run
 from scaffold.core.states import WORKER_PHASES, Active, Paused, Planning, RunState
 from scaffold.host.doorbell import Doorbell
 from scaffold.landing.queue import Held, Idle, MergeQueue
 from scaffold.orchestrator.bell import Bell
 from scaffold.orchestrator.ending import finish, finish_cancelled, goals_verdict, pause_for_human
-from scaffold.orchestrator.engine import Engine, SupervisorExit
+from scaffold.orchestrator.engine import STOP_GRACE_S, Engine, SupervisorExit
 from scaffold.orchestrator.look import look
 from scaffold.orchestrator.pursuit import SPENT, doorbell
-from scaffold.orchestrator.reaping import STOP_GRACE_S, Reaping
+from scaffold.orchestrator.reaping import Reaping
 from scaffold.orchestrator.recovery import ensure_session_branch, recover
 from scaffold.orchestrator.starting import Starting
 from scaffold.orchestrator.supervision import Supervision, end_leftovers
@@ -88,6 +88,7 @@ class Conductor:
         endless = (
             keep_lease(self._site, self._run),
             self._supervise(),
+            self._supervision.end_deaf(),
             self._start(),
             self._reap(),
             self._land(),
@@ -210,7 +211,7 @@ class Conductor:
             rung = self._bell.listen()
             if goals_verdict(store, self._run.id) is not None:
                 return
-            opened = store.attempts.open_of_run(self._run.id)
+            opened = self._opened()
             working = [attempt for attempt in opened if attempt.phase in WORKER_PHASES]
             if not self._dispatching() and not (working or (opened and not self._held)):
                 return
@@ -224,6 +225,11 @@ class Conductor:
                 self.leave("waiting")
                 return
             await rung.wait()
+
+    def _opened(self) -> list[Attempt]:
+        """Return the open attempts; once nothing new may start, what was queued and not begun is none of them."""
+        opened = self._site.store.attempts.open_of_run(self._run.id)
+        return [attempt for attempt in opened if self._dispatching() or self._starting.begun(attempt)]
 
     def _all_set_aside(self) -> bool:
         """Tell whether the user has set aside every goal that could go on."""

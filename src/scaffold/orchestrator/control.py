@@ -28,7 +28,7 @@ from scaffold.orchestrator.recovery import recover
 from scaffold.orchestrator.takeover import take_over
 from scaffold.orchestrator.wishes import heed
 from scaffold.store.database import Store
-from scaffold.store.runs import Wish as RunWish
+from scaffold.store.runs import RunWish
 from scaffold.worker.ending import block_stranded
 from scaffold.worker.lease import owned
 from scaffold.worker.site import Site
@@ -176,13 +176,17 @@ def _reopen(store: Store, action_id: ActionId) -> None:
 
 
 def _reopen_goal(store: Store, run_id: RunId, goal_id: GoalId) -> None:
-    """Let a goal and its run go on, and unblock what can; raises UsageProblem if one of them has ended for good."""
+    """Let a goal and its run go on, its agent with all its turns again, and unblock what can.
+
+    Raises UsageProblem if one of them has ended for good.
+    """
     goal, run = store.goals.get(goal_id), store.runs.get(run_id)
     if goal is None or run is None:
         raise LookupError(goal_id)
     for state, name in ((run.state, f"run {run_id}"), (goal.state, f"the goal `{goal.name}`")):
         if isinstance(state, Completed | Cancelled):
             raise UsageProblem(f"{name} is {status_of(state)}: nothing can be retried in it", "Start a new run.")
+    store.turns.forgive(goal_id)
     store.actions.unblock(goal_id)
     block_stranded(store, goal_id)
     if isinstance(goal.state, Failed):

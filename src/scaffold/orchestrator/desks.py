@@ -14,8 +14,8 @@ from scaffold.store.database import Store
 from scaffold.worker.lease import owned
 from scaffold.worker.site import Site
 
-Dispatch = Callable[[GoalId, ActionId], Awaitable[Attempt | None]]
-"""Starts the next attempt of a ready action; None if none may start any more."""
+Dispatcher = Callable[[GoalId, ActionId], Awaitable[Attempt | None]]
+"""Queues the next attempt of a ready action; None if none may start any more."""
 
 
 class Desk(Protocol):
@@ -64,7 +64,7 @@ class DraftDesk:
 class LiveDesk:
     """Writes each change at once, in a transaction of the run's owner; StaleFence once another process owns the run."""
 
-    def __init__(self, site: Site, run: Run, dispatch: Dispatch) -> None:
+    def __init__(self, site: Site, run: Run, dispatch: Dispatcher) -> None:
         """Write in the name of the owner of `run`; attempts are started by `dispatch`."""
         self.store = site.store
         self.run = run
@@ -83,10 +83,10 @@ class LiveDesk:
 
     async def dispatch(self, key: Key) -> int | None:
         """Start an attempt of a ready action if the goal and the caps allow it."""
-        action = self.store.actions.by_key(self.run.id, key)
+        action = self.store.actions.by_key(self.run.id, self.draft.known_action(key).key)
         goal = None if action is None else self.store.goals.get(action.goal_id)
         if action is None or goal is None:
-            raise DraftRefused(f"there is no action `{key}`", "goap_list_actions names those there are.")
+            raise LookupError(key)
         self._begin_compounds(action)
         self._require_ready(self.store.actions.get(action.id) or action)
         self._require_room(goal)

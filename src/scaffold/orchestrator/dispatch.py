@@ -2,7 +2,7 @@
 
 from scaffold.core.ids import ActionId, AttemptId, Commit, GoalId
 from scaffold.core.model import Attempt, Goal, Run, Usage
-from scaffold.core.states import WORKER_PHASES, Active, Running
+from scaffold.core.states import WORKER_PHASES, Active, Pending, Running
 from scaffold.git import commit, refs
 from scaffold.host.ids import new_id
 from scaffold.landing.record import session_tip
@@ -19,16 +19,15 @@ def free_slots(store: Store, run: Run, goal: Goal) -> int:
 
     An attempt takes a slot from when it is queued until its candidate is handed in.
     """
-    working = [attempt for attempt in store.attempts.open_of_run(run.id) if attempt.phase in WORKER_PHASES]
-    of_goal = [a for a in working if (action := store.actions.get(a.action_id)) and action.goal_id == goal.id]
-    return max(0, min(run.settings.agents - len(working), goal.worker_cap - len(of_goal)))
+    working = store.attempts.working(run.id)
+    return max(0, min(run.settings.agents - sum(working.values()), goal.worker_cap - working.get(goal.id, 0)))
 
 
 async def queue_attempt(site: Site, run: Run, goal_id: GoalId, action_id: ActionId) -> Attempt | None:
     """Open the next attempt of a ready action on the session branch's tip, fenced by the run's owner.
 
-    None if it may not start any more: the goal was paused, or the last free slot taken, since it was decided. Both
-    are looked at in the transaction that opens the attempt.
+    None if it may not start any more: the goal was paused, the action cancelled, or the last free slot taken, since it
+    was decided. All are looked at in the transaction that opens the attempt.
     """
     store = site.store
     tip = await session_tip(site, run)
@@ -49,8 +48,10 @@ async def queue_attempt(site: Site, run: Run, goal_id: GoalId, action_id: Action
         queued_at=site.clock.now(),
     )
     with owned(store, run):
-        goal = store.goals.get(goal_id)
+        goal, action = store.goals.get(goal_id), store.actions.get(action_id)
         if goal is None or not isinstance(goal.state, Active) or not free_slots(store, run, goal):
+            return None
+        if action is None or not isinstance(action.state, Pending):
             return None
         store.attempts.open(attempt)
         store.actions.move(action_id, Running())

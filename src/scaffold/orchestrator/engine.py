@@ -7,6 +7,9 @@ from msgspec import Struct
 from scaffold.core.ids import AttemptId, GoalId
 from scaffold.core.model import Attempt, ProcessIdentity
 
+STOP_GRACE_S = 0.1
+"""What a worker or a supervisor that is stopped has between TERM and KILL."""
+
 
 class AttemptExit(Struct, frozen=True):
     """The process of an attempt is gone; the store, not this, tells how far it came."""
@@ -25,6 +28,11 @@ class SupervisorExit(Struct, frozen=True):
 
 
 Exit = AttemptExit | SupervisorExit
+
+
+def in_words(code: int) -> str:
+    """Return an exit code in words: `exit code 1`, `signal 9`."""
+    return f"signal {-code}" if code < 0 else f"exit code {code}"
 
 
 class Engine(Protocol):

@@ -1,7 +1,7 @@
 """`notify`: the user's own command is told what needs a human, how a run ended, and that its budget runs out."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Literal
 
@@ -11,6 +11,7 @@ from msgspec import Struct
 from scaffold.core.errors import StaleFence
 from scaffold.core.events import Noticed, RunMoved
 from scaffold.core.model import Run
+from scaffold.host.environment import child_environment
 from scaffold.host.process import run as run_command
 from scaffold.worker.lease import owned
 from scaffold.worker.site import Site
@@ -23,6 +24,7 @@ PATIENCE_S = 10.0
 NEARLY_SPENT = 0.8
 """The part of the budget from which on the user is told."""
 SHELL = "/bin/sh"
+DESKTOP = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "SCAFFOLD_HOME")
 SAID = 300
 """Characters of a failed command's complaint that are kept."""
 
@@ -35,7 +37,7 @@ class Message(Struct, frozen=True):
     text: str
 
 
-class Watch:
+class Happenings:
     """What has been told; everything that was so when it began counts as told by an earlier process."""
 
     def __init__(self, site: Site, run: Run) -> None:
@@ -89,7 +91,7 @@ class Messenger:
             ended = await run_command(
                 [SHELL, "-c", self._command],
                 cwd=self._site.repository.root,
-                env={**self._site.environ, "SCAFFOLD_EVENT": told.event, "SCAFFOLD_RUN": told.run},
+                env=self._environ(told),
                 timeout_s=self._patience_s,
                 stdin=msgspec.json.encode(told),
                 limit_bytes=10_000,
@@ -104,6 +106,11 @@ class Messenger:
             how = f"exit code {ended.exit_code}" if ended.signal is None else f"signal {ended.signal}"
             said = (ended.stderr or ended.stdout).decode(errors="replace").strip()[:SAID]
             self._complain(f"{how}{': ' if said else ''}{said}")
+
+    def _environ(self, told: Message) -> Mapping[str, str]:
+        """Return what a command needs that has to reach a desktop, or Scaffold; no keys, unless they are configured."""
+        marks = {"SCAFFOLD_EVENT": told.event, "SCAFFOLD_RUN": told.run}
+        return child_environment(self._site.environ, marks, names={*DESKTOP, *self._run.settings.environment})
 
     def _complain(self, why: str) -> None:
         if self._complained:
@@ -124,12 +131,12 @@ async def notify_on(
     """
     if not command:
         return
-    watch, messenger = Watch(site, run), Messenger(site, run, command, patience_s=patience_s)
+    happenings, messenger = Happenings(site, run), Messenger(site, run, command, patience_s=patience_s)
     async with asyncio.TaskGroup() as deliveries:
         ending = False
         while not ending:
             ending = done()
-            for message in watch.news():
+            for message in happenings.news():
                 deliveries.create_task(messenger.deliver(message))
             if not ending:
                 await site.clock.sleep(POLL_S)

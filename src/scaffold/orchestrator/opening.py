@@ -14,6 +14,9 @@ from scaffold.host.ids import new_id
 from scaffold.orchestrator.writing import new_actions, new_goal
 from scaffold.store.database import Store
 
+UNPLANNED = Plan(goals=())
+"""The plan of a run that is still to be laid out."""
+
 
 def refuse_what_cannot_run(plan: Plan) -> None:
     """Raise PlanInvalid for actions that nobody could carry out: compounds without children."""

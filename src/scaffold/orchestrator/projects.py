@@ -1,22 +1,21 @@
 """Projects: goals whose tasks are given as a list, each with the tasks it depends on."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.ids import Key
-from scaffold.core.plan import GoalSpec, Plan
+from scaffold.core.plan import Finding, GoalSpec, Plan
 from scaffold.plan.dag import Task, dag_findings, dag_goal
 from scaffold.plan.draft import Change, CreateActions, CreateGoal, Draft
 from scaffold.plan.form import MOST_ACTIONS
 from scaffold.plan.standing import Standing
+from scaffold.plan.wording import in_one
 
 PROJECT_METHOD: Final = "dag"
-TOLD = 5
-"""How many findings one error spells out."""
 LONGEST_STEM = 60
 """Characters of a project's name in the keys of its tasks."""
 
@@ -32,17 +31,16 @@ def project_goal(name: str, description: str, tasks: Sequence[Task]) -> GoalSpec
     ]
     if findings := dag_findings(keyed):
         places = {task.key: place for place, task in reversed([*enumerate(keyed)])}
-        said = [
-            f"tasks[{places[Key(each.action)]}]: {each.message}" if each.action else each.message for each in findings
-        ]
-        more = f" (and {len(said) - TOLD} more)" if len(said) > TOLD else ""
-        fixes = dict.fromkeys(finding.fix for finding in findings[:TOLD])
-        raise PlanInvalid("; ".join(said[:TOLD]) + more, " ".join(fixes), findings)
+        raise PlanInvalid(*in_one((_placed(each, places), each.fix) for each in findings), findings)
     spec = dag_goal(name, keyed, description=description)
     draft = Draft(Plan(goals=()), Standing())
     for change in changes_of(spec):
         draft.apply(change)
     return spec
+
+
+def _placed(finding: Finding, places: Mapping[Key | None, int]) -> str:
+    return finding.message if finding.action is None else f"tasks[{places[Key(finding.action)]}]: {finding.message}"
 
 
 def changes_of(spec: GoalSpec) -> tuple[Change, ...]:

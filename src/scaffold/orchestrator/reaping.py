@@ -2,16 +2,17 @@
 
 from itertools import takewhile
 
+from scaffold.core.ids import AttemptId
 from scaffold.core.model import Attempt, Run
 from scaffold.core.states import WORKER_PHASES, Outcome
-from scaffold.orchestrator.engine import AttemptExit, Engine
+from scaffold.git import worktree
+from scaffold.orchestrator.engine import STOP_GRACE_S, AttemptExit, Engine, in_words
 from scaffold.orchestrator.recovery import put_back
 from scaffold.orchestrator.starting import Starting
 from scaffold.worker.lease import owned
 from scaffold.worker.site import Site
-from scaffold.worker.workspace import rescue
+from scaffold.worker.workspace import AT_WORK, rescue
 
-STOP_GRACE_S = 0.1
 LOST_IN_A_ROW = 20
 OVERTIME_S = 120.0
 """Beyond its deadline, for a worker to put its work away before it is ended."""
@@ -27,6 +28,8 @@ class Reaping:
         self._run = run
         self._engine = engine
         self._starting = starting
+        self._seen: dict[AttemptId, float] = {}
+        """When each attempt was first looked at, on the monotonic clock: the time of day may jump."""
 
     async def settle(self, exited: AttemptExit) -> Outcome | None:
         """Account for a worker that ended, and return how its attempt did; None where nothing has ended.
@@ -37,12 +40,19 @@ class Reaping:
         if attempt is None or self._starting.died_early(attempt):
             return None
         if attempt.status == "ended" or attempt.phase not in WORKER_PHASES:
-            await rescue(self._site, self._run, attempt.id)
+            await self._put_away(attempt)
             return attempt.outcome
         outcome = self._outcome(attempt, exited.code)
         error = self._last_words(attempt, exited.code)
         await put_back(self._site, self._run, attempt, outcome=outcome, error=error)
         return outcome
+
+    async def _put_away(self, attempt: Attempt) -> None:
+        """Remove the worktree that a worker left, if it did; what is in it and nowhere else is pinned first."""
+        if attempt.phase in AT_WORK:
+            await rescue(self._site, self._run, attempt.id)
+        else:
+            await worktree.remove(self._site.repository, self._site.attempt_folder(attempt.run_id, attempt.id))
 
     async def end_overdue(self) -> None:
         """End workers that do not notice their deadline themselves, and those that do not stir."""
@@ -69,14 +79,12 @@ class Reaping:
 
     def _overdue(self, attempt: Attempt) -> bool:
         """Tell whether a worker has missed its own deadline, and the time to put its work away, too."""
-        since = self._site.clock.now() - (attempt.started_at or attempt.queued_at)
-        return since.total_seconds() > self._run.settings.attempt_timeout_s + OVERTIME_S
+        now = self._site.clock.monotonic()
+        return now - self._seen.setdefault(attempt.id, now) > self._run.settings.attempt_timeout_s + OVERTIME_S
 
     def _silent(self, attempt: Attempt) -> bool:
         return attempt.beat is not None and self._site.clock.monotonic() - attempt.beat > SILENCE_S
 
     def _last_words(self, attempt: Attempt, code: int) -> str:
-        log = self._site.process_log(attempt.run_id, attempt.id)
-        said = log.read_text(errors="replace").strip()[-1000:] if log.exists() else ""
-        how = f"signal {-code}" if code < 0 else f"exit code {code}"
-        return f"the worker ended with {how} in phase {attempt.phase}. {said}".strip()
+        said = self._site.last_words(attempt.run_id, attempt.id)
+        return f"the worker ended with {in_words(code)} in phase {attempt.phase}. {said}".strip()

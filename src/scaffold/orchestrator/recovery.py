@@ -28,18 +28,17 @@ async def ensure_session_branch(site: Site, run: Run) -> None:
 
 
 async def recover(site: Site, run: Run, *, outcome: Outcome = "lost", error: str = "orphaned_by_crash") -> int:
-    """Settle half-done landings, end attempts without a living worker, pin their work, remove their worktrees.
+    """Settle half-done landings and open turns, and put attempts without a living worker back; return how many.
 
-    To be called by the run's owner while no worker or supervisor of its own runs, which ends open turns, too. Returns
-    how many attempts were put back.
-    Candidates that were handed in stay in the queue. Safe to repeat, and to be killed in the middle.
+    Their work is pinned, their worktrees are removed; candidates that were handed in stay in the queue. To be called by
+    the run's owner while no worker or supervisor of its own runs. Safe to repeat, and to be killed in the middle.
     """
     store = site.store
     for intent in store.intents.open_of_run(run.id):
         await read_back(site, run, intent)
     with owned(store, run):
         for turn in store.turns.open_of_run(run.id):
-            store.turns.end(turn.id, "lost", error="the process that asked is gone")
+            store.turns.lose(turn.id)
     orphans = [attempt for attempt in store.attempts.open_of_run(run.id) if attempt.phase in WORKER_PHASES]
     for attempt in orphans:
         await put_back(site, run, attempt, outcome=outcome, error=error)

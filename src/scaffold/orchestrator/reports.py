@@ -12,7 +12,7 @@ from scaffold.core.states import reason_of, status_of
 from scaffold.orchestrator.answers import WHOLE, fitting, names
 from scaffold.orchestrator.desks import Desk
 from scaffold.plan.draft import WAITING, Draft, DraftRefused
-from scaffold.plan.wording import Spelling, listed, shown
+from scaffold.plan.wording import Spelling, shown
 from scaffold.tools.workspace import excerpt
 
 MOST_ACTIONS = 50
@@ -42,27 +42,16 @@ STATUSES = (
 
 def goal_meant(desk: Desk, name: str) -> GoalSpec:
     """Return the goal of that name or id; DraftRefused if there is none."""
-    draft = desk.draft
     by_id = (goal.name for goal in desk.store.goals.of_run(desk.run.id) if goal.id == name)
-    goal = draft.goal(name) or draft.goal(next(by_id, name))
-    if goal is None:
-        hint = Spelling(each.name for each in draft.plan.goals).hint(name)
-        there = listed([each.name for each in draft.plan.goals]) or "none yet: create it first"
-        raise DraftRefused(f"there is no goal {shown(name)}", f"{hint}Goals of this run: {there}.")
-    return goal
+    draft = desk.draft
+    return draft.goal(name) or draft.known_goal(next(by_id, name))
 
 
 def action_meant(desk: Desk, name: str) -> ActionSpec:
     """Return the action of that key or id; DraftRefused if there is none."""
-    draft = desk.draft
-    if (action := draft.action(name)) is not None:
-        return action
     by_id = (action.key for action in desk.store.actions.of_run(desk.run.id) if action.id == name)
-    action = draft.action(next(by_id, name))
-    if action is None:
-        hint = Spelling(each.key for each in draft.plan.actions).hint(name)
-        raise DraftRefused(f"there is no action {shown(name)}", f"{hint}goap_list_actions names those there are.")
-    return action
+    draft = desk.draft
+    return draft.action(name) or draft.known_action(next(by_id, name))
 
 
 def goal_report(desk: Desk, goal: GoalSpec) -> dict[str, Any]:

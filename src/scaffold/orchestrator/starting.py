@@ -29,6 +29,10 @@ class Starting:
                 self._started[attempt.id] += 1
                 await self._engine.start_attempt(attempt)
 
+    def begun(self, attempt: Attempt) -> bool:
+        """Tell whether an open attempt has a worker, or had one."""
+        return attempt.status != "queued" or attempt.id in self._waiting
+
     def died_early(self, attempt: Attempt) -> bool:
         """Tell whether a worker that is gone never took its attempt, and may be started again; then it will be."""
         if attempt.status != "queued" or self._started[attempt.id] > MOST_STARTUP_RETRIES:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Mapping
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -11,11 +12,11 @@ from scaffold.core.ids import GoalId
 from scaffold.core.model import Goal, Run
 from scaffold.core.states import Active, Failed, Paused
 from scaffold.host.child import end_leftover
-from scaffold.host.doorbell import ring
+from scaffold.host.doorbell import ring, unheard
 from scaffold.host.identity import own_identity
 from scaffold.orchestrator.bell import Bell
 from scaffold.orchestrator.control import RETRIED
-from scaffold.orchestrator.engine import Engine, SupervisorExit
+from scaffold.orchestrator.engine import STOP_GRACE_S, Engine, SupervisorExit, in_words
 from scaffold.orchestrator.pursuit import doorbell
 from scaffold.orchestrator.turn import close_lost
 from scaffold.store.database import Store
@@ -26,6 +27,11 @@ MOST_STRIKES = 5
 """How often in a row a supervisor may end without anything changed in its goal before the goal fails."""
 BACKOFF_S = (0.0, 0.1, 0.3, 1.0, 3.0)
 """How long to wait before the next one, by how many have ended so."""
+
+GLANCE_S = 5.0
+"""How often each supervisor is rung, to see whether it hears."""
+MOST_UNHEARD = 4
+"""How many glances in a row may find the last ring unheard before a supervisor is held to hang: stopped, or stuck."""
 
 Mark = tuple[str, Mapping[str, int], int, int]
 """How far a goal is: its status, its actions by status, the assertions ever shown, its attempts."""
@@ -40,6 +46,8 @@ class _Watch(Struct):
     running: bool = False
     not_before: float = 0.0
     """From when on, on the monotonic clock, the next one may begin."""
+    unheard: int = 0
+    """How many glances in a row found that it does not hear."""
 
 
 class Supervision:
@@ -61,11 +69,24 @@ class Supervision:
                 async with asyncio.timeout(due_s):
                     await rung.wait()
 
+    async def end_deaf(self) -> None:
+        """End each supervisor that does not hear its doorbell any more: another one takes its place; never returns.
+
+        Glances are counted, not time: where the whole machine slept, nobody is to blame.
+        """
+        while True:
+            for goal_id, watch in tuple(self._watches.items()):
+                watch.unheard = watch.unheard + 1 if watch.running and unheard(self._doorbell(goal_id)) else 0
+                if watch.unheard > MOST_UNHEARD:
+                    await self._engine.stop_supervisor(goal_id, grace_s=STOP_GRACE_S)
+            self.wake()
+            await self._site.clock.sleep(GLANCE_S)
+
     def wake(self) -> None:
         """Have every supervisor look at its goal again."""
         for goal_id, watch in self._watches.items():
             if watch.running:
-                ring(doorbell(self._site, self._run.id, goal_id))
+                ring(self._doorbell(goal_id))
 
     def ended(self, exited: SupervisorExit) -> None:
         """Account for a supervisor that is gone; a goal whose supervisors get nowhere fails."""
@@ -119,12 +140,13 @@ class Supervision:
             store.goals.supervise(goal.id, identity, was=now.supervisor if now else None)
             store.events.append(self._run.id, SupervisorBegan(goal.name, identity.pid))
 
+    def _doorbell(self, goal_id: GoalId) -> Path:
+        return doorbell(self._site, self._run.id, goal_id)
+
     def _hopeless(self, goal: Goal, exited: SupervisorExit) -> str:
-        log = self._site.process_log(self._run.id, goal.id)
-        said = log.read_text(errors="replace").strip()[-500:] if log.exists() else ""
-        how = f"signal {-exited.code}" if exited.code < 0 else f"exit code {exited.code}"
-        told = f"its supervisor ended {MOST_STRIKES} times in a row without getting anywhere, last with {how}. {said}"
-        return self._site.redactor.clean(told.strip())
+        said = self._site.last_words(self._run.id, goal.id)
+        often = f"its supervisor ended {MOST_STRIKES} times in a row without getting anywhere"
+        return f"{often}, last with {in_words(exited.code)}. {said}".strip()
 
 
 async def end_leftovers(site: Site, run: Run) -> None:

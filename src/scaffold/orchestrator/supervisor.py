@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Protocol, assert_never
 
@@ -11,6 +11,7 @@ from scaffold.core.ids import ActionId, Assertion, GoalId
 from scaffold.core.model import Attempt, Goal, Run
 from scaffold.core.states import Active, Completed, Failed, Pending, Running, Skipped
 from scaffold.orchestrator.bell import Bell
+from scaffold.orchestrator.desks import Dispatcher
 from scaffold.orchestrator.dispatch import queue_attempt
 from scaffold.orchestrator.judging import hopeless, next_judgement
 from scaffold.orchestrator.look import look
@@ -38,10 +39,6 @@ MOST_TURNS = 3
 """How often in vain somebody is asked to break the same compound down."""
 PAUSE_S = (0.0, 2.0, 10.0)
 """How long to wait before asking again where no reply was to be had."""
-
-
-Dispatcher = Callable[[GoalId, ActionId], Awaitable[Attempt | None]]
-"""Queues an attempt of a ready action; None if there is no slot for it."""
 
 
 class Thinks(Protocol):

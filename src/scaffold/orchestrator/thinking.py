@@ -9,7 +9,7 @@ from scaffold.core.model import Action, Goal, PlanningEvent, Run
 from scaffold.core.plan import Finding
 from scaffold.core.ports import Model
 from scaffold.core.states import Failed
-from scaffold.orchestrator.desks import Dispatch, LiveDesk
+from scaffold.orchestrator.desks import Dispatcher, LiveDesk
 from scaffold.orchestrator.goap import supervisor_tools
 from scaffold.orchestrator.judging import idle
 from scaffold.orchestrator.leanness import (
@@ -83,7 +83,7 @@ class Thinker:
             occasion, self._conditions(goal, compound, lambda store: store.actions.account_for_failures(goal_id))
         )
 
-    async def judge(self, goal_id: GoalId, why: str, dispatch: Dispatch) -> TurnEnding:
+    async def judge(self, goal_id: GoalId, why: str, dispatch: Dispatcher) -> TurnEnding:
         """Let the agent take every step that can be taken now; `dispatch` opens an attempt of a ready action."""
         goal = self._goal(goal_id)
         occasion = self._occasion("judge", judge_prompt(self._situation(goal, None, "judge"), why), goal, None)

@@ -229,7 +229,7 @@ class _Sitting:
         except TimeoutError:
             return Broke(f"The {self.occasion.role} did not come to an end within {limit_s:.0f} s.", again=True)
         except BudgetSpent as spent:
-            return Spent(self._clean(spent.in_full))
+            return Spent(self._clean(spent.what))
         except ModelTrouble as trouble:
             return Broke(self._clean(trouble.in_full), again=trouble.transient or isinstance(trouble, TurnLimit))
 
@@ -256,7 +256,7 @@ async def _propose(sitting: _Sitting, agent: Agent, desk: DraftDesk, conditions:
         try:
             finish = await agent.turn(said)
         except Circling as circling:
-            return Unsound(tuple(conditions.faults(desk.draft)), circling.what)
+            return _at_the_circle(sitting, desk, conditions, circling)
         if finish.stop == "refused":
             return _declined(finish)
         faults = tuple(conditions.faults(desk.draft)) or _write(sitting, desk, conditions)
@@ -264,6 +264,15 @@ async def _propose(sitting: _Sitting, agent: Agent, desk: DraftDesk, conditions:
             return Written(desk.draft.changes, finish.text)
         said = told(faults)
     return Unsound(faults, f"what was proposed is not sound after {ROUNDS} replies: {_in_line(faults)}")
+
+
+def _at_the_circle(sitting: _Sitting, desk: DraftDesk, conditions: Conditions, circling: Circling) -> TurnEnding:
+    """Return how a turn ends whose agent repeats itself: it adds nothing more, so what is sound by now is written."""
+    faults = tuple(conditions.faults(desk.draft))
+    if faults or not desk.draft.changes:
+        return Unsound(faults, circling.what)
+    faults = _write(sitting, desk, conditions)
+    return Unsound(faults, circling.what) if faults else Written(desk.draft.changes, circling.what)
 
 
 async def _drive(sitting: _Sitting, agent: Agent, helm: Helm) -> TurnEnding:
@@ -340,4 +349,4 @@ def _declined(finish: Finish) -> Broke:
 def _close_open(store: Store, run: Run, goal_id: GoalId | None) -> None:
     for turn in store.turns.open_of_run(run.id):
         if turn.goal_id == goal_id:
-            store.turns.end(turn.id, "lost", error="the process that asked is gone")
+            store.turns.lose(turn.id)

@@ -5,7 +5,7 @@ from typing import assert_never
 from scaffold.core.ids import ActionId, AttemptId
 from scaffold.core.model import Action, Attempt, Goal, Run, Wish
 from scaffold.core.states import WORKER_PHASES, Active, Cancelled, Completed, Failed, Paused, Pending, Skipped
-from scaffold.orchestrator.engine import Engine
+from scaffold.orchestrator.engine import STOP_GRACE_S, Engine
 from scaffold.store.database import Store
 from scaffold.worker.ending import block_stranded
 from scaffold.worker.lease import owned
@@ -13,7 +13,6 @@ from scaffold.worker.site import Site
 
 SET_ASIDE = "set aside by the user"
 """Why a goal is paused that a human paused by itself: its run going on does not wake it."""
-STOP_GRACE_S = 0.1
 STOPPED = "stopped by the user"
 CANCELLED = "cancelled by the user"
 

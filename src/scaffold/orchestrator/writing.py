@@ -35,8 +35,6 @@ from scaffold.plan.standing import Standing
 from scaffold.store.database import Store
 from scaffold.worker.ending import block_stranded
 
-PER_GOAL_CAP = 3
-
 
 def plan_of(store: Store, run: Run) -> Plan:
     """Return the run's goals and actions as a plan, everything in the order it was added."""
@@ -88,7 +86,7 @@ def new_goal(spec: GoalSpec, run: Run, *, now: datetime) -> Goal:
         desired=spec.goal_state,
         state=Planning(),
         persistent=spec.persistent,
-        worker_cap=PER_GOAL_CAP,
+        worker_cap=run.settings.goal_agents,
         created_at=now,
         updated_at=now,
     )

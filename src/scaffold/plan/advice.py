@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from scaffold.core.plan import Plan
 from scaffold.plan.lint import lint
-from scaffold.plan.pursuit import WORKER_CAP
+from scaffold.plan.rehearsal import WORKER_CAP
 from scaffold.plan.simulate import simulate
 
 MOST = 16

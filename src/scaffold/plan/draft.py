@@ -18,10 +18,7 @@ from scaffold.plan.lint import lint
 from scaffold.plan.planfile import parent_ring
 from scaffold.plan.repair import living, settled
 from scaffold.plan.standing import Standing
-from scaffold.plan.wording import Spelling, listed, shown
-
-TOLD = 5
-"""How many problems one refusal spells out."""
+from scaffold.plan.wording import Spelling, in_one, listed, shown
 
 WAITING = "waiting"
 """The status, in a draft, of an action that goes on once a human has decided."""
@@ -114,6 +111,23 @@ class Draft:
     def action(self, key: str) -> ActionSpec | None:
         """Return the action of that key, None if there is none."""
         return next((action for action in self.plan.actions if action.key == key), None)
+
+    def known_goal(self, name: str) -> GoalSpec:
+        """Return the goal of that name; DraftRefused, with those there are, if there is none."""
+        goal = self.goal(name)
+        if goal is None:
+            hint = Spelling(each.name for each in self.plan.goals).hint(name)
+            there = listed([each.name for each in self.plan.goals]) or "none yet: create it first"
+            _refused(f"there is no goal {shown(name)}", f"{hint}Goals of this run: {there}.")
+        return goal
+
+    def known_action(self, key: str) -> ActionSpec:
+        """Return the action of that key; DraftRefused, with what may have been meant, if there is none."""
+        action = self.action(key)
+        if action is None:
+            hint = Spelling(each.key for each in self.plan.actions).hint(key)
+            _refused(f"there is no action {shown(key)}", f"{hint}goap_list_actions names those there are.")
+        return action
 
     def goal_of(self, key: str) -> GoalSpec | None:
         """Return the goal that has the action of that key, None if none has."""
@@ -217,10 +231,7 @@ class Draft:
             yield Problem(what, "Add the action at the top of the goal, or to a compound that is not over.")
 
     def _update(self, change: UpdateAction) -> Change | None:
-        action = self.action(change.key)
-        if action is None:
-            hint = Spelling(each.key for each in self.plan.actions).hint(change.key)
-            _refused(f"there is no action {shown(change.key)}", f"{hint}goap_list_actions names those there are.")
+        action = self.known_action(change.key)
         status = self.standing.status(action.key)
         if status in BUSY:
             _refused(f"`{action.key}` is {status}: somebody is at it", "Leave it alone until that has ended.")
@@ -290,11 +301,7 @@ class Draft:
         return None if change in self.changes else change
 
     def _open_goal(self, name: str) -> GoalSpec:
-        goal = self.goal(name)
-        if goal is None:
-            hint = Spelling(each.name for each in self.plan.goals).hint(name)
-            there = listed([each.name for each in self.plan.goals]) or "none yet: create it first"
-            _refused(f"there is no goal {shown(name)}", f"{hint}Goals of this run: {there}.")
+        goal = self.known_goal(name)
         if goal.name in self.history.ended:
             _refused(f"goal `{goal.name}` is {self.history.ended[goal.name]}: it has ended", "Leave it as it is.")
         return goal
@@ -311,10 +318,8 @@ def _refuse(where: str, problems: Iterable[Problem]) -> None:
     """Raise DraftRefused with the first few `problems`, if there are any."""
     found = list(problems)
     if found:
-        more = f" (and {len(found) - TOLD} more)" if len(found) > TOLD else ""
-        what = "; ".join(problem.what for problem in found[:TOLD]) + more
-        fixes = dict.fromkeys(problem.fix for problem in found[:TOLD])
-        _refused(f"{where}: {what}" if where else what, " ".join(fixes))
+        what, fix = in_one((problem.what, problem.fix) for problem in found)
+        _refused(f"{where}: {what}" if where else what, fix)
 
 
 def _once(names: Iterable[Assertion]) -> tuple[Assertion, ...]:

@@ -13,6 +13,7 @@ from scaffold.plan.dag import Task
 from scaffold.plan.fields import Fields, Notes, any_text
 from scaffold.plan.located import Listing, Scalar, located
 from scaffold.plan.planfile import action_of
+from scaffold.plan.wording import in_one
 
 KNOWN = (
     "key",
@@ -28,8 +29,6 @@ KNOWN = (
 )
 REQUIRED = ("key", "description", "effects")
 TASK = ("key", "description", "depends_on", "role", "files", "acceptance", "verification_intent", "contract")
-TOLD = 5
-"""How many findings one error spells out."""
 
 Read = TypeVar("Read")
 
@@ -58,10 +57,7 @@ def _read(name: str, given: Any, read: Callable[[Fields], Read]) -> tuple[Read, 
     found: list[Finding] = []
     each = tuple(read(Fields(Notes(found), node, f"{name}[{index}]")) for index, node in enumerate(nodes.items))
     if found:
-        more = f" (and {len(found) - TOLD} more)" if len(found) > TOLD else ""
-        fixes = dict.fromkeys(finding.fix for finding in found[:TOLD])
-        what = "; ".join(finding.message for finding in found[:TOLD])
-        raise PlanInvalid(what + more, " ".join(fixes), tuple(found))
+        raise PlanInvalid(*in_one((finding.message, finding.fix) for finding in found), tuple(found))
     return each
 
 

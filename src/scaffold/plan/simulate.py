@@ -11,7 +11,7 @@ from scaffold.core.plan import Plan
 from scaffold.plan.decide import Command, Dispatch
 from scaffold.plan.levels import makespan_bound
 from scaffold.plan.luck import Pace, Trial, trials
-from scaffold.plan.pursuit import WORKER_CAP, Pursuit
+from scaffold.plan.rehearsal import WORKER_CAP, Rehearsal
 from scaffold.plan.standing import Standing
 
 
@@ -113,7 +113,7 @@ class _World:
         self.attempts: dict[Key, list[SimulatedAttempt]] = {}
         self.landed_s: dict[Key, int] = {}
         self._plan = plan
-        self._pursuits = [Pursuit(goal, standing) for goal in plan.goals]
+        self._rehearsals = [Rehearsal(goal, standing) for goal in plan.goals]
         self._free = agents
         self._luck = luck
         self._landing_s = landing_s
@@ -134,9 +134,9 @@ class _World:
         """How the goals ended, in plan order."""
         return [
             SimulatedGoal(
-                name=pursuit.goal.name, status=pursuit.status, reason=pursuit.reason, ended_s=pursuit.ended_at
+                name=rehearsal.goal.name, status=rehearsal.status, reason=rehearsal.reason, ended_s=rehearsal.ended_at
             )
-            for pursuit in self._pursuits
+            for rehearsal in self._rehearsals
         ]
 
     def actions(self) -> tuple[SimulatedAction, ...]:
@@ -144,13 +144,13 @@ class _World:
         return tuple(
             SimulatedAction(
                 key=action.key,
-                goal=pursuit.goal.name,
-                status=pursuit.agenda.action(ActionId(action.key)).status,
+                goal=rehearsal.goal.name,
+                status=rehearsal.agenda.action(ActionId(action.key)).status,
                 attempts=tuple(self.attempts.get(action.key, ())),
                 landed_s=self.landed_s.get(action.key),
             )
-            for pursuit in self._pursuits
-            for action in pursuit.goal.actions
+            for rehearsal in self._rehearsals
+            for action in rehearsal.goal.actions
         )
 
     def _settle(self) -> None:
@@ -158,40 +158,40 @@ class _World:
         busy = True
         while busy:
             busy = False
-            for pursuit in self._pursuits:
-                for command in pursuit.decide(self._free):
-                    self._carry_out(pursuit, command)
+            for rehearsal in self._rehearsals:
+                for command in rehearsal.decide(self._free):
+                    self._carry_out(rehearsal, command)
                     busy = True
 
-    def _carry_out(self, pursuit: Pursuit, command: Command) -> None:
+    def _carry_out(self, rehearsal: Rehearsal, command: Command) -> None:
         if isinstance(command, Dispatch):
-            self._dispatch(pursuit, command.action)
+            self._dispatch(rehearsal, command.action)
         else:
-            pursuit.carry_out(command, self.now)
+            rehearsal.carry_out(command, self.now)
 
-    def _dispatch(self, pursuit: Pursuit, action: ActionId) -> None:
+    def _dispatch(self, rehearsal: Rehearsal, action: ActionId) -> None:
         self._free -= 1
-        pursuit.dispatched(action)
+        rehearsal.dispatched(action)
         key = Key(action)
         made = self.attempts.setdefault(key, [])
         trial = self._luck[key][len(made)]
         end = self.now + trial.duration_s
         made.append(SimulatedAttempt(start_s=self.now, end_s=end, succeeded=trial.succeeds))
-        self._at(end, partial(self._handed_in if trial.succeeds else self._failed, pursuit, action))
+        self._at(end, partial(self._handed_in if trial.succeeds else self._failed, rehearsal, action))
 
-    def _failed(self, pursuit: Pursuit, action: ActionId) -> None:
+    def _failed(self, rehearsal: Rehearsal, action: ActionId) -> None:
         self._free += 1
-        pursuit.failed(action, final=len(self.attempts[Key(action)]) == len(self._luck[Key(action)]))
+        rehearsal.failed(action, final=len(self.attempts[Key(action)]) == len(self._luck[Key(action)]))
 
-    def _handed_in(self, pursuit: Pursuit, action: ActionId) -> None:
+    def _handed_in(self, rehearsal: Rehearsal, action: ActionId) -> None:
         self._free += 1
-        pursuit.handed_in(action)
+        rehearsal.handed_in(action)
         self._landing_free_at = max(self._landing_free_at, self.now) + self._landing_s
-        self._at(self._landing_free_at, partial(self._landed, pursuit, action))
+        self._at(self._landing_free_at, partial(self._landed, rehearsal, action))
 
-    def _landed(self, pursuit: Pursuit, action: ActionId) -> None:
+    def _landed(self, rehearsal: Rehearsal, action: ActionId) -> None:
         self.landed_s[Key(action)] = self.now
-        pursuit.landed(action)
+        rehearsal.landed(action)
 
     def _at(self, time: int, happen: Callable[[], None]) -> None:
         self._happened += 1

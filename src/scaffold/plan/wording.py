@@ -1,4 +1,4 @@
-"""Words for messages: names in a row, texts on one line, and what may have been meant by one that nobody knows."""
+"""Words for messages: names in a row, problems and texts on one line, what an unknown word may have meant."""
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -7,7 +7,7 @@ COMPARISONS = 20_000
 """How many pairs of words are compared before no more suggestions are made: a plan full of faults stays quick."""
 
 LISTED = 5
-"""How many names are written out in a message."""
+"""How many names, or problems, are written out in a message."""
 
 SHOWN = 60
 """How many characters of a text are written out in a message."""
@@ -23,6 +23,14 @@ def shown(text: str) -> str:
     """Return any text in backticks, on one line, printable, and its end cut off where it is long."""
     short = text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
     return f"`{''.join(c if c.isprintable() else ascii(c)[1:-1] for c in short)}`"
+
+
+def in_one(problems: Iterable[tuple[str, str]]) -> tuple[str, str]:
+    """Return what is wrong and what to do about it, a text each; of many problems the first and how many more."""
+    found = list(problems)
+    more = f" (and {len(found) - LISTED} more)" if len(found) > LISTED else ""
+    fixes = dict.fromkeys(fix for _, fix in found[:LISTED])
+    return "; ".join(what for what, _ in found[:LISTED]) + more, " ".join(fixes)
 
 
 class Spelling:

@@ -1,7 +1,8 @@
 """Files no agent writes, whatever it was allowed: what git, shells and agents run, and what lets somebody in."""
 
+import re
 import unicodedata
-from fnmatch import fnmatchcase
+from fnmatch import translate
 
 CREDENTIALS: tuple[str, ...] = (
     ".git-credentials",
@@ -60,9 +61,10 @@ TEMPLATES = (".env.example", ".env.sample", ".env.template", ".env.dist", ".env.
 _FORMAT = "Cf"
 """Characters that are not seen, and that some file systems leave out of names."""
 
-ENVIRONMENTS = (".env*",)
+ENVIRONMENTS = ".env*"
 """The entry that templates are free from."""
-_PATTERNS = tuple(tuple(pattern.split("/")) for pattern in PROTECTED)
+_PATTERNS = tuple((entry, tuple(re.compile(translate(name)).match for name in entry.split("/"))) for entry in PROTECTED)
+"""Compiled here, before processes are forked, and not in each of them."""
 
 
 def protected_by(path: str) -> str | None:
@@ -71,12 +73,12 @@ def protected_by(path: str) -> str | None:
     The path may be absolute or relative and is taken as it stands: resolve links and `..` first.
     """
     names = segments(path)
-    for pattern in _PATTERNS:
+    for entry, pattern in _PATTERNS:
         for start in range(len(names) - len(pattern) + 1):
-            if all(fnmatchcase(name, wanted) for name, wanted in zip(names[start:], pattern, strict=False)):
-                if pattern == ENVIRONMENTS and names[start] in TEMPLATES:
+            if all(wanted(name) for name, wanted in zip(names[start:], pattern, strict=False)):
+                if entry == ENVIRONMENTS and names[start] in TEMPLATES:
                     continue
-                return "/".join(pattern)
+                return entry
     return None
 
 

@@ -1,9 +1,11 @@
 """Attempts: executions of primitive actions. One is open for an action at a time; fences refuse late writers."""
 
+from collections.abc import Mapping
+
 from scaffold.core.contract import Verification
 from scaffold.core.errors import IllegalMove
 from scaffold.core.events import AttemptAdvanced, AttemptEnded, AttemptQueued
-from scaffold.core.ids import ActionId, AttemptId, Commit, RunId
+from scaffold.core.ids import ActionId, AttemptId, Commit, GoalId, RunId
 from scaffold.core.model import Attempt, ProcessIdentity, Usage
 from scaffold.core.states import OWN_FAILURES, PHASES, WORKER_PHASES, AttemptStatus, Outcome, Phase
 from scaffold.store.columns import (
@@ -36,6 +38,12 @@ NEXT_NUMBER = "SELECT COALESCE(MAX(number), 0) + 1 AS number FROM attempt WHERE 
 OF_ACTION = "SELECT * FROM attempt WHERE action_id = :action_id ORDER BY number"
 OF_RUN = "SELECT * FROM attempt WHERE run_id = :run_id ORDER BY queued_seq"
 OPEN_OF_RUN = "SELECT * FROM attempt WHERE run_id = :run_id AND status IN ('queued', 'claimed') ORDER BY queued_seq"
+WORKING = """
+SELECT action.goal_id, COUNT(*) AS working FROM attempt JOIN action ON action.id = attempt.action_id
+WHERE attempt.run_id = :run_id AND attempt.status IN ('queued', 'claimed')
+      AND attempt.phase IN ('workspace', 'executing', 'verifying', 'critiquing')
+GROUP BY action.goal_id
+"""
 CLAIM = """
 UPDATE attempt SET status = 'claimed', worker = :worker, worktree = :worktree, log_file = :log_file, started_at = :at
 WHERE id = :id AND status = 'queued' AND fence = :fence
@@ -105,6 +113,10 @@ class Attempts:
     def open_of_run(self, run_id: RunId) -> tuple[Attempt, ...]:
         """Return the run's attempts that are not ended, in the order they were opened."""
         return tuple(map(_attempt, self._connection.rows(OPEN_OF_RUN, run_id=run_id)))
+
+    def working(self, run_id: RunId) -> Mapping[GoalId, int]:
+        """Return how many attempts of each goal are open and not handed in; goals without any are left out."""
+        return {row["goal_id"]: int(row["working"]) for row in self._connection.rows(WORKING, run_id=run_id)}
 
     def waiting_to_land(self, run_id: RunId) -> tuple[Attempt, ...]:
         """Return the run's candidates, landing ones included, in the order they were handed in."""

@@ -11,7 +11,7 @@ from scaffold.store.connection import Connection, Row
 from scaffold.store.events import Events
 from scaffold.store.refusals import illegal_move, stale_fence
 
-Wish = Literal["stop", "pause", "cancel"]
+RunWish = Literal["stop", "pause", "cancel"]
 """What a user asked of a run that another process carries out."""
 
 ADD = """
@@ -142,14 +142,14 @@ class Runs:
         self._fenced(run_id, None)
         self._connection.write(CONFIGURE, id=run_id, settings=SETTINGS.write(settings), at=stamp(self._clock.now()))
 
-    def ask(self, run_id: RunId, wish: Wish | None) -> None:
+    def ask(self, run_id: RunId, wish: RunWish | None) -> None:
         """Leave a wish for the owner to find; None takes it back."""
         self._fenced(run_id, None)
         self._connection.write(ASK, id=run_id, wish=wish, at=stamp(self._clock.now()))
 
-    def wish(self, run_id: RunId) -> Wish | None:
+    def wish(self, run_id: RunId) -> RunWish | None:
         """Return the user's open wish, None if there is none."""
-        wish: Wish | None = self._connection.held(GET, "run", run_id)["wish"]
+        wish: RunWish | None = self._connection.held(GET, "run", run_id)["wish"]
         return wish
 
     def spent(self, run_id: RunId) -> Usage:

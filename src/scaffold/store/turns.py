@@ -83,6 +83,10 @@ class Turns:
         self._connection.swap(END, "turn", turn_id, outcome=outcome, error=error, at=stamp(self._clock.now()))
         self._events.append(row["run_id"], TurnEnded(row["event"], row["goal"], row["action"], outcome, error))
 
+    def lose(self, turn_id: TurnId) -> None:
+        """End a turn whose process is gone; StaleFence if it is over."""
+        self.end(turn_id, "lost", error="the process that asked is gone")
+
     def of_run(self, run_id: RunId) -> tuple[Turn, ...]:
         """Return the run's turns."""
         return tuple(map(_turn, self._connection.rows(OF_RUN, run_id=run_id)))

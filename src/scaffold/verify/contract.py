@@ -75,7 +75,9 @@ async def verify(contract: Contract | None, tree: Tree) -> Verification:
 
 async def results_of(contract: Contract, tree: Tree, changed: Sequence[str] = ()) -> tuple[CheckResult, ...]:
     """Return what each constraint and command of the contract shows of a tree, changed since its base or not."""
-    results = list(constraints(contract, await commit.listed_paths(tree.git, tree.commit), changed))
+    asked = contract.must_exist or contract.must_not_exist
+    paths = await commit.listed_paths(tree.git, tree.commit) if asked else ()
+    results = list(constraints(contract, paths, changed))
     for number, check in enumerate(contract.commands):
         if number:
             await _undo_changes(tree)

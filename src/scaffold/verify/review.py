@@ -43,7 +43,7 @@ class Review(Struct, frozen=True, kw_only=True):
     summary: str
 
 
-def judges(role: str) -> bool:
+def gives_verdict(role: str) -> bool:
     """Tell whether a role reads and judges, and changes nothing: its work is a verdict."""
     return role.endswith("_review") or role == "reviewer"
 

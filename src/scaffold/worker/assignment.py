@@ -1,11 +1,16 @@
 """What one worker process is to do, read from the store."""
 
+from typing import Final
+
 from msgspec import Struct
 
 from scaffold.core.errors import StaleFence
 from scaffold.core.ids import Assertion, AttemptId
 from scaffold.core.model import Action, Attempt, Fact, Goal, Run
 from scaffold.store.database import Store
+
+TESTING: Final = "testing"
+"""The role of who verifies by checks of its own or by those there are, not by a verdict."""
 
 
 class Assignment(Struct, frozen=True, kw_only=True):

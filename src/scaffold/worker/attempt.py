@@ -6,19 +6,19 @@ from scaffold.core.errors import BudgetSpent, ModelTrouble, ScaffoldError, Stale
 from scaffold.core.model import ProcessIdentity
 from scaffold.core.ports import Model
 from scaffold.host.sandbox.confinement import Enclosure
-from scaffold.verify.review import judges
+from scaffold.verify.review import gives_verdict
 from scaffold.worker.assignment import Assignment
 from scaffold.worker.consent import Human
-from scaffold.worker.desk import Desk
 from scaffold.worker.enclosure import enclosure, forget_temporary
 from scaffold.worker.ending import conclude
-from scaffold.worker.judging import judge
 from scaffold.worker.making import make
 from scaffold.worker.native import watched_agent
 from scaffold.worker.outcome import GaveUp, Handed
 from scaffold.worker.pulse import Pulse
 from scaffold.worker.record import Record
+from scaffold.worker.reviewing import review
 from scaffold.worker.site import Site
+from scaffold.worker.station import Station
 from scaffold.worker.workspace import Workspace, give_back, open_workspace, retire
 
 
@@ -90,12 +90,12 @@ class Worker:
         task = self._task
         workspace = await open_workspace(self._site, task.attempt)
         async with enclosure(self._site, task.run, workspace.path, name=task.attempt.id) as walls:
-            desk = self._desk(workspace, walls)
-            carry_out = judge if judges(task.action.role) else make
-            return await carry_out(desk, watched_agent(desk, self._model))
+            station = self._station(workspace, walls)
+            carry_out = review if gives_verdict(task.action.role) else make
+            return await carry_out(station, watched_agent(station, self._model))
 
-    def _desk(self, workspace: Workspace, walls: Enclosure | None) -> Desk:
-        return Desk(
+    def _station(self, workspace: Workspace, walls: Enclosure | None) -> Station:
+        return Station(
             site=self._site,
             task=self._task,
             workspace=workspace,

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 
 from scaffold.core.contract import Check, CheckResult, Contract, ExitCode, OutputContains, Verification
 from scaffold.core.model import Action, Fact, Goal
-from scaffold.verify.review import judges
-from scaffold.worker.assignment import Assignment
+from scaffold.verify.review import gives_verdict
+from scaffold.worker.assignment import TESTING, Assignment
 
 GOAL_CHARS = 600
 GOAL_SENTENCES = 2
@@ -30,7 +30,7 @@ def task_prompt(task: Assignment) -> str:
 
     Who verifies is shown what is verified as fully as there is room, and where it landed.
     """
-    action, verifies = task.action, judges(task.action.role) or task.action.role == "testing"
+    action, verifies = task.action, gives_verdict(task.action.role) or task.action.role == TESTING
     parts = [
         _goal(task.goal),
         _task(action, task.parent),

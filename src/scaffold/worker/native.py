@@ -18,25 +18,25 @@ from scaffold.tools.builtin import builtin_tools
 from scaffold.tools.reads import remembering
 from scaffold.tools.todos import Todos, todo_read, todo_write
 from scaffold.tools.workspace import Workspace as ToolRoot
-from scaffold.verify.review import judges
+from scaffold.verify.review import gives_verdict
 from scaffold.worker.consent import worker_gate
-from scaffold.worker.desk import Desk
 from scaffold.worker.letters import Letters
 from scaffold.worker.notice import warn
 from scaffold.worker.pulse import PatientBudget
+from scaffold.worker.station import Station
 from scaffold.worker.watch import Circles, Watched, state_of
 
 
-def watched_agent(desk: Desk, model: Model) -> Watched:
-    """Return an agent that works in the desk's workspace, is watched, pays from the run's budget, keeps a journal."""
-    circles = Circles(partial(state_of, desk.workspace.git, desk.workspace.base))
-    agent = native_agent(desk, model, circles)
-    return Watched(agent, desk.pulse, circles, idle_s=desk.task.run.settings.idle_s)
+def watched_agent(station: Station, model: Model) -> Watched:
+    """Return an agent that works in the station's workspace, watched, paid from the run's budget."""
+    circles = Circles(partial(state_of, station.workspace.git, station.workspace.base))
+    agent = native_agent(station, model, circles)
+    return Watched(agent, station.pulse, circles, idle_s=station.task.run.settings.idle_s)
 
 
-def native_agent(desk: Desk, model: Model, circles: Circles) -> Agent:
+def native_agent(station: Station, model: Model, circles: Circles) -> Agent:
     """Return the agent itself; its news and its failing tools are known to `circles`."""
-    site, task, attempt = desk.site, desk.task, desk.task.attempt
+    site, task, attempt = station.site, station.task, station.task.attempt
     journal = JournalFile(
         site.journal(task.goal.name, task.action.key),
         clock=site.clock,
@@ -48,42 +48,48 @@ def native_agent(desk: Desk, model: Model, circles: Circles) -> Agent:
     )
     return Agent(
         model=model,
-        tools=tuple(map(circles.guard, map(desk.pulse.guard, _tools(desk, journal)))),
+        tools=tuple(map(circles.guard, map(station.pulse.guard, _tools(station, journal)))),
         brief=Brief(
             caller=Caller(role=task.action.role, action=task.action.key, attempt=attempt.number),
-            system=_system_prompt(desk, journal),
+            system=_system_prompt(station, journal),
         ),
-        outside=Outside(hear=desk.pulse.hear, news=Joined(circles, Letters(site, attempt)), redactor=site.redactor),
-        books=Books(journal=journal, budget=PatientBudget(budget, desk.pulse)),
+        outside=Outside(hear=station.pulse.hear, news=Joined(circles, Letters(site, attempt)), redactor=site.redactor),
+        books=Books(journal=journal, budget=PatientBudget(budget, station.pulse)),
     )
 
 
-def _system_prompt(desk: Desk, journal: Journal) -> str:
+def _system_prompt(station: Station, journal: Journal) -> str:
     """Return what an agent of this role is told; prompts that cannot be used are told of once in a run."""
 
     def notice(text: str) -> None:
         journal.note("notice", text=text)
-        warn(desk.site, desk.task.run.id, text)
+        warn(station.site, station.task.run.id, text)
 
-    return worker_prompt(desk.task.action.role, folders=desk.task.run.settings.prompts, notice=notice)
+    return worker_prompt(station.task.action.role, folders=station.task.run.settings.prompts, notice=notice)
 
 
-def _tools(desk: Desk, journal: Journal) -> Iterator[Tool]:
+def _tools(station: Station, journal: Journal) -> Iterator[Tool]:
     """Yield what a worker has: files, commands and Python in its worktree, a list of todos of its own, and a human.
 
     Who only judges has no tool that is there to change files.
     """
-    site, settings, root, attempt = desk.site, desk.task.run.settings, desk.workspace.path, desk.task.attempt
+    site, settings, attempt = station.site, station.task.run.settings, station.task.attempt
+    root = station.workspace.path
     outputs = site.outputs(attempt.run_id, attempt.id)
     place = ToolRoot(
-        root, desk.environ, readable=(outputs,), enclosure=desk.walls, redactor=site.redactor, heard=desk.pulse.beat
+        root,
+        station.environ,
+        readable=(outputs,),
+        enclosure=station.walls,
+        redactor=site.redactor,
+        heard=station.pulse.beat,
     )
-    confined = desk.walls is not None
-    gate = worker_gate(site, settings, root, desk.human, confined=confined, tell=noting(journal))
-    judging = judges(desk.task.action.role)
+    confined = station.walls is not None
+    gate = worker_gate(site, settings, root, station.human, confined=confined, tell=noting(journal))
+    judging = gives_verdict(station.task.action.role)
     yield from (gate.guard(each) for each in _own(place, outputs) if not (judging and each.category == "file_write"))
     if not settings.yolo:
-        yield ask_human(desk.human.answer)
+        yield ask_human(station.human.answer)
 
 
 def _own(place: ToolRoot, outputs: Path) -> tuple[Tool, ...]:

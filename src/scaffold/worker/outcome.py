@@ -7,7 +7,7 @@ from scaffold.core.states import Outcome
 
 
 class Handed(Struct, frozen=True, tag="handed"):
-    """A candidate was handed in; a review's is the commit that was reviewed."""
+    """A candidate was handed in; a review's, or a tester's who changed nothing, is the commit it began with."""
 
     head: Commit
 

@@ -18,6 +18,10 @@ from scaffold.store.database import Store
 
 LONGEST_NAME = 100
 """Bytes that a segment of a path may have of a name that others chose; file systems take 255 in all."""
+LAST_WORDS = 1_000
+"""Characters of what a process that died printed last."""
+LOG_TAIL_BYTES = 65_536
+"""Where those are looked for; more than they can take, so that no secret at their beginning is cut in two."""
 
 
 class Site(Struct, frozen=True, kw_only=True):
@@ -65,6 +69,16 @@ class Site(Struct, frozen=True, kw_only=True):
     def process_log(self, run_id: RunId, name: str) -> Path:
         """Return the file that takes what the process of an attempt or a goal itself prints, e.g. a crash report."""
         return self.run_folder(run_id) / "logs" / f"{name}.txt"
+
+    def last_words(self, run_id: RunId, name: str) -> str:
+        """Return what the process of an attempt or a goal printed last, without secrets; `""` if it printed nothing."""
+        try:
+            with self.process_log(run_id, name).open("rb") as log:
+                log.seek(max(0, log.seek(0, os.SEEK_END) - LOG_TAIL_BYTES))
+                printed = log.read().decode(errors="replace")
+        except FileNotFoundError:
+            return ""
+        return self.redactor.clean(printed).strip()[-LAST_WORDS:]
 
     def zygote_log(self, run_id: RunId) -> Path:
         """Return the file that takes what the process prints that forks the run's workers."""

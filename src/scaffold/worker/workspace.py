@@ -72,8 +72,8 @@ async def keep(site: Site, run: Run, attempt_id: AttemptId) -> Commit | None:
     pinned = await refs.resolve(site.git, refs.rescue_ref(attempt_id))
     if pinned is None and attempt.phase in AT_WORK and path.is_dir():
         pinned = await _snapshot(site, run, attempt, path)
-        if pinned is not None:
-            await refs.pin(site.git, refs.rescue_ref(attempt_id), pinned)
+        if pinned is not None and not await refs.move(site.git, refs.rescue_ref(attempt_id), new=pinned, old=None):
+            return await refs.resolve(site.git, refs.rescue_ref(attempt_id))  # somebody else was faster
     return pinned
 
 

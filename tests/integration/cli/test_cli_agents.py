@@ -6,9 +6,10 @@ import pytest
 
 from builders import begin, hand_in, make_run, work
 from scaffold.agent.journal import JournalFile
-from scaffold.cli.act import last_act
-from scaffold.cli.muster import Muster
-from scaffold.cli.views import agents_text, goals_text, tasks_text
+from scaffold.cli.last_act import last_act
+from scaffold.cli.picture import take
+from scaffold.cli.roster import Roster
+from scaffold.cli.views import agents_text, goals_of, goals_text, tasks_of, tasks_text
 from scaffold.core.model import InboxItem, ProcessIdentity, Turn, Usage
 from scaffold.core.states import Pending, waiting_for
 from scaffold.host.identity import own_identity
@@ -97,7 +98,7 @@ def test_who_hands_in_is_no_process_any_more_and_waits_for_the_queue(site, plan,
     run = begin(site, make_run(site, plan))
     hand_in(site, run, "store", {"store.py": "x = 1\n"})
     assert [each["role"] for each in scaffold("agents", "--json").json["agents"]] == ["orchestrator"]
-    (member,) = Muster(site, run).agents()
+    (member,) = Roster(site, run).agents()
     assert (member.waits_on, member.state) == ("the merge queue", "done")
 
 
@@ -107,7 +108,7 @@ def test_who_needs_you_comes_first_whether_at_work_or_put_away(site, plan):
     run = begin(site, make_run(site, text))
     work(site, run, "api")
     ask(site, run, work(site, run, "store"))
-    first, second = Muster(site, run).agents()
+    first, second = Roster(site, run).agents()
     assert (first.action, first.state, first.waits_on) == ("store", "waiting_approval", "you (i7): shell: make deploy")
     assert (second.action, second.state) == ("api", "running")
 
@@ -117,7 +118,7 @@ def test_an_agent_that_put_its_work_away_still_waits_for_you(site, plan, scaffol
     attempt = work(site, run, "store")
     item = ask(site, run, attempt)
     put_away(site, run, attempt, item)
-    (member,) = Muster(site, run).agents()
+    (member,) = Roster(site, run).agents()
     assert (member.action, member.attempt, member.phase, member.needs_you) == ("store", 1, "waiting", True)
     (shown,) = scaffold("status", "--json").json["actions"][0]["attempts"]
     assert shown["agent_state"] == "waiting_approval"
@@ -138,7 +139,7 @@ def test_a_supervisor_that_thinks_says_about_what(site, plan, scaffold):
     with site.store.transaction():
         site.store.goals.supervise(goal.id, own_identity(), was=None)
     turn = a_turn(site, run, goal_id=goal.id, action_id=store.id)
-    (member,) = Muster(site, run).agents()
+    (member,) = Roster(site, run).agents()
     assert (member.name, member.phase, member.since) == ("supervisor shop: store", "decompose", turn.started_at)
     told = scaffold("status", "--json").json
     assert told["goals"][0]["supervisor"]["turn"] == {
@@ -154,6 +155,22 @@ def test_a_run_that_is_being_planned_says_so(site, plan, scaffold):
     a_turn(site, run, goal_id=None, action_id=None)
     assert scaffold("status", "--json").json["run"]["planning"] is True
     assert [each["role"] for each in scaffold("agents", "--json").json["agents"]] == ["orchestrator", "planner"]
+
+
+def test_a_planner_that_died_with_its_owner_is_not_shown_as_running(site, plan, scaffold):
+    """AL-3b: in the words for agents."""
+    run = begin(site, make_run(site, plan))
+    with site.store.transaction():
+        site.store.runs.take(run.id, DEAD, expected_fence=run.fence)
+    a_turn(site, run, goal_id=None, action_id=None)
+    planner = scaffold("agents", "--json").json["agents"][-1]
+    assert (planner["role"], planner["alive"], planner["agent_state"]) == ("planner", False, "failed")
+
+
+def test_where_nothing_is_planned_yet_goals_and_tasks_say_so(site, plan, scaffold):
+    """SC-19: and not nothing."""
+    picture = msgspec.structs.replace(take(site, make_run(site, plan)), goals=())
+    assert goals_of(picture) == tasks_of(picture, ()) == "There is no plan yet."
 
 
 def test_without_a_run_nobody_works(repository, scaffold):

@@ -57,6 +57,11 @@ def test_it_shows_goals_actions_as_a_tree_and_what_they_make_true(site):
     assert "at most $2.50" in rest
 
 
+def test_it_gives_no_advice_that_reckons_with_another_cap_than_the_run_has(site):
+    """SC-22: how many agents a goal may have is the user's to set."""
+    assert "worth" not in offered(site, goal_agents=5).text()
+
+
 def test_a_long_plan_is_cut_and_says_so(site):
     actions = "".join(f"      - {{key: a{n}, effects: [e{n}]}}\n" for n in range(100))
     text = f"version: 1\ngoals:\n  - name: g\n    goal_state: [e0]\n    actions:\n{actions}"

@@ -26,7 +26,7 @@ def test_without_a_run_status_is_empty_and_makes_nothing(repository, scaffold):
     answer = scaffold("status", "--json")
     assert (answer.code, answer.json, answer.err) == (0, dict(EMPTY), "")
     assert scaffold("status").code == 0
-    assert "scaffold run --plan FILE" in scaffold("status").out
+    assert 'scaffold run "TASK"  plan' in scaffold("status").out
     assert not (repository / ".git" / "scaffold").exists()
     assert not (repository / ".scaffold").exists()
 
@@ -64,6 +64,7 @@ def test_the_json_of_a_run_under_way_has_exactly_the_promised_shape(site, plan, 
             "id": run.id,
             "request": "plan.yaml",
             "status": "active",
+            "reason": None,
             "planning": False,
             "tier": "builder",
             "base_branch": "main",
@@ -85,6 +86,7 @@ def test_the_json_of_a_run_under_way_has_exactly_the_promised_shape(site, plan, 
                 "name": "shop",
                 "status": "active",
                 "agent_state": "running",
+                "reason": None,
                 "goal_state": {"store_works": True, "api_works": False},
                 "world_state": {"api_works": False, "store_works": True},
                 "facts": [
@@ -412,7 +414,7 @@ def test_leaving_the_watch_is_no_error_and_leaves_the_run_alone(site, plan, repo
     [
         (Completed(), "git merge --ff-only session-{run}"),
         (Failed("shop: no way on"), "scaffold retry"),
-        (Cancelled(), "scaffold run --plan FILE"),
+        (Cancelled(), 'scaffold run "TASK"'),
     ],
 )
 def test_the_last_lines_are_commands_that_fit(site, plan, scaffold, state, command):

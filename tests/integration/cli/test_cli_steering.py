@@ -1,7 +1,9 @@
 """`send`, `path`, and `stop`, `pause`, `cancel` of goals and actions, as they are typed: answers and refusals."""
 
+import os
 import subprocess  # noqa: TID251 - standard input is a process's own
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -52,17 +54,35 @@ def test_a_word_for_an_action_that_is_not_at_work_waits(site, run, scaffold):
     assert letters(site, run, "api") == ["be brief"]
 
 
-def test_a_dash_reads_standard_input(site, run, repository):
-    command = [sys.executable, "-m", "scaffold", "send", "store", "-"]
-    subprocess.run(command, input=b"line one\nline two\n", cwd=repository, capture_output=True, check=True)
-    assert letters(site, run, "store") == ["line one\nline two"]
+SEND_STDIN = [sys.executable, "-m", "scaffold", "send", "store", "-"]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [(b"line one\nline two\n", "line one\nline two"), (b"caf\xe9 \xe2\x82\xac", "caf\\udce9 \u20ac")],
+)
+def test_a_dash_reads_standard_input(site, run, repository, said, told):
+    """SC-19: whatever bytes there are."""
+    strict = {**os.environ, "PYTHONIOENCODING": "utf-8:strict"}
+    subprocess.run(SEND_STDIN, input=said, env=strict, cwd=repository, capture_output=True, check=True)
+    assert letters(site, run, "store") == [told]
+
+
+def test_an_endless_text_is_refused_and_a_closed_input_is_empty(site, run, repository):
+    with Path("/dev/zero").open("rb") as endless:
+        done = subprocess.run(SEND_STDIN, stdin=endless, cwd=repository, capture_output=True, text=True, check=False)
+    assert (done.returncode, "longer than the 32,000 characters" in done.stderr) == (64, True)
+    closed = ["sh", "-c", 'exec "$0" "$@" <&-', *SEND_STDIN]
+    done = subprocess.run(closed, cwd=repository, capture_output=True, text=True, check=False)
+    assert (done.returncode, "there is nothing to send" in done.stderr) == (64, True)
+    assert letters(site, run, "store") == []
 
 
 @pytest.mark.parametrize(
     ("args", "what", "fix"),
     [
         (("store", "  "), "there is nothing to send", "pipe it in"),
-        (("store", "x" * 32_001), "32,001 characters", "Put it into a file"),
+        (("store", "x" * 32_001), "longer than the 32,000 characters", "Put it into a file"),
         (("stoer", "hello"), "no action `stoer`", "Did you mean `store`?"),
     ],
 )
@@ -118,6 +138,7 @@ def test_an_action_is_stopped_for_good(site, run, scaffold):
 def test_an_action_cannot_be_paused(site, run, scaffold):
     expect_refusal(scaffold("pause", "store"), "`store` is an action", "scaffold stop store")
     expect_refusal(scaffold("cancel", "store"), "`store` is an action", "scaffold stop store")
+    expect_refusal(scaffold("resume", "store"), "`store` is an action", "`scaffold resume shop`")
 
 
 def test_a_goal_is_paused_and_cancelled_by_name(site, run, scaffold):
@@ -144,7 +165,32 @@ def test_a_failed_goal_is_retried_or_cancelled_and_nothing_else(site, run, scaff
 
 def test_a_run_is_still_found_behind_actions_and_goals(site, run, scaffold):
     assert scaffold("pause", run.id).out.splitlines()[0] == f"run {run.id} is paused: paused by the user"
-    expect_refusal(scaffold("pause", "nothing"), "`nothing` is not a run", "Known runs")
+    what = f"`stoer` is no run of this repository, and no goal or action of run {run.id}"
+    for command in ("stop", "pause", "cancel", "resume", "retry"):
+        expect_refusal(scaffold(command, "stoer"), what, "Did you mean `store`?")
+
+
+@pytest.mark.parametrize("command", ["stop", "pause", "cancel", "resume", "retry", "status", "attach"])
+def test_an_empty_name_is_nobodys(site, run, scaffold, command):
+    """SC-19: a script whose variable was not set ends no run."""
+    expect_refusal(scaffold(command, ""), "the name of a run is empty", "Was a variable not set?")
+    assert status_of(site.store.runs.get(run.id).state) == "active"
+
+
+@pytest.mark.parametrize("args", [("stop",), ("send", "a", "b"), ("attach",), ("resume",), ("retry", "a"), ("logs",)])
+def test_without_any_run_there_is_nothing_to_steer(repository, scaffold, args):
+    """SC-19: said in the same words by each command, and nothing is created."""
+    expect_refusal(scaffold(*args), "there is no run in this repository yet", "`scaffold run`")
+    assert not (repository / ".git" / "scaffold").exists()
+
+
+def test_an_action_of_another_run_is_not_retried_by_its_id(site, plan, run, scaffold):
+    store = site.store.actions.by_key(run.id, "store")
+    with site.store.transaction():
+        site.store.actions.move(store.id, Failed("no way"))
+    latest = make_run(site, plan)
+    expect_refusal(scaffold("retry", store.id), f"no goal or action of run {latest.id}", "`scaffold tasks")
+    assert state(site, run, "store") == "failed"
 
 
 def test_an_action_of_an_older_run_is_named_with_its_run(site, plan, run, scaffold):

@@ -29,6 +29,13 @@ async def test_a_linked_worktree_is_a_checkout_of_its_own_with_the_same_git_dire
     assert (await survey(found)).branch == "feature"
 
 
+async def test_a_name_may_hold_what_git_ends_its_lines_with(repo, origin, environ, tmp_path):
+    odd = tmp_path / "two\nlines"
+    origin.rename(odd)
+    found = await open_repository(odd, environ=environ)
+    assert (found.root, found.common_dir) == (odd, odd / ".git")
+
+
 @pytest.mark.parametrize(
     ("script", "what", "fix"),
     [

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from fakes import until
-from scaffold.host.doorbell import Doorbell, ring
+from scaffold.host.doorbell import Doorbell, ring, unheard
 from scaffold.host.process import run as run_command
 
 RING = "import sys; from pathlib import Path; from scaffold.host.doorbell import ring; ring(Path(sys.argv[1]))"
@@ -50,9 +50,9 @@ async def test_a_ring_before_anybody_looks_is_not_missed(path):
     bell = Doorbell(path, heard.set)
     ring(path)
     ring(path)
-    async with asyncio.timeout(5):
-        await heard.wait()
+    await until(heard.is_set)
     bell.close()
+    assert heard.is_set()
 
 
 async def test_ringing_where_nobody_listens_is_no_error(path, rings, tmp_path):
@@ -77,3 +77,19 @@ async def test_a_bell_that_was_closed_can_be_opened_again(path):
         await heard.wait()
     second.close()
     assert [each.name for each in path.parent.iterdir()] == ["owner"]
+
+
+async def test_it_can_be_told_whether_a_listener_hears(path):
+    """SC-16: whoever is stopped, or stuck, leaves the ring where it is."""
+    assert not unheard(path), "nobody listens"
+    heard = asyncio.Event()
+    bell = Doorbell(path, heard.set)
+    assert not unheard(path), "nobody rang"
+    ring(path)
+    assert unheard(path)
+    assert unheard(path), "to look is not to hear"
+    await until(heard.is_set)
+    assert not unheard(path)
+    ring(path)
+    bell.close()
+    assert not unheard(path), "nobody listens any more"

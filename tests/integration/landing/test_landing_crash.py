@@ -58,6 +58,23 @@ async def test_died_before_the_branch_moved(house, died):
     assert await house.landed(run) == ["a"]
 
 
+async def test_an_owner_that_was_overtaken_cannot_finish_what_was_read_back(house, died):
+    """BX-8, BX-2: no fence holds a git command; it lands nothing, because the candidate is pinned elsewhere by then."""
+    run, intent = died
+    (attempt,) = house.attempts(run, "a")
+    assert await read_back(house.site, run, intent) == "redone"
+    work = refs.work_ref(attempt.id)
+    landed = await refs.land(
+        house.site.git, intent.ref, new=intent.new, old=intent.old, drop=work, kept=attempt.head_sha
+    )
+    assert not landed
+    assert await house.landed(run) == []
+    (now,) = house.attempts(run, "a")
+    assert await refs.resolve(house.site.git, work) == now.head_sha != attempt.head_sha
+    assert isinstance(await MergeQueue(house.site, run).step(), Landed)
+    expect_landed_once(house, run)
+
+
 async def test_died_after_the_branch_moved(house, died):
     """BX-2, SC-16: what is on the branch is recorded, with the evidence that was written before."""
     run, intent = died

@@ -1,4 +1,4 @@
-"""How many git processes a landing takes, counted by a git that writes down how it is called."""
+"""How many git processes an attempt and its landing take, counted by a git that writes down how it is called."""
 
 import shlex
 import shutil
@@ -6,11 +6,14 @@ import shutil
 import pytest
 
 from fakes import House, act, goal
+from scaffold.git.repository import open_repository
 from scaffold.landing.queue import Landed, MergeQueue
 
 MOST = 6
-CHECKING = ["diff-tree", "ls-tree"]
-"""What verifying itself asks of git: what has changed, and what there is."""
+MOST_OF_AN_ATTEMPT = 14
+OPENING = ["version", "rev-parse"]
+CHECKING = ["diff-tree"]
+"""What verifying itself asks of git, as long as no paths must be there or must not."""
 
 
 @pytest.fixture
@@ -59,3 +62,23 @@ async def test_a_landing_without_what_its_checks_take_takes_six_git_processes_at
     _, second = await landings(house, log, check="true")
     assert second == ["merge-tree", "commit-tree", "clean", "checkout", *CHECKING, "update-ref", "diff-tree"]
     assert len(second) - len(CHECKING) <= MOST
+
+
+async def test_an_attempt_in_a_used_worktree_takes_fourteen_git_processes_at_most(house, log):
+    """From its worktree to its candidate; without the submodules and filters that others have."""
+    run = await house.own(goal("g", act("a", check="true"), act("b", check="true")))
+    first = await house.queue(run, "a")
+    await house.carry_attempt_out(first, {"a": ["echo x > a"]})
+    second = await house.queue(run, "b")
+    log.unlink()
+    await house.carry_attempt_out(second, {"b": ["echo x > b"]})
+    opened, calls = log.read_text().split()[: len(OPENING)], log.read_text().split()[len(OPENING) :]
+    assert opened == OPENING, "a worker that was not forked opens the repository itself"
+    assert len(calls) <= MOST_OF_AN_ATTEMPT, calls
+
+
+async def test_a_repository_is_opened_by_two_git_processes(house, log):
+    """One tells how old it is, the other where the repository is."""
+    log.unlink()
+    await open_repository(house.site.repository.root, environ=house.site.environ)
+    assert log.read_text().split() == OPENING

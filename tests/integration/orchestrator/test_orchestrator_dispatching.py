@@ -78,6 +78,14 @@ async def test_the_cap_is_an_error_that_says_how_many_run(house, pursued):
     assert len(house.store.attempts.open_of_run(run.id)) == 2
 
 
+async def test_a_goal_may_have_fewer_than_the_run(house, pursued):
+    """SC-15, SC-22: the nearer of both caps counts; each goal has its own."""
+    run, desk = await pursued(act("a"), act("b"), agents=5, goal_agents=1)
+    assert (await dispatch(desk, "a"))["attempt"] == 1
+    assert "no worker is free: 1 run for goal `shop`; the goal may have 1, the run 5" in await dispatch(desk, "b")
+    assert len(house.store.attempts.open_of_run(run.id)) == 1
+
+
 async def test_nothing_starts_in_a_goal_that_is_not_active(house, pursued):
     """SC-13, SC-17."""
     run, desk = await pursued(STORE)

@@ -74,6 +74,18 @@ async def test_a_failure_is_told_with_its_reason_and_without_secrets(house):
     assert "a1B2a1B2" not in line
 
 
+async def test_the_command_sees_no_key_that_is_not_configured(house):
+    """BX-9: the environment of children is an allow-list, that of the user's own command, too."""
+    house.site.environ.update(OPENAI_API_KEY="not-told", BELL_KEY="told", DISPLAY=":7")
+    run = await house.own(goal("g", act("a")), environment=("BELL_KEY",))
+    told = Told(house, run, 'echo "[$OPENAI_API_KEY] $BELL_KEY $DISPLAY" > "$HOME/told"; exit 0')
+    await asyncio.sleep(0)
+    ask(house, run, "one")
+    await until(lambda: told.lines)
+    await told.end()
+    assert told.lines == ["[] told :7"]
+
+
 async def test_a_budget_that_runs_out_is_told_once(house):
     run = await house.own(goal("g", act("a")), budget_usd=1.0)
     told = Told(house, run, TELL)

@@ -8,10 +8,11 @@ import pytest
 from fakes import UNHELD, act, goal, until
 from scaffold.core.errors import RunBusy, ScaffoldError
 from scaffold.core.plan import ActionSpec
-from scaffold.core.states import WORKER_PHASES, Completed, Failed, Paused, status_of
+from scaffold.core.states import WORKER_PHASES, Active, Cancelled, Completed, Failed, Paused, status_of
 from scaffold.host.identity import identify
 from scaffold.orchestrator.conduct import Ending, conduct
 from scaffold.orchestrator.control import retry_action
+from scaffold.orchestrator.dispatch import queue_attempt
 from scaffold.orchestrator.starting import MOST_STARTUP_RETRIES
 from scaffold.orchestrator.takeover import take_over
 from scaffold.orchestrator.tasks import TaskEngine
@@ -172,6 +173,31 @@ async def test_pausing_lets_what_runs_finish_and_land(house):
     conductor.leave("paused")
     assert (await carried).cause == "paused"
     assert house.statuses(run) == {"a": "completed", "b": "pending"}
+
+
+async def test_a_run_is_put_down_though_a_supervisor_queued_what_nobody_began(house):
+    """SC-16: an attempt without a worker is not waited for; it starts anew with the run."""
+    run = await house.lay_out(goal("g", act("a")))
+    conductor = await house.conductor(run, {"a": ["echo x > a"]})
+    action = house.action(run, "a")
+    with house.store.transaction():
+        house.store.goals.move(action.goal_id, Active())
+    assert await queue_attempt(house.site, house.store.runs.get(run.id), action.goal_id, action.id)
+    conductor.leave("paused")
+    async with asyncio.timeout(30):
+        assert (await conductor.carry_out()).cause == "paused"
+    assert [each.outcome for each in house.attempts(run, "a")] == ["cancelled"]
+    assert (await house.carry_out(run, a=["echo x > a"])).state == Completed()
+
+
+async def test_nothing_starts_for_an_action_that_was_cancelled_since_it_was_decided(house):
+    """BX-8, SC-16"""
+    run = await house.own(goal("g", act("a")))
+    action = house.action(run, "a")
+    with house.store.transaction():
+        house.store.actions.move(action.id, Cancelled())
+    assert await queue_attempt(house.site, run, action.goal_id, action.id) is None
+    assert house.attempts(run, "a") == ()
 
 
 async def test_cancelling_is_final_and_keeps_what_landed(house):

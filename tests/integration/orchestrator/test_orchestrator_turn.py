@@ -123,6 +123,20 @@ async def test_an_agent_that_goes_round_in_circles_is_stopped(house):
     expect_untouched(house, run)
 
 
+async def test_what_is_sound_is_written_though_its_agent_says_it_again_and_again(house):
+    """SC-14, SC-5: it has nothing to add; what does not work is written no more than before."""
+    run = await planned(house)
+    ending = await ask(house, run, Mind(*[PARTIAL] * 9))
+    assert isinstance(ending, Unsound)
+    assert [fault.code for fault in ending.findings] == ["uncovered"]
+    expect_untouched(house, run)
+    ending = await ask(house, run, Mind(*[WHOLE] * 9))
+    assert isinstance(ending, Written)
+    assert "`goap_create_actions` gave the same answer to the same call 3 times" in ending.text
+    assert keys(house, run) == ["build", "schema", "pages"]
+    assert [outcome for outcome, _ in turns(house, run)] == ["refused", "done"]
+
+
 @pytest.mark.parametrize(
     ("said", "again", "error"),
     [

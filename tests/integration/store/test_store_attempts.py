@@ -12,7 +12,7 @@ from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.errors import IllegalMove, StaleFence, StoreTrouble
 from scaffold.core.events import AttemptAdvanced, AttemptEnded, AttemptQueued
 from scaffold.core.model import Usage
-from scaffold.core.states import OWN_FAILURES, PHASES, Outcome
+from scaffold.core.states import OWN_FAILURES, PHASES, WORKER_PHASES, Outcome
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 from scaffold.store.place import Place
@@ -189,6 +189,16 @@ def test_phases_go_on_and_back_only_to_executing(store: Store, was: str, to: str
         with pytest.raises(IllegalMove, match=f"from {was} to {to}"), store.transaction():
             store.attempts.advance(FIRST.id, fence=1, phase=to)
         assert store.attempts.get(FIRST.id).phase == was
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_an_attempt_counts_as_at_work_until_it_is_handed_in(store: Store, phase: str) -> None:
+    """The slots of a goal are counted by this."""
+    assert store.attempts.working(FIRST.run_id) == {}
+    claim(store, FIRST, phase=phase)
+    assert store.attempts.working(FIRST.run_id) == ({ACTION.goal_id: 1} if phase in WORKER_PHASES else {})
+    _end(store)
+    assert store.attempts.working(FIRST.run_id) == {}
 
 
 def test_usage_adds_up(store: Store) -> None:

@@ -5,7 +5,7 @@ import pytest
 from fakes import GHOST, act, goal, open_site
 from scaffold.core.events import Noticed
 from scaffold.core.states import Failed
-from scaffold.landing.queue import MergeQueue
+from scaffold.landing.queue import MergeQueue, Recorded
 from scaffold.llm.cassette import Entry
 from scaffold.worker.assignment import read_assignment
 from scaffold.worker.attempt import Worker
@@ -91,6 +91,37 @@ async def test_it_is_counted_how_often_work_was_checked(house):
     assert isinstance(await house.work(run, "a", "echo one > a", "echo two > a"), Handed)
     (attempt,) = house.attempts(run, "a")
     assert (attempt.number, attempt.iteration) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("role", "needs", "check", "ending"),
+    [
+        ("testing", ["a_done"], "grep -q x a", None),
+        ("testing", ["a_done"], "grep -q y a", "nothing changed after the checks failed: [fail] grep -q y a"),
+        ("testing", ["a_done"], None, "the agent said it was done, but nothing changed"),
+        ("testing", [], "true", "the agent said it was done, but nothing changed"),
+        ("implementation", ["a_done"], "grep -q x a", "the agent said it was done, but nothing changed"),
+    ],
+    ids=["the checks pass", "they fail", "there are none", "nothing is verified", "who is to make something"],
+)
+async def test_a_tester_that_changes_nothing_is_done_if_the_checks_pass_on_what_it_verifies(
+    house, role, needs, check, ending
+):
+    """SC-7, BX-1: the checks say so at the commit it began with, and what they depend on is what landed before."""
+    run = await house.own(goal("g", act("a"), act("t", needs=needs, check=check, role=role)))
+    queue = MergeQueue(house.site, run)
+    await house.work(run, "a", "echo x > a")
+    await queue.step()
+    ended, _ = await worked(house, run, "t", Entry(text="All is well."))
+    if ending is not None:
+        assert (ended.outcome, ended.error.partition("\n")[0]) == ("contract_failed", ending)
+        return
+    tip = await house.tip(run)
+    assert ended == Handed(tip)
+    assert await queue.step() == Recorded(tip)
+    (fact,) = [each for each in house.store.facts.of_goal(house.action(run, "t").goal_id) if each.assertion == "t_done"]
+    assert (fact.commit, fact.weak, fact.paths) == (tip, False, ("a",))
+    assert [(each.kind, each.command, each.exit_code) for each in fact.evidence] == [("contract", check, 0)]
 
 
 async def test_another_approach_is_one_more_attempt_and_is_told(house):

@@ -5,7 +5,7 @@ from datetime import timedelta
 import click
 import pytest
 
-from scaffold.cli.screen import MARKS, brief_span, clip, heading, mark, money, pad, paint, span, wrapped
+from scaffold.cli.screen import MARKS, brief_span, clip, clip_inside, heading, mark, money, pad, paint, span, wrapped
 from scaffold.core.states import COMPOUND_MOVES, PRIMITIVE_MOVES
 
 
@@ -26,6 +26,14 @@ from scaffold.core.states import COMPOUND_MOVES, PRIMITIVE_MOVES
 )
 def test_text_is_clipped_to_columns_and_safe(text, width, shown):
     assert clip(text, width) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "shown"),
+    [("store#1", 7, "store#1"), ("rate-limits#12", 10, "rate…ts#12"), ("日本語の鍵#1", 9, "日本…鍵#1")],
+)
+def test_text_that_is_too_long_may_lose_its_middle(text, width, shown):
+    assert clip_inside(text, width) == shown
 
 
 def test_lines_break_between_words_but_never_inside_a_command():

@@ -35,6 +35,7 @@ def becomes(merge, held, wanted):
         ({}, {"budget_usd": 3}, 3),
         ({"budget_usd": 5}, {"budget_usd": 3}, 3),
         ({}, {"agents": 2}, 2),
+        ({}, {"max_workers_per_goal": 2}, 2),
         ({"sandbox__mode": "off"}, {"sandbox__mode": "require"}, "require"),
         ({"areas__words": ("invoice",)}, {"areas__words": ("tariff",)}, ("invoice", "tariff")),
         ({"sandbox__network": "hosts"}, {"sandbox__network": "none"}, "none"),

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaffold.cli.act import Act
-from scaffold.cli.muster import Member
-from scaffold.cli.screen import cells
+from scaffold.cli.last_act import Act
+from scaffold.cli.roster import Member
+from scaffold.cli.screen import cells, clip_inside
 from scaffold.cli.watching import Scene, Standing, frame, rows
 from scaffold.core.model import Run, RunSettings, Signature, Usage
 from scaffold.core.states import Active, Paused
@@ -76,6 +76,21 @@ def test_twenty_agents_have_a_row_each_with_all_that_matters():
     assert " ".join(own[3].split()) == "▶ endpoint-3#1 executing shell: python -m pytest -q tests 12 s ago $0.12"
 
 
+def test_twenty_agents_of_many_goals_have_a_row_each_on_the_smallest_screen():
+    """BX-12, SC-19: 80 columns by 24 lines, the last kept free; agents whose keys begin alike are told apart."""
+    goals = tuple(Standing(f"g{n}", "active", n % 2, 1, {"pending": 1, "completed": 1}) for n in range(20))
+    agents = [worker(n, action=f"rate-limiting-of-the-endpoint-{n}") for n in range(20)]
+    lines = frame(scene(*agents, goals=goals, waiting=1), 80, 23)
+    assert lines[1:3] == [
+        "  20 goals: 10/20 hold, 20/40 actions done",
+        "  ■ needs you: 1 item waits, `scaffold inbox`",
+    ]
+    assert [line.split()[1] for line in lines[3:]] == [
+        clip_inside(f"rate-limiting-of-the-endpoint-{n}#1", 20) for n in range(20)
+    ]
+    assert lines[-1].startswith("▶ rate-limi…point-19#1 executing")
+
+
 def test_what_an_agent_waits_for_stands_before_what_it_did():
     waiting = worker(1, state="waiting_approval", waits_on="you (i7): may I run make deploy?")
     (line,) = [line for line in frame(scene(waiting, waiting=1), 120, 20) if "endpoint-1" in line]
@@ -87,7 +102,7 @@ def test_what_an_agent_waits_for_stands_before_what_it_did():
 def test_what_does_not_fit_is_counted():
     lines = frame(scene(*map(worker, range(20))), 80, 10)
     assert len(lines) == 10
-    assert lines[-1] == "  and 14 more"
+    assert lines[-1] == "  and 13 more"
 
 
 def test_many_goals_are_counted_too():

@@ -7,7 +7,7 @@ from scaffold.core.model import Goal, RunSettings
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
 from scaffold.plan.decide import Replan
 from scaffold.plan.luck import ATTEMPTS, Pace, Trial, trials
-from scaffold.plan.pursuit import WORKER_CAP, Pursuit
+from scaffold.plan.rehearsal import WORKER_CAP, Rehearsal
 from scaffold.plan.simulate import SimulatedAttempt, simulate
 from scaffold.plan.standing import Standing
 
@@ -75,6 +75,7 @@ def test_no_more_than_three_agents_work_on_a_goal_and_goals_share_them_all():
 def test_the_caps_and_attempts_are_those_of_a_real_run():
     assert {field.name: field.default for field in fields(RunSettings)}["attempts"] == ATTEMPTS
     assert {field.name: field.default for field in fields(Goal)}["worker_cap"] == WORKER_CAP
+    assert {field.name: field.default for field in fields(RunSettings)}["goal_agents"] == WORKER_CAP
 
 
 def test_a_compound_takes_no_time_and_its_children_wait_for_it():
@@ -215,12 +216,12 @@ def test_a_plan_without_goals_is_done():
 
 
 def test_a_goal_that_waits_for_an_agent_is_asked_again_only_when_something_changed():
-    pursuit = Pursuit(independent(1), Standing())
-    assert pursuit.decide(0) == ()
-    assert pursuit.decide(0) == ()
-    assert len(pursuit.decide(1)) == 1
+    rehearsal = Rehearsal(independent(1), Standing())
+    assert rehearsal.decide(0) == ()
+    assert rehearsal.decide(0) == ()
+    assert len(rehearsal.decide(1)) == 1
 
 
 def test_nobody_in_a_simulation_thinks_again():
     with pytest.raises(AssertionError, match="nobody here"):
-        Pursuit(independent(1), Standing()).carry_out(Replan(("x",), "stuck"), now=0)
+        Rehearsal(independent(1), Standing()).carry_out(Replan(("x",), "stuck"), now=0)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaffold.policy.redaction import Redactor
-from scaffold.verify.review import MOST_CITATIONS, Citation, Review, judges, passed, read_review, reviews, told
+from scaffold.verify.review import MOST_CITATIONS, Citation, Review, gives_verdict, passed, read_review, reviews, told
 
 CITED = [{"file": "./api//store.py", "line": 3, "note": "it keeps things"}]
 FENCE = "```"
@@ -29,12 +29,12 @@ def problem(text):
 @pytest.mark.parametrize("role", ["code_review", "security_review", "reviewer"])
 def test_reviews_judge(role):
     """SC-7."""
-    assert judges(role)
+    assert gives_verdict(role)
 
 
 @pytest.mark.parametrize("role", ["implementation", "testing", "review", "code_reviewer", ""])
 def test_other_roles_do_not(role):
-    assert not judges(role)
+    assert not gives_verdict(role)
 
 
 @pytest.mark.parametrize("text", [words(), words(fence=""), words(fence="JSON ", after="\n\n \n"), words(before="")])

@@ -9,7 +9,7 @@ from scaffold.cli.detached import send_away
 from scaffold.cli.findings import finding_lines
 from scaffold.cli.flags import Flags
 from scaffold.cli.inquiry import Own
-from scaffold.cli.laying import Layout
+from scaffold.cli.layout import Layout
 from scaffold.cli.lookup import find_goal
 from scaffold.cli.offer import Offer
 from scaffold.cli.repl.trade import Table
@@ -19,12 +19,11 @@ from scaffold.cli.views import agents_text, goals_text, tasks_text
 from scaffold.core.errors import PlanInvalid, ScaffoldError
 from scaffold.core.ids import ConversationId, RunId
 from scaffold.core.model import Run
-from scaffold.core.plan import Plan
 from scaffold.core.tool import Tool
 from scaffold.git.repository import survey
-from scaffold.orchestrator.deeds import orchestrator_tools, project_tools
 from scaffold.orchestrator.ending import finish
-from scaffold.orchestrator.opening import open_run
+from scaffold.orchestrator.foreman import orchestrator_tools, project_tools
+from scaffold.orchestrator.opening import UNPLANNED, open_run
 from scaffold.orchestrator.takeover import take_over_when_free
 from scaffold.orchestrator.writing import plan_of
 from scaffold.policy.consent import Question
@@ -86,7 +85,7 @@ class Foreman:
 
     async def execute_plan(self, plan: str) -> str:
         """Have a planner of its own lay a plan out, and start it if the user agrees; return words for the model."""
-        opened = await self.open_project_run(plan)
+        opened = await self.open_unplanned_run(plan)
         mine = await take_over_when_free(self.site, opened.id)
         try:
             left = await Layout(self.site, mine, say=self._table.narrator.tell).carry_out()
@@ -95,12 +94,12 @@ class Foreman:
             return f"Not started: {invalid.in_full}\n{findings}"
         return f"Not started: it was {left}." if left else await self._offered(mine)
 
-    async def open_project_run(self, request: str) -> Run:
+    async def open_unplanned_run(self, request: str) -> Run:
         """Open a run without goals, which this talk is about from now on."""
         chosen = await run_settings(self.site, self._settings, self._flags, planner=True)
         opened = open_run(
             self.site.store,
-            Plan(goals=()),
+            UNPLANNED,
             request=request,
             survey=await survey(self.site.repository),
             settings=chosen,

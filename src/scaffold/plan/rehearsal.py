@@ -30,7 +30,7 @@ WORKER_CAP = 3
 """How many agents may work on one goal, as in a run."""
 
 
-class Pursuit:
+class Rehearsal:
     """A goal without a planner: compounds that have no children are pieces of work like primitives."""
 
     def __init__(self, goal: GoalSpec, standing: Standing) -> None:

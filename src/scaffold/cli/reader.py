@@ -19,7 +19,7 @@ from scaffold.store.database import Store
 
 
 class Readable(Protocol):
-    """A place with a store, a `worker.site.Site` or a Desk."""
+    """A place with a store, a `worker.site.Site` or a Reader."""
 
     @property
     def store(self) -> Store:
@@ -32,7 +32,7 @@ class Readable(Protocol):
         ...
 
 
-class Desk(Struct, frozen=True):
+class Reader(Struct, frozen=True):
     """A store to read, and the time."""
 
     store: Store
@@ -40,7 +40,7 @@ class Desk(Struct, frozen=True):
 
 
 @contextmanager
-def desk_if_any(cwd: Path, environ: Mapping[str, str]) -> Iterator[Desk | None]:
+def reader_if_any(cwd: Path, environ: Mapping[str, str]) -> Iterator[Reader | None]:
     """Hold the store of the repository around `cwd` open; None where nothing was ever run, and nothing is created."""
     place = place_if_any(common_dir_around(cwd), environ)
     if place is None:
@@ -53,30 +53,30 @@ def desk_if_any(cwd: Path, environ: Mapping[str, str]) -> Iterator[Desk | None]:
         yield None
         return
     with closing(store):
-        yield Desk(store, clock)
+        yield Reader(store, clock)
 
 
-def find_run(desk: Readable, name: str | None) -> Run:
+def find_run(reader: Readable, name: str | None) -> Run:
     """Return the run whose id starts with `name`, or the latest; UsageProblem if there is none or several."""
     if name is None:
-        latest = desk.store.runs.latest()
+        latest = reader.store.runs.latest()
         if latest is None:
             raise no_run_yet()
         return latest
     start = name.removeprefix("session-")
     if not start:
         raise UsageProblem("the name of a run is empty", "Was a variable not set? `scaffold status` shows the latest.")
-    found = desk.store.runs.by_prefix(start)
+    found = reader.store.runs.by_prefix(start)
     if len(found) == 1:
         return found[0]
-    known = ", ".join(run.id for run in (found or desk.store.runs.all())[:5]) or "none"
+    known = ", ".join(run.id for run in (found or reader.store.runs.all())[:5]) or "none"
     problem = "is not a run of this repository" if not found else "fits several runs"
     raise UsageProblem(f"`{name}` {problem}", f"Known runs: {known}.")
 
 
-def interrupted_runs(desk: Readable) -> tuple[Run, ...]:
+def interrupted_runs(reader: Readable) -> tuple[Run, ...]:
     """Return the runs whose owner died over them, the latest first."""
-    return tuple(run for run in desk.store.runs.all() if shown_status(run) == INTERRUPTED)
+    return tuple(run for run in reader.store.runs.all() if shown_status(run) == INTERRUPTED)
 
 
 def no_run_yet() -> UsageProblem:

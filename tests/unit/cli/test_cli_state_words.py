@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from scaffold.cli.condition import supervisor_state, task_state, worker_state
+from scaffold.cli.state_words import supervisor_state, task_state, worker_state
 from scaffold.core.model import Attempt, Goal, Usage
 from scaffold.core.states import action_state, goal_state
 from scaffold.host.clock import FakeClock
@@ -53,7 +53,8 @@ def test_every_status_of_an_action_has_its_word(status, word):
         ({"phase": "landing"}, False, "done"),
         ({"status": "ended", "outcome": "landed"}, True, "done"),
         ({"status": "ended", "outcome": "recorded"}, False, "done"),
-        ({"status": "ended", "outcome": "waiting"}, False, "waiting_approval"),
+        ({"status": "ended", "outcome": "waiting"}, True, "waiting_approval"),
+        ({"status": "ended", "outcome": "waiting"}, False, "done"),
         ({"status": "ended", "outcome": "budget"}, False, "paused"),
         ({"status": "ended", "outcome": "timeout"}, False, "failed"),
         ({"status": "ended", "outcome": "lost"}, False, "failed"),
@@ -61,7 +62,16 @@ def test_every_status_of_an_action_has_its_word(status, word):
 )
 def test_every_moment_of_an_attempt_has_its_word(changes, asks, word):
     """AL-3b: an agent is pending, running, paused, waiting_approval, done or failed."""
-    assert worker_state(msgspec.structs.replace(ATTEMPT, **changes), asks=asks) == word
+    assert worker_state(msgspec.structs.replace(ATTEMPT, **changes), asks=asks, gone=False) == word
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [({}, "failed"), ({"phase": "candidate"}, "done"), ({"status": "ended", "outcome": "landed"}, "done")],
+)
+def test_a_worker_whose_process_is_gone_has_failed_unless_it_had_handed_in(changes, word):
+    """AL-3b: nobody is shown as running whom nobody runs."""
+    assert worker_state(msgspec.structs.replace(ATTEMPT, **changes), asks=False, gone=True) == word
 
 
 @pytest.mark.parametrize(
@@ -77,7 +87,13 @@ def test_every_moment_of_an_attempt_has_its_word(changes, asks, word):
 )
 def test_every_status_of_a_goal_has_the_word_of_its_supervisor(status, word):
     """AL-3b: the same words for the agent that pursues a goal."""
-    goal = Goal(
+    goal = goal_in(status)
+    assert supervisor_state(goal, gone=False) == word
+    assert supervisor_state(goal, gone=True) == {"running": "failed"}.get(word, word)
+
+
+def goal_in(status):
+    return Goal(
         id="g",
         run_id="r",
         name="g",
@@ -87,4 +103,3 @@ def test_every_status_of_a_goal_has_the_word_of_its_supervisor(status, word):
         created_at=NOW,
         updated_at=NOW,
     )
-    assert supervisor_state(goal) == word

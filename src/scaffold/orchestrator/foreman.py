@@ -50,8 +50,8 @@ class Foreman(Protocol):
     async def execute_plan(self, plan: str) -> str:
         """Clear the conversation, have the plan laid out, and carried out if the user agrees."""
 
-    async def open_project_run(self, request: str) -> Run:
-        """Open a run without goals for a project; it is not started."""
+    async def open_unplanned_run(self, request: str) -> Run:
+        """Open a run without goals; it is not started."""
 
     async def go_on(self, run: Run) -> str:
         """Have a run that no process owns carried out in the background."""
@@ -100,7 +100,7 @@ def _create_project(foreman: Foreman) -> Tool:
         spec = project_goal(args["name"], args["description"], read_tasks(args["tasks"]))
         run = foreman.run()
         if run is None or isinstance(run.state, ENDED):
-            run = await foreman.open_project_run(args["description"])
+            run = await foreman.open_unplanned_run(args["description"])
         store = foreman.site.store
         with store.transaction(durable=True):
             written = write_changes(store, run, changes_of(spec), now=foreman.site.clock.now())

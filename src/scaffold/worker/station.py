@@ -1,11 +1,15 @@
 """Where one attempt is carried out: what it is about, whom it can ask, and what is written down of it."""
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
+from scaffold.core.contract import CheckResult
 from scaffold.core.ids import Commit
+from scaffold.git import worktree
 from scaffold.host.environment import agent_marks, child_environment
 from scaffold.host.sandbox.confinement import Enclosure
-from scaffold.verify.contract import Tree
+from scaffold.verify.contract import Tree, results_of
 from scaffold.worker.assignment import Assignment
 from scaffold.worker.consent import Human
 from scaffold.worker.outcome import GaveUp
@@ -17,7 +21,7 @@ from scaffold.worker.watchdog import FOLLOWS, next_rung
 from scaffold.worker.workspace import Workspace
 
 
-class Desk(Struct, frozen=True, kw_only=True):
+class Station(Struct, frozen=True, kw_only=True):
     """An attempt under way."""
 
     site: Site
@@ -46,6 +50,15 @@ class Desk(Struct, frozen=True, kw_only=True):
             enclosure=self.walls,
             clean=self.site.redactor.clean,
         )
+
+    async def results_at_base(self) -> Sequence[CheckResult]:
+        """Return what the action's contract shows of the commit that the attempt starts from; nothing without one."""
+        contract = self.task.action.contract
+        if contract is None or contract.empty:
+            return ()
+        results = await results_of(contract, self.tree(self.workspace.base))
+        await worktree.restore(self.workspace.git, self.workspace.base)
+        return results
 
     def stuck(self, stuck: Stuck) -> GaveUp:
         """Return how an attempt ends whose agent gets nowhere, and what is to follow."""

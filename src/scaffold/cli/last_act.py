@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from scaffold.cli.entry import Entry, deed, read_entry
+from scaffold.cli.journal import Entry, deed, read_entry
 
 WINDOWS = (16_384, 131_072, 1_048_576)
 """Bytes from the end of a journal that are looked at, one after another, until they tell something."""

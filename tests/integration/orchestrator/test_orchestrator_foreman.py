@@ -9,7 +9,7 @@ from scaffold.agent.toolbox import Toolbox
 from scaffold.core.conversation import ToolCall
 from scaffold.core.errors import ModelTrouble
 from scaffold.core.states import Active, Cancelled, Completed, Failed, Paused, Pending
-from scaffold.orchestrator.deeds import orchestrator_tools, project_tools
+from scaffold.orchestrator.foreman import orchestrator_tools, project_tools
 from scaffold.orchestrator.wishes import SET_ASIDE
 from scaffold.orchestrator.writing import plan_of
 from scaffold.plan.lint import lint
@@ -41,7 +41,7 @@ class Office:
         self.asked.append(("plan", plan))
         return "run r1 goes on"
 
-    async def open_project_run(self, request):
+    async def open_unplanned_run(self, request):
         self.asked.append(("open", request))
         run = await self.house.lay_out()
         self.run_id = run.id

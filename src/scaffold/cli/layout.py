@@ -1,26 +1,26 @@
 """Laying a run out at the command line: the planner's turn with its progress, signals, wishes and its end."""
 
 import asyncio
-import os
-import signal
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
 from typing import Any, Literal, assert_never
 
 import click
 import msgspec
 
-from scaffold.cli.exits import INTERRUPTED
-from scaffold.cli.findings import finding_lines
+from scaffold.cli.exits import FAILED, INTERRUPTED, WAITS
+from scaffold.cli.findings import tell_findings
+from scaffold.cli.following import begins_after, followed
 from scaffold.cli.inquiry import used
+from scaffold.cli.interrupts import forget_interrupts, heed_interrupts
 from scaffold.cli.models import opened_model
-from scaffold.cli.progress import JsonLines, PlainLines, Sink, follow
+from scaffold.cli.progress import JsonLines, PlainLines
 from scaffold.cli.safe import printable
 from scaffold.cli.screen import clip
 from scaffold.core.errors import BudgetSpent, ModelTrouble, PlanInvalid
 from scaffold.core.ids import RunId
 from scaffold.core.model import Run
-from scaffold.core.plan import Finding
 from scaffold.core.states import Active, Failed, Paused
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.orchestrator.ending import finish, finish_cancelled
@@ -32,7 +32,7 @@ from scaffold.worker.lease import owned
 from scaffold.worker.site import Site
 
 Leaving = Literal["stopped", "paused", "cancelled"]
-CODES: Mapping[Leaving, int] = {"stopped": INTERRUPTED, "paused": 3, "cancelled": 1}
+CODES: Mapping[Leaving, int] = {"stopped": INTERRUPTED, "paused": WAITS, "cancelled": FAILED}
 WISHES: Mapping[str, Leaving] = {"stop": "stopped", "pause": "paused", "cancel": "cancelled"}
 WISH_POLL_S = 0.2
 WHY = 240
@@ -175,11 +175,14 @@ async def laid_out(site: Site, run_id: RunId, *, as_json: bool = False, err: boo
     layout = Layout(site, run, say=_mute if as_json else _teller(err=err))
     sink = JsonLines() if as_json else PlainLines(err=err)
     try:
-        with _signals(layout):
-            left = await _followed(site, run, layout, sink)
+        heed_interrupts(partial(layout.leave, "stopped"))
+        async with followed(site, run, sink, since=begins_after(site, run)):
+            left = await layout.carry_out()
     except PlanInvalid as invalid:
-        _tell(invalid.findings)
+        tell_findings(invalid.findings, "plan")
         raise
+    finally:
+        forget_interrupts()
     if left is not None:
         click.echo(f"{left} before there was a plan; `scaffold resume {run_id}` plans anew", err=True)
         return CODES[left]
@@ -188,47 +191,9 @@ async def laid_out(site: Site, run_id: RunId, *, as_json: bool = False, err: boo
     return None
 
 
-async def _followed(site: Site, run: Run, layout: Layout, sink: Sink) -> Leaving | None:
-    finished = False
-    since = max(0, site.store.events.last_seq(run.id) - 1) if run.fence > 1 else 0
-    follower = asyncio.create_task(follow(site, run, sink, since=since, done=lambda: finished))
-    try:
-        return await layout.carry_out()
-    finally:
-        finished = True
-        await follower
-
-
-@contextmanager
-def _signals(layout: Layout) -> Iterator[None]:
-    """Let the first interrupt put the run down, and the second one end the process at once."""
-    loop, seen = asyncio.get_running_loop(), 0
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-    def on_signal() -> None:
-        nonlocal seen
-        seen += 1
-        if seen > 1:
-            os._exit(INTERRUPTED)
-        layout.leave("stopped")
-
-    for number in numbers:
-        loop.add_signal_handler(number, on_signal)
-    try:
-        yield
-    finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)
-
-
 def _teller(*, err: bool) -> Say:
     return lambda words: click.echo(f"          {printable(words)}", err=err)
 
 
 def _mute(words: str) -> None:
     """Say nothing: programs read events."""
-
-
-def _tell(findings: tuple[Finding, ...]) -> None:
-    for finding in findings:
-        click.echo(printable(finding_lines(finding, "plan")), err=True)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
-from scaffold.cli.act import Act, last_act
-from scaffold.cli.condition import AgentState, supervisor_state, worker_state
-from scaffold.cli.desk import Readable, shown_status
-from scaffold.cli.entry import Entry
+from scaffold.cli.journal import Entry
+from scaffold.cli.last_act import Act, last_act
+from scaffold.cli.reader import Readable, shown_status
+from scaffold.cli.state_words import AgentState, supervisor_state, worker_state
 from scaffold.core.events import RunTaken
 from scaffold.core.ids import ActionId, GoalId
 from scaffold.core.model import Action, Attempt, Goal, InboxItem, ProcessIdentity, Run, Turn, Usage
@@ -55,14 +55,14 @@ class Member(Struct, frozen=True, kw_only=True):
         return self.state == "waiting_approval"
 
 
-class Muster:
+class Roster:
     """Calls the roll of a run; reads no more of the store than what is open."""
 
-    def __init__(self, desk: Readable, run: Run) -> None:
-        self._store: Store = desk.store
-        self._run = desk.store.runs.get(run.id) or run
-        self._goals: Mapping[GoalId, Goal] = {goal.id: goal for goal in desk.store.goals.of_run(run.id)}
-        self._turns = desk.store.turns.open_of_run(run.id)
+    def __init__(self, reader: Readable, run: Run) -> None:
+        self._store: Store = reader.store
+        self._run = reader.store.runs.get(run.id) or run
+        self._goals: Mapping[GoalId, Goal] = {goal.id: goal for goal in reader.store.goals.of_run(run.id)}
+        self._turns = reader.store.turns.open_of_run(run.id)
 
     def agents(self) -> tuple[Member, ...]:
         """Return who is at work, has handed in, or waits for a human; who needs one comes first."""
@@ -109,9 +109,9 @@ class Muster:
 
     def _planner(self, turn: Turn) -> Member:
         owner = self._run.owner
-        return structs.replace(
-            self._thinker(turn), pid=owner.pid if owner else None, alive=owner is not None and alive(owner)
-        )
+        thinks = owner is not None and alive(owner)
+        state: AgentState = "running" if thinks else "failed"
+        return structs.replace(self._thinker(turn), pid=owner.pid if owner else None, alive=thinks, state=state)
 
     def _thinker(self, turn: Turn) -> Member:
         goal = self._goals.get(turn.goal_id) if turn.goal_id else None

@@ -1,0 +1,49 @@
+"""`status` after a crash or a failure: what the store still says of the dead is not shown as going on."""
+
+import re
+from datetime import timedelta
+
+import msgspec
+
+from builders import begin, make_run, work
+from scaffold.cli.overview import overview
+from scaffold.cli.picture import take
+from scaffold.core.model import ProcessIdentity
+from scaffold.core.states import Failed
+
+DEAD = ProcessIdentity(1, "long ago", "another boot")
+
+
+def test_nobody_is_shown_as_running_once_a_run_was_interrupted(site, plan, scaffold):
+    """SC-19, AL-3b: what the dead left in the store is not what is going on."""
+    run = begin(site, make_run(site, plan))
+    work(site, run, "store", worker=DEAD)
+    (goal,) = site.store.goals.of_run(run.id)
+    with site.store.transaction():
+        site.store.goals.supervise(goal.id, DEAD, was=None)
+        site.store.runs.take(run.id, DEAD, expected_fence=run.fence)
+    shown = scaffold("status", "--json").json
+    assert shown["goals"][0]["agent_state"] == "failed"
+    assert shown["actions"][0]["attempts"][0]["agent_state"] == "failed"
+    assert [each["agent_state"] for each in scaffold("agents", "--json").json["agents"]] == ["failed"] * 3
+    assert re.search(r"attempt 1 of \d, was executing\n", scaffold("status").out), "and not for how long"
+
+
+def test_an_interrupted_run_lasted_until_something_last_changed(site, plan, scaffold):
+    """AL-27: not until its owner took it."""
+    run = begin(site, make_run(site, plan))
+    store, _ = site.store.actions.of_run(run.id)
+    picture = take(site, run)
+    later = msgspec.structs.replace(store, updated_at=run.updated_at + timedelta(minutes=5))
+    shown = msgspec.structs.replace(picture, status="interrupted", actions=(later,))
+    assert "  5 m 0" in overview(shown)
+
+
+def test_a_goal_that_failed_says_why(site, plan, scaffold):
+    """SC-19: on the screen and for scripts."""
+    run = begin(site, make_run(site, plan))
+    (goal,) = site.store.goals.of_run(run.id)
+    with site.store.transaction():
+        site.store.goals.move(goal.id, Failed("`api_works` cannot be reached"))
+    assert scaffold("status", "--json").json["goals"][0]["reason"] == "`api_works` cannot be reached"
+    assert "shop: failed, 0 of 2 hold\n  `api_works` cannot be reached\n" in scaffold("status").out

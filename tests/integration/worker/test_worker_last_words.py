@@ -1,0 +1,34 @@
+"""What a process printed before it died, as the store and people get to read it."""
+
+import pytest
+
+from scaffold.core.ids import RunId
+from scaffold.worker.site import LAST_WORDS, LOG_TAIL_BYTES
+
+RUN = RunId("r1")
+SECRET = "correct-horse-battery-staple"
+
+
+@pytest.fixture
+def log(house):
+    house.site.environ["SHOP_API_KEY"] = SECRET
+    path = house.site.process_log(RUN, "a1")
+    path.parent.mkdir(parents=True)
+    return path
+
+
+async def test_the_last_words_of_a_process_hold_no_secret(house, log):
+    """BX-9: secrets are told to nobody; one at the edge of what is kept is not told in half."""
+    log.write_text(f"{'x' * 500}{SECRET}{'y' * (LAST_WORDS - 10)}\n")
+    words = house.site.last_words(RUN, "a1")
+    assert (len(words), "staple" in words) == (LAST_WORDS, False)
+    assert words.endswith("y" * (LAST_WORDS - 10))
+
+
+async def test_of_a_flood_no_more_than_its_end_is_read(house, log):
+    log.write_bytes(b"\xff" * LOG_TAIL_BYTES * 3 + b"MemoryError\n")
+    assert house.site.last_words(RUN, "a1").endswith("MemoryError")
+
+
+async def test_a_process_that_printed_nothing_has_no_last_words(house):
+    assert house.site.last_words(RUN, "a2") == ""
