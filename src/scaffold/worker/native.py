@@ -71,7 +71,7 @@ def _system_prompt(station: Station, journal: Journal) -> str:
 def _tools(station: Station, journal: Journal) -> Iterator[Tool]:
     """Yield what a worker has: files, commands and Python in its worktree, a list of todos of its own, and a human.
 
-    Who only judges has no tool that is there to change files.
+    A reviewer has no tool that is there to change files.
     """
     site, settings, attempt = station.site, station.task.run.settings, station.task.attempt
     root = station.workspace.path
@@ -86,8 +86,8 @@ def _tools(station: Station, journal: Journal) -> Iterator[Tool]:
     )
     confined = station.walls is not None
     gate = worker_gate(site, settings, root, station.human, confined=confined, tell=noting(journal))
-    judging = gives_verdict(station.task.action.role)
-    yield from (gate.guard(each) for each in _own(place, outputs) if not (judging and each.category == "file_write"))
+    reviews = gives_verdict(station.task.action.role)
+    yield from (gate.guard(each) for each in _own(place, outputs) if not (reviews and each.category == "file_write"))
     if not settings.yolo:
         yield ask_human(station.human.answer)
 

@@ -4,12 +4,21 @@ import asyncio
 import os
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from scaffold.host.loop import run_async
 from scaffold.host.process import run
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    """Leave the other tests what they had."""
+    yield
+    if sys.version_info < (3, 12):
+        asyncio.set_child_watcher(None)
 
 
 async def _run_a_command() -> int:

@@ -1,0 +1,152 @@
+"""Whole runs on virtual time, with everything that can go wrong drawn from a seed.
+
+`SCAFFOLD_SEED=123 pytest tests/properties/test_supervision_simulation.py` replays one; docs/design/012-simulator.md.
+"""
+
+import os
+import re
+import shutil
+import subprocess  # noqa: TID251 - planted bugs live in a process of their own
+import sys
+from pathlib import Path
+
+import pytest
+
+from simulator.world import Outcome, simulate
+
+ROOT = Path(__file__).parents[2]
+REPLAYED = os.environ.get("SCAFFOLD_SEED")
+QUICK = [range(int(REPLAYED), int(REPLAYED) + 1)] if REPLAYED else [range(n, n + 10) for n in range(0, 40, 10)]
+MANY = [range(n, n + 100) for n in range(1000, 3000, 100)]
+PATIENCE = 300
+"""How many seeds a planted bug may stay unseen."""
+
+
+def told(seed: int, folder: Path) -> Outcome:
+    place = (folder / f"{seed}").resolve()
+    outcome = simulate(seed, place)
+    shutil.rmtree(place)
+    return outcome
+
+
+def expect_sound(seeds: range, folder: Path) -> None:
+    """Simulate the seeds and fail at the first that shows what must not be, with all that happened."""
+    for seed in seeds:
+        outcome = told(seed, folder)
+        story = "\n".join(outcome.trace)
+        found = "\n".join(outcome.violations)
+        assert not outcome.violations, f"{story}\n\nSCAFFOLD_SEED={seed} shows again:\n{found}"
+
+
+@pytest.mark.parametrize("seeds", QUICK, ids=lambda seeds: f"from-{seeds.start}")
+def test_whatever_goes_wrong_a_run_comes_to_its_end_and_nothing_that_landed_is_lost(seeds, tmp_path):
+    """BX-15, BX-8, BX-2, BX-17, SC-15, SC-16, SC-20, OR-3: crashes at any write, stalls, deaf bells, people."""
+    expect_sound(seeds, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("seeds", MANY, ids=lambda seeds: f"from-{seeds.start}")
+def test_two_thousand_storms_change_nothing_of_that(seeds, tmp_path):
+    """BX-15: the same, for long."""
+    expect_sound(seeds, tmp_path)
+
+
+def test_the_same_seed_tells_the_same_story(tmp_path):
+    """BX-15: what went wrong once can be looked at again, event by event."""
+    for seed in range(40, 60):
+        first, second = told(seed, tmp_path), told(seed, tmp_path)
+        assert first.violations == ()
+        assert first.trace, f"nothing happened with seed {seed}"
+        assert first == second, f"seed {seed} tells two stories"
+
+
+WEATHER = {
+    "an owner took the run over": r"RunTaken\(pid=owner, fence=[2-9]",
+    "an owner took it over many times": r"RunTaken\(pid=owner, fence=1\d",
+    "a supervisor was killed": r"SupervisorEnded\(goal='\w+', code=-9\)",
+    "a worker was lost": r"AttemptEnded\(.*outcome='lost'",
+    "a worker hung": r"AttemptEnded\(.*outcome='timeout'|signal 9 in phase executing",
+    "work was in conflict": r"AttemptEnded\(.*outcome='conflict'",
+    "a candidate was a lie": r"AttemptEnded\(.*outcome='contract_failed'.*must_exist",
+    "an action was done already": r"AttemptEnded\(.*outcome='recorded'",
+    "an action failed for good": r"ActionMoved\(action='\w+', status='failed', reason='\w+ after \d attempts",
+    "the budget was spent": r"RunMoved\(status='paused', reason='the budget is used up'",
+    "a person set a goal aside": r"GoalMoved\(goal='\w+', status='paused', reason='set aside",
+    "a person cancelled an action": r"ActionMoved\(action='\w+', status='cancelled'",
+    "a compound was broken down": r"PlanGrew\(goal='\w+', under='",
+    "another way was found": r"TurnEnded\(event='replan'.*outcome='done'",
+    "a proposal was refused": r"TurnEnded\(event='\w+'.*outcome='refused'",
+    "a thinker was killed": r"TurnEnded\(event='\w+'.*outcome='lost'",
+    "a goal was reached": r"GoalMoved\(goal='\w+', status='completed'",
+    "a goal failed": r"GoalMoved\(goal='\w+', status='failed'",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_storms_bring_every_kind_of_trouble(tmp_path):
+    """BX-15: a simulation in which nothing goes wrong would prove nothing."""
+    unseen = dict(WEATHER)
+    for seed in range(PATIENCE):
+        story = "\n".join(told(seed, tmp_path).trace)
+        unseen = {kind: sign for kind, sign in unseen.items() if not re.search(sign, story)}
+        if not unseen:
+            break
+    assert not unseen, f"{PATIENCE} seeds did not bring this"
+
+
+PLANTED = {
+    "conclude checks no fence": (
+        "worker/ending.py",
+        "        if fence is None:\n            store.runs.check(run.id, fence=run.fence)\n",
+        "        fence = None\n",
+    ),
+    "an attempt is queued without a look at the slots in its transaction": (
+        "orchestrator/dispatch.py",
+        " or not free_slots(store, run, goal):",
+        ":",
+    ),
+    "a recorded landing leaves its intent open": (
+        "landing/record.py",
+        "                store.intents.settle(intent.id, done=intent.new == landed)\n",
+        "                pass\n",
+    ),
+    "effects are facts when a candidate is handed in": (
+        "worker/record.py",
+        "            store.actions.move(attempt.action_id, Landing())\n",
+        (
+            "            store.actions.move(attempt.action_id, Landing())\n"
+            "            action = store.actions.get(attempt.action_id)\n"
+            "            shown = {'commit': head, 'weak': False, 'paths': (), 'evidence': ()}\n"
+            "            store.facts.show_all(action.goal_id, action.effects, **shown)\n"
+        ),
+    ),
+    "a lost attempt counts as a failure": (
+        "core/states.py",
+        '"executor_failed", "timeout"})',
+        '"executor_failed", "timeout", "lost"})',
+    ),
+}
+"""A file below src/scaffold, what stands there, and what stands there with the bug."""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("bug", PLANTED)
+def test_a_planted_bug_does_not_stay_unseen(bug, tmp_path):
+    """BX-15: a simulator counts once it has found something."""
+    file, sound, wrong = PLANTED[bug]
+    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__", ".mypy_cache"))
+    planted = tmp_path / "src" / "scaffold" / file
+    assert planted.read_text().count(sound) == 1, f"{file} has changed: plant the bug anew"
+    planted.write_text(planted.read_text().replace(sound, wrong))
+    found = subprocess.run(
+        [sys.executable, "-m", "simulator", "0", str(PATIENCE)],
+        env={"PYTHONPATH": f"{tmp_path / 'src'}:{ROOT / 'tests'}", "PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 1, f"{PATIENCE} seeds did not show it; {found.stderr}"
+    assert found.stdout.startswith("seed "), found.stderr

@@ -1,0 +1,25 @@
+"""`python -m simulator FIRST COUNT`: simulate the runs of these seeds, tell the first that goes wrong, exit 1 then."""
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from simulator.world import simulate
+
+
+def main(first: int, count: int) -> int:
+    """Return 1 at the first seed that shows what must not be, 0 if none does."""
+    with tempfile.TemporaryDirectory() as place:
+        for seed in range(first, first + count):
+            folder = Path(place, str(seed)).resolve()
+            outcome = simulate(seed, folder)
+            shutil.rmtree(folder)
+            if outcome.violations:
+                print(f"seed {seed}:", *outcome.violations, sep="\n  ")
+                return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[2])))

@@ -1,0 +1,109 @@
+"""One database in memory that all simulated processes share, each by a connection that dies with it."""
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from scaffold.core.errors import StoreTrouble
+from scaffold.host.wall import WallClock
+from scaffold.store.connection import Connection, Value
+from scaffold.store.database import IN_USE, Store
+from scaffold.store.schema import MIGRATIONS, Schema, open_connection
+from scaffold.store.sqlite import IN_MEMORY, Sqlite
+from simulator.chaos import Chaos
+from simulator.loop import VirtualClock
+from simulator.processes import Process
+
+NAME = "simulated.db"
+
+
+class Database:
+    """The committed state, and who is told of each commit before anybody else can act on it."""
+
+    def __init__(self) -> None:
+        self.sqlite = Sqlite(IN_MEMORY, create=True, patience_s=0.0)
+        self.sqlite._raw.deserialize(_empty_schema())
+        self.changes = 0
+        """How many commits have changed something."""
+        self._seen = self.sqlite._raw.total_changes
+        self.witnesses: list[Callable[[], None]] = []
+
+    def open(self, process: Process, clock: VirtualClock, chaos: Chaos) -> Store:
+        """Return the store as `process` sees it."""
+        return Store(Connection(_Line(self, process, chaos)), clock)
+
+    def commit(self) -> bool:
+        """Keep the open transaction and have it looked at; tell whether it changed anything."""
+        self.sqlite.commit()
+        if self.sqlite._raw.total_changes == self._seen:
+            return False
+        self._seen = self.sqlite._raw.total_changes
+        self.changes += 1
+        for witness in self.witnesses:
+            witness()
+        return True
+
+
+class _Line:
+    """A process's connection to the shared database: as much of `store.connection.Driver` as a store uses.
+
+    Transactions never span an await, so one connection to SQLite serves all processes of a loop.
+    """
+
+    name = NAME
+    read_only = None
+
+    def __init__(self, database: Database, process: Process, chaos: Chaos) -> None:
+        self._database = database
+        self._process = process
+        self._chaos = chaos
+        self._own = 0
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._database.sqlite.in_transaction
+
+    def rows(self, statement: str, values: Mapping[str, Value] | None = None, /) -> list[Any]:
+        self._process.require_alive()
+        return self._database.sqlite.rows(statement, values or {})
+
+    def change(self, statement: str, values: Mapping[str, Value], /) -> int:
+        self._process.require_alive()
+        return self._database.sqlite.change(statement, values)
+
+    def change_each(self, statement: str, rows: Iterable[Mapping[str, Value]], /) -> int:
+        self._process.require_alive()
+        return self._database.sqlite.change_each(statement, rows)
+
+    def begin(self, *, durable: bool) -> None:
+        self._process.require_alive()
+        if self._chaos.locked():
+            raise StoreTrouble(f"{NAME}: another process keeps the database locked", "Wait for it or end it.")
+        self._database.sqlite.begin(durable=False)
+
+    def commit(self) -> None:
+        self._process.require_alive()
+        self._chaos.moment(self._process, self._commit)
+
+    def _commit(self) -> None:
+        self._own += self._database.commit()
+
+    def roll_back(self) -> None:
+        self._database.sqlite.roll_back()
+
+    def data_version(self) -> int:
+        self._process.require_alive()
+        return self._database.changes - self._own
+
+    def close(self) -> None:
+        """Do nothing: the database is everybody's."""
+
+
+@functools.cache
+def _empty_schema() -> bytes:
+    """Return a database without runs, as its file would be."""
+    sqlite = Sqlite(IN_MEMORY, create=True, patience_s=0.0)
+    open_connection(sqlite, Schema(MIGRATIONS, IN_USE), WallClock(), create=True)
+    content: bytes = sqlite._raw.serialize()
+    sqlite.close()
+    return content

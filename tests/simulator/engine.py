@@ -1,0 +1,98 @@
+"""The engine of the simulation: workers and supervisors are simulated processes that end when their owner does."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, Protocol
+
+from scaffold.core.ids import AttemptId, GoalId
+from scaffold.core.model import Attempt, ProcessIdentity
+from scaffold.orchestrator.engine import AttemptExit, Exit, SupervisorExit
+from simulator.chaos import Chaos
+from simulator.processes import Process
+
+Main = Callable[[Process], Coroutine[Any, Any, int]]
+Ended = Callable[[int], None]
+
+
+class Nursery(Protocol):
+    """Whoever makes simulated processes."""
+
+    chaos: Chaos
+
+    def spawn(self, name: str, main: Main, ended: Ended) -> Process:
+        """Start a process; `ended` is told its exit code once nothing is left of it."""
+        ...
+
+
+class SimulatedEngine:
+    """Implements `orchestrator.engine.Engine` for one owner. All of it is refused once that is dead."""
+
+    def __init__(
+        self,
+        nursery: Nursery,
+        owner: Process,
+        work: Callable[[Process, AttemptId], Coroutine[Any, Any, int]],
+        pursue: Callable[[Process, GoalId], Coroutine[Any, Any, int]],
+    ) -> None:
+        self._nursery = nursery
+        self._owner = owner
+        self._work = work
+        self._pursue = pursue
+        self._exits: asyncio.Queue[Exit] = asyncio.Queue()
+        self._workers: dict[AttemptId, Process] = {}
+        self._supervisors: dict[GoalId, Process] = {}
+
+    @property
+    def children(self) -> tuple[Process, ...]:
+        """Return the processes that live by this engine's owner."""
+        return tuple(each for each in (*self._supervisors.values(), *self._workers.values()) if not each.dead)
+
+    async def start_attempt(self, attempt: Attempt) -> None:
+        """Start a worker for a queued attempt; OSError if the machine has no process to spare."""
+        await self._ready()
+        self._workers[attempt.id] = self._nursery.spawn(
+            f"worker of {attempt.number}",
+            partial(self._work, attempt_id=attempt.id),
+            lambda code: self._exits.put_nowait(AttemptExit(attempt.id, code)),
+        )
+
+    async def start_supervisor(self, goal: GoalId) -> ProcessIdentity:
+        """Start the supervisor of a goal; OSError if the machine has no process to spare."""
+        await self._ready()
+        self._supervisors[goal] = process = self._nursery.spawn(
+            "supervisor",
+            partial(self._pursue, goal_id=goal),
+            lambda code: self._exits.put_nowait(SupervisorExit(goal, code)),
+        )
+        return process.identity
+
+    async def next_exit(self) -> Exit:
+        """Wait for a child to end."""
+        return await self._exits.get()
+
+    async def stop_attempt(self, attempt: AttemptId, *, grace_s: float) -> None:
+        """Kill a worker and wait until nothing is left of it."""
+        await self._end(self._workers.get(attempt))
+
+    async def stop_supervisor(self, goal: GoalId, *, grace_s: float) -> None:
+        """Kill a supervisor and wait until nothing is left of it."""
+        await self._end(self._supervisors.get(goal))
+
+    async def close(self, *, grace_s: float) -> None:
+        """Kill every child that is left."""
+        for process in self.children:
+            await self._end(process)
+
+    async def _ready(self) -> None:
+        self._owner.require_alive()
+        await asyncio.sleep(self._nursery.chaos.latency_s())
+        self._owner.require_alive()
+        if self._nursery.chaos.strikes(self._nursery.chaos.odds.refused):
+            raise OSError("no process to spare")
+
+    async def _end(self, process: Process | None) -> None:
+        self._owner.require_alive()
+        if process is not None and not process.dead:
+            self._nursery.chaos.kill(process)
+            await process.bury()

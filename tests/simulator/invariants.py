@@ -1,0 +1,334 @@
+"""What must hold at every commit, and what must hold in the end; each in a function that says what it is."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from scaffold.core.events import (
+    ActionMoved,
+    AttemptAdvanced,
+    AttemptEnded,
+    AttemptQueued,
+    Event,
+    FactShown,
+    GoalMoved,
+    Landed,
+    Recorded,
+    RunMoved,
+    TurnEnded,
+)
+from scaffold.core.ids import Commit, RunId
+from scaffold.core.model import Attempt, Run
+from scaffold.core.states import (
+    Active,
+    Completed,
+    Failed,
+    Paused,
+    Planning,
+    reason_of,
+    status_of,
+)
+from scaffold.git import refs
+from scaffold.store.database import Store
+from simulator.database import Database
+from simulator.memory_git import Objects
+from simulator.worker import Workbench
+
+OWN_FAILURES = frozenset({"contract_failed", "gate_failed", "executor_failed", "timeout"})
+"""Said here anew, as it was promised: the product's own list may be wrong."""
+AT_WORK = frozenset({"workspace", "executing", "verifying", "critiquing"})
+BUSY = frozenset({"running", "verifying", "landing"})
+
+
+class Witness:
+    """Watches every commit of the database and every move of a ref, and notes what must not be."""
+
+    def __init__(self, store: Store, run_id: RunId, database: Database, objects: Objects) -> None:
+        """`store` is nobody's: it is never killed and never writes."""
+        self.violations: list[str] = []
+        self.trace: list[Recorded] = []
+        self.acknowledged: list[Commit] = []
+        """What was told to have landed, in that order."""
+        self._store = store
+        self._run_id = run_id
+        self._objects = objects
+        self._own_failures: Counter[str] = Counter()
+        self._statuses: dict[str, str] = {}
+        self._handed_in: set[tuple[str, int]] = set()
+        database.witnesses.append(self._look)
+        objects.moved.append(self._moved)
+
+    @property
+    def run(self) -> Run:
+        """Return the run as it is committed."""
+        run = self._store.runs.get(self._run_id)
+        assert run is not None
+        return run
+
+    def _look(self) -> None:
+        """Look at what a commit changed; one that tells of nothing changed no state."""
+        seen = self.trace[-1].seq if self.trace else 0
+        if self._store.events.last_seq(self._run_id) == seen:
+            return
+        new = self._store.events.since(self._run_id, seq=seen)
+        self.trace += new
+        run = self.run
+        for recorded in new:
+            self._note(self._told(run, recorded.event))
+
+    def _moved(self, ref: str, old: str | None, new: str | None) -> None:
+        run = self.run
+        if ref == f"refs/heads/{run.session_branch}":
+            self._note(the_branch_only_grows(self._objects, old, new))
+
+    def _note(self, found: Iterator[str]) -> None:
+        self.violations += [f"at event {len(self.trace)}: {each}" for each in found]
+
+    def _told(self, run: Run, event: Event) -> Iterator[str]:
+        match event:
+            case AttemptQueued():
+                yield from nothing_starts_in_a_goal_that_is_not_active(self._store, run, event)
+                yield from caps_are_kept(self._store, run)
+                yield from one_attempt_at_a_time(self._store, run)
+            case AttemptAdvanced(phase=phase) if phase in AT_WORK:
+                yield from caps_are_kept(self._store, run)
+            case TurnEnded(event="replan"):
+                yield from replans_are_bounded(self._store, run)
+            case AttemptAdvanced(action=key, number=number, phase="candidate"):
+                self._handed_in.add((key, number))
+            case AttemptEnded(action=key, number=number, outcome=outcome) if outcome in OWN_FAILURES:
+                self._own_failures[key] += 1
+                if (key, number) in self._handed_in:
+                    yield from a_candidate_is_the_owners(event)
+                yield from own_failures_are_bounded(self._store, run, key, self._own_failures[key])
+            case ActionMoved():
+                yield from self._action_moved(run, event)
+            case Landed():
+                self.acknowledged.append(event.commit)
+                yield from what_is_told_to_land_is_on_the_branch(self._objects, run, event.commit)
+            case FactShown(state="holds"):
+                yield from what_is_told_to_land_is_on_the_branch(self._objects, run, event.commit)
+
+    def _action_moved(self, run: Run, event: ActionMoved) -> Iterator[str]:
+        was, self._statuses[event.action] = self._statuses.get(event.action), event.status
+        if event.status == "failed":
+            yield from an_action_fails_for_its_own_failures_alone(
+                self._store, run, event.action, self._own_failures[event.action]
+            )
+        action = self._store.actions.by_key(run.id, event.action)
+        if was == "failed" and event.status == "pending" and action is not None and not action.extra_attempts:
+            del self._own_failures[event.action]  # forgiven by a human
+
+
+def caps_are_kept(store: Store, run: Run) -> Iterator[str]:
+    """SC-15: no more attempts work at a time than the run and their goal allow."""
+    working = [attempt for attempt in store.attempts.open_of_run(run.id) if attempt.phase in AT_WORK]
+    if len(working) > run.settings.agents:
+        yield f"{len(working)} attempts work, and the run allows {run.settings.agents}"
+    if len(working) < 2:
+        return
+    goals = Counter(action.goal_id for each in working if (action := store.actions.get(each.action_id)))
+    for goal in store.goals.of_run(run.id):
+        if goals[goal.id] > goal.worker_cap:
+            yield f"{goals[goal.id]} attempts work in {goal.name}, which allows {goal.worker_cap}"
+
+
+def one_attempt_at_a_time(store: Store, run: Run) -> Iterator[str]:
+    """BX-8: an action has at most one open attempt."""
+    counts = Counter(attempt.action_id for attempt in store.attempts.open_of_run(run.id))
+    yield from (f"{count} attempts are open for {action}" for action, count in counts.items() if count > 1)
+
+
+def replans_are_bounded(store: Store, run: Run) -> Iterator[str]:
+    """OR-3: nobody is asked to replan more often than allowed while nothing new is shown."""
+    for goal in store.goals.of_run(run.id):
+        fruitless = store.turns.fruitless_of_goal(goal.id, "replan")
+        if fruitless > run.settings.replans:
+            yield f"{goal.name} was replanned {fruitless} times in vain"
+
+
+def nothing_starts_in_a_goal_that_is_not_active(store: Store, run: Run, event: AttemptQueued) -> Iterator[str]:
+    """SC-16: a paused, cancelled or ended goal starts no attempt."""
+    action = store.actions.by_key(run.id, event.action)
+    goal = None if action is None else store.goals.get(action.goal_id)
+    if goal is None or not isinstance(goal.state, Active):
+        yield f"attempt {event.number} of {event.action} starts in a goal that is {goal and status_of(goal.state)}"
+
+
+def own_failures_are_bounded(store: Store, run: Run, key: str, failures: int) -> Iterator[str]:
+    """SC-20: an action has as many own failures as allowed, and one more with another approach."""
+    action = store.actions.by_key(run.id, key)
+    most = run.settings.attempts + (action.extra_attempts if action else 0)
+    if failures > most:
+        yield f"{key} failed {failures} times, and {most} are allowed"
+
+
+def an_action_fails_for_its_own_failures_alone(store: Store, run: Run, key: str, failures: int) -> Iterator[str]:
+    """SC-20: crashes, conflicts, budgets and people are nobody's failure."""
+    action = store.actions.by_key(run.id, key)
+    if action is not None and action.kind == "primitive" and failures < run.settings.attempts + action.extra_attempts:
+        yield f"{key} failed for good after {failures} own failures: {reason_of(action.state)}"
+
+
+def a_candidate_is_the_owners(event: AttemptEnded) -> Iterator[str]:
+    """BX-8: a worker that has handed in has no more say in how its attempt ends."""
+    if event.outcome == "executor_failed":
+        yield f"attempt {event.number} of {event.action} was handed in, and its worker ended it: {event.error}"
+
+
+def what_is_told_to_land_is_on_the_branch(objects: Objects, run: Run, commit: str) -> Iterator[str]:
+    """BX-2: nobody is told of a landing, or of a fact, before its commit is on the session branch."""
+    tip = objects.refs.get(f"refs/heads/{run.session_branch}")
+    if tip is None or commit not in objects.commits or not objects.contains(tip, commit):
+        yield f"{commit} is told to have landed, and is not on {run.session_branch}"
+
+
+def the_branch_only_grows(objects: Objects, old: str | None, new: str | None) -> Iterator[str]:
+    """BX-2: what has landed stays landed."""
+    if new is None or (old is not None and not objects.contains(new, old)):
+        yield f"the session branch went from {old} to {new}"
+
+
+class End:
+    """Everything as it is when the run is over."""
+
+    def __init__(self, store: Store, run: Run, objects: Objects, bench: Workbench, witness: Witness) -> None:
+        self.store = store
+        self.run = run
+        self.objects = objects
+        self.bench = bench
+        self.trace = witness.trace
+        self.acknowledged = witness.acknowledged
+        self.attempts = store.attempts.of_run(run.id)
+        self.goals = store.goals.of_run(run.id)
+        tip = objects.refs[f"refs/heads/{run.session_branch}"]
+        self.branch = [commit for commit in objects.history(tip) if commit not in set(objects.history(run.base_sha))]
+
+    def violations(self) -> list[str]:
+        """Return all that is not as it must be."""
+        checks = (
+            facts_are_shown_by_what_landed,
+            landings_and_the_branch_tell_the_same,
+            acknowledged_landings_are_still_there,
+            no_work_is_lost,
+            every_goal_has_come_to_an_end_with_a_reason,
+            the_run_ends_as_its_goals_did,
+            nothing_is_left_running,
+            events_tell_what_the_rows_say,
+        )
+        return [f"{check.__name__}: {each}" for check in checks for each in check(self)]
+
+
+def facts_are_shown_by_what_landed(end: End) -> Iterator[str]:
+    """BX-2: each fact has evidence from an attempt that landed or had nothing to change, at a commit on the branch."""
+    attempts = {attempt.id: attempt for attempt in end.attempts}
+    for goal in end.goals:
+        for fact in end.store.facts.of_goal(goal.id):
+            by = {attempts.get(each.attempt_id) for each in fact.evidence if each.attempt_id}
+            if not any(_made(end, attempt, fact.assertion) for attempt in by):
+                yield f"{fact.assertion} is a fact, and no landed attempt made it"
+            if fact.commit not in {*end.branch, *end.objects.history(end.run.base_sha)}:
+                yield f"{fact.assertion} is a fact at {fact.commit}, which is not on the branch"
+
+
+def _made(end: End, attempt: Attempt | None, assertion: str) -> bool:
+    if attempt is None or attempt.outcome not in {"landed", "recorded"}:
+        return False
+    action = end.store.actions.get(attempt.action_id)
+    return action is not None and assertion in action.effects
+
+
+def landings_and_the_branch_tell_the_same(end: End) -> Iterator[str]:
+    """BX-2, BX-8: one commit for each landed action, and each is recorded once."""
+    recorded = sorted(attempt.head_sha or "" for attempt in end.attempts if attempt.outcome == "landed")
+    if recorded != sorted(end.branch):
+        yield f"recorded {recorded}, and on the branch are {sorted(end.branch)}"
+    keys = Counter(_trailer(end.objects.commits[commit].message) for commit in end.branch)
+    yield from (f"{key} landed {count} times" for key, count in keys.items() if count > 1)
+
+
+def _trailer(message: str) -> str:
+    lines = (line.removeprefix("Scaffold-Action: ") for line in message.splitlines() if line.startswith("Scaffold-A"))
+    return next(lines, "nobody")
+
+
+def acknowledged_landings_are_still_there(end: End) -> Iterator[str]:
+    """BX-2: what was told to have landed has landed."""
+    yield from (f"{commit} is gone from the branch" for commit in end.acknowledged if commit not in end.branch)
+
+
+def no_work_is_lost(end: End) -> Iterator[str]:
+    """BX-2: whatever a worker wrote is in the branch, or kept by a ref."""
+    kept = {commit for tip in end.objects.refs.values() for commit in end.objects.history(tip)}
+    contents = {item for commit in kept for item in end.objects.files(commit).items()}
+    for (folder, path), content in end.bench.owed.items():
+        if (path, content) not in contents:
+            yield f"{path} with {content!r} of {folder.name} is nowhere"
+    for attempt in end.attempts:
+        rescued = end.objects.refs.get(refs.rescue_ref(attempt.id))
+        if attempt.outcome != "landed" and attempt.head_sha and attempt.head_sha not in kept:
+            yield f"the candidate {attempt.head_sha} of a {attempt.outcome} attempt is kept by nothing, but {rescued}"
+
+
+def every_goal_has_come_to_an_end_with_a_reason(end: End) -> Iterator[str]:
+    """OR-3: completed with all that was wanted, or failed, cancelled or set aside, and it says why."""
+    for goal in end.goals:
+        lacking = end.store.goals.unmet(goal.id)
+        if isinstance(goal.state, Completed) and lacking:
+            yield f"{goal.name} is completed without {lacking}"
+        elif isinstance(goal.state, Failed | Paused) and not goal.state.reason:
+            yield f"{goal.name} is {status_of(goal.state)} for no reason"
+        elif isinstance(goal.state, Planning | Active):
+            yield f"{goal.name} is {status_of(goal.state)} still"
+
+
+def the_run_ends_as_its_goals_did(end: End) -> Iterator[str]:
+    """OR-3: failed with a failed goal, paused with a paused one; cancelled if goals were, or people said so."""
+    statuses = {status_of(goal.state) for goal in end.goals}
+    if "paused" in statuses:
+        expected = {"paused"}
+    elif "failed" in statuses:
+        expected = {"failed", "cancelled"} if "cancelled" in statuses else {"failed"}
+    elif "completed" in statuses:
+        expected = {"completed", "cancelled"} if "cancelled" in statuses else {"completed"}
+    else:
+        expected = {"cancelled"}
+    if status_of(end.run.state) not in expected:
+        yield f"the run is {end.run.state}, and its goals are {sorted(statuses)}"
+
+
+def nothing_is_left_running(end: End) -> Iterator[str]:
+    """BX-17: no open attempt, intent or turn, no owner, no supervisor, no worktree."""
+    store, run = end.store, end.run
+    left = store.attempts.open_of_run(run.id), store.intents.open_of_run(run.id), store.turns.open_of_run(run.id)
+    yield from (f"left open: {each}" for group in left for each in group)
+    yield from (f"{goal.name} has a supervisor" for goal in end.goals if goal.supervisor is not None)
+    if run.owner is not None:
+        yield "the run has an owner"
+    if not isinstance(run.state, Paused):
+        busy = [action.key for action in store.actions.of_run(run.id) if status_of(action.state) in BUSY]
+        yield from (f"{key} is at work" for key in busy)
+
+
+def events_tell_what_the_rows_say(end: End) -> Iterator[str]:
+    """BX-15: who reads the events alone knows the state of everything."""
+    told: dict[tuple[str, str], tuple[str, str | None]] = {}
+    for recorded in end.trace:
+        match recorded.event:
+            case RunMoved(status=status, reason=reason):
+                told["run", ""] = status, reason
+            case GoalMoved(goal=name, status=status, reason=reason):
+                told["goal", name] = status, reason
+            case ActionMoved(action=key, status=status, reason=reason):
+                told["action", key] = status, reason
+            case AttemptEnded(action=key, number=number, outcome=outcome, error=error):
+                told["attempt", f"{key} {number}"] = outcome, error
+    rows = {("run", ""): (status_of(end.run.state), reason_of(end.run.state))}
+    rows |= {("goal", goal.name): (status_of(goal.state), reason_of(goal.state)) for goal in end.goals}
+    actions = end.store.actions.of_run(end.run.id)
+    rows |= {("action", each.key): (status_of(each.state), reason_of(each.state)) for each in actions}
+    keys = {action.id: action.key for action in actions}
+    ended = [attempt for attempt in end.attempts if attempt.outcome is not None]
+    rows |= {("attempt", f"{keys[each.action_id]} {each.number}"): (each.outcome, each.error) for each in ended}
+    for thing, row in rows.items():
+        if told.get(thing, ("pending", None)) != row and row[0] != "planning":
+            yield f"{thing} is {row}, and the events say {told.get(thing)}"

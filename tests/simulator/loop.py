@@ -1,0 +1,140 @@
+"""An event loop on virtual time: nothing is waited for, the clock jumps to whatever is due next."""
+
+import asyncio
+import contextlib
+import heapq
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from simulator.processes import CURRENT, Process
+
+START = datetime(2030, 1, 1, tzinfo=UTC)
+TICK_S = 1e-6
+"""How much later it is whenever somebody looks at a clock: no two moments are the same."""
+
+Fate = Callable[[], tuple[float, ...]]
+"""After how many seconds each a ring is heard; an empty tuple means never."""
+
+
+def at_once() -> tuple[float, ...]:
+    """Hear each ring once, when it is rung."""
+    return (0.0,)
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """Runs what is ready in order; what a frozen process would do is kept for later, what is rung may be lost.
+
+    Threads are not used: what others put into one is done at once.
+    """
+
+    def __init__(self, ring_fate: Fate = at_once) -> None:
+        self._virtual_s = 0.0
+        super().__init__()
+        self.ring_fate = ring_fate
+        self.set_exception_handler(_keep_quiet)
+        self.set_task_factory(_adopted)
+
+    def time(self) -> float:
+        """Return the virtual seconds since the loop was made."""
+        return self._virtual_s
+
+    def tick(self) -> float:
+        """Return the time, and let it be a little later from now on."""
+        self._virtual_s += TICK_S
+        return self._virtual_s
+
+    def thaw(self, process: Process) -> None:
+        """Let a frozen process go on where it stopped."""
+        process.frozen = False
+        self._ready.extend(process.held)
+        process.held = []
+
+    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+        """Call `func` here and now."""
+        done = self.create_future()
+        done.set_result(func(*args))
+        return done
+
+    def _run_once(self) -> None:
+        self._hear()
+        self._wake()
+        if not self._ready:
+            self._jump()
+        for _ in range(len(self._ready)):
+            handle = self._ready.popleft()
+            process = handle._context.get(CURRENT)
+            if handle._cancelled:
+                continue
+            if process is not None and process.frozen:
+                process.held.append(handle)
+            else:
+                handle._run()
+
+    def _hear(self) -> None:
+        """Take note of the named pipes that somebody wrote to."""
+        for key, _ in self._selector.select(0):
+            handle = key.data[0]
+            process = handle._context.get(CURRENT)
+            if process is None or not process.frozen:
+                self._ring(key.fileobj, handle)
+
+    def _ring(self, descriptor: int, handle: asyncio.Handle) -> None:
+        delays = self.ring_fate()
+        if delays != (0.0,):
+            with contextlib.suppress(BlockingIOError):
+                os.read(descriptor, 4096)
+        for delay_s in delays:
+            self.call_later(delay_s, self._deliver, handle)
+
+    def _deliver(self, handle: asyncio.Handle) -> None:
+        if not handle._cancelled:
+            self._ready.append(handle)
+
+    def _wake(self) -> None:
+        while self._scheduled and self._scheduled[0]._when <= self._virtual_s:
+            handle = heapq.heappop(self._scheduled)
+            handle._scheduled = False
+            if not handle._cancelled:
+                self._ready.append(handle)
+
+    def _jump(self) -> None:
+        """Make it as late as what is due next; AssertionError if nothing ever will be."""
+        while self._scheduled and self._scheduled[0]._cancelled:
+            heapq.heappop(self._scheduled)._scheduled = False
+        assert self._scheduled, "nothing will ever happen again"
+        self._virtual_s = max(self._virtual_s, self._scheduled[0]._when)
+        self._wake()
+
+
+class VirtualClock:
+    """The time of the loop, as the product's processes see it. Implements `core.ports.Clock`."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        self._loop = loop
+
+    def now(self) -> datetime:
+        """Return the time of day."""
+        return START + timedelta(seconds=self._loop.tick())
+
+    def monotonic(self) -> float:
+        """Return the seconds since the loop was made."""
+        return self._loop.tick()
+
+    async def sleep(self, seconds: float) -> None:
+        """Return after virtual `seconds`."""
+        await asyncio.sleep(seconds)
+
+
+def _adopted(loop: asyncio.AbstractEventLoop, coro: Any, context: Any = None) -> asyncio.Task[Any]:
+    """Return a new task, which ends with the process that makes it."""
+    task: asyncio.Task[Any] = asyncio.Task(coro, loop=loop, context=context)
+    process = CURRENT.get() if context is None else context.get(CURRENT)
+    if process is not None:
+        process.adopt(task)
+    return task
+
+
+def _keep_quiet(_: asyncio.AbstractEventLoop, __: dict[str, Any]) -> None:
+    """Say nothing of tasks that ended as dead processes do; what matters is looked at by those who await them."""

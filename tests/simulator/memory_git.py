@@ -1,0 +1,235 @@
+"""Git in memory: commits of whole trees, refs with compare-and-swap, merges by path.
+
+It understands the plumbing that conducting, recovering and landing use, and nothing else.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from scaffold.core.errors import GitFailed
+from scaffold.git.command import Answer
+from simulator.chaos import Chaos
+from simulator.processes import Process
+
+Files = Mapping[str, str]
+"""A tree: content by path."""
+_SUCCESS = frozenset({0})
+
+
+class Commit(Struct, frozen=True):
+    """A commit, which never changes."""
+
+    tree: str
+    parents: tuple[str, ...]
+    message: str
+
+
+class Objects:
+    """What one repository holds, and what lies in the worktrees around it."""
+
+    def __init__(self) -> None:
+        self.trees: dict[str, Files] = {}
+        self.commits: dict[str, Commit] = {}
+        self.refs: dict[str, str] = {}
+        self.worktrees: dict[Path, dict[str, str]] = {}
+        self.snapped: set[Path] = set()
+        """Worktrees whose files somebody has taken to be pinned."""
+        self.indexes: dict[str, Files] = {}
+        self.moved: list[Callable[[str, str | None, str | None], None]] = []
+        """Told of each ref that was moved: its name, where it was, where it is."""
+
+    def tree(self, files: Files) -> str:
+        """Keep a tree and return its id: the same for the same files."""
+        name = hashlib.sha1(repr(sorted(files.items())).encode()).hexdigest()
+        self.trees[name] = dict(files)
+        return name
+
+    def commit(self, tree: str, parents: tuple[str, ...], message: str) -> str:
+        """Keep a new commit and return its id."""
+        name = hashlib.sha1(f"commit {len(self.commits)}".encode()).hexdigest()
+        self.commits[name] = Commit(tree, parents, message)
+        return name
+
+    def files(self, commit: str) -> Files:
+        """Return what a commit holds."""
+        return self.trees[self.commits[commit].tree]
+
+    def history(self, commit: str) -> Iterator[str]:
+        """Yield a commit and all that it contains, nearest first."""
+        seen, waiting = {commit}, [commit]
+        for each in waiting:
+            yield each
+            new = [parent for parent in self.commits[each].parents if parent not in seen]
+            seen.update(new)
+            waiting += new
+
+    def contains(self, newer: str, older: str) -> bool:
+        """Tell whether `newer` contains `older`."""
+        return older in self.history(newer)
+
+    def resolve(self, name: str) -> str | None:
+        """Return the commit that a ref, an id or `X^` stands for."""
+        if name.endswith("^"):
+            child = self.resolve(name[:-1])
+            parents = self.commits[child].parents if child else ()
+            return parents[0] if parents else None
+        return self.refs.get(name, name if name in self.commits else None)
+
+    def move(self, ref: str, new: str | None) -> None:
+        """Move a ref, make it, or delete it for None."""
+        old = self.refs.pop(ref, None)
+        if new is not None:
+            self.refs[ref] = new
+        for witness in self.moved:
+            witness(ref, old, new)
+
+    def move_all(self, moves: Mapping[str, str | None]) -> None:
+        """Move several refs at once."""
+        for ref, new in moves.items():
+            self.move(ref, new)
+
+    def merged(self, ours: str, theirs: str) -> tuple[Files, tuple[str, ...]]:
+        """Return the merge of two commits, and the paths in which they contradict each other."""
+        base = next(self.files(each) for each in self.history(theirs) if self.contains(ours, each))
+        one, other = self.files(ours), self.files(theirs)
+        result, conflicts = dict[str, str](), []
+        for path in sorted({*base, *one, *other}):
+            was, mine, yours = base.get(path), one.get(path), other.get(path)
+            if was not in {mine, yours} and mine != yours:
+                conflicts.append(path)
+            content = yours if mine == was else mine
+            if content is not None:
+                result[path] = content
+        return result, tuple(conflicts)
+
+    def differing(self, old: str, new: str) -> list[str]:
+        """Return the paths that differ between two commits."""
+        before, after = self.files(old), self.files(new)
+        return sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
+
+
+class MemoryGit:
+    """Git as one process calls it; stands in for `git.command.Git`."""
+
+    def __init__(self, objects: Objects, process: Process, chaos: Chaos, cwd: Path) -> None:
+        self._objects = objects
+        self._process = process
+        self._chaos = chaos
+        self.cwd = cwd
+        self.environ: Mapping[str, str] = {}
+
+    def at(self, path: Path) -> "MemoryGit":
+        """Return the same git at the top of another checkout."""
+        return MemoryGit(self._objects, self._process, self._chaos, path)
+
+    async def __call__(
+        self,
+        *args: str,
+        stdin: bytes = b"",
+        timeout_s: float = 120,
+        ok: frozenset[int] = _SUCCESS,
+        env: Mapping[str, str] | None = None,
+        limit_bytes: int | None = None,
+    ) -> Answer:
+        """Carry a command out, some time later; GitFailed if its exit code is not among `ok`."""
+        self._process.require_alive()
+        await asyncio.sleep(self._chaos.latency_s())
+        self._process.require_alive()
+        code, out = self._answer(args, stdin.decode(), env or {})
+        if code not in ok:
+            raise GitFailed(f"git {' '.join(args)} failed with exit code {code}", "This is a simulation.")
+        return Answer(code, out.encode(), b"")
+
+    def _answer(self, args: tuple[str, ...], stdin: str, env: Mapping[str, str]) -> tuple[int, str]:
+        objects = self._objects
+        match args:
+            case ("rev-parse", *_, name):
+                return self._rev_parse(name)
+            case ("update-ref", *rest):
+                return self._update_ref(rest, stdin)
+            case ("for-each-ref", _, prefix):
+                found = sorted((ref, commit) for ref, commit in objects.refs.items() if ref.startswith(prefix))
+                return 0, "\n".join(f"{commit} {ref}" for ref, commit in found)
+            case ("merge-base", "--is-ancestor", older, newer):
+                return 0 if objects.contains(newer, older) else 1, ""
+            case ("merge-tree", "--write-tree", "-z", "--name-only", ours, theirs):
+                files, conflicts = objects.merged(ours, theirs)
+                listed = "".join(f"{path}\0" for path in conflicts)
+                return (1, f"{objects.tree(files)}\0{listed}\0") if conflicts else (0, f"{objects.tree(files)}\0")
+            case ("commit-tree", *flags, "-F", "-", tree):
+                return 0, objects.commit(tree, tuple(flags[1::2]), stdin)
+            case ("worktree", "list", *_):
+                return 0, f"worktree {self.cwd}\0HEAD {'0' * 40}\0\0"
+            case _ if "GIT_INDEX_FILE" in env:
+                return self._about_files(args, env["GIT_INDEX_FILE"])
+            case _:
+                return 0, self._listed(args)
+
+    def _listed(self, args: tuple[str, ...]) -> str:
+        """Answer with paths."""
+        objects = self._objects
+        match args:
+            case ("diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new):
+                return "".join(f"{path}\0" for path in objects.differing(self._known(old), self._known(new)))
+            case ("diff-tree", "-r", "-p", *_, old, new):
+                return "\n".join(f"+++ {path}" for path in objects.differing(old, new))
+            case ("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit):
+                return "".join(f"{path}\0" for path in sorted(objects.files(commit)))
+            case _:
+                raise NotImplementedError(f"git {' '.join(args)}")
+
+    def _about_files(self, args: tuple[str, ...], index: str) -> tuple[int, str]:
+        """Answer what has to do with the files of a worktree; the index is a tree of its own."""
+        objects = self._objects
+        match args:
+            case ("read-tree", commit):
+                objects.indexes[index] = objects.files(commit)
+            case ("add", "--all", *_):
+                objects.indexes[index] = dict(objects.worktrees.get(self.cwd, {}))
+                objects.snapped.add(self.cwd)
+            case ("write-tree",):
+                return 0, objects.tree(objects.indexes.pop(index, {}))
+            case ("ls-files", *_):
+                pass
+            case _:
+                raise NotImplementedError(f"git {' '.join(args)}")
+        return 0, ""
+
+    def _rev_parse(self, name: str) -> tuple[int, str]:
+        if name.endswith("^{tree}"):
+            return 0, self._objects.commits[self._known(name.removesuffix("^{tree}"))].tree
+        commit = self._objects.resolve(name.removesuffix("^{commit}"))
+        return (0, commit) if commit else (1, "")
+
+    def _known(self, name: str) -> str:
+        commit = self._objects.resolve(name)
+        if commit is None:
+            raise GitFailed(f"git knows no {name}", "This is a simulation.")
+        return commit
+
+    def _update_ref(self, args: list[str], stdin: str) -> tuple[int, str]:
+        objects = self._objects
+        match args:
+            case ["--stdin"]:
+                (_, ref, new, old), (_, drop, kept) = (line.split() for line in stdin.splitlines())
+                allowed = objects.refs.get(drop) == kept
+                return self._swap(ref, old, lambda: objects.move_all({ref: new, drop: None})) if allowed else (128, "")
+            case ["-d", ref, old]:
+                return self._swap(ref, old, lambda: objects.move(ref, None))
+            case [ref, new, old]:
+                return self._swap(ref, old or None, lambda: objects.move(ref, new))
+            case [ref, new]:
+                return self._swap(ref, objects.refs.get(ref), lambda: objects.move(ref, new))
+            case _:
+                raise NotImplementedError(f"git update-ref {' '.join(args)}")
+
+    def _swap(self, ref: str, old: str | None, change: Callable[[], object]) -> tuple[int, str]:
+        """Change a ref that is where it should be; the process may die right before or right after."""
+        if self._objects.refs.get(ref) != old:
+            return 128, ""
+        self._chaos.moment(self._process, change)
+        return 0, ""

@@ -1,0 +1,69 @@
+"""Plans at random: goals with actions that need, hold and disturb each other, and some that cannot be done."""
+
+from random import Random  # noqa: TID251 - seeded
+
+from scaffold.core.contract import Contract
+from scaffold.core.ids import Assertion, Key
+from scaffold.core.plan import ActionSpec, GoalSpec, Plan
+
+MOST_GOALS = 3
+MOST_ACTIONS = 12
+SHARED = ("shared/one.txt", "shared/two.txt")
+"""Files that actions of all goals change: who comes second finds a conflict."""
+
+
+def effect_of(key: str) -> Assertion:
+    """Return what an action of that key makes true."""
+    return Assertion(f"{key}_done")
+
+
+def file_of(key: str) -> str:
+    """Return the file that only the action of that key writes."""
+    return f"{key}.txt"
+
+
+def primitive(chance: Random, key: str, **fields: object) -> ActionSpec:
+    """Return an action that writes a file of its own, and maybe one that others write, too."""
+    shared = (chance.choice(SHARED),) if chance.random() < 0.35 else ()
+    contract = Contract(must_exist=(file_of(key),)) if chance.random() < 0.7 else None
+    given = {"effects": (effect_of(key),), "files": (file_of(key), *shared), "contract": contract} | fields
+    return ActionSpec(key=Key(key), description=f"Make {key}", **given)
+
+
+def plan_at_random(chance: Random) -> Plan:
+    """Return one to three goals of up to twelve actions each, all of which can be reached as the plan is written."""
+    return Plan(goals=tuple(_goal(chance, f"g{number}") for number in range(chance.randint(1, MOST_GOALS))))
+
+
+def _goal(chance: Random, name: str) -> GoalSpec:
+    size = min(chance.randint(1, MOST_ACTIONS), chance.randint(1, MOST_ACTIONS))
+    actions: list[ActionSpec] = []
+    while len(actions) < size:
+        key, needs = f"{name}a{len(actions)}", _needs(chance, actions)
+        shape = chance.random()
+        if shape < 0.1:
+            actions.append(_compound(key, needs, effect_of(key)))
+        elif shape < 0.25 and len(actions) + 2 <= size:
+            actions += _family(chance, key, needs)
+        else:
+            actions.append(primitive(chance, key, preconditions=needs))
+    effects = [effect for action in actions for effect in action.effects]
+    wanted = effects if chance.random() < 0.7 else chance.sample(effects, chance.randint(1, len(effects)))
+    return GoalSpec(
+        name=name, description=f"Have {name}", goal_state=tuple(dict.fromkeys(wanted)), actions=tuple(actions)
+    )
+
+
+def _needs(chance: Random, earlier: list[ActionSpec]) -> tuple[Assertion, ...]:
+    known = [effect for action in earlier for effect in action.effects]
+    return tuple(dict.fromkeys(chance.sample(known, min(len(known), chance.choice((0, 0, 1, 1, 2))))))
+
+
+def _compound(key: str, needs: tuple[Assertion, ...], *effects: Assertion) -> ActionSpec:
+    return ActionSpec(key=Key(key), description=f"Have {key}", kind="compound", preconditions=needs, effects=effects)
+
+
+def _family(chance: Random, key: str, needs: tuple[Assertion, ...]) -> list[ActionSpec]:
+    """Return a compound with children that were given with the plan."""
+    children = [primitive(chance, f"{key}c{number}", parent=Key(key)) for number in range(chance.randint(1, 3))]
+    return [_compound(key, needs, effect_of(children[-1].key)), *children]

@@ -1,0 +1,196 @@
+"""A simulated worker: it does to the store and to git what a real one does, and everything that may go wrong."""
+
+import asyncio
+from pathlib import Path
+from typing import Literal
+
+from scaffold.core.contract import CheckResult, Verification
+from scaffold.core.errors import BudgetSpent, ScaffoldError, StaleFence
+from scaffold.core.ids import AttemptId, Commit
+from scaffold.core.model import Action, Attempt, Run, Usage
+from scaffold.git import refs, worktree
+from scaffold.worker.ending import conclude
+from scaffold.worker.outcome import GaveUp
+from scaffold.worker.record import Record
+from scaffold.worker.site import Site
+from scaffold.worker.workspace import rescue
+from simulator.chaos import Chaos
+from simulator.memory_git import Objects
+from simulator.plans import file_of
+from simulator.processes import Process
+
+STALE = 3
+COST_USD = 0.1
+
+Fate = Literal["good", "slow", "twice", "fails", "lies", "idles", "finds", "breaks", "dies", "early", "hangs", "mute"]
+FATES: tuple[tuple[Fate, float], ...] = (
+    ("good", 60),
+    ("slow", 8),
+    ("twice", 4),
+    ("fails", 8),
+    ("lies", 4),
+    ("idles", 2),
+    ("finds", 3),
+    ("breaks", 4),
+    ("dies", 5),
+    ("early", 3),
+    ("hangs", 0.4),
+    ("mute", 0.4),
+)
+"""Works | takes long | hands in twice | fails its contract | hands in what does not keep it | changes nothing |
+finds it done already | has no model | is killed at work | ends before it begins | never ends | never ends, and gives
+no sign of life."""
+
+
+class Workbench:
+    """The worktrees of all attempts, and the work in them that must not be lost."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self.owed: dict[tuple[Path, str], str] = {}
+        """What a worker wrote last, by worktree and path, while nobody had pinned that worktree yet."""
+
+    def open(self, folder: Path, base: Commit) -> None:
+        """Check `base` out."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self._objects.worktrees[folder] = dict(self._objects.files(base))
+
+    def write(self, folder: Path, path: str, content: str) -> None:
+        """Write a file; one that is written into a worktree that was taken away is gone with it."""
+        if folder.is_dir():
+            self._objects.worktrees[folder][path] = content
+            if folder not in self._objects.snapped:
+                self.owed[folder, path] = content
+
+    def commit(self, folder: Path, base: Commit, message: str) -> Commit:
+        """Commit all that is in the worktree."""
+        tree = self._objects.tree(self._objects.worktrees[folder])
+        return Commit(self._objects.commit(tree, (base,), message))
+
+    def close(self, folder: Path) -> None:
+        """Forget the files; what mattered is pinned."""
+        self._objects.worktrees.pop(folder, None)
+
+
+class SimulatedWorker:
+    """Carries out one attempt, well or badly."""
+
+    def __init__(self, site: Site, process: Process, chaos: Chaos, bench: Workbench, fate: Fate) -> None:
+        self._site = site
+        self._process = process
+        self._chaos = chaos
+        self._bench = bench
+        self._fate = fate
+
+    async def carry_out(self, attempt_id: AttemptId) -> int:
+        """Return the exit code a worker process has."""
+        await self._work(0.01, 0.3)
+        if self._fate == "early":
+            return 1
+        store = self._site.store
+        attempt = store.attempts.get(attempt_id)
+        run = None if attempt is None else store.runs.get(attempt.run_id)
+        action = None if attempt is None else store.actions.get(attempt.action_id)
+        if attempt is None or run is None or action is None:
+            raise LookupError(attempt_id)
+        try:
+            await self._claimed(run, attempt, action)
+        except StaleFence:
+            return STALE
+        return 0
+
+    async def _claimed(self, run: Run, attempt: Attempt, action: Action) -> None:
+        folder = self._site.attempt_folder(run.id, attempt.id)
+        with self._site.store.transaction():
+            self._site.store.attempts.claim(
+                attempt.id, fence=attempt.fence, worker=self._process.identity, worktree=str(folder), log_file=""
+            )
+        try:
+            gave_up = await self._attempted(run, attempt, action, folder)
+        except StaleFence:
+            raise
+        except BudgetSpent as spent:
+            gave_up = GaveUp("budget", spent.what)
+        except ScaffoldError as trouble:
+            gave_up = GaveUp("executor_failed", trouble.in_full)
+        if gave_up is None:
+            await worktree.remove(self._site.repository, folder)
+            self._bench.close(folder)
+        else:
+            await self._give_up(run, attempt, gave_up)
+
+    async def _give_up(self, run: Run, attempt: Attempt, ending: GaveUp) -> None:
+        pinned = await rescue(self._site, run, attempt.id)
+        conclude(
+            self._site.store,
+            run,
+            attempt.id,
+            ending.outcome,
+            error=ending.error,
+            head=pinned,
+            fence=attempt.fence,
+            for_good=ending.for_good,
+        )
+
+    async def _attempted(self, run: Run, attempt: Attempt, action: Action, folder: Path) -> GaveUp | None:
+        """Return None once a candidate is handed in."""
+        record = Record(self._site, attempt)
+        self._bench.open(folder, attempt.base_sha)
+        record.enter("executing")
+        self._pay(run, attempt)
+        await self._make(attempt, action, folder)
+        record.answered(f"made {action.key}", iteration=1)
+        head = self._bench.commit(folder, attempt.base_sha, f"Work on {action.key}")
+        record.enter("verifying")
+        await self._work(0.05, 1.0)
+        if self._fate in {"fails", "idles"}:
+            return GaveUp("contract_failed", "it does not pass")
+        if self._fate == "finds":
+            head = attempt.base_sha
+        await refs.pin(self._site.git, refs.work_ref(attempt.id), head)
+        passed = CheckResult(name="change", verdict="pass", detail="says the worker")
+        record.hand_in(head, Verification(commit=head, results=(passed,)))
+        if self._fate == "twice":
+            await self._work(0.0, 1.0)
+            record.hand_in(head, Verification(commit=head, results=(passed,)))
+        return None
+
+    async def _make(self, attempt: Attempt, action: Action, folder: Path) -> None:
+        """Write the action's files one after another, and do on the way what the fate says."""
+        await self._work(0.1, 2.0)
+        store = self._site.store
+        content = f"{action.key} by attempt {attempt.number}"
+        for path in () if self._fate in {"idles", "finds"} else action.files:
+            own = path == file_of(action.key)
+            self._bench.write(folder, "scratch.txt" if own and self._fate in {"fails", "lies"} else path, content)
+            with store.transaction():
+                store.attempts.beat(attempt.id, fence=attempt.fence, at=self._site.clock.monotonic())
+            await self._work(0.1, 1.5)
+        match self._fate:
+            case "breaks":
+                raise ScaffoldError("the model gives no reply", "Ask another one.")
+            case "dies":
+                self._chaos.kill(self._process)
+            case "slow":
+                await self._work(5.0, 15.0)
+            case "hangs":
+                await self._hang(attempt)
+            case "mute":
+                await self._work(10_000.0, 10_000.0)
+
+    async def _hang(self, attempt: Attempt) -> None:
+        """Give signs of life for ever."""
+        while True:
+            with self._site.store.transaction():
+                self._site.store.attempts.beat(attempt.id, fence=attempt.fence, at=self._site.clock.monotonic())
+            await self._work(10.0, 20.0)
+
+    def _pay(self, run: Run, attempt: Attempt) -> None:
+        store, limit_usd = self._site.store, run.settings.budget_usd
+        with store.transaction():
+            if limit_usd is not None and store.runs.paid_usd(run.id) >= limit_usd:
+                raise BudgetSpent("the budget is used up", "Give more.")
+            store.attempts.account(attempt.id, usage=Usage(cost_usd=COST_USD, requests=1), fence=attempt.fence)
+
+    async def _work(self, least_s: float, most_s: float) -> None:
+        await asyncio.sleep(self._chaos.chance.uniform(least_s, most_s))
