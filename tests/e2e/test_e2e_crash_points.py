@@ -10,9 +10,9 @@ from e2e.test_e2e_supervision import TASK, expect_the_end, shop_and_docs
 from scenario import Scenario, action, plan_of, shell, write
 
 HARNESS = Path(__file__).parents[1] / "crash"
-PLANNED_POINTS = range(1, 470, 3)
-REQUESTED_POINTS = range(2, 740, 5)
-"""About every third, and every fifth, of the points that such a run passes: each is a commit or a change by git."""
+PLANNED_POINTS = range(1, 470, 4)
+REQUESTED_POINTS = range(2, 740, 7)
+"""A fourth, and a seventh, of the points that such a run passes: each is a commit or a change by git."""
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_a_kill_at_a_persisted_transition_changes_nothing_about_the_end(scenario
 @pytest.mark.slow
 @pytest.mark.parametrize("number", PLANNED_POINTS)
 def test_a_kill_at_any_persisted_transition_changes_nothing_about_the_end(scenario, number):
-    """BX-15, BX-2, BX-8, SC-16: more than 150 of them."""
+    """BX-15, BX-2, BX-8, SC-16: more than 100 of them."""
     said, _ = crashed_at(scenario, number, scenario.run_command("--yes"))
     expect_invariants(scenario, said)
 
@@ -117,7 +117,7 @@ def test_a_kill_while_a_request_is_planned_supervised_and_landed_changes_nothing
 @pytest.mark.slow
 @pytest.mark.parametrize("number", REQUESTED_POINTS)
 def test_a_kill_anywhere_on_the_way_of_a_request_changes_nothing_about_the_end(bare, number):
-    """BX-15, SC-16: about 150 of them."""
+    """BX-15, SC-16: about 100 of them."""
     shop_and_docs(bare, pause="0")
     crashed_at(bare, number, bare.request_command(TASK, "--yes"))
     expect_the_end(bare)

@@ -19,6 +19,7 @@ from scaffold.core.errors import UsageProblem
 from scaffold.core.ids import GoalId, RunId
 from scaffold.core.model import Run
 from scaffold.core.states import Cancelled, Completed, Failed
+from scaffold.host.collector import calm_down
 from scaffold.host.sandbox.ground import is_stand_in
 from scaffold.orchestrator.conduct import Cause, Conductor, Ending, conduct
 from scaffold.orchestrator.engine import Engine
@@ -43,6 +44,7 @@ CODE_OF_CAUSE: Mapping[Cause, int] = {
 
 async def drive(site: Site, run_id: RunId, *, as_json: bool = False) -> int:
     """Carry a run on to its end, or to where it has to be put down; return the exit code."""
+    calm_down()
     run = await take_over_when_free(site, run_id)
     since = begins_after(site, run)
     _project(site, run)

@@ -24,7 +24,7 @@ def private_dir(checkout: Path) -> Path:
     back = points_to(found)
     if back is None or not (found / "commondir").is_file():
         raise GitFailed(f"{checkout} is not a worktree of ours any more: its .git leads to {found}", _fix(checkout))
-    if back.resolve() != checkout.resolve() and pointed_at(back) == found:
+    if not _same(back, checkout) and pointed_at(back) == found:
         raise GitFailed(f"{checkout} pretends to be {back}: its .git leads to the same place", _fix(checkout))
     return found
 
@@ -110,6 +110,11 @@ def modules(folder: Path) -> Iterator[Path]:
             yield from modules(entry / "modules")
         elif entry.is_dir() and not entry.is_symlink():
             yield from modules(entry)
+
+
+def _same(one: Path, other: Path) -> bool:
+    """Return whether both name the same place; the disk is asked only where their words differ."""
+    return one == other or one.resolve() == other.resolve()
 
 
 def _fix(checkout: Path) -> str:

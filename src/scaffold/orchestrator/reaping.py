@@ -5,7 +5,6 @@ from itertools import takewhile
 from scaffold.core.ids import AttemptId
 from scaffold.core.model import Attempt, Run
 from scaffold.core.states import WORKER_PHASES, Outcome
-from scaffold.git import worktree
 from scaffold.orchestrator.engine import STOP_GRACE_S, AttemptExit, Engine, in_words
 from scaffold.orchestrator.recovery import put_back
 from scaffold.orchestrator.starting import Starting
@@ -49,10 +48,9 @@ class Reaping:
 
     async def _put_away(self, attempt: Attempt) -> None:
         """Remove the worktree that a worker left, if it did; what is in it and nowhere else is pinned first."""
-        if attempt.phase in AT_WORK:
+        folder = self._site.attempt_folder(attempt.run_id, attempt.id)
+        if attempt.phase in AT_WORK or folder.exists():  # who handed in has given it back
             await rescue(self._site, self._run, attempt.id)
-        else:
-            await worktree.remove(self._site.repository, self._site.attempt_folder(attempt.run_id, attempt.id))
 
     async def end_overdue(self) -> None:
         """End workers that do not notice their deadline themselves, and those that do not stir."""
