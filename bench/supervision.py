@@ -22,6 +22,8 @@ TAKEOVER_S = LEASE_S + 1.0
 WORKERS = 6
 NAP_S = 2.0
 GLANCE_S = 0.02
+SAMPLE_S = 0.2
+"""Between looks at what a process used: to look is work, too."""
 
 
 def rows(*, quick: bool) -> Iterator[Row]:
@@ -50,9 +52,9 @@ class Field:
         for args in (["init", "-q"], ["config", "user.name", "Ada"], ["config", "user.email", "ada@example.org"]):
             self._git(*args)
         self._git("commit", "-q", "--allow-empty", "-m", "start")
-        plan, cassette = folder / "plan.yaml", folder / "cassette.yaml"
+        plan, cassette = folder / "plan.yaml", folder / "cassette.json"
         plan.write_text(yaml.safe_dump(_plan(actions)))
-        cassette.write_text(yaml.safe_dump(_cassette(actions, nap_s)))
+        cassette.write_text(json.dumps(_cassette(actions, nap_s)))
         model = f"cassette:{cassette}"
         agents = str(WORKERS)
         self._command = ["run", "--plan", str(plan), "--model", model, "--agents", agents, "--yes"]
@@ -64,7 +66,7 @@ class Field:
         spent: dict[int, float] = {}
         while owner.poll() is None:
             spent |= {pid: cpu for pid in (owner.pid, *self._supervisors()) if (cpu := _cpu_ms(pid)) is not None}
-            time.sleep(GLANCE_S)  # noqa: TID251 - other processes are waited for
+            time.sleep(SAMPLE_S)  # noqa: TID251 - other processes are waited for
         wall_s = time.perf_counter() - begun
         if owner.returncode != 0:
             raise RuntimeError(f"the run ended with {owner.returncode}")
