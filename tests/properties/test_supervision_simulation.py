@@ -16,7 +16,7 @@ from simulator.world import Outcome, simulate
 
 ROOT = Path(__file__).parents[2]
 REPLAYED = os.environ.get("SCAFFOLD_SEED")
-QUICK = [range(int(REPLAYED), int(REPLAYED) + 1)] if REPLAYED else [range(n, n + 10) for n in range(0, 40, 10)]
+QUICK = [range(int(REPLAYED), int(REPLAYED) + 1)] if REPLAYED else [range(n, n + 10) for n in range(0, 30, 10)]
 MANY = [range(n, n + 100) for n in range(1000, 3000, 100)]
 PATIENCE = 300
 """How many seeds a planted bug may stay unseen."""
@@ -44,6 +44,12 @@ def test_whatever_goes_wrong_a_run_comes_to_its_end_and_nothing_that_landed_is_l
     expect_sound(seeds, tmp_path)
 
 
+@pytest.mark.parametrize("seed", [2231], ids=["a goal cancelled while its candidate moves the branch"])
+def test_what_a_seed_has_shown_once_does_not_come_back(seed, tmp_path):
+    """BX-15, SC-17: each of these failed before it was mended."""
+    expect_sound(range(seed, seed + 1), tmp_path)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("seeds", MANY, ids=lambda seeds: f"from-{seeds.start}")
@@ -54,7 +60,7 @@ def test_two_thousand_storms_change_nothing_of_that(seeds, tmp_path):
 
 def test_the_same_seed_tells_the_same_story(tmp_path):
     """BX-15: what went wrong once can be looked at again, event by event."""
-    for seed in range(40, 60):
+    for seed in range(40, 48):
         first, second = told(seed, tmp_path), told(seed, tmp_path)
         assert first.violations == ()
         assert first.trace, f"nothing happened with seed {seed}"

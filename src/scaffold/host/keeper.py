@@ -143,7 +143,7 @@ class Hold:
             if folder not in self._folders:
                 self._folders[folder] = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
                 while not _locks(self._folders[folder], fcntl.LOCK_SH):
-                    if select.select([leash], [], [], ROUND_S)[0]:
+                    if _readable(ROUND_S, leash):
                         return False
             if target := _target(self._folders[folder], name):
                 self._links.append((self._folders[folder], name, target))
@@ -255,10 +255,18 @@ def _wake_on(*signals: int) -> int:
     return wake
 
 
+def _readable(seconds: float | None, *descriptors: int) -> list[int]:
+    """Return which of the descriptors can be read, after `seconds` at most; their numbers may be of any size."""
+    poll = select.poll()
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN)
+    return [descriptor for descriptor, _ in poll.poll(None if seconds is None else seconds * 1000)]
+
+
 def _watch(pid: int, leash: int, wake: int, ended: dict[int, int], crowd: Crowd) -> bool:
     """Return when the command ended, the leash was cut, we are told to end, or there are too many: True for that."""
     while not _has_ended(pid, ended):
-        ready, _, _ = select.select([leash, wake], [], [], crowd.pause_s)
+        ready = _readable(crowd.pause_s, leash, wake)
         if leash in ready or (wake in ready and set(os.read(wake, 512)) - {signal.SIGCHLD}):
             return False
         if LINUX and crowd.is_over():

@@ -83,8 +83,12 @@ class Conductor:
             ) from error
 
     async def _work(self) -> None:
-        woken = Doorbell(doorbell(self._site, self._run.id), self._bell.ring)
         self._activate()
+        with contextlib.closing(Doorbell(doorbell(self._site, self._run.id), self._bell.ring)):
+            await self._do_chores()
+
+    async def _do_chores(self) -> None:
+        """Do what there is to do, until there is nothing left or somebody leaves; then end every child."""
         endless = (
             keep_lease(self._site, self._run),
             self._supervise(),
@@ -104,7 +108,6 @@ class Conductor:
             for chore in chores:
                 chore.cancel()
             await asyncio.wait(chores)
-            woken.close()
             await self._engine.close(grace_s=STOP_GRACE_S)
 
     def _activate(self) -> None:
@@ -267,6 +270,7 @@ class Conductor:
         await end_leftovers(self._site, self._run)
         await recover(self._site, self._run, outcome="cancelled", error=f"the run was {self._cause}")
         await self._queue.close()
+        await heed(self._site, self._run, None)  # what was landing when a human cancelled it, and did not
         store = self._site.store
         if self._cause == "cancelled" and goals_verdict(store, self._run.id) is None:
             return Ending(state=finish_cancelled(store, self._run), cause="cancelled")

@@ -23,11 +23,10 @@ def doorbell(site: Site, run_id: RunId, whose: str = OWNER) -> Path:
 async def pursue(site: Site, run: Run, goal_id: GoalId, thinks: Thinks) -> int:
     """Pursue a goal of a run until it has ended, is paused, or costs more than there is; return the exit code."""
     bell = Bell()
-    woken = Doorbell(doorbell(site, run.id, goal_id), bell.ring)
-
     def tell() -> None:
         ring(doorbell(site, run.id))
 
+    woken = Doorbell(doorbell(site, run.id, goal_id), bell.ring)
     try:
         await Supervisor(site, run, goal_id, bell, thinks=thinks, tell=tell).pursue()
     except StaleFence:

@@ -3,6 +3,7 @@
 import asyncio
 import fcntl
 import os
+import resource
 import signal
 import sys
 from pathlib import Path
@@ -52,6 +53,19 @@ async def test_a_command_may_have_as_many_processes_as_it_is_given(sh):
     finished = await sh(BROOD.format(90), leash=True, timeout_s=1.5, most_processes=100)
     assert (finished.crowded, finished.timed_out, finished.stdout) == (False, True, b"born\n")
     assert await sleepers(sh) == 0
+
+
+async def test_who_has_many_files_open_can_still_hold_a_command(sh):
+    """BX-17: the numbers of a leash are as high as they happen to be."""
+    if resource.getrlimit(resource.RLIMIT_NOFILE)[0] < 2_000:
+        pytest.skip("so many files may not be open here")
+    crowd = [os.open(os.devnull, os.O_RDONLY) for _ in range(1_100)]
+    try:
+        finished = await sh("sleep 0.2; echo held", leash=True)
+    finally:
+        for each in crowd:
+            os.close(each)
+    assert (finished.exit_code, finished.stdout) == (0, b"held\n")
 
 
 async def test_the_system_itself_refuses_those_who_outrun_us(sh):
