@@ -23,6 +23,7 @@ def doorbell(site: Site, run_id: RunId, whose: str = OWNER) -> Path:
 async def pursue(site: Site, run: Run, goal_id: GoalId, thinks: Thinks) -> int:
     """Pursue a goal of a run until it has ended, is paused, or costs more than there is; return the exit code."""
     bell = Bell()
+
     def tell() -> None:
         ring(doorbell(site, run.id))
 
