@@ -97,6 +97,7 @@ def _execute_plan(foreman: Foreman) -> Tool:
 
 def _create_project(foreman: Foreman) -> Tool:
     async def answer(args: Args) -> Mapping[str, Any]:
+        """Write the project down as a goal that is set aside; the same one twice is there once."""
         spec = project_goal(args["name"], args["description"], read_tasks(args["tasks"]))
         run = foreman.run()
         if run is None or isinstance(run.state, ENDED):
@@ -120,6 +121,7 @@ def _create_project(foreman: Foreman) -> Tool:
 
 def _listing(foreman: Foreman, name: str, description: str, *, projects: bool) -> Tool:
     async def answer(args: Args) -> Mapping[str, Any]:  # noqa: ARG001 - there is nothing to say
+        """Return a line for each, with how far it is."""
         what = "projects" if projects else "goals"
         run = foreman.run()
         if run is None:
