@@ -146,6 +146,10 @@ def test_a_request_becomes_two_goals_that_land(scenario):
     order = [(each["type"], each.get("action")) for each in events]
     assert order.index(("landed", "shelf2")) < order.index(("turn_began", "welcome")), "not before it was ready"
     assert events[-1]["run"]["status"] == "completed"
+    owners = {each["pid"] for each in events if each["type"] == "run_taken"}
+    began = [each["pid"] for each in events if each["type"] == "supervisor_began"]
+    assert len(set(began)) == 2, "a process for each goal"
+    assert owners.isdisjoint(began)
 
 
 def supervisors(scenario):
@@ -305,11 +309,13 @@ def test_the_tier_quick_is_one_action_without_a_supervisor_of_its_own(scenario):
         {"when": {"action": "task", "turn": 1}, "tool_calls": [write("typo.txt", "fixed\n")]},
         {"when": {"role": "implementation"}, "text": "Fixed."},
     )
-    done = scenario.request("fix the typo", "--tier", "quick", "--yes")
+    done = scenario.request("fix the typo", "--tier", "quick", "--yes", "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     status = scenario.status()
     assert [each["key"] for each in status["actions"]] == ["task"]
     database = sqlite3.connect(scenario.repo / ".git" / "scaffold" / "state.db")
     assert database.execute("SELECT COUNT(*) FROM turn").fetchone() == (0,)
     database.close()
-    assert not list(Path(scenario.cache).rglob("*supervisor*"))
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    pids = {each["type"]: each["pid"] for each in events if each["type"] in {"run_taken", "supervisor_began"}}
+    assert pids["supervisor_began"] == pids["run_taken"], "the owner itself pursues so small a goal"
