@@ -13,6 +13,9 @@ from scaffold.core.events import (
     AttemptAdvanced,
     AttemptEnded,
     AttemptQueued,
+    BaselineCaptured,
+    ContractSealed,
+    Criticised,
     Event,
     FactShown,
     GoalMoved,
@@ -28,6 +31,7 @@ from scaffold.core.events import (
     SupervisorEnded,
     TurnBegan,
     TurnEnded,
+    VerificationFailed,
 )
 from scaffold.core.ids import Key
 from scaffold.core.model import Run
@@ -123,6 +127,15 @@ def sentence(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 - one 
             return f"warning  the supervisor of {goal} ended with {code}"
         case FactShown(assertion=assertion, state=state, commit=commit):
             return f"fact     {assertion} {state} at {commit[:8]}"
+        case ContractSealed(action=action, phase=phase, sha256=digest, checks=checks):
+            return f"seal     {action}: {phase} contract {digest[:8]} with {checks} checks"
+        case BaselineCaptured(gate=gate, commit=commit, passed=passed, failed=failed, reused=reused):
+            known = ", known from before" if reused else ""
+            return f"baseline {gate} at {commit[:8]}: {passed} passed, {failed} failed{known}"
+        case Criticised(action=action, iteration=iteration, score=score):
+            return f"critic   {action}: {score}/9 after iteration {iteration}"
+        case VerificationFailed(action=action, iterations=iterations, summary=summary):
+            return f"failed   {action}: not proven after {iterations} iterations{_because(_first_line(summary))}"
         case Noticed(level=level, text=text):
             return f"{'note' if level == 'info' else 'warning':<8} {text}"
         case ActionMoved() | AttemptAdvanced() | AttemptEnded() | RunTaken() | Proposed():

@@ -7,6 +7,7 @@ import click
 from scaffold.cli.flags import Flags
 from scaffold.cli.models import unheld, usable_model
 from scaffold.cli.prompts import prompt_folders
+from scaffold.cli.quality import quality
 from scaffold.cli.rules import categories_of
 from scaffold.cli.safe import printable
 from scaffold.cli.sandbox import found, sandbox_of
@@ -63,6 +64,7 @@ async def run_settings(site: Site, settings: Settings, flags: Flags, *, planner:
         replans=int(settings.number("replans")),
         prompts=prompt_folders(site.repository.root, site.environ, trust_once=flags.trust_once, notice=_note),
         notify=settings.text("notify") or "",
+        **quality(settings, tier, planner=planner),
     )
 
 

@@ -8,6 +8,7 @@ from typing import get_args
 
 from msgspec import Struct
 
+from scaffold.core.gates import GateKind
 from scaffold.core.model import Network, Supervision
 from scaffold.host.environment import misleading
 from scaffold.host.sandbox.confinement import GIBIBYTE, Limits
@@ -29,6 +30,9 @@ SANDBOX_MODES = ("off", "auto", "require")
 NETWORKS: tuple[Network, ...] = ("hosts", "loopback", "none")
 """What commands may reach, from loose to strict."""
 
+AUTO = "auto"
+OFF = "off"
+
 
 class Tier(Struct, frozen=True):
     """How much effort a run is worth."""
@@ -39,9 +43,16 @@ class Tier(Struct, frozen=True):
     """How often a failed contract may be put back into the same attempt."""
     timeout_s: float
     """What one attempt may take."""
+    threshold: int
+    """Of 9: what is good enough for the critic; 0 for no critic, and no contract drafted either."""
 
 
-TIERS = (Tier("quick", 1, 3, 300), Tier("scout", 2, 3, 300), Tier("builder", 3, 5, 900), Tier("architect", 5, 7, 1800))
+TIERS = (
+    Tier("quick", 1, 3, 300, 0),
+    Tier("scout", 2, 3, 300, 5),
+    Tier("builder", 3, 5, 900, 7),
+    Tier("architect", 5, 7, 1800, 8),
+)
 
 
 def built_in() -> dict[str, Setting]:
@@ -55,7 +66,10 @@ def built_in() -> dict[str, Setting]:
     values |= {"areas.globs": (), "areas.words": (), "areas.types": ()}
     values |= {"sandbox.mode": "auto", "sandbox.network": "loopback", "sandbox.hosts": ()}
     values |= {"sandbox.memory_gb": Limits().memory_bytes // GIBIBYTE}
+    values |= {f"quality_gates.{kind}": AUTO for kind in get_args(GateKind)}
+    values |= {"quality_gates.timeout_s": 600, "quality_gates.slots": 1, "setup": (), "services": ()}
     for tier in TIERS:
+        values[f"tiers.{tier.name}.threshold"] = tier.threshold
         values[f"tiers.{tier.name}.agents"] = tier.agents
         values[f"tiers.{tier.name}.iterations"] = tier.iterations
         values[f"tiers.{tier.name}.timeout_min"] = tier.timeout_s / 60
@@ -76,6 +90,15 @@ def _command(setting: object) -> Setting:
     if isinstance(setting, str) and setting.strip() and "\0" not in setting:
         return setting.strip()
     raise ValueError("a command for /bin/sh such as `notify-send Scaffold`")
+
+
+def _gate(setting: object) -> Setting:
+    """Return how a kind of gate is found: by itself, not at all, or the command that is given."""
+    return OFF if setting is False else _command(setting)  # as YAML reads a plain `off`
+
+
+def _shell_command(text: str) -> str:
+    return str(_command(text))
 
 
 def _one_of(*words: str) -> Check:
@@ -177,6 +200,8 @@ LISTS: Mapping[str, Check] = {
     "areas.globs": _listed("globs", _area_glob),
     "areas.words": _listed("words", _area_word),
     "areas.types": _listed("endings of files", _area_type),
+    "setup": _listed("commands, or `off` alone", _shell_command),
+    "services": _listed("commands", _shell_command),
 }
 """The settings that are lists, each entry of which counts once."""
 
@@ -199,6 +224,9 @@ CHECKS: Mapping[str, Check] = {
     "sandbox.network": _one_of(*NETWORKS),
     "sandbox.memory_gb": _span("gigabytes"),
     "inbox.wait_s": _span("seconds"),
+    **{f"quality_gates.{kind}": _gate for kind in get_args(GateKind)},
+    "quality_gates.timeout_s": _span("seconds"),
+    "quality_gates.slots": _whole(1, 64),
 } | {
     f"tiers.{tier.name}.{field}": check
     for tier in TIERS
@@ -206,6 +234,7 @@ CHECKS: Mapping[str, Check] = {
         ("agents", _whole(1, MOST_AGENTS)),
         ("iterations", _whole(1, 100)),
         ("timeout_min", _span("minutes")),
+        ("threshold", _whole(0, 9)),
     )
 }
 """Every setting there is, with what its value must be."""

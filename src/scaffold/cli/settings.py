@@ -86,6 +86,7 @@ class Settings(Struct, frozen=True):
             agents=int(agents) if isinstance(agents, int | float) else 1,
             iterations=int(self.number(f"tiers.{name}.iterations")),
             timeout_s=60 * self.number(f"tiers.{name}.timeout_min"),
+            threshold=int(self.number(f"tiers.{name}.threshold")),
         )
 
 

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import get_args
 
 from msgspec import Struct
 
 from scaffold.cli.layer import Value
-from scaffold.cli.setting import NETWORKS, SANDBOX_MODES, SIZES, TIERS, Setting
+from scaffold.cli.setting import NETWORKS, OFF, SANDBOX_MODES, SIZES, TIERS, Setting
+from scaffold.core.gates import GateKind
 from scaffold.llm.naming import parse_model
 from scaffold.policy.gate import CATEGORIES, DECISIONS, DEFAULTS
 
@@ -122,6 +124,18 @@ def _at_most(held: Setting, wanted: Setting, *, limit: Setting = None) -> Verdic
     return Verdict(held, f"a project cannot raise it beyond {most}")
 
 
+def _at_least(held: Setting, wanted: Setting) -> Verdict:
+    """Return the wanted number unless there is a higher one already."""
+    if _number(wanted) >= _number(held):
+        return Verdict(wanted)
+    return Verdict(held, f"a project cannot lower it below {held}")
+
+
+def _not_off(held: Setting, wanted: Setting) -> Verdict:
+    """Let a project say how it is checked, but not that it is not."""
+    return Verdict(held, ONLY_YOURS) if wanted == OFF else Verdict(wanted)
+
+
 def _stricter(held: Setting, wanted: Setting, *, order: tuple[str, ...], default: str = "") -> Verdict:
     """Return the wanted word unless it is looser than what holds; `order` goes from loose to strict."""
     now = str(held or default)
@@ -165,6 +179,9 @@ PROJECT_RULES: Mapping[str, Rule] = {
     "budget_usd": _at_most,
     "max_subagents": _at_most,
     "subagent_timeout_s": _at_most,
+    **{f"quality_gates.{kind}": _not_off for kind in get_args(GateKind)},
+    "quality_gates.slots": _never,
     **{f"tiers.{tier.name}.{field}": _at_most for tier in TIERS for field in ("agents", "iterations", "timeout_min")},
+    **{f"tiers.{tier.name}.threshold": _at_least for tier in TIERS},
 }
 """The settings that a project may not set freely; it may choose models by name, the tier, and how long to wait."""

@@ -4,6 +4,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
+from scaffold.core.gates import GateResult
 from scaffold.core.ids import Commit
 
 
@@ -48,6 +49,18 @@ class Contract(Struct, frozen=True, kw_only=True):
         return not (self.commands or self.must_exist or self.must_not_exist or self.must_not_change)
 
 
+SealPhase = Literal["draft", "final"]
+
+
+class Seal(Struct, frozen=True, kw_only=True):
+    """A contract of an action as it was written down, beyond the reach of whoever works on it."""
+
+    phase: SealPhase
+    contract: Contract
+    sha256: str
+    """Of the contract as stored, in hex."""
+
+
 Verdict = Literal["pass", "fail", "warn", "error", "timeout", "vacuous"]
 BLOCKING: frozenset[Verdict] = frozenset({"fail", "error", "timeout", "vacuous"})
 
@@ -73,12 +86,20 @@ class Verification(Struct, frozen=True, kw_only=True):
     commit: Commit
     results: tuple[CheckResult, ...]
     weak: bool = False
-    """Whether there was nothing but a non-empty change to go by."""
+    """Whether nothing speaks for the work that did not speak for the base as well: no check was red there."""
+    red: tuple[str, ...] = ()
+    """The names of the checks that failed on the base, before the work: only they tell the work from nothing."""
+    gates: tuple[GateResult, ...] = ()
 
     @property
     def passed(self) -> bool:
-        """Whether no result blocks."""
-        return not any(result.verdict in BLOCKING for result in self.results)
+        """Whether no result and no gate blocks."""
+        return not any(result.verdict in BLOCKING for result in self.results) and not self.broken_gates
+
+    @property
+    def broken_gates(self) -> tuple[GateResult, ...]:
+        """The gates that block, in order."""
+        return tuple(gate for gate in self.gates if gate.blocks)
 
     @property
     def failures(self) -> tuple[CheckResult, ...]:

@@ -5,6 +5,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from scaffold.core.contract import SealPhase
 from scaffold.core.ids import Assertion, Commit, Key
 from scaffold.core.model import PlanningEvent, TurnOutcome
 from scaffold.core.states import FactState, Outcome, Phase
@@ -126,6 +127,46 @@ class SupervisorEnded(Struct, frozen=True, tag="supervisor_ended"):
     """Exit code; negative for the signal that ended it."""
 
 
+class ContractSealed(Struct, frozen=True, tag="contract_sealed"):
+    """A contract was written down before the work, or strengthened after it."""
+
+    action: Key
+    phase: SealPhase
+    sha256: str
+    checks: int
+
+
+class BaselineCaptured(Struct, frozen=True, tag="baseline_captured"):
+    """It is known how a gate does without the run's work."""
+
+    gate: str
+    commit: Commit
+    passed: int
+    failed: int
+    reused: bool
+
+
+class Criticised(Struct, frozen=True, tag="criticised"):
+    """A critic looked at work that was verified before."""
+
+    action: Key
+    iteration: int
+    score: int
+    """Of 9."""
+    passed: bool
+    """Whether the work passed its verification."""
+    done: bool
+    """Whether this ends the loop."""
+
+
+class VerificationFailed(Struct, frozen=True, tag="verification_failed"):
+    """An action used up its iterations without passing; nothing of it lands."""
+
+    action: Key
+    iterations: int
+    summary: str
+
+
 class Landed(Struct, frozen=True, tag="landed"):
     """The session branch moved to a commit that carries an action's work."""
 
@@ -164,6 +205,10 @@ Event = (
     | Proposed
     | SupervisorBegan
     | SupervisorEnded
+    | ContractSealed
+    | BaselineCaptured
+    | Criticised
+    | VerificationFailed
     | Landed
     | FactShown
     | Noticed

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from scaffold.core.contract import Contract, Verification
+from scaffold.core.gates import Gate
 from scaffold.core.ids import ActionId, Assertion, AttemptId, Commit, GoalId, Key, RunId, TurnId, WishId
 from scaffold.core.plan import Kind, Method
 from scaffold.core.states import (
@@ -47,6 +48,14 @@ Network = Literal["none", "loopback", "hosts"]
 
 Supervision = Literal["mechanical", "agent"]
 """Who takes the next step in a goal: a pure decision, which asks an agent to plan, or the agent itself by tools."""
+
+
+class AddedAreas(Struct, frozen=True, kw_only=True):
+    """Protected parts of a repository that the configuration adds to those there always are."""
+
+    globs: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
 
 
 class RunSettings(Struct, frozen=True, kw_only=True):
@@ -99,6 +108,29 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """Folders with `ROLE.md` files, absolute, in order of preference; who is in none has a built-in prompt."""
     idle_s: float = 300.0
     """How long an agent may give no sign of life."""
+    drafter: bool = False
+    """Whether a contract is drafted for an action that has none, before its work, and strengthened after it."""
+    critic: bool = False
+    """Whether work that passes is criticised, and goes on until it is good enough."""
+    threshold: int = 7
+    """Of 9: what is good enough for the critic."""
+    gates: bool = True
+    """Whether the repository's own tests, build, lint and type check are held against their baseline."""
+    given_gates: tuple[Gate, ...] = ()
+    """Gates the configuration gives; they stand in for what would be detected of their kind."""
+    gates_off: tuple[str, ...] = ()
+    """Kinds of gates the configuration has turned off."""
+    gate_timeout_s: float = 600.0
+    """What a gate may take before there is a baseline to measure it by."""
+    setup: tuple[str, ...] | None = None
+    """Commands that prepare a checkout for its checks; None for those that are detected."""
+    gate_slots: int = 1
+    """How many gates may run at once on this machine."""
+    services: tuple[str, ...] = ()
+    """Commands that run beside every check and are ended with it, such as a database on loopback."""
+    trusted: bool = False
+    """Whether what the repository says may be run unasked outside a sandbox: its set-up commands."""
+    areas: AddedAreas = AddedAreas()
     notify: str = ""
     """A command that is told of what needs a human, of the end, and of a budget that runs out; empty for none."""
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from scaffold.store.actions import Actions
 from scaffold.store.attempts import Attempts
+from scaffold.store.baselines import Baselines
 from scaffold.store.columns import Calendar
 from scaffold.store.connection import Connection
 from scaffold.store.events import Events
@@ -17,6 +18,7 @@ from scaffold.store.place import Place, connect
 from scaffold.store.reservations import Reservations
 from scaffold.store.runs import Runs
 from scaffold.store.schema import MIGRATIONS, Schema, open_connection
+from scaffold.store.seals import Seals
 from scaffold.store.turns import Turns
 from scaffold.store.wishes import Wishes
 
@@ -41,6 +43,8 @@ class Store:
         self.goals = Goals(connection, clock, self.events, self.facts)
         self.actions = Actions(connection, clock, self.events, self.facts)
         self.attempts = Attempts(connection, clock, self.events)
+        self.seals = Seals(connection, clock, self.events)
+        self.baselines = Baselines(connection, clock)
         self.turns = Turns(connection, clock, self.events)
         self.wishes = Wishes(connection, clock)
         self.intents = Intents(connection, clock)

@@ -1,0 +1,49 @@
+"""What a run is to keep of the settings by which work is proven: gates, critic, drafter, set-up."""
+
+from typing import TypedDict, get_args
+
+from scaffold.cli.setting import AUTO, OFF, Tier
+from scaffold.cli.settings import Settings
+from scaffold.core.gates import Gate, GateKind
+from scaffold.core.model import AddedAreas
+
+
+class Quality(TypedDict):
+    """The fields of `core.model.RunSettings` of the same names."""
+
+    drafter: bool
+    critic: bool
+    threshold: int
+    gates: bool
+    given_gates: tuple[Gate, ...]
+    gates_off: tuple[str, ...]
+    gate_timeout_s: float
+    gate_slots: int
+    setup: tuple[str, ...] | None
+    services: tuple[str, ...]
+    areas: AddedAreas
+
+
+def quality(settings: Settings, tier: Tier, *, planner: bool) -> Quality:
+    """Return how work is proven; nobody drafts or criticises where nobody plans, or where the tier has no threshold."""
+    kinds = {kind: settings.text(f"quality_gates.{kind}") for kind in get_args(GateKind)}
+    given = {kind: command for kind, command in kinds.items() if command not in {None, AUTO, OFF}}
+    setup = settings.texts("setup")
+    thinks = planner and tier.threshold > 0
+    return Quality(
+        drafter=thinks,
+        critic=thinks,
+        threshold=tier.threshold,
+        gates=any(command != OFF for command in kinds.values()),
+        given_gates=tuple(Gate(kind=kind, command=str(command)) for kind, command in given.items()),
+        gates_off=tuple(kind for kind, command in kinds.items() if command == OFF),
+        gate_timeout_s=settings.number("quality_gates.timeout_s"),
+        gate_slots=int(settings.number("quality_gates.slots")),
+        setup=None if not setup else () if setup == (OFF,) else setup,
+        services=settings.texts("services"),
+        areas=AddedAreas(
+            globs=settings.texts("areas.globs"),
+            words=settings.texts("areas.words"),
+            types=settings.texts("areas.types"),
+        ),
+    )
