@@ -41,9 +41,12 @@ def quality(settings: Settings, tier: Tier, *, planner: bool) -> Quality:
         gate_slots=int(settings.number("quality_gates.slots")),
         setup=None if not setup else () if setup == (OFF,) else setup,
         services=settings.texts("services"),
-        areas=AddedAreas(
-            globs=settings.texts("areas.globs"),
-            words=settings.texts("areas.words"),
-            types=settings.texts("areas.types"),
-        ),
+        areas=added_areas(settings),
+    )
+
+
+def added_areas(settings: Settings) -> AddedAreas:
+    """Return the protected areas that the settings add to those there always are."""
+    return AddedAreas(
+        globs=settings.texts("areas.globs"), words=settings.texts("areas.words"), types=settings.texts("areas.types")
     )

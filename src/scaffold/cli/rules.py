@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
+from scaffold.cli.quality import added_areas
 from scaffold.cli.settings import Settings
 from scaffold.core.tool import Category
-from scaffold.policy.areas import AREA_GLOBS, AREA_TYPES, AREA_WORDS, Areas
+from scaffold.policy.areas import Areas
 from scaffold.policy.gate import Decision, Rules, parse_category, parse_decision
 from scaffold.policy.rules import parse_rule
 
@@ -19,19 +20,10 @@ def rules_of(
         allow=tuple(map(parse_rule, (*settings.texts("permissions.allow"), *allow))),
         deny=tuple(parse_rule(rule, denies=True) for rule in settings.texts("permissions.deny")),
         yolo=yolo,
-        areas=_areas_of(settings),
+        areas=Areas.with_added(added_areas(settings)),
     )
 
 
 def categories_of(settings: Settings) -> dict[Category, Decision]:
     """Return what the settings say of categories of tools, those that nobody set left out."""
     return {parse_category(name): parse_decision(rule) for name, rule in settings.approvals().items()}
-
-
-def _areas_of(settings: Settings) -> Areas:
-    """Return the built-in protected areas and those the settings add."""
-    return Areas(
-        globs=(*AREA_GLOBS, *settings.texts("areas.globs")),
-        words=(*AREA_WORDS, *settings.texts("areas.words")),
-        types=(*AREA_TYPES, *settings.texts("areas.types")),
-    )

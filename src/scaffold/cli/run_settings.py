@@ -12,6 +12,7 @@ from scaffold.cli.rules import categories_of
 from scaffold.cli.safe import printable
 from scaffold.cli.sandbox import found, sandbox_of
 from scaffold.cli.settings import Settings
+from scaffold.cli.trusted import trusted_folder
 from scaffold.core.errors import UsageProblem
 from scaffold.core.model import RunSettings, Supervision
 from scaffold.git.repository import signatures
@@ -64,6 +65,7 @@ async def run_settings(site: Site, settings: Settings, flags: Flags, *, planner:
         replans=int(settings.number("replans")),
         prompts=prompt_folders(site.repository.root, site.environ, trust_once=flags.trust_once, notice=_note),
         notify=settings.text("notify") or "",
+        trusted=trusted_folder(site.repository.root, site.environ, once=flags.trust_once).trusted,
         **quality(settings, tier, planner=planner),
     )
 

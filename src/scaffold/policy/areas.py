@@ -4,6 +4,7 @@ import re
 
 from msgspec import Struct
 
+from scaffold.core.model import AddedAreas
 from scaffold.policy.globs import matches
 
 AREA_GLOBS: tuple[str, ...] = (
@@ -25,6 +26,13 @@ class Areas(Struct, frozen=True, kw_only=True):
     globs: tuple[str, ...] = AREA_GLOBS
     words: tuple[str, ...] = AREA_WORDS
     types: tuple[str, ...] = AREA_TYPES
+
+    @classmethod
+    def with_added(cls, added: AddedAreas) -> "Areas":
+        """Return those there always are, and those a configuration adds."""
+        return cls(
+            globs=(*AREA_GLOBS, *added.globs), words=(*AREA_WORDS, *added.words), types=(*AREA_TYPES, *added.types)
+        )
 
     def of(self, path: str) -> str | None:
         """Return the glob, word or type by which `path` (relative, `/` between segments) is protected, or None."""
