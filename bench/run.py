@@ -14,6 +14,7 @@ import command_start
 import git_worktree
 import plan_lint
 import policy_decision
+import proof
 import ralph_agents
 import ralph_cache
 import ralph_start
@@ -31,6 +32,7 @@ BENCHES: Mapping[str, Callable[..., Iterator[Row]]] = {
     "git-worktree": git_worktree.rows,
     "plan-lint": plan_lint.rows,
     "policy-decision": policy_decision.rows,
+    "proof": proof.rows,
     "ralph-agents": ralph_agents.rows,
     "ralph-cache": ralph_cache.rows,
     "ralph-start": ralph_start.rows,

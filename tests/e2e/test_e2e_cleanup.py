@@ -59,7 +59,7 @@ def one_that_is_killed(scenario):
     scenario.plan(plan_of(g=[action("slow", effects=["x"], check="test -f slow")]))
     scenario.cassette(slow=[write("slow", "s\n"), shell("sleep 50")])
     running = scenario.start(scenario.run_command("--yes"))
-    assert wait_until(scenario.commands, PATIENCE_S)
+    assert wait_until(lambda: scenario.commands() and [*scenario.cache.glob("runs/*/*/attempts/*/slow")], PATIENCE_S)
     os.kill(running.pid, signal.SIGKILL)
     running.wait()
     assert wait_until(lambda: not scenario.processes())

@@ -287,8 +287,8 @@ def test_a_worker_that_obeys_everybody_lands_its_work_and_does_no_harm(world, vi
     """BX-9, RA-13, AL-18: `scaffold run --yes`; what lands is what the action was about."""
     with Listener() as listener:
         world.scenario.plan(plan_of(one=[action("one", effects=["answered"], check="test -f answer.txt")]))
-        steps = [*world.attacks(listener.port, victim.pid), write("answer.txt", "42\n")]
-        world.scenario.cassette(one=steps)
+        steps = [*world.attacks(listener.port, victim.pid), shell("rm -f link"), write("answer.txt", "42\n")]
+        world.scenario.cassette(one=steps)  # a link that leads out of the repository would not land
         done = world.scenario.run("--yes")
     assert done.returncode == 0, done.stdout + done.stderr
     landed = world.scenario.git("for-each-ref", "--format=%(refname)", "refs/heads").split()

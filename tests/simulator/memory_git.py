@@ -175,12 +175,20 @@ class MemoryGit:
         match args:
             case ("diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new):
                 return "".join(f"{path}\0" for path in objects.differing(self._known(old), self._known(new)))
+            case ("diff-tree", "-r", "-z", "--raw", "--no-renames", old, new):
+                return "".join(self._raw(path, old, new) for path in objects.differing(old, new))
             case ("diff-tree", "-r", "-p", *_, old, new):
                 return "\n".join(f"+++ {path}" for path in objects.differing(old, new))
             case ("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit):
                 return "".join(f"{path}\0" for path in sorted(objects.files(commit)))
             case _:
                 raise NotImplementedError(f"git {' '.join(args)}")
+
+    def _raw(self, path: str, old: str, new: str) -> str:
+        """Return how a path differs, as git writes it without ids."""
+        before, after = path in self._objects.files(old), path in self._objects.files(new)
+        kind = "M" if before and after else "A" if after else "D"
+        return f":100644 100644 {'0' * 40} {'0' * 40} {kind}\0{path}\0"
 
     def _about_files(self, args: tuple[str, ...], index: str) -> tuple[int, str]:
         """Answer what has to do with the files of a worktree; the index is a tree of its own."""

@@ -134,7 +134,7 @@ class SimulatedWorker:
 
     async def _attempted(self, run: Run, attempt: Attempt, action: Action, folder: Path) -> GaveUp | None:
         """Return None once a candidate is handed in."""
-        record = Record(self._site, attempt)
+        record = Record(self._site, attempt, action)
         self._bench.open(folder, attempt.base_sha)
         record.enter("executing")
         self._pay(run, attempt)

@@ -15,8 +15,8 @@ ROLES = resources.files("scaffold.agent") / "roles"
 
 BUILT_IN = frozenset({"implementation", "testing", "code_review", "architecture_review", "design_review", "pm_review"})
 """Roles of workers with a prompt of their own; every other worker gets the generic one."""
-LEADERS = frozenset({"planner", "supervisor"})
-"""Roles that lay work out; the rules of those who do it are not for them."""
+LEADERS = frozenset({"planner", "supervisor", "drafter", "critic"})
+"""Roles that lay work out, say what it has to show, or how good it is; the rules of who does it are not for them."""
 LARGEST_BYTES = 64 * 1024
 LONGEST_NAME = 100
 """Bytes of a role that may name a file, and characters of one that is named to an agent."""

@@ -2,18 +2,21 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from typing import Any, assert_never
+from typing import Any, Literal
 
 import click
 import msgspec
+from msgspec import Struct
 
 from scaffold.cli.lookup import find_action, run_option, site_with_run
 from scaffold.cli.safe import printable
 from scaffold.cli.screen import WIDTH, clip, heading, json_option, mark, print_json
 from scaffold.cli.snapshot import fact_shape
 from scaffold.cli.views import evidence_line
-from scaffold.core.contract import Check, CheckResult, Contract, ExitCode, Expectation, OutputContains
+from scaffold.core.contract import CheckResult, Contract, Seal, Verification
+from scaffold.core.gates import GateResult
 from scaffold.core.model import Action, Attempt, Fact
+from scaffold.plan.planfile import expected, whole_document
 
 WHOLE = 10_000
 """Columns for what must not be cut."""
@@ -25,23 +28,45 @@ WHOLE = 10_000
 @json_option
 def contract(action_name: str, run_name: str | None, *, as_json: bool) -> None:
     """Show the checks of ACTION, their last results, and the evidence of the facts it made."""
-    action, attempts, facts = asyncio.run(_read(action_name, run_name))
-    checked = next((attempt for attempt in reversed(attempts) if attempt.verification is not None), None)
+    held = asyncio.run(_read(action_name, run_name))
     if as_json:
-        print_json(_shape(action, checked, facts))
+        print_json(_shape(held))
     else:
-        click.echo("\n\n".join("\n".join(part) for part in _parts(action, checked, facts)))
+        click.echo("\n\n".join("\n".join(part) for part in _parts(held)))
 
 
-async def _read(name: str, run_name: str | None) -> tuple[Action, Sequence[Attempt], Sequence[Fact]]:
+class Held(Struct, frozen=True, kw_only=True):
+    """An action, what it is held to, and what came of it."""
+
+    action: Action
+    seals: tuple[Seal, ...]
+    checked: Attempt | None
+    """The latest attempt whose work was checked."""
+    facts: tuple[Fact, ...]
+
+    @property
+    def phase(self) -> Literal["given", "draft", "final"] | None:
+        """How its contract came about; None without one."""
+        if self.seals:
+            return self.seals[-1].phase
+        return None if self.action.contract is None else "given"
+
+
+async def _read(name: str, run_name: str | None) -> Held:
     async with site_with_run(run_name) as (site, run):
         action = find_action(site, run, name)
-        facts = [fact for fact in site.store.facts.of_goal(action.goal_id) if fact.assertion in action.effects]
-        return action, site.store.attempts.of_action(action.id), facts
+        attempts = site.store.attempts.of_action(action.id)
+        facts = site.store.facts.of_goal(action.goal_id)
+        return Held(
+            action=action,
+            seals=site.store.seals.of_action(action.id),
+            checked=next((each for each in reversed(attempts) if each.verification is not None), None),
+            facts=tuple(fact for fact in facts if fact.assertion in action.effects),
+        )
 
 
-def _shape(action: Action, checked: Attempt | None, facts: Sequence[Fact]) -> dict[str, Any]:
-    held = action.contract or Contract()
+def _shape(about: Held) -> dict[str, Any]:
+    action, checked, held = about.action, about.checked, about.action.contract or Contract()
     verification = checked.verification if checked else None
     last = None
     if checked is not None and verification is not None:
@@ -50,47 +75,44 @@ def _shape(action: Action, checked: Attempt | None, facts: Sequence[Fact]) -> di
             "commit": verification.commit,
             "passed": verification.passed,
             "weak": verification.weak,
+            "red_on_base": verification.red,
             "results": [msgspec.structs.asdict(result) for result in verification.results],
+            "gates": [{"name": gate.gate.name, **msgspec.to_builtins(gate)} for gate in verification.gates],
         }
     return {
         "action": action.key,
-        "given": action.contract is not None,
-        "intent": held.intent,
-        "commands": [_check(check) for check in held.commands],
-        "must_exist": held.must_exist,
-        "must_not_exist": held.must_not_exist,
-        "must_not_change": held.must_not_change,
+        "given": about.phase == "given",
+        "phase": about.phase,
+        "sha256": about.seals[-1].sha256 if about.seals else None,
+        "seals": [{"phase": seal.phase, "sha256": seal.sha256} for seal in about.seals],
+        **whole_document(held),
         "last": last,
-        "facts": [fact_shape(fact) for fact in facts],
+        "facts": [fact_shape(fact) for fact in about.facts],
     }
 
 
-def _check(check: Check) -> dict[str, Any]:
-    return {**msgspec.structs.asdict(check), "expect": expected(check.expect)}
-
-
-def expected(expect: Expectation) -> str:
-    """Return an expectation in the words of a plan file."""
-    match expect:
-        case ExitCode(code=code):
-            return f"exit {code}"
-        case OutputContains(text=text):
-            return f"output contains {text}"
-        case _:
-            assert_never(expect)
-
-
-def _parts(action: Action, checked: Attempt | None, facts: Sequence[Fact]) -> Iterator[Sequence[str]]:
-    yield [heading(f"Contract of {clip(action.key, 60)}"), *_promises(action.contract)]
+def _parts(about: Held) -> Iterator[Sequence[str]]:
+    title = f"Contract of {clip(about.action.key, 60)}"
+    if about.seals:
+        title = f"{title} ({about.phase}, sealed as {about.seals[-1].sha256[:12]})"
+    yield [heading(title), *_promises(about.action.contract)]
+    checked = about.checked
     if checked is not None and checked.verification is not None:
-        verification = checked.verification
-        about = f"Attempt {checked.number}, checked at {verification.commit[:8]}"
-        yield [heading(about), *(line for result in verification.results for line in _result(result))]
+        yield from _checked(checked.number, checked.verification)
     else:
         yield ["Nothing was checked yet."]
-    for fact in facts:
+    for fact in about.facts:
         shown = [f"  {evidence_line(evidence, WHOLE)}" for evidence in fact.evidence]
         yield [f"{mark(fact.state)} {clip(f'{fact.assertion} {fact.state}, shown by', WIDTH - 2)}", *shown]
+
+
+def _checked(number: int, verification: Verification) -> Iterator[Sequence[str]]:
+    about = f"Attempt {number}, checked at {verification.commit[:8]}"
+    weak = ["  weak: nothing of it failed before the work"] if verification.weak else []
+    results = [line for result in verification.results for line in _result(result, verification.red)]
+    yield [heading(about), *weak, *results]
+    if verification.gates:
+        yield [heading("Gates"), *(line for gate in verification.gates for line in _gate(gate))]
 
 
 def _promises(held: Contract | None) -> Iterator[str]:
@@ -112,9 +134,24 @@ def _indented(text: str) -> str:
     return printable(text).rstrip("\n").replace("\n", "\n      ")
 
 
-def _result(result: CheckResult) -> Iterator[str]:
-    yield f"  {mark(result.verdict)} {result.verdict} {clip(result.name, WHOLE)}"
+def _result(result: CheckResult, red: Sequence[str]) -> Iterator[str]:
+    before = " (failed before the work)" if result.name in red else ""
+    yield f"  {mark(result.verdict)} {result.verdict} {clip(result.name, WHOLE)}{before}"
     if result.verdict != "pass":
-        lines = [line for line in result.detail.splitlines() if line.strip()]
-        shown = lines if len(lines) <= 8 else [lines[0], "…", *lines[-6:]]
-        yield from (f"      {clip(line, WIDTH - 6)}" for line in shown)
+        yield from _excerpt(result.detail)
+
+
+def _gate(gate: GateResult) -> Iterator[str]:
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in gate.counts.items() if count)
+    scope = " (focused)" if gate.focused else ""
+    told = f"{gate.gate.name}: {gate.verdict}{f', {counts}' if counts else ''}{scope}"
+    yield f"  {mark('fail' if gate.blocks else 'pass')} {clip(told, WHOLE)}"
+    if gate.blocks:
+        yield from (f"      {verdict} {clip(name, WIDTH - 20)}" for name, verdict in list(gate.tests.items())[:20])
+        yield from _excerpt(gate.detail)
+
+
+def _excerpt(detail: str) -> Iterator[str]:
+    lines = [line for line in detail.splitlines() if line.strip()]
+    shown = lines if len(lines) <= 8 else [lines[0], "…", *lines[-6:]]
+    yield from (f"      {clip(line, WIDTH - 6)}" for line in shown)

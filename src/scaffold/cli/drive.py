@@ -15,7 +15,7 @@ from scaffold.cli.progress import Sink
 from scaffold.cli.report import report
 from scaffold.cli.snapshot import snapshot
 from scaffold.cli.wiring import processes_of
-from scaffold.core.errors import UsageProblem
+from scaffold.core.errors import EnvironmentNotReady, UsageProblem
 from scaffold.core.ids import GoalId, RunId
 from scaffold.core.model import Run
 from scaffold.core.states import Cancelled, Completed, Failed
@@ -27,7 +27,7 @@ from scaffold.orchestrator.local import LocalEngine
 from scaffold.orchestrator.processes import Processes, WarmProcesses
 from scaffold.orchestrator.projections import project
 from scaffold.orchestrator.pursuit import pursue
-from scaffold.orchestrator.takeover import take_over_when_free
+from scaffold.orchestrator.takeover import known_run, take_over_when_free
 from scaffold.orchestrator.thinking import Thinker
 from scaffold.worker.site import Site
 
@@ -54,6 +54,9 @@ async def drive(site: Site, run_id: RunId, *, as_json: bool = False) -> int:
             await processes.warm()
         sink = sink_for(site, run, as_json=as_json)
         ending = await _carried_out(site, run, _engine(site, run, processes), sink=sink, since=since)
+    except EnvironmentNotReady:
+        _told_as_json(site, run, as_json=as_json)
+        raise
     finally:
         await processes.close()
     return _told(site, run, ending, as_json=as_json)
@@ -99,11 +102,17 @@ def _told(site: Site, run: Run, ending: Ending, *, as_json: bool) -> int:
     now = site.store.runs.get(run.id)
     if now is None:
         raise UsageProblem(f"run {run.id} has vanished from the store", "Was the database deleted? Start anew.")
-    if as_json:
-        click.echo(msgspec.json.encode({"type": "result", "run": snapshot(site, now)["run"]}))
-    else:
+    if not as_json:
         click.echo(report(site, now))
+    _told_as_json(site, now, as_json=as_json)
     return code_of(ending)
+
+
+def _told_as_json(site: Site, run: Run, *, as_json: bool) -> None:
+    """Print the line that ends what programs read."""
+    if as_json:
+        shown = snapshot(site, known_run(site.store, run.id))["run"]
+        click.echo(msgspec.json.encode({"type": "result", "run": shown}))
 
 
 def _project(site: Site, run: Run) -> None:

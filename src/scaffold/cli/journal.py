@@ -13,6 +13,8 @@ from scaffold.cli.screen import clip, clock_time, money, paint
 LINE_CELLS = 200
 THINKERS = frozenset({"planner", "supervisor"})
 """Roles that work on plans; an action they name is one they think about."""
+JUDGES = frozenset({"critic", "drafter"})
+"""Roles that speak of an attempt's work and do none of it."""
 DEEDS = frozenset({"text", "tool_call", "notice", "news", "prompt"})
 """Kinds of entries that tell people what an agent is at."""
 
@@ -52,12 +54,13 @@ def deed(entry: Entry) -> str:
 
 
 def _who(fields: Fields) -> str:
-    """Return `store#1` for a worker's attempt, `supervisor shop: store` for who thinks about it."""
+    """Return `store#1` for a worker's attempt, `critic store#1` for its critic, `supervisor shop: store` for others."""
     role, action = str(fields.get("role", "")), fields.get("action")
     if role in THINKERS:
         about = ": ".join(str(each) for each in (fields.get("goal"), action) if each)
         return f"{role} {about}".strip()
-    return f"{action or role or '?'}#{fields.get('attempt', '?')}"
+    judge = f"{role} " if role in JUDGES else ""
+    return f"{judge}{action or role or '?'}#{fields.get('attempt', '?')}"
 
 
 def _words(fields: Fields) -> Sequence[str]:

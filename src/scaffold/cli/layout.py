@@ -26,6 +26,7 @@ from scaffold.core.tool import Tool, ToolOutput
 from scaffold.orchestrator.ending import finish, finish_cancelled
 from scaffold.orchestrator.planner import lay_out
 from scaffold.orchestrator.projections import project
+from scaffold.orchestrator.proofing import ground
 from scaffold.orchestrator.takeover import keep_lease, take_over_when_free
 from scaffold.orchestrator.turn import Broke, Spent, TurnEnding, Unsound, Written
 from scaffold.worker.lease import owned
@@ -67,7 +68,8 @@ class Layout:
         """Lay the run out and return None, or why this was left; the run is put down and let go of then.
 
         Raises PlanInvalid with the findings if no plan came about, ModelTrouble if there was no reply, BudgetSpent,
-        and StaleFence once another process owns the run. The run has failed then, or is paused for want of money.
+        EnvironmentNotReady before anybody was asked, and StaleFence once another process owns the run. The run has
+        failed then, or is paused for want of money.
         """
         self._wake()
         self._turn = asyncio.create_task(self._thought())
@@ -98,6 +100,7 @@ class Layout:
                 store.runs.move(run.id, Active(), fence=run.fence)
 
     async def _thought(self) -> TurnEnding:
+        await ground(self._site, self._run)
         async with opened_model(self._run.settings.model) as model:
             return await lay_out(self._site, self._run, model, watch=self._watched)
 

@@ -68,6 +68,7 @@ SUMMARIES: Mapping[str, str] = {
     "send": "Tell the agent of an action something; it reads it before its next request.",
     "diff": "Show what an action or a run changed.",
     "contract": "Show what must be true before an action counts as done.",
+    "baseline": "Show how the gates did before the work, or reset that.",
     "approve": "Allow what an agent waits for.",
     "reject": "Refuse what an agent waits for; it reads your reason.",
     "answer": "Answer an agent's question.",

@@ -41,7 +41,7 @@ def overview(picture: Picture) -> str:
     """Return the screen as text, at most 80 columns wide."""
     failed = [action for action in picture.actions if status_of(action.state) == "failed"]
     parts = [
-        _head(picture),
+        _head(picture, named=bool(failed)),
         *([_needs_you(picture)] if picture.inbox else []),
         *([_attention(failed)] if failed else []),
         *(_goal(picture, goal) for goal in picture.goals),
@@ -51,7 +51,8 @@ def overview(picture: Picture) -> str:
     return "\n\n".join(parts)
 
 
-def _head(picture: Picture) -> str:
+def _head(picture: Picture, *, named: bool) -> str:
+    """Return what the run is; why it failed, too, unless the actions are `named` by which it did."""
     run, settings = picture.run, picture.run.settings
     title = f"run {run.id} {picture.status}"
     until = picture.at if picture.status in GOING_ON else picture.last_change
@@ -63,8 +64,8 @@ def _head(picture: Picture) -> str:
         f"lands on {run.session_branch}, from {run.base_branch or 'a detached head'} at {run.base_sha[:8]}",
         f"{took}; tier {settings.tier}, {settings.agents} at once",
     ]
-    if (reason := reason_of(run.state)) is not None and picture.status != "failed":
-        lines.insert(0, reason)
+    if (reason := reason_of(run.state)) is not None and not (named and picture.status == "failed"):
+        lines[:0] = textwrap.wrap(printable(reason), WIDTH - 2, max_lines=REASON_LINES, placeholder=" …")
     first = f"{mark(picture.status)} {heading(title)}: {clip(run.request, WIDTH - len(title) - 4)}"
     return "\n".join([first, *(f"  {clip(line, WIDTH - 2)}" for line in lines)])
 

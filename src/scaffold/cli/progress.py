@@ -127,6 +127,20 @@ def sentence(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 - one 
             return f"warning  the supervisor of {goal} ended with {code}"
         case FactShown(assertion=assertion, state=state, commit=commit):
             return f"fact     {assertion} {state} at {commit[:8]}"
+        case ContractSealed() | BaselineCaptured() | Criticised() | VerificationFailed():
+            return _of_proof(event)
+        case Noticed(level=level, text=text):
+            return f"{'note' if level == 'info' else 'warning':<8} {text}"
+        case ActionMoved() | AttemptAdvanced() | AttemptEnded() | RunTaken() | Proposed():
+            return None
+        case TurnEnded() | SupervisorBegan() | SupervisorEnded():
+            return None
+        case _:
+            assert_never(event)
+
+
+def _of_proof(event: ContractSealed | BaselineCaptured | Criticised | VerificationFailed) -> str:
+    match event:
         case ContractSealed(action=action, phase=phase, sha256=digest, checks=checks):
             return f"seal     {action}: {phase} contract {digest[:8]} with {checks} checks"
         case BaselineCaptured(gate=gate, commit=commit, passed=passed, failed=failed, reused=reused):
@@ -136,12 +150,6 @@ def sentence(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 - one 
             return f"critic   {action}: {score}/9 after iteration {iteration}"
         case VerificationFailed(action=action, iterations=iterations, summary=summary):
             return f"failed   {action}: not proven after {iterations} iterations{_because(_first_line(summary))}"
-        case Noticed(level=level, text=text):
-            return f"{'note' if level == 'info' else 'warning':<8} {text}"
-        case ActionMoved() | AttemptAdvanced() | AttemptEnded() | RunTaken() | Proposed():
-            return None
-        case TurnEnded() | SupervisorBegan() | SupervisorEnded():
-            return None
         case _:
             assert_never(event)
 

@@ -8,12 +8,9 @@ from scaffold.core.gates import Gate, GateKind
 from scaffold.core.model import AddedAreas
 
 
-class Quality(TypedDict):
-    """The fields of `core.model.RunSettings` of the same names."""
+class Groundwork(TypedDict):
+    """What a baseline is made with: fields of `core.model.RunSettings`, as in `Quality`."""
 
-    drafter: bool
-    critic: bool
-    threshold: int
     gates: bool
     given_gates: tuple[Gate, ...]
     gates_off: tuple[str, ...]
@@ -21,19 +18,29 @@ class Quality(TypedDict):
     gate_slots: int
     setup: tuple[str, ...] | None
     services: tuple[str, ...]
+
+
+class Quality(TypedDict):
+    """The fields of `core.model.RunSettings` of the same names."""
+
+    drafter: bool
+    critic: bool
+    threshold: int
     areas: AddedAreas
 
 
 def quality(settings: Settings, tier: Tier, *, planner: bool) -> Quality:
-    """Return how work is proven; nobody drafts or criticises where nobody plans, or where the tier has no threshold."""
+    """Return who judges work; nobody drafts or criticises where nobody plans, or where the tier has no threshold."""
+    thinks = planner and tier.threshold > 0
+    return Quality(drafter=thinks, critic=thinks, threshold=tier.threshold, areas=added_areas(settings))
+
+
+def groundwork(settings: Settings) -> Groundwork:
+    """Return the gates work is held against, and what the environment of checks is made of."""
     kinds = {kind: settings.text(f"quality_gates.{kind}") for kind in get_args(GateKind)}
     given = {kind: command for kind, command in kinds.items() if command not in {None, AUTO, OFF}}
     setup = settings.texts("setup")
-    thinks = planner and tier.threshold > 0
-    return Quality(
-        drafter=thinks,
-        critic=thinks,
-        threshold=tier.threshold,
+    return Groundwork(
         gates=any(command != OFF for command in kinds.values()),
         given_gates=tuple(Gate(kind=kind, command=str(command)) for kind, command in given.items()),
         gates_off=tuple(kind for kind, command in kinds.items() if command == OFF),
@@ -41,7 +48,6 @@ def quality(settings: Settings, tier: Tier, *, planner: bool) -> Quality:
         gate_slots=int(settings.number("quality_gates.slots")),
         setup=None if not setup else () if setup == (OFF,) else setup,
         services=settings.texts("services"),
-        areas=added_areas(settings),
     )
 
 

@@ -68,10 +68,13 @@ def _action(
 
 
 def _fact(fact: Fact) -> Iterator[str]:
-    weak = " (weak: no contract)" if fact.weak else ""
+    weak = " (weak)" if fact.weak else ""
     yield _line(6, f"{fact.assertion} {fact.state}{weak}, shown by")
-    rules = [each for each in fact.evidence if each.exit_code is None]
-    yield from (_shown(each) for each in fact.evidence if each.exit_code is not None)
+    gates = [each for each in fact.evidence if each.kind == "gate"]
+    others = [each for each in fact.evidence if each.kind != "gate"]
+    rules = [each for each in others if each.exit_code is None]
+    yield from (_shown(each) for each in others if each.exit_code is not None)
+    yield from (_line(8, f"gate    {each.detail}") for each in gates)
     if rules:
         more = f" and {len(rules) - 1} more" if len(rules) > 1 else ""
         yield _line(8, f"{rules[0].command or rules[0].kind}{more}")

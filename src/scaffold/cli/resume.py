@@ -11,9 +11,11 @@ from scaffold.cli.flags import Flags, flags_of, shared_options
 from scaffold.cli.lookup import action_if_any, find_run_besides, goal_if_any
 from scaffold.cli.models import usable_model
 from scaffold.cli.picture import GOING_ON
+from scaffold.cli.quality import groundwork
 from scaffold.cli.reader import find_run, shown_status
 from scaffold.cli.sandbox import found
 from scaffold.cli.settings import load_settings
+from scaffold.cli.trusted import trusted_folder
 from scaffold.cli.wiring import open_site
 from scaffold.core.errors import UsageProblem
 from scaffold.core.model import Goal, Run
@@ -85,7 +87,29 @@ def _instead(latest: Run | None) -> str:
 
 
 def _reconfigure(site: Site, run: Run, flags: Flags) -> None:
-    """Store the flags that override the run's settings; a cassette that changed since is refused."""
+    """Store what overrides the run's settings."""
+    settings = msgspec.structs.replace(run.settings, **_groundwork(site, run), **_flagged(site, run, flags))
+    if settings != run.settings:
+        with site.store.transaction():
+            site.store.runs.configure(run.id, settings)
+            if (settings.sandbox, settings.yolo) != (run.settings.sandbox, run.settings.yolo):
+                site.store.inbox.withdraw(run.id)  # other rules: what still has to be asked is asked anew
+
+
+def _groundwork(site: Site, run: Run) -> dict[str, object]:
+    """Return what a baseline is made with as it is configured now, if the run has none: its user may have mended it.
+
+    A run that was trusted once only keeps what it began with.
+    """
+    root, environ = site.repository.root, site.environ
+    trusted = trusted_folder(root, environ).trusted
+    if site.store.baselines.of_run(run.id) is not None or (run.settings.trusted and not trusted):
+        return {}
+    return {**groundwork(load_settings(root, environ, {})), "trusted": trusted}
+
+
+def _flagged(site: Site, run: Run, flags: Flags) -> dict[str, object]:
+    """Return the settings that the flags override; a cassette that changed since is refused."""
     changes: dict[str, object] = {}
     if flags.model is not None:
         model, digest = usable_model(flags.model)
@@ -107,9 +131,4 @@ def _reconfigure(site: Site, run: Run, flags: Flags) -> None:
         changes["sandbox"] = flags.sandbox
     if flags.yolo:
         changes["yolo"] = True
-    settings = msgspec.structs.replace(run.settings, **changes)
-    if settings != run.settings:
-        with site.store.transaction():
-            site.store.runs.configure(run.id, settings)
-            if (settings.sandbox, settings.yolo) != (run.settings.sandbox, run.settings.yolo):
-                site.store.inbox.withdraw(run.id)  # other rules: what still has to be asked is asked anew
+    return changes

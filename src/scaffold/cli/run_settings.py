@@ -7,7 +7,7 @@ import click
 from scaffold.cli.flags import Flags
 from scaffold.cli.models import unheld, usable_model
 from scaffold.cli.prompts import prompt_folders
-from scaffold.cli.quality import quality
+from scaffold.cli.quality import groundwork, quality
 from scaffold.cli.rules import categories_of
 from scaffold.cli.safe import printable
 from scaffold.cli.sandbox import found, sandbox_of
@@ -67,6 +67,7 @@ async def run_settings(site: Site, settings: Settings, flags: Flags, *, planner:
         notify=settings.text("notify") or "",
         trusted=trusted_folder(site.repository.root, site.environ, once=flags.trust_once).trusted,
         **quality(settings, tier, planner=planner),
+        **groundwork(settings),
     )
 
 

@@ -26,6 +26,7 @@ SCAFFOLD: Mapping[str, str] = {
     "send": "scaffold.cli.send:send",
     "diff": "scaffold.cli.diff:diff",
     "contract": "scaffold.cli.contract:contract",
+    "baseline": "scaffold.cli.baseline:baseline",
     "approve": "scaffold.cli.decision:approve",
     "reject": "scaffold.cli.decision:reject",
     "answer": "scaffold.cli.decision:answer",

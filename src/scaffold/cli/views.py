@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import assert_never
 
 from scaffold.cli.overview import action_note
 from scaffold.cli.picture import Picture, take
@@ -126,7 +127,7 @@ def _effect(assertion: Assertion, facts: Mapping[Assertion, Fact], indent: str) 
     """Yield an assertion with its state, and below it a line for each piece of evidence."""
     fact = facts.get(assertion)
     state = "missing" if fact is None else fact.state
-    weak = ", weak: nothing but a change speaks for it" if fact is not None and fact.weak else ""
+    weak = ", weak: nothing tells it from no work at all" if fact is not None and fact.weak else ""
     yield f"{indent}{mark(state)} {clip(f'{state} {assertion}{weak}', WIDTH - len(indent) - 2)}"
     for evidence in fact.evidence if fact is not None else ():
         yield f"{indent}{INDENT * 2}{evidence_line(evidence, WIDTH - len(indent) - 4)}"
@@ -136,4 +137,20 @@ def evidence_line(evidence: Evidence, width: int) -> str:
     """Return evidence on one line: the command or what else it is, how it ended, and the short commit."""
     ended = "" if evidence.exit_code is None else f", exit {evidence.exit_code}"
     end = f"{ended} at {evidence.commit[:8]}"
-    return f"{clip(evidence.command or evidence.kind, width - len(end))}{end}"
+    return f"{clip(_witness(evidence), width - len(end))}{end}"
+
+
+def _witness(evidence: Evidence) -> str:
+    """Return who or what speaks: a command for itself, all others with the first line of what they say."""
+    first = evidence.detail.partition("\n")[0]
+    match evidence.kind:
+        case "contract" | "trivial":
+            return evidence.command or evidence.kind
+        case "change":
+            return f"a change: {first}" if first else "a change"
+        case "gate":
+            return f"gate {first} ({evidence.command})"
+        case "review" | "human":
+            return f"{evidence.kind}: {first}" if first else evidence.kind
+        case _:
+            assert_never(evidence.kind)

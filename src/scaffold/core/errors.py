@@ -37,6 +37,10 @@ class GitFailed(ScaffoldError):
     """A git command ended in a way nobody expected."""
 
 
+class EnvironmentNotReady(ScaffoldError):
+    """What checks would run on is not there, or is not the repository's own: nothing they say could be believed."""
+
+
 class StoreTrouble(ScaffoldError):
     """The database cannot be opened, read or written."""
 
@@ -78,6 +82,10 @@ class ModelTrouble(ScaffoldError):
 
 class ContextOverflow(ModelTrouble):
     """The conversation is longer than the model's window; a shorter one may be answered."""
+
+
+class Unwritten(ModelTrouble):
+    """A cassette has no reply for the request: whoever wrote it did not think of it."""
 
 
 class TurnLimit(ModelTrouble):

@@ -8,7 +8,7 @@ from msgspec import Struct
 from scaffold.core.ids import Commit
 
 GateKind = Literal["test", "build", "lint", "typecheck"]
-Runner = Literal["pytest", "unittest", "go", "jest", "vitest", "cargo", "findings", "exit"]
+Runner = Literal["pytest", "unittest", "go", "jest", "vitest", "node", "cargo", "findings", "exit"]
 """Who runs a gate, and so how its report is read: a test runner | one finding a line | by its exit code alone."""
 
 TestOutcome = Literal["passed", "failed", "skipped", "error", "flaky"]
@@ -64,6 +64,8 @@ class CheckEnvironment(Struct, frozen=True, kw_only=True):
     """Folders that come first when a program is looked for."""
     variables: Mapping[str, str] = {}
     copies: tuple[Copied, ...] = ()
+    shown: tuple[str, ...] = ()
+    """Folders outside of the checkout that checks read; absolute."""
     services: tuple[str, ...] = ()
     """Commands that run beside each check, and are ended with it."""
 

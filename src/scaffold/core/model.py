@@ -337,7 +337,7 @@ class Fact(Struct, frozen=True, kw_only=True):
     state: FactState
     commit: Commit
     weak: bool
-    """Whether nothing but a non-empty change speaks for it."""
+    """Whether nothing speaks for it that did not speak for the base as well."""
     paths: tuple[str, ...]
     """What it depends on: the paths its landing changed."""
     evidence: tuple[Evidence, ...]

@@ -106,13 +106,14 @@ COMPOUND_MOVES = _moves(
 )
 GOAL_MOVES = _moves(
     planning="",
-    active="planning paused",
+    active="planning paused completed",
     paused="planning active failed",
     completed="active",
     failed="planning active paused",
     cancelled="planning active paused failed",
 )
-RUN_MOVES = GOAL_MOVES
+"""A goal that was reached goes on once a fact that it desires has fallen."""
+RUN_MOVES: Moves = {**GOAL_MOVES, "active": frozenset({"planning", "paused"})}
 
 AttemptStatus = Literal["queued", "claimed", "ended"]
 Phase = Literal["workspace", "executing", "verifying", "critiquing", "candidate", "landing", "recorded"]

@@ -1,8 +1,9 @@
 """Commits: made from a work tree or from a tree, compared, related."""
 
 from collections.abc import Sequence
+from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from scaffold.core.errors import GitFailed
 from scaffold.core.ids import Commit
@@ -20,6 +21,21 @@ class Described(Struct, frozen=True):
     tree: str
     """Its id, in hex."""
     parents: tuple[Commit, ...]
+
+
+class Change(Struct, frozen=True):
+    """How a path differs between two commits; a renamed file is deleted and added."""
+
+    path: str
+    kind: Literal["A", "D", "M", "T"]
+    """Added | deleted | other contents or mode | of another type, such as a link in place of a file."""
+    mode: str = "100644"
+    """As git writes it, in octal: `120000` is a link; `000000` of what is deleted."""
+
+    @property
+    def is_link(self) -> bool:
+        """Whether a link is there now."""
+        return self.mode == "120000"
 
 
 async def commit_all(git: Git, message: str, *, author: Signature, committer: Signature) -> Commit | None:
@@ -93,12 +109,61 @@ async def changed_paths(git: Git, old: Commit, new: Commit) -> tuple[str, ...]:
     return tuple((await git("diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new)).records)
 
 
+async def changes(git: Git, old: Commit, new: Commit) -> tuple[Change, ...]:
+    """Return how each path differs between two commits, sorted as git does."""
+    told = (await git("diff-tree", "-r", "-z", "--raw", "--no-renames", old, new)).records
+    return tuple(_change(how, path) for how, path in zip(told[::2], told[1::2], strict=True))
+
+
+async def fingerprint(git: Git, old: Commit, new: Commit) -> bytes:
+    """Return what two differences have in common that change the same contents to the same, and no others have."""
+    return (await git("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old, new)).out
+
+
+async def renames(git: Git, old: Commit, new: Commit) -> dict[str, str]:
+    """Return the new names of files by those they had in the older commit, as far as their contents tell."""
+    told = (await git("diff-tree", "-r", "-z", "-M", "--diff-filter=R", "--name-status", old, new)).records
+    return dict(zip(told[1::3], told[2::3], strict=True))
+
+
+async def contents(git: Git, commit: Commit, path: str) -> bytes | None:
+    """Return what a file, or where a link leads, at a commit; None if nothing of the kind is there."""
+    answer = await git("cat-file", "blob", f"{commit}:{path}", ok=frozenset({0, 128}))
+    return answer.out if answer.exit_code == 0 else None
+
+
+async def all_contents(git: Git, names: Sequence[str]) -> tuple[bytes | None, ...]:
+    """Return what is in files, each an id or `COMMIT:PATH`, by one process; None for what is not there."""
+    if not names:
+        return ()
+    asked = [name.encode(errors="surrogateescape") for name in names]
+    out = (await git("cat-file", "--batch", "-z", stdin=b"\0".join((*asked, b"")))).out
+    found: list[bytes | None] = []
+    at = 0
+    for name in asked:
+        absent = name + b" missing\n"
+        if out.startswith(absent, at):
+            found.append(None)
+            at += len(absent)
+            continue
+        begin = out.index(b"\n", at) + 1
+        end = begin + int(out[at:begin].rpartition(b" ")[2])
+        found.append(out[begin:end])
+        at = end + 1
+    return tuple(found)
+
+
 async def diff_text(git: Git, old: Commit, new: Commit, *, limit_bytes: int) -> str:
     """Return the patch from `old` to `new` for reading; above `limit_bytes` its middle is left out, and it says so."""
     answer = await git(
         "diff-tree", "-r", "-p", "-M", "--no-ext-diff", "--no-textconv", "--no-color", old, new, limit_bytes=limit_bytes
     )
     return answer.out.decode(errors="replace")
+
+
+def _change(how: str, path: str) -> Change:
+    _, mode, _, _, kind = how.split()
+    return convert({"path": path, "kind": kind, "mode": mode}, Change)
 
 
 async def _refuse_nested(git: Git) -> None:

@@ -78,7 +78,7 @@ class FileLock:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._timeout_s
         pause_s = 0.002
-        while not _try_lock(fd):
+        while not try_lock(fd):
             if loop.time() >= deadline:
                 raise ScaffoldError(
                     f"{self._path} has been locked for {self._timeout_s:g} s{self._holder()}",
@@ -94,7 +94,8 @@ class FileLock:
             return ""
 
 
-def _try_lock(fd: int) -> bool:
+def try_lock(fd: int) -> bool:
+    """Lock an open file for as long as it stays open; return whether that could be done at once."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

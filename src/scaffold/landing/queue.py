@@ -3,32 +3,32 @@
 import asyncio
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 
 from scaffold.core.contract import Verification
 from scaffold.core.errors import StaleFence
+from scaffold.core.gates import GateResult
 from scaffold.core.ids import Commit
 from scaffold.core.model import Action, Attempt, Intent, Run
 from scaffold.core.states import Outcome
 from scaffold.git import commit, refs, worktree
-from scaffold.git.command import Git
 from scaffold.git.merge import Conflicted, merge
-from scaffold.git.recycling import recycle
-from scaffold.git.submodule import populate
-from scaffold.host.environment import agent_marks, child_environment
 from scaffold.host.ids import new_id
-from scaffold.landing.record import record_landing, record_unchanged, require_on_branch, session_ref, session_tip
-from scaffold.verify.contract import Tree, verify
+from scaffold.landing.proving import Proven, Prover
+from scaffold.landing.record import (
+    last_landed,
+    record_landed,
+    record_unchanged,
+    require_on_branch,
+    session_ref,
+    session_tip,
+)
 from scaffold.worker.context import summary
-from scaffold.worker.enclosure import enclosure, forget_temporary
 from scaffold.worker.ending import conclude
 from scaffold.worker.lease import owned
 from scaffold.worker.site import Site
 
 TRIES_AGAINST_A_MOVING_BRANCH = 5
-QUEUE = "landing"
-"""Whose temporary folder the checks of the queue have."""
 
 
 class Landed(Struct, frozen=True, tag="landed"):
@@ -56,11 +56,15 @@ class Held(Struct, frozen=True, tag="held"):
     path: Path
 
 
+class Settled(Struct, frozen=True, tag="settled"):
+    """No candidate waits; facts that were in question hold again, or have fallen."""
+
+
 class Idle(Struct, frozen=True, tag="idle"):
-    """No candidate waits."""
+    """No candidate waits, and nothing is in question."""
 
 
-Step = Landed | Recorded | Refused | Held | Idle
+Step = Landed | Recorded | Refused | Held | Settled | Idle
 
 
 class MergeQueue:
@@ -69,19 +73,34 @@ class MergeQueue:
     def __init__(self, site: Site, run: Run) -> None:
         self._site = site
         self._run = run
+        self._prover = Prover(site, run)
+        self._busy = asyncio.Lock()
         self._landed: Commit | None = None
+        self._seen: Commit | None = None
+        """The tip by which facts were last put in question."""
 
     async def step(self) -> Step:
-        """Take the candidate that has waited longest as far as it goes."""
-        waiting = self._site.store.attempts.waiting_to_land(self._run.id)
-        if not waiting:
-            return Idle()
-        try:
-            return await self._hold() or await self._land(waiting[0])
-        except StaleFence:
-            if not self._withdrawn(waiting[0]):
-                raise
-            return Refused("cancelled", "it was cancelled while it waited to land")
+        """Take the candidate that has waited longest as far as it goes; without one, settle what is in question."""
+        async with self._busy:
+            waiting = self._site.store.attempts.waiting_to_land(self._run.id)
+            if not waiting:
+                return await self._settle()
+            try:
+                return await self._hold() or await self._land(waiting[0])
+            except StaleFence:
+                if not self._withdrawn(waiting[0]):
+                    raise
+                return Refused("cancelled", "it was cancelled while it waited to land")
+
+    async def reconsider(self) -> None:
+        """Look again at what the run has shown, should others have moved its branch; what fell is to be done again."""
+        async with self._busy:
+            await self._tip()
+
+    async def prove_whole(self) -> tuple[GateResult, ...]:
+        """Return how all gates do where the branch is now, run whole, against how they did before."""
+        async with self._busy:
+            return await self._prover.whole(await session_tip(self._site, self._run))
 
     def _withdrawn(self, attempt: Attempt) -> bool:
         """Tell whether a human has cancelled the candidate; nothing is left to be said of it then."""
@@ -90,12 +109,13 @@ class MergeQueue:
 
     async def close(self) -> None:
         """Remove the queue's own worktree."""
-        await worktree.remove(self._site.repository, self._folder)
-        await asyncio.to_thread(forget_temporary, self._site, self._run, name=QUEUE)
+        await self._prover.close()
 
-    @property
-    def _folder(self) -> Path:
-        return self._site.landing_folder(self._run.id)
+    async def _settle(self) -> Settled | Idle:
+        if not self._prover.upkeep.waiting():
+            return Idle()
+        await self._prover.upkeep.settle(await session_tip(self._site, self._run))
+        return Settled()
 
     async def _hold(self) -> Held | None:
         """Return who has the session branch checked out; a worktree whose folder was deleted holds nothing."""
@@ -116,10 +136,12 @@ class MergeQueue:
             merged = await self._integrate(action, attempt, attempt.head_sha, tip)
             if isinstance(merged, Refused):
                 return merged
-            verification = await self._verified(action, merged, tip)
-            if not verification.passed:
-                return self._refuse(attempt, _outcome(verification), summary(verification))
-            step = await self._publish(action, attempt, attempt.head_sha, verification, tip)
+            proven = await self._prover.candidate(action, attempt, merged, tip)
+            if not proven.verification.passed:
+                return self._refuse(attempt, _outcome(proven.verification), summary(proven.verification))
+            if proven.broken:
+                return self._refuse(attempt, "gate_failed", proven.breaks)
+            step = await self._publish(action, attempt, attempt.head_sha, proven, tip)
             if step is not None:
                 return step
             tip = None
@@ -131,10 +153,19 @@ class MergeQueue:
         return Recorded(attempt.base_sha) if outdated is None else self._refuse(attempt, "conflict", outdated)
 
     async def _tip(self) -> Commit:
-        """Return where the session branch is; raises RepositoryUnfit if it lost what this queue landed."""
+        """Return where the session branch is, with all that holds there settled.
+
+        Raises RepositoryUnfit if it lost what this queue landed.
+        """
         tip = await session_tip(self._site, self._run)
-        if self._landed is not None and self._landed != tip:
-            await require_on_branch(self._site, self._run, self._landed, tip)
+        landed = self._landed or last_landed(self._site.store, self._run)
+        before = landed or self._run.base_sha
+        if landed is not None and landed != tip:
+            await require_on_branch(self._site, self._run, landed, tip)
+        if tip not in {before, self._seen}:
+            self._prover.upkeep.mark(await commit.changed_paths(self._site.git, before, tip), tip)
+            self._seen = tip
+        await self._prover.upkeep.settle(tip)
         return tip
 
     async def _integrate(self, action: Action, attempt: Attempt, head: Commit, tip: Commit) -> Commit | Refused:
@@ -152,37 +183,14 @@ class MergeQueue:
             committer=self._run.settings.committer,
         )
 
-    async def _verified(self, action: Action, merged: Commit, tip: Commit) -> Verification:
-        marks = {"SCAFFOLD_RUN": self._run.id, "SCAFFOLD_ACTION": action.key} | agent_marks(self._run.id)
-        tree = Tree(
-            git=self._site.git,
-            base=tip,
-            commit=merged,
-            environ=child_environment(self._site.environ, marks, names=self._run.settings.environment),
-            clean=self._site.redactor.clean,
-        )
-        if action.contract is None or not action.contract.commands:
-            return await verify(action.contract, tree)
-        git = await self._checkout(merged)
-        async with enclosure(self._site, self._run, git.cwd, name=QUEUE) as walls:
-            return await verify(action.contract, msgspec.structs.replace(tree, git=git, enclosure=walls))
-
-    async def _checkout(self, merged: Commit) -> Git:
-        """Check `merged` out in the queue's worktree, as if nothing had ever been there."""
-        git = self._site.git.at(self._folder)
-        if (self._folder / ".git").is_file() and await recycle(git, merged):
-            await populate(git)
-            return git
-        return await worktree.add(self._site.repository, self._folder, merged)
-
     async def _publish(
-        self, action: Action, attempt: Attempt, head: Commit, verification: Verification, tip: Commit
+        self, action: Action, attempt: Attempt, head: Commit, proven: Proven, tip: Commit
     ) -> Step | None:
         """Move the session branch to what was verified and record it; None if somebody else moved it meanwhile."""
         hold = await self._hold()
         if hold is not None:
             return hold
-        intent = self._intend(action, attempt, verification, tip)
+        intent = self._intend(action, attempt, proven.verification, tip)
         if isinstance(intent, Refused):
             return intent
         work = refs.work_ref(attempt.id)
@@ -190,7 +198,7 @@ class MergeQueue:
             with owned(self._site.store, self._run):
                 self._site.store.intents.settle(intent.id, done=False)
             return None
-        await record_landing(self._site, self._run, attempt.id, intent.new)
+        record_landed(self._site, self._run, attempt.id, intent.new, proven.changed, proven.renewed)
         self._landed = intent.new
         return Landed(intent.new)
 
@@ -235,5 +243,8 @@ def landing_message(run: Run, action: Action) -> str:
 
 
 def _outcome(verification: Verification) -> Outcome:
-    timed_out = any(result.verdict == "timeout" for result in verification.failures)
-    return "timeout" if timed_out else "contract_failed"
+    """Return what the attempt ended with: a deadline, its own contract, or the repository's gates."""
+    late = [*(each.verdict for each in verification.failures), *(each.verdict for each in verification.broken_gates)]
+    if "timeout" in late:
+        return "timeout"
+    return "contract_failed" if verification.failures else "gate_failed"

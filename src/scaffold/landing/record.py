@@ -4,16 +4,19 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
-from scaffold.core.contract import CheckResult, Verification
+from scaffold.core.contract import Verification
 from scaffold.core.errors import RepositoryUnfit
 from scaffold.core.events import Landed, Noticed
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.legible import legible
-from scaffold.core.model import Action, Attempt, Evidence, Intent, Run
+from scaffold.core.model import Action, Attempt, Intent, Run
 from scaffold.core.states import Completed
 from scaffold.git import commit, refs
+from scaffold.landing.evidence import agreed_to, evidence_of
+from scaffold.landing.questions import Tested, in_question, put_in_question, show_anew
+from scaffold.landing.staleness import older_than
 from scaffold.store.database import Store
-from scaffold.verify.review import REVIEW, review_in, reviews, told
+from scaffold.verify.review import reviews
 from scaffold.worker.assignment import needed_by
 from scaffold.worker.ending import conclude
 from scaffold.worker.lease import owned
@@ -59,18 +62,33 @@ async def require_on_branch(site: Site, run: Run, landed: Commit, tip: Commit) -
 
 
 async def record_landing(site: Site, run: Run, attempt_id: AttemptId, landed: Commit) -> None:
+    """Record that the branch carries `landed`, which is all that is known: its owner has died over it."""
+    record_landed(site, run, attempt_id, landed, await commit.changed_paths(site.git, Commit(f"{landed}^"), landed))
+
+
+def record_landed(
+    site: Site,
+    run: Run,
+    attempt_id: AttemptId,
+    landed: Commit,
+    changed: Sequence[str],
+    renewed: Sequence[Tested] = (),
+) -> None:
     """Record that the branch carries `landed`: the attempt ends, the action is done, its effects are facts.
 
-    The branch has moved already, and its work ref is gone or nobody's any more. Safe to repeat until it is recorded.
+    What others have shown that depends on what it changed is shown anew as far as it was `renewed`, and else in
+    question. The branch has moved already, and its work ref is gone or nobody's any more. Safe to repeat until it is
+    recorded.
     """
     store = site.store
     attempt = store.attempts.get(attempt_id)
     action = store.actions.get(attempt.action_id) if attempt else None
     if attempt is None or action is None or attempt.verification is None:
         raise LookupError(attempt_id)
-    changed = await commit.changed_paths(site.git, Commit(f"{landed}^"), landed)
     paths = [legible(path) for path in changed]
-    evidence = evidence_of(attempt.verification, attempt_id, landed, site.clock.now())
+    now = site.clock.now()
+    agreed = agreed_to(attempt, store.inbox.approved(action.id))
+    evidence = evidence_of(attempt.verification, attempt_id, landed, now, agreed)
     with owned(store, run, durable=True):
         for intent in store.intents.open_of_run(run.id):
             if intent.attempt_id == attempt_id:
@@ -88,6 +106,10 @@ async def record_landing(site: Site, run: Run, attempt_id: AttemptId, landed: Co
                 paths=paths,
                 evidence=evidence,
             )
+        for tested in renewed:
+            show_anew(store, tested, now)
+        for claim in older_than(landed, in_question(store, run, changed, besides=action.id)):
+            put_in_question(store, claim)
 
 
 async def record_unchanged(site: Site, run: Run, attempt: Attempt, action: Action) -> str | None:
@@ -129,31 +151,6 @@ def _depends_on(store: Store, action: Action, verification: Verification) -> fro
     changed = {path for fact in store.facts.of_goal(action.goal_id) if fact.assertion in needs for path in fact.paths}
     cited = {legible(each.file) for review in reviews(verification) for each in review.citations}
     return frozenset(changed | cited)
-
-
-def evidence_of(verification: Verification, attempt_id: AttemptId, landed: Commit, at: datetime) -> Sequence[Evidence]:
-    """Return what speaks for an action's effects: every check that passed on the tree that landed."""
-    return tuple(
-        _evidence(result, attempt_id, landed, at) for result in verification.results if result.verdict == "pass"
-    )
-
-
-def _evidence(result: CheckResult, attempt_id: AttemptId, landed: Commit, at: datetime) -> Evidence:
-    if result.name == REVIEW:
-        opinion = told(review_in(result))
-        return Evidence(
-            kind="review", command=None, exit_code=None, commit=landed, at=at, detail=opinion, attempt_id=attempt_id
-        )
-    return Evidence(
-        kind="change" if result.name == "change" else "contract",
-        command=result.name,
-        exit_code=result.exit_code,
-        commit=landed,
-        at=at,
-        detail=result.detail,
-        output_hash=result.output_hash,
-        attempt_id=attempt_id,
-    )
 
 
 async def read_back(site: Site, run: Run, intent: Intent) -> Reading:

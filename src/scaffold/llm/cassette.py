@@ -26,7 +26,7 @@ from scaffold.core.conversation import (
     ToolResult,
     unheard,
 )
-from scaffold.core.errors import ModelTrouble
+from scaffold.core.errors import ModelTrouble, Unwritten
 from scaffold.core.model import Usage
 from scaffold.llm.telling import tell
 
@@ -173,8 +173,8 @@ class CassetteModel:
     ) -> Reply:
         """Return the fitting entry's reply, told to `hear` at once.
 
-        ModelTrouble if none fits, or if its fault strikes at this try (from 1). What hangs, hangs for `silence_s`; None
-        means for ever.
+        Unwritten if none fits, ModelTrouble if its fault strikes at this try (from 1). What hangs, hangs for
+        `silence_s`; None means for ever.
         """
         entry = self._fitting(request)
         if entry is None:
@@ -263,7 +263,7 @@ async def _hang(silence_s: float | None) -> None:
         ) from error
 
 
-def _nothing_fits(path: Path, caller: Caller) -> ModelTrouble:
+def _nothing_fits(path: Path, caller: Caller) -> Unwritten:
     described: Mapping[str, str | int] = {
         name: value
         for name, value in (
@@ -277,7 +277,7 @@ def _nothing_fits(path: Path, caller: Caller) -> ModelTrouble:
     }
     when = yaml.safe_dump(dict(described), default_flow_style=True, sort_keys=False, width=10_000).strip()
     request = ", ".join(f"{name} {value}" for name, value in described.items())
-    return ModelTrouble(
+    return Unwritten(
         f"The cassette {path} has no reply for this request: {request}.",
         f"Add an entry to its `replies`: `- when: {when}` with a `text` or `tool_calls`.",
     )

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import Awaitable
 from typing import Literal
 
 from msgspec import Struct
@@ -9,13 +10,14 @@ from msgspec import Struct
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.events import Noticed
 from scaffold.core.model import Attempt, Goal, Run
-from scaffold.core.states import WORKER_PHASES, Active, Paused, Planning, RunState
+from scaffold.core.states import WORKER_PHASES, Active, Cancelled, Completed, Failed, Paused, Planning, RunState
 from scaffold.host.doorbell import Doorbell
 from scaffold.landing.queue import Held, Idle, MergeQueue
 from scaffold.orchestrator.bell import Bell
-from scaffold.orchestrator.ending import finish, finish_cancelled, goals_verdict, pause_for_human
+from scaffold.orchestrator.ending import Whole, finish, finish_cancelled, goals_verdict, pause_for_human
 from scaffold.orchestrator.engine import STOP_GRACE_S, Engine, SupervisorExit
 from scaffold.orchestrator.look import look
+from scaffold.orchestrator.proofing import Grounding, ground, regression
 from scaffold.orchestrator.pursuit import SPENT, doorbell
 from scaffold.orchestrator.reaping import Reaping
 from scaffold.orchestrator.recovery import ensure_session_branch, recover
@@ -48,16 +50,19 @@ class Ending(Struct, frozen=True, kw_only=True):
 class Conductor:
     """The owner of a run while it is carried out; one at a time, guarded by the run's fence."""
 
-    def __init__(self, site: Site, run: Run, engine: Engine) -> None:
+    def __init__(self, site: Site, run: Run, engine: Engine, *, ground: Grounding = ground) -> None:
+        """`ground` captures what the run is held against, before anything is spent on it."""
         self._site = site
         self._run = run
         self._engine = engine
+        self._ground = ground
         self._bell = Bell()
         self._queue = MergeQueue(site, run)
         self._supervision = Supervision(site, run, engine, self._bell)
         self._starting = Starting(site.store, run.id, engine)
         self._reaping = Reaping(site, run, engine, self._starting)
         self._held = False
+        self._whole: Whole = "unproven"
         self._cause: Cause = "done"
         self._leaving = asyncio.Event()
 
@@ -72,7 +77,8 @@ class Conductor:
     async def carry_out(self) -> Ending:
         """Carry the run on until it ends or is asked to leave; whatever happens, no child outlives this call.
 
-        Raises ScaffoldError where the machine refuses a process or a file; the run can be resumed then.
+        Raises ScaffoldError where the machine refuses a process or a file; the run can be resumed then. Raises
+        EnvironmentNotReady, and the run has failed, where its checks could not be believed.
         """
         try:
             await self._work()
@@ -89,17 +95,28 @@ class Conductor:
 
     async def _do_chores(self) -> None:
         """Do what there is to do, until there is nothing left or somebody leaves; then end every child."""
-        endless = (
-            keep_lease(self._site, self._run),
-            self._supervise(),
-            self._supervision.end_deaf(),
-            self._start(),
-            self._reap(),
-            self._land(),
-            self._heed_wishes(),
-            self._patrol(),
-        )
-        chores = [asyncio.create_task(chore) for chore in (*endless, self._quiet(), self._leaving.wait())]
+        try:
+            await self._first(
+                self._ground(self._site, self._run), keep_lease(self._site, self._run), self._heed_wishes()
+            )
+            if not self._leaving.is_set():
+                await self._first(
+                    self._quiet(),
+                    keep_lease(self._site, self._run),
+                    self._supervise(),
+                    self._supervision.end_deaf(),
+                    self._start(),
+                    self._reap(),
+                    self._land(),
+                    self._heed_wishes(),
+                    self._patrol(),
+                )
+        finally:
+            await self._engine.close(grace_s=STOP_GRACE_S)
+
+    async def _first(self, *deeds: Awaitable[None]) -> None:
+        """Do all of it until the first is done, or somebody leaves; then end the rest."""
+        chores = [asyncio.ensure_future(deed) for deed in (*deeds, self._leaving.wait())]
         try:
             done, _ = await asyncio.wait(chores, return_when=asyncio.FIRST_COMPLETED)
             for chore in done:
@@ -108,7 +125,6 @@ class Conductor:
             for chore in chores:
                 chore.cancel()
             await asyncio.wait(chores)
-            await self._engine.close(grace_s=STOP_GRACE_S)
 
     def _activate(self) -> None:
         store = self._site.store
@@ -212,8 +228,10 @@ class Conductor:
         store = self._site.store
         while True:
             rung = self._bell.listen()
-            if goals_verdict(store, self._run.id) is not None:
-                return
+            if (verdict := goals_verdict(store, self._run.id)) is not None:
+                if await self._concluded(verdict):
+                    return
+                continue
             opened = self._opened()
             working = [attempt for attempt in opened if attempt.phase in WORKER_PHASES]
             if not self._dispatching() and not (working or (opened and not self._held)):
@@ -228,6 +246,21 @@ class Conductor:
                 self.leave("waiting")
                 return
             await rung.wait()
+
+    async def _concluded(self, verdict: Completed | Failed | Cancelled) -> bool:
+        """Tell whether goals that all have ended are the end; what they reached is proven as a whole before.
+
+        It is not the end where others moved the branch, so that something does not hold any more that a goal desires.
+        """
+        if not isinstance(verdict, Completed) or not self._dispatching():
+            return True
+        await self._queue.reconsider()
+        if goals_verdict(self._site.store, self._run.id) is None:
+            self._bell.ring()
+            return False
+        broken = regression(await self._queue.prove_whole())
+        self._whole = "proven" if broken is None else Failed(broken)
+        return True
 
     def _opened(self) -> list[Attempt]:
         """Return the open attempts; once nothing new may start, what was queued and not begun is none of them."""
@@ -277,7 +310,7 @@ class Conductor:
         if isinstance(known_run(store, self._run.id).state, Paused):  # for a human, before
             return self._let_go()
         pause: Cause = "paused" if self._cause == "done" else self._cause  # a goal was retried as the last one ended
-        state = finish(store, self._run, pause)
+        state = finish(store, self._run, pause, self._whole)
         return Ending(state=state, cause=pause if isinstance(state, Paused) else "done")
 
     def _let_go(self) -> Ending:
@@ -288,9 +321,9 @@ class Conductor:
         return Ending(state=known_run(store, self._run.id).state, cause=self._cause)
 
 
-async def conduct(site: Site, run: Run, engine: Engine) -> Conductor:
+async def conduct(site: Site, run: Run, engine: Engine, *, ground: Grounding = ground) -> Conductor:
     """Return a conductor for a run this process owns, after everything a dead owner left was settled."""
     await end_leftovers(site, run)
     await ensure_session_branch(site, run)
     await recover(site, run)
-    return Conductor(site, run, engine)
+    return Conductor(site, run, engine, ground=ground)

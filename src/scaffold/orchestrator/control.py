@@ -140,13 +140,14 @@ def retry_goal(store: Store, run: Run, goal: Goal) -> None:
 
 
 def retry_run(store: Store, run: Run) -> None:
-    """Give every failed goal of a failed run another chance; the run is paused then, `resume` goes on."""
+    """Give a failed run and its failed goals another chance; the run is paused then, `resume` goes on."""
     _require_failed(run.state, f"run {run.id}")
     with store.transaction(durable=True):
         for goal in store.goals.of_run(run.id):
             if isinstance(goal.state, Failed):
                 _retry_goal(store, run.id, goal)
-        if not store.goals.of_run(run.id):  # nobody laid it out: `resume` has it planned anew
+        now = store.runs.get(run.id)
+        if now is not None and isinstance(now.state, Failed):  # nobody laid it out, or the whole did not pass its gates
             store.runs.move(run.id, Paused(RETRIED))
 
 

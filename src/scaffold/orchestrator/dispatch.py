@@ -63,6 +63,11 @@ async def brief(site: Site, earlier: tuple[Attempt, ...], tip: Commit) -> str:
     if not earlier:
         return ""
     last = earlier[-1]
+    if last.outcome in {"landed", "recorded"}:
+        return (
+            f"Attempt {last.number} was {last.outcome} at {last.head_sha or last.base_sha}. What it had shown does not "
+            "count any more: the files it depends on have changed since. Look at what is there now."
+        )
     parts = [f"Attempt {last.number} ended: {last.outcome}. {last.error or ''}".rstrip()]
     head = last.head_sha or await refs.resolve(site.git, refs.rescue_ref(last.id))
     if head is not None and head != last.base_sha:

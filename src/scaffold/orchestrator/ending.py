@@ -1,6 +1,7 @@
 """How a run ends or is put down, in the store."""
 
 from collections.abc import Mapping
+from typing import Literal
 
 from scaffold.core.ids import RunId
 from scaffold.core.model import Run
@@ -19,6 +20,9 @@ from scaffold.core.states import (
 )
 from scaffold.store.database import Store
 from scaffold.worker.ending import conclude
+
+Whole = Literal["proven", "unproven"] | Failed
+"""What is known of the whole: the gates hold at the tip, nobody has asked them, or they do not."""
 
 PAUSE_REASONS: Mapping[str, str] = {
     "saved": "waits for your go-ahead",
@@ -42,10 +46,13 @@ def goals_verdict(store: Store, run_id: RunId) -> Completed | Failed | Cancelled
     return Completed()
 
 
-def finish(store: Store, run: Run, cause: str) -> RunState:
-    """Give an active run the state its goals have earned, else pause it for `cause`, and let go of it."""
+def finish(store: Store, run: Run, cause: str, whole: Whole = "unproven") -> RunState:
+    """Give an active run the state it has earned, else pause it for `cause`, and let go of it.
+
+    Where all goals are complete, the whole has to be proven as well: a run of which that is not known is paused.
+    """
     with store.transaction(durable=True):
-        state: RunState = goals_verdict(store, run.id) or Paused(PAUSE_REASONS[cause])
+        state = _earned(goals_verdict(store, run.id), whole) or Paused(PAUSE_REASONS[cause])
         if isinstance(state, Paused):
             _pause_goals(store, run, state)
         else:
@@ -53,6 +60,12 @@ def finish(store: Store, run: Run, cause: str) -> RunState:
         store.runs.move(run.id, state, fence=run.fence)
         store.runs.release(run.id, fence=run.fence)
     return state
+
+
+def _earned(verdict: Completed | Failed | Cancelled | None, whole: Whole) -> Completed | Failed | Cancelled | None:
+    if not isinstance(verdict, Completed) or whole == "proven":
+        return verdict
+    return whole if isinstance(whole, Failed) else None
 
 
 def pause_for_human(store: Store, run: Run) -> None:
@@ -65,6 +78,17 @@ def pause_for_human(store: Store, run: Run) -> None:
     state = Paused(f"waits for a human: {items}")
     _pause_goals(store, run, state)
     store.runs.move(run.id, state, fence=run.fence)
+
+
+def fail(store: Store, run: Run, reason: str) -> None:
+    """Fail an owned run that cannot go on, with every goal that could, and let go of it; `retry` gives it a chance."""
+    with store.transaction(durable=True):
+        store.runs.check(run.id, fence=run.fence)
+        for goal in store.goals.of_run(run.id):
+            if isinstance(goal.state, Planning | Active | Paused):
+                store.goals.move(goal.id, Failed(reason))
+        store.runs.move(run.id, Failed(reason), fence=run.fence)
+        store.runs.release(run.id, fence=run.fence)
 
 
 def save(store: Store, run: Run) -> None:

@@ -25,7 +25,7 @@ def look(store: Store, run: Run, goal: Goal, *, thinking: bool = False) -> View:
             )
             for each in store.actions.open_compounds(goal.id)
         ),
-        running=len(store.actions.running(goal.id)),
+        running=len(store.actions.running(goal.id)) + len(store.facts.unsettled(goal.id)),
         pending=tally.get("pending", 0),
         waiting=store.actions.waiting(goal.id) if tally.get("blocked") else 0,
         exhausted=_exhausted(store, goal) if tally.get("failed") else (),

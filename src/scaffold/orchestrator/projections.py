@@ -3,11 +3,10 @@
 Beside them the project may keep prompts of its own, which git does not ignore.
 """
 
-import msgspec
-
 from scaffold.core.model import Run
 from scaffold.host.files import write_atomic
-from scaffold.worker.site import Site, file_name
+from scaffold.worker.projection import project_contracts
+from scaffold.worker.site import Site
 
 
 def project(site: Site, run: Run) -> None:
@@ -15,6 +14,4 @@ def project(site: Site, run: Run) -> None:
     folder = site.projections
     write_atomic(folder / ".gitignore", b"*\n!/prompts/\n!/prompts/*.md\n")
     for action in site.store.actions.of_run(run.id):
-        if action.contract is not None:
-            text = msgspec.json.format(msgspec.json.encode(action.contract), indent=2)
-            write_atomic(folder / "contracts" / f"{file_name(action.key)}.json", text + b"\n")
+        project_contracts(site, action.id)

@@ -45,7 +45,7 @@ class View(Struct, frozen=True, kw_only=True):
     compounds: tuple[CompoundView, ...]
     """Compounds that are running."""
     running: int
-    """How many primitives run, are verified or wait to land."""
+    """How many primitives run, are verified or wait to land, and how many facts are looked at again just now."""
     pending: int
     """How many actions are pending."""
     waiting: int

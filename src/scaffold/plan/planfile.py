@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, assert_never
 
+import msgspec
 import yaml
 
 from scaffold.core.contract import Check, Contract, ExitCode, Expectation, OutputContains
@@ -39,6 +40,18 @@ def read_plan(text: str, *, name: str) -> tuple[Plan, tuple[Finding, ...]]:
     reach its goals is for `lint` to say.
     """
     return plan_of(read_located(text, name=name), name=name)
+
+
+def read_contract(text: str, *, name: str) -> Contract:
+    """Return the contract that `text` describes, as it stands in a plan.
+
+    Raises PlanInvalid with all that is wrong with it; a key that nobody knows is wrong, too, for a check would be lost.
+    """
+    found: list[Finding] = []
+    contract = _contract(Fields(Notes(found), read_located(text, name=name), "contract"))
+    if found:
+        raise invalid(name, tuple(found))
+    return contract
 
 
 def plan_of(root: Located, *, name: str) -> tuple[Plan, tuple[Finding, ...]]:
@@ -268,11 +281,12 @@ def _action_entry(action: ActionSpec) -> dict[str, Any]:
         }
     )
     description = {} if action.description == action.key else {"description": action.description}
-    contract = {} if action.contract is None else {"contract": _contract_entry(action.contract)}
+    contract = {} if action.contract is None else {"contract": contract_document(action.contract)}
     return {"key": action.key} | description | entry | contract
 
 
-def _contract_entry(contract: Contract) -> dict[str, Any]:
+def contract_document(contract: Contract) -> dict[str, Any]:
+    """Return what a plan file says of a contract, as plain values; as JSON, `read_contract` reads it back."""
     return _without_defaults(
         {
             "intent": contract.intent,
@@ -284,17 +298,27 @@ def _contract_entry(contract: Contract) -> dict[str, Any]:
     )
 
 
+def whole_document(contract: Contract) -> dict[str, Any]:
+    """Return a contract in the words of a plan file with every field of it, for programs that look at it."""
+    commands = [{**msgspec.structs.asdict(check), "expect": expected(check.expect)} for check in contract.commands]
+    return {**msgspec.structs.asdict(contract), "commands": commands}
+
+
 def _check_entry(check: Check) -> dict[str, Any]:
-    match check.expect:
-        case ExitCode(code=code):
-            expect = f"exit {code}"
-        case OutputContains(text=text):
-            expect = f"output contains {text}"
-        case _:
-            assert_never(check.expect)
     options = {"description": check.description, "timeout_s": check.timeout_s}
     required = {} if check.required else {"required": False}
-    return {"command": check.command, "expect": expect} | _without_defaults(options) | required
+    return {"command": check.command, "expect": expected(check.expect)} | _without_defaults(options) | required
+
+
+def expected(expect: Expectation) -> str:
+    """Return an expectation in the words of a plan file."""
+    match expect:
+        case ExitCode(code=code):
+            return f"exit {code}"
+        case OutputContains(text=text):
+            return f"output contains {text}"
+        case _:
+            assert_never(expect)
 
 
 def _without_defaults(entry: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Facts: assertions with the evidence that shows them. Showing or withdrawing one adjusts who waits for it."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 from scaffold.core.events import FactShown
@@ -25,6 +25,17 @@ HOLDING = "SELECT assertion FROM fact WHERE goal_id = :goal_id AND state = 'hold
 COUNT_HOLDING = """
 SELECT COUNT(*) AS facts FROM fact JOIN goal ON goal.id = fact.goal_id
 WHERE goal.run_id = :run_id AND fact.state = 'holds'
+"""
+PATHS_OF_RUN = """
+SELECT fact.goal_id, fact.assertion, fact.paths FROM fact JOIN goal ON goal.id = fact.goal_id
+WHERE goal.run_id = :run_id AND fact.state = 'holds' ORDER BY goal.position, fact.assertion
+"""
+# A stale fact whose provider is at work again is settled: that one will show it, or not.
+UNSETTLED = """
+SELECT fact.* FROM fact WHERE goal_id = :goal_id AND state = 'stale' AND EXISTS (
+    SELECT 1 FROM effect JOIN action ON action.id = effect.action_id
+    WHERE effect.goal_id = fact.goal_id AND effect.assertion = fact.assertion AND action.status = 'completed')
+ORDER BY assertion
 """
 GOAL = "SELECT run_id, name FROM goal WHERE id = :id"
 SERVE_NEEDERS = """
@@ -100,6 +111,21 @@ class Facts:
     def holding(self, goal_id: GoalId) -> frozenset[Assertion]:
         """Return the assertions that hold in the goal."""
         return frozenset(row["assertion"] for row in self._connection.rows(HOLDING, goal_id=goal_id))
+
+    def resting_on(self, run_id: RunId, paths: Collection[str]) -> tuple[Fact, ...]:
+        """Return the facts that hold in any goal of the run and depend on one of `paths`; by goal, then by name."""
+        changed = frozenset(paths)
+        touched = [
+            row
+            for row in self._connection.rows(PATHS_OF_RUN, run_id=run_id)
+            if not changed.isdisjoint(NAMES.read(row["paths"]))
+        ]
+        found = (self._connection.row(GET, goal_id=row["goal_id"], assertion=row["assertion"]) for row in touched)
+        return tuple(_fact(row) for row in found if row is not None)
+
+    def unsettled(self, goal_id: GoalId) -> tuple[Fact, ...]:
+        """Return the goal's stale facts that nobody has looked at again yet: what showed them counts as done."""
+        return tuple(map(_fact, self._connection.rows(UNSETTLED, goal_id=goal_id)))
 
     def lacking(self, goal_id: GoalId, assertions: Sequence[Assertion]) -> tuple[Assertion, ...]:
         """Return those of `assertions` that do not hold in the goal, in order."""

@@ -12,7 +12,7 @@ from msgspec.json import encode
 
 from scaffold.core.errors import IllegalMove
 from scaffold.core.events import Noticed
-from scaffold.core.ids import RunId
+from scaffold.core.ids import ActionId, RunId
 from scaffold.core.model import Decision, InboxItem, InboxKind, Scope
 from scaffold.store.actions import Actions
 from scaffold.store.columns import OBJECT, Calendar, moment, moment_if_any, stamp
@@ -38,6 +38,7 @@ SELECT * FROM inbox WHERE run_id = :run_id AND fingerprint = :fingerprint
 ORDER BY decided_at DESC, position DESC
 """
 ALL = "SELECT * FROM inbox ORDER BY created_at, run_id, position"
+APPROVED = "SELECT * FROM inbox WHERE action_id = :action_id AND state = 'approved' ORDER BY position"
 OPEN = """
 SELECT * FROM inbox WHERE state = 'open' AND (expires_at IS NULL OR expires_at > :now)
 ORDER BY created_at, run_id, position
@@ -129,6 +130,10 @@ class Inbox:
     def all(self) -> tuple[InboxItem, ...]:
         """Return the items of every run, in whatever state."""
         return tuple(map(self._item, self._connection.rows(ALL)))
+
+    def approved(self, action_id: ActionId) -> tuple[InboxItem, ...]:
+        """Return what a human approved of an action, whether that still counts or not."""
+        return tuple(map(self._item, self._connection.rows(APPROVED, action_id=action_id)))
 
     def open(self) -> tuple[InboxItem, ...]:
         """Return what still waits for a decision, in every run."""

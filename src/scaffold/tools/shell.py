@@ -74,6 +74,8 @@ def bounds(enclosure: Enclosure | None) -> str:
             network = (
                 f"of the network only {', '.join(allowed.hosts) or 'nothing'} can be reached, by the proxy that is set"
             )
+        case "open":
+            network = "the whole network can be reached"
         case _:
             assert_never(allowed.network)
     return (

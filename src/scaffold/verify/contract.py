@@ -2,7 +2,7 @@
 
 import re
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import assert_never
 
 from msgspec import Struct
@@ -21,12 +21,15 @@ from scaffold.core.legible import legible
 from scaffold.git import commit
 from scaffold.git.command import Git
 from scaffold.git.worktree import unlock
+from scaffold.host.companion import beside
 from scaffold.host.process import Finished, run
 from scaffold.host.sandbox.confinement import Enclosure
 from scaffold.policy.globs import matches
 from scaffold.policy.zones import SEALED
 
 DEFAULT_TIMEOUT_S = 60.0
+PATIENCE = 3.0
+"""So many times as long as on the base may a check or a gate take."""
 DETAIL_CHARS = 2_000
 COMMAND_NOT_FOUND = 127
 COMMAND_NOT_EXECUTABLE = 126
@@ -48,17 +51,28 @@ class Tree(Struct, frozen=True, kw_only=True):
     """The whole environment of the checks."""
     enclosure: Enclosure | None = None
     """What holds them; None: nothing does."""
+    services: tuple[str, ...] = ()
+    """Commands that run beside each check, and end with it."""
     clean: Callable[[str], str] = legible
     """Returns what commands print as it may be told: without secrets."""
 
 
 async def verify(contract: Contract | None, tree: Tree) -> Verification:
-    """Check `tree` against `contract`; without one a non-empty change has to do, and the result is weak.
+    """Check `tree` against `contract` alone; without one a non-empty change has to do, and the result is weak."""
+    return await judged(contract, tree, await commit.changed_paths(tree.git, tree.base, tree.commit))
+
+
+async def judged(
+    contract: Contract | None, tree: Tree, changed: Sequence[str], *, red: Collection[str] | None = None
+) -> Verification:
+    """Do as `verify` does, for paths that are known to have `changed`.
+
+    `red` are the names of the checks that failed on the base. Where none of them was required, nothing tells the work
+    from nothing: the result is weak. None means that nobody looked.
 
     Commands run one after another, so that they cannot disturb each other; all of them run, so that one round of
     feedback names every failure. Each finds the tracked files as they were committed. What they leave behind stays.
     """
-    changed = await commit.changed_paths(tree.git, tree.base, tree.commit)
     if not changed:
         return unchanged(tree.commit)
     touched = sealed(changed)
@@ -69,8 +83,16 @@ async def verify(contract: Contract | None, tree: Tree) -> Verification:
         change = CheckResult(name="change", verdict="pass", detail=detail)
         return Verification(commit=tree.commit, results=(change,), weak=True)
     results = await results_of(contract, tree, changed)
-    weak = len(results) == len(contract.commands) and not any(check.required for check in contract.commands)
-    return Verification(commit=tree.commit, results=results, weak=weak)
+    were_red = tuple(dict.fromkeys(result.name for result in results if result.name in (red or ())))
+    binding = required_names(contract)
+    telling = binding if red is None else binding.intersection(were_red)
+    return Verification(commit=tree.commit, results=results, weak=not telling, red=were_red)
+
+
+def required_names(contract: Contract) -> frozenset[str]:
+    """Return the names of the results that have to pass: of required commands and of all constraints."""
+    commands = (check.command for check in contract.commands if check.required)
+    return frozenset((*commands, *(result.name for result in constraints(contract, (), ()))))
 
 
 async def results_of(contract: Contract, tree: Tree, changed: Sequence[str] = ()) -> tuple[CheckResult, ...]:
@@ -80,8 +102,8 @@ async def results_of(contract: Contract, tree: Tree, changed: Sequence[str] = ()
     results = list(constraints(contract, paths, changed))
     for number, check in enumerate(contract.commands):
         if number:
-            await _undo_changes(tree)
-        results.append(await _command(check, tree))
+            await undo_changes(tree)
+        results.append(await run_check(check, tree))
     return tuple(results)
 
 
@@ -125,16 +147,17 @@ def _named(paths: Sequence[str], most: int = 5) -> str:
     return ", ".join(paths[:most]) + more
 
 
-async def _undo_changes(tree: Tree) -> None:
+async def undo_changes(tree: Tree) -> None:
     """Put tracked files back that a check has changed; files it made stay, the next check may build on them."""
     await unlock(tree.git)
     await tree.git("checkout", "--force", "--detach", "--quiet", tree.commit)
 
 
-async def _command(check: Check, tree: Tree) -> CheckResult:
+async def run_check(check: Check, tree: Tree) -> CheckResult:
+    """Return what one command shows of the tree, which has to be as it was committed."""
     finished = await _run(check, tree)
     if _was_killed(finished):
-        await _undo_changes(tree)
+        await undo_changes(tree)
         finished = await _run(check, tree)  # a signal says nothing about the work: ask once more
     verdict, why = judge(check, finished)
     if verdict != "pass" and not check.required:
@@ -143,7 +166,7 @@ async def _command(check: Check, tree: Tree) -> CheckResult:
         name=check.command,
         verdict=verdict,
         exit_code=finished.exit_code,
-        detail=_detail(why, tree.clean((finished.stdout + finished.stderr).decode(errors="replace").strip())),
+        detail=explained(why, tree.clean((finished.stdout + finished.stderr).decode(errors="replace").strip())),
         duration_s=round(finished.duration_s, 3),
         output_hash=finished.stdout_sha256,
     )
@@ -151,7 +174,7 @@ async def _command(check: Check, tree: Tree) -> CheckResult:
 
 async def _run(check: Check, tree: Tree) -> Finished:
     return await run(
-        ["/bin/sh", "-c", check.command],
+        beside(tree.services, ["/bin/sh", "-c", check.command], top=tree.git.cwd),
         cwd=tree.git.cwd,
         env=tree.environ,
         timeout_s=check.timeout_s or DEFAULT_TIMEOUT_S,
@@ -203,6 +226,7 @@ def ran_nothing(command: str, finished: Finished) -> bool:
     return False
 
 
-def _detail(why: str, output: str) -> str:
+def explained(why: str, output: str) -> str:
+    """Return why something was judged as it was, and the end of what it printed."""
     tail = output if len(output) <= DETAIL_CHARS else "… " + output[-DETAIL_CHARS:]
     return legible(f"{why}\n{tail}".strip())

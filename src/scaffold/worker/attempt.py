@@ -6,6 +6,8 @@ from scaffold.core.errors import BudgetSpent, ModelTrouble, ScaffoldError, Stale
 from scaffold.core.model import ProcessIdentity
 from scaffold.core.ports import Model
 from scaffold.host.sandbox.confinement import Enclosure
+from scaffold.verify.environment.furnishing import furnish
+from scaffold.verify.environment.surroundings import within
 from scaffold.verify.review import gives_verdict
 from scaffold.worker.assignment import Assignment
 from scaffold.worker.consent import Human
@@ -91,16 +93,20 @@ class Worker:
         workspace = await open_workspace(self._site, task.attempt)
         async with enclosure(self._site, task.run, workspace.path, name=task.attempt.id) as walls:
             station = self._station(workspace, walls)
-            carry_out = review if gives_verdict(task.action.role) else make
-            return await carry_out(station, watched_agent(station, self._model))
+            await furnish(station.environment, workspace.path)
+            if gives_verdict(task.action.role):
+                return await review(station, watched_agent(station, self._model))
+            return await make(station, self._model)
 
     def _station(self, workspace: Workspace, walls: Enclosure | None) -> Station:
+        baseline = self._site.store.baselines.of_run(self._task.run.id)
         return Station(
             site=self._site,
             task=self._task,
             workspace=workspace,
-            walls=walls,
+            walls=within(baseline.environment if baseline else None, walls),
             human=self._human,
             pulse=self._pulse,
-            record=Record(self._site, self._task.attempt),
+            record=Record(self._site, self._task.attempt, self._task.action),
+            baseline=baseline,
         )

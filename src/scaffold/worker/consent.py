@@ -97,6 +97,16 @@ class Human:
         detail = {"question": asked, "options": suggested, "action": self._task.action.key}
         return (await self._decided(self._item("question", asked, detail))).answer or ""
 
+    async def approval(self, text: str, detail: Mapping[str, Any]) -> InboxItem:
+        """Return what a human decided about `text`, approved or rejected; it holds for exactly this `detail`."""
+        clean = self._site.redactor.clean_all
+        return await self._decided(self._item("approval", clean(legible(text)), clean(detail)))
+
+    @property
+    def left_s(self) -> float:
+        """Return how much of the attempt's time is left, in seconds."""
+        return self._until_s - self._site.clock.monotonic()
+
     def _portable(self, wish: Wish, judged: Judgement) -> tuple[Wish, Judgement]:
         """Return both without the path of the worktree, another one in each attempt: a decision holds in the next, too.
 
@@ -126,7 +136,7 @@ class Human:
         return decided
 
     def _patience_s(self) -> float:
-        return min(self._task.run.settings.inbox_wait_s, self._until_s - self._site.clock.monotonic())
+        return min(self._task.run.settings.inbox_wait_s, self.left_s)
 
     def _ask(self, item: InboxItem) -> InboxItem:
         """Ask, or ask anew after what was asked before was closed without a decision."""

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from scaffold.core.contract import Check, CheckResult, Contract, ExitCode, OutputContains, Verification
+from scaffold.core.gates import GateResult
 from scaffold.core.model import Action, Fact, Goal
 from scaffold.verify.review import gives_verdict
 from scaffold.worker.assignment import TESTING, Assignment
@@ -19,16 +20,22 @@ LEAST_RESULT_CHARS = 800
 """A shorter piece of a result says nothing: rather fewer results."""
 BRIEFING_CHARS = 24_000
 CONTRACT_CHARS = 8_000
+FAILURE_CHARS = 4_000
+"""Of one check that failed, or one gate."""
+FAILURES_CHARS = 24_000
+MOST_TESTS = 20
+"""Named of one gate."""
 MOST_FACTS = 40
 MOST_PATHS = 100
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 
 
-def task_prompt(task: Assignment) -> str:
+def task_prompt(task: Assignment, contract: Contract | None = None) -> str:
     """Return the first message of an attempt: the goal in short, the task, what holds, what came before, what is done.
 
-    Who verifies is shown what is verified as fully as there is room, and where it landed.
+    `contract` is what the work is held to; None for the action's own. Who verifies is shown what is verified as fully
+    as there is room, and where it landed.
     """
     action, verifies = task.action, gives_verdict(task.action.role) or task.action.role == TESTING
     parts = [
@@ -36,7 +43,7 @@ def task_prompt(task: Assignment) -> str:
         _task(action, task.parent),
         _under("# Another approach to take", action.guidance, TASK_CHARS),
         _files(action.files),
-        clip(_contract(action.contract), CONTRACT_CHARS),
+        clip(expectations(contract or action.contract), CONTRACT_CHARS),
         _facts(task.facts),
         _verified(task.prerequisites, task.grounds) if verifies else _results(task.prerequisites),
         _under("# What earlier attempts showed", task.attempt.briefing, BRIEFING_CHARS),
@@ -44,14 +51,17 @@ def task_prompt(task: Assignment) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def failure_prompt(verification: Verification) -> str:
-    """Return the message that puts a failed contract back into the same attempt."""
-    return f"The work was checked and does not pass yet. Mend it; say so when you are done.\n\n{summary(verification)}"
+def failure_prompt(verification: Verification, *, asked_for_end: bool = False) -> str:
+    """Return the message that puts work that does not pass back into the same attempt."""
+    refused = "You asked for an end; there is none before the work passes. " if asked_for_end else ""
+    told = summary(verification)
+    return f"{refused}The work was checked and does not pass yet. Mend it; say so when you are done.\n\n{told}"
 
 
 def summary(verification: Verification) -> str:
-    """Return the failures of a verification, a paragraph each."""
-    return "\n\n".join(_paragraph(result) for result in verification.failures)
+    """Return what blocks in a verification, a paragraph for each check and each gate, bounded however much it is."""
+    paragraphs = [*map(_paragraph, verification.failures), *map(_gate, verification.broken_gates)]
+    return clip("\n\n".join(paragraphs), FAILURES_CHARS)
 
 
 def clip(text: str, limit: int) -> str:
@@ -63,7 +73,17 @@ def clip(text: str, limit: int) -> str:
 
 
 def _paragraph(result: CheckResult) -> str:
-    return f"[{result.verdict}] {result.name}\n{result.detail}".rstrip()
+    return f"[{result.verdict}] {result.name}\n{clip(result.detail, FAILURE_CHARS)}".rstrip()
+
+
+def _gate(gate: GateResult) -> str:
+    """Return what is worse in a gate than it was on the base: its new failures by name, and the end of its output."""
+    new = [f"- {name}: new failure" for name, verdict in gate.tests.items() if verdict == "new_failure"]
+    more = max(gate.counts.get("new_failure", 0), len(new)) - MOST_TESTS
+    lines = [f"[{gate.verdict}] {gate.gate.name}: `{gate.gate.command}`", *new[:MOST_TESTS]]
+    if more > 0:
+        lines.append(f"- … and {more} more")
+    return "\n".join([*lines, clip(gate.detail, FAILURE_CHARS)]).rstrip()
 
 
 def _goal(goal: Goal) -> str:
@@ -103,7 +123,8 @@ def _files(files: Sequence[str]) -> str:
     return "# Files this task means to touch\n" + "\n".join(listed) if files else ""
 
 
-def _contract(contract: Contract | None) -> str:
+def expectations(contract: Contract | None) -> str:
+    """Return what a contract asks for, in lines under a heading; empty where there is none."""
     if contract is None or contract.empty:
         return ""
     lines = [contract.intent] if contract.intent else []

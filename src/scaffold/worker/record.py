@@ -1,9 +1,10 @@
 """What a worker writes down of its attempt: each phase before it begins, each answer as soon as it is there."""
 
 from scaffold.core.contract import Verification
+from scaffold.core.events import Criticised, VerificationFailed
 from scaffold.core.ids import Commit
 from scaffold.core.legible import legible
-from scaffold.core.model import Attempt
+from scaffold.core.model import Action, Attempt
 from scaffold.core.states import Landing, Phase, Running, Verifying
 from scaffold.worker.site import Site
 
@@ -11,14 +12,15 @@ from scaffold.worker.site import Site
 class Record:
     """The rows of one attempt, as its worker writes them; StaleFence once somebody else ended it."""
 
-    def __init__(self, site: Site, attempt: Attempt) -> None:
+    def __init__(self, site: Site, attempt: Attempt, action: Action) -> None:
         self._site = site
         self._attempt = attempt
+        self._action = action
 
     def enter(self, phase: Phase, *, verification: Verification | None = None) -> None:
         """Begin a phase, with what the one before showed."""
         store, attempt = self._site.store, self._attempt
-        wanted = Verifying() if phase == "verifying" else Running()
+        wanted = Running() if phase == "executing" else Verifying()
         with store.transaction():
             store.attempts.advance(attempt.id, fence=attempt.fence, phase=phase, verification=verification)
             action = store.actions.get(attempt.action_id)
@@ -31,6 +33,22 @@ class Record:
         told = self._site.redactor.clean(legible(words))
         with store.transaction():
             store.attempts.advance(attempt.id, fence=attempt.fence, phase="executing", result=told, iteration=iteration)
+
+    def criticised(self, verification: Verification, *, iteration: int, score: int, done: bool) -> None:
+        """Keep how good a critic found the work that passed `verification`, and whether that is the end of it."""
+        store, attempt = self._site.store, self._attempt
+        criticised = Criticised(self._action.key, iteration, score, verification.passed, done)
+        with store.transaction():
+            store.attempts.advance(attempt.id, fence=attempt.fence, phase="critiquing", verification=verification)
+            store.events.append(attempt.run_id, criticised)
+
+    def never_passed(self, verification: Verification, *, iterations: int, summary: str) -> None:
+        """Keep what is wrong with the work after its last iteration."""
+        store, attempt = self._site.store, self._attempt
+        told = self._site.redactor.clean(legible(summary))
+        with store.transaction():
+            store.attempts.advance(attempt.id, fence=attempt.fence, phase="verifying", verification=verification)
+            store.events.append(attempt.run_id, VerificationFailed(self._action.key, iterations, told))
 
     def hand_in(self, head: Commit, verification: Verification) -> None:
         """Offer a commit for landing, with what its checks showed: from here on it is the owner's."""

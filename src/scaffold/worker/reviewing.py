@@ -52,7 +52,8 @@ async def _examined(station: Station, said: Review | str) -> Handed | GaveUp | U
         return Unusable("executor_failed", "\n".join(["These citations lead nowhere:", *missing]))
     if said.verdict == "reject":
         return GaveUp("gate_failed", f"rejected: {told(said)}", for_good=True)
-    verification = passed(said, base, station.site.redactor, await station.results_at_base())
+    results = await station.results_at_base(station.task.action.contract)
+    verification = passed(said, base, station.site.redactor, results)
     if not verification.passed:
         return Unusable("contract_failed", f"What must be so for an approval is not:\n\n{summary(verification)}")
     return _hand_in(station, verification)

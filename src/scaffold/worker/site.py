@@ -13,6 +13,7 @@ from scaffold.core.ids import AttemptId, RunId
 from scaffold.core.ports import Clock
 from scaffold.git.command import Git
 from scaffold.git.repository import Repository
+from scaffold.host.slots import Slots
 from scaffold.policy.redaction import Redactor
 from scaffold.store.database import Store
 
@@ -65,6 +66,10 @@ class Site(Struct, frozen=True, kw_only=True):
     def temporary(self, run_id: RunId, name: str) -> Path:
         """Return the folder that is the TMPDIR of commands: those of an attempt, or of the merge queue."""
         return self.run_folder(run_id) / "temporary" / name
+
+    def slots(self, count: int) -> Slots:
+        """Return what gates take turns by: those of all runs of the user, at most `count` at once."""
+        return Slots(self.cache / "slots", count)
 
     def process_log(self, run_id: RunId, name: str) -> Path:
         """Return the file that takes what the process of an attempt or a goal itself prints, e.g. a crash report."""

@@ -4,12 +4,14 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from scaffold.core.contract import CheckResult
+from scaffold.core.contract import CheckResult, Contract
+from scaffold.core.gates import Baseline, CheckEnvironment
 from scaffold.core.ids import Commit
 from scaffold.git import worktree
 from scaffold.host.environment import agent_marks, child_environment
 from scaffold.host.sandbox.confinement import Enclosure
 from scaffold.verify.contract import Tree, results_of
+from scaffold.verify.environment.surroundings import check_environ
 from scaffold.worker.assignment import Assignment
 from scaffold.worker.consent import Human
 from scaffold.worker.outcome import GaveUp
@@ -32,13 +34,21 @@ class Station(Struct, frozen=True, kw_only=True):
     human: Human
     pulse: Pulse
     record: Record
+    baseline: Baseline | None = None
+    """What the run is held against; None where nothing was captured."""
+
+    @property
+    def environment(self) -> CheckEnvironment | None:
+        """What checks stand on, and the agent's commands, too."""
+        return self.baseline.environment if self.baseline else None
 
     @property
     def environ(self) -> dict[str, str]:
-        """Return the environment of everything the attempt starts: allow-listed, and marked as its own."""
+        """Return the environment of everything the attempt starts: allow-listed, marked as its own, the checks' own."""
         site, task, attempt = self.site, self.task, self.task.attempt
         marks = {"SCAFFOLD_RUN": attempt.run_id, "SCAFFOLD_ACTION": task.action.key, "SCAFFOLD_ATTEMPT": attempt.id}
-        return child_environment(site.environ, marks | agent_marks(attempt.id), names=task.run.settings.environment)
+        own = child_environment(site.environ, marks | agent_marks(attempt.id), names=task.run.settings.environment)
+        return check_environ(self.environment, self.workspace.path, own)
 
     def tree(self, commit: Commit) -> Tree:
         """Return the worktree as something to be checked at `commit`, which must be checked out."""
@@ -48,12 +58,12 @@ class Station(Struct, frozen=True, kw_only=True):
             commit=commit,
             environ=self.environ,
             enclosure=self.walls,
+            services=self.environment.services if self.environment else (),
             clean=self.site.redactor.clean,
         )
 
-    async def results_at_base(self) -> Sequence[CheckResult]:
-        """Return what the action's contract shows of the commit that the attempt starts from; nothing without one."""
-        contract = self.task.action.contract
+    async def results_at_base(self, contract: Contract | None) -> Sequence[CheckResult]:
+        """Return what a contract shows of the commit that the attempt starts from; nothing without one."""
         if contract is None or contract.empty:
             return ()
         results = await results_of(contract, self.tree(self.workspace.base))

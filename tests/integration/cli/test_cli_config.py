@@ -30,16 +30,16 @@ def file(home) -> Path:
 
 
 def test_built_in_numbers_are_those_of_the_tiers(home):
-    """AL-1: the tiers' agents, iterations and minutes."""
+    """AL-1: the tiers' agents, iterations, minutes, and what is good enough."""
     found = {
         name: load_settings(None, os.environ, {"tier": name}).tier()
         for name in ("quick", "scout", "builder", "architect")
     }
     assert found == {
-        "quick": Tier("quick", 1, 3, 300),
-        "scout": Tier("scout", 2, 3, 300),
-        "builder": Tier("builder", 3, 5, 900),
-        "architect": Tier("architect", 5, 7, 1800),
+        "quick": Tier("quick", 1, 3, 300, 0),
+        "scout": Tier("scout", 2, 3, 300, 5),
+        "builder": Tier("builder", 3, 5, 900, 7),
+        "architect": Tier("architect", 5, 7, 1800, 8),
     }
     assert load_settings(None, os.environ, {}).values["tier"] == Value("builder", "built-in")
 

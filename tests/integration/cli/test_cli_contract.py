@@ -11,6 +11,9 @@ def test_a_contract_is_shown_with_the_evidence_of_what_landed(site, plan, scaffo
     assert scaffold("contract", "store", "--json").json == {
         "action": "store",
         "given": True,
+        "phase": "given",
+        "sha256": None,
+        "seals": [],
         "intent": "Things are kept.",
         "commands": [
             {"command": "make test", "expect": "exit 0", "description": "", "required": True, "timeout_s": None}
@@ -23,6 +26,7 @@ def test_a_contract_is_shown_with_the_evidence_of_what_landed(site, plan, scaffo
             "commit": landed,
             "passed": True,
             "weak": False,
+            "red_on_base": [],
             "results": [
                 {
                     "name": "make test",
@@ -33,6 +37,7 @@ def test_a_contract_is_shown_with_the_evidence_of_what_landed(site, plan, scaffo
                     "output_hash": None,
                 }
             ],
+            "gates": [],
         },
         "facts": [fact],
     }

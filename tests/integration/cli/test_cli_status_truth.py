@@ -47,3 +47,16 @@ def test_a_goal_that_failed_says_why(site, plan, scaffold):
         site.store.goals.move(goal.id, Failed("`api_works` cannot be reached"))
     assert scaffold("status", "--json").json["goals"][0]["reason"] == "`api_works` cannot be reached"
     assert "shop: failed, 0 of 2 hold\n  `api_works` cannot be reached\n" in scaffold("status").out
+
+
+def test_a_run_that_failed_by_no_action_says_why_in_full(site, plan, scaffold):
+    """AL-10, SC-19: as where an environment is not ready, or gates failed at the end."""
+    run = begin(site, make_run(site, plan))
+    reason = (
+        "environment_not_ready: the gate `test` (python -m pytest -q) cannot judge anybody's work: it took too long"
+    )
+    with site.store.transaction():
+        site.store.runs.move(run.id, Failed(reason))
+    lines = scaffold("status").out.splitlines()
+    assert lines[0].startswith(f"✗ run {run.id} failed")
+    assert " ".join(line.strip() for line in lines[1:3]) == reason

@@ -1,9 +1,12 @@
 """`goals` and `tasks`: the tree of actions, with what shows each effect."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from builders import begin, fail, hand_in, land, make_run, work
-from scaffold.core.model import Turn, Usage
+from scaffold.cli.views import evidence_line
+from scaffold.core.model import Evidence, Turn, Usage
 from scaffold.core.states import Completed, Failed, Paused, Pending, Running
 from scaffold.orchestrator.wishes import SET_ASIDE
 
@@ -72,7 +75,7 @@ def test_a_weak_or_stale_fact_says_so(site, plan, scaffold):
         site.store.facts.show(goal.id, "api_works", commit=run.base_sha, weak=True, paths=(), evidence=())
     out = scaffold("goals").out
     assert "! stale store_works" in out
-    assert "✓ holds api_works, weak: nothing but a change speaks for it" in out
+    assert "✓ holds api_works, weak: nothing tells it from no work at all" in out
 
 
 def test_the_json_is_that_of_status(site, scaffold):
@@ -184,3 +187,29 @@ def test_the_agent_state_of_a_goal_is_that_of_its_supervisor(site, plan, scaffol
         site.store.goals.move(site.store.goals.of_run(run.id)[0].id, state)
     shown = scaffold("goals", "--json").json["goals"][0]
     assert shown["agent_state"] == {"completed": "done", "failed": "failed"}[shown["status"]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "command", "exit_code", "detail", "line"),
+    [
+        ("contract", "make test", 0, "3 passed", "make test, exit 0 at cccccccc"),
+        ("change", "change", None, "2 paths changed", "a change: 2 paths changed at cccccccc"),
+        ("change", "change", None, "", "a change at cccccccc"),
+        (
+            "gate",
+            "pytest",
+            1,
+            "test: pre_existing, 4 pass",
+            "gate test: pre_existing, 4 pass (pytest), exit 1 at cccccccc",
+        ),
+        ("review", None, None, "Sound.\n- a:1", "review: Sound. at cccccccc"),
+        ("human", None, None, "approved as i1: fine\nwhat", "human: approved as i1: fine at cccccccc"),
+        ("human", None, None, "", "human at cccccccc"),
+        ("trivial", None, None, "", "trivial at cccccccc"),
+    ],
+)
+def test_every_kind_of_evidence_says_on_one_line_what_it_is(kind, command, exit_code, detail, line):
+    """BX-1: commands by how they ended, all others by what they say."""
+    then = datetime(2030, 1, 1, tzinfo=UTC)
+    evidence = Evidence(kind=kind, command=command, exit_code=exit_code, commit="c" * 40, at=then, detail=detail)
+    assert evidence_line(evidence, 200) == line

@@ -6,7 +6,7 @@ import pytest
 
 from scaffold.core.errors import GitFailed
 from scaffold.git import worktree
-from scaffold.git.commit import changed_paths, commit_all, commit_tree, diff_text, is_ancestor, tree_of
+from scaffold.git.commit import all_contents, changed_paths, commit_all, commit_tree, diff_text, is_ancestor, tree_of
 from scaffold.git.refs import resolve
 
 RAW = os.fsdecode(b"caf\xe9 \xff\n.txt")
@@ -123,3 +123,14 @@ async def test_a_patch_is_plain_whatever_the_user_configured_and_bounded(place, 
     short = await diff_text(place, head, commit, limit_bytes=200)
     assert "bytes left out" in short
     assert len(short) < 300
+
+
+async def test_many_files_are_read_by_one_process(place, people):
+    """Each by commit and path: odd names, missing and empty ones, and contents that look like an answer."""
+    held = {"a b": b"a b missing\n", "empty": b"", RAW: b"x\ny"}
+    for name, content in held.items():
+        (place.cwd / name).write_bytes(content)
+    commit = await commit_all(place, "more", **people)
+    names = [f"{commit}:{path}" for path in ("gone", *held, "gone too")]
+    assert await all_contents(place, names) == (None, *held.values(), None)
+    assert await all_contents(place, ()) == ()

@@ -6,6 +6,7 @@ from integration.store.nouns import BASE, HEAD, a_goal, a_run, an_action, events
 from scaffold.core.errors import StoreTrouble
 from scaffold.core.events import FactShown
 from scaffold.core.model import Fact
+from scaffold.core.states import Completed, Pending
 from scaffold.store.database import Store
 
 SHOP = "run-1/shop"
@@ -115,3 +116,36 @@ def test_holding_and_counting_leave_out_what_does_not_hold(store: Store) -> None
 def test_a_fact_of_a_goal_that_is_not_there_is_trouble(store: Store) -> None:
     with pytest.raises(StoreTrouble, match=r"(?i)foreign key"), store.transaction():
         store.facts.show("nobody", "a", commit=HEAD, weak=False, paths=(), evidence=())
+
+
+def test_facts_are_found_by_the_paths_they_depend_on(store: Store) -> None:
+    """BX-1: those that hold, in every goal; a part of a name is another name."""
+    _show(store, "a")
+    _show(store, "b")
+    _withdraw(store, "stale", "b")
+    assert [fact.assertion for fact in store.facts.resting_on("run-1", {"shop/store.py", "else"})] == ["a"]
+    assert store.facts.resting_on("run-1", {"store.py", "shop"}) == ()
+    assert store.facts.resting_on("run-2", {"shop/store.py"}) == ()
+    assert store.facts.resting_on("run-1", ()) == ()
+
+
+def test_a_stale_fact_is_unsettled_until_who_showed_it_is_at_work_again(store: Store) -> None:
+    """BX-1: nobody waits for who is at it already."""
+    provider = an_action("z", effects=("a",), position=2, state=Completed())
+    with store.transaction():
+        store.actions.add([provider])
+    _show(store)
+    assert store.facts.unsettled(SHOP) == ()
+    _withdraw(store, "stale")
+    assert store.facts.unsettled(SHOP) == (_fact(state="stale"),)
+    with store.transaction():
+        store.actions.move(provider.id, Pending())
+    assert store.facts.unsettled(SHOP) == ()
+
+
+def test_a_refuted_fact_is_settled(store: Store) -> None:
+    with store.transaction():
+        store.actions.add([an_action("z", effects=("a",), position=2, state=Completed())])
+    _show(store)
+    _withdraw(store, "refuted")
+    assert store.facts.unsettled(SHOP) == ()

@@ -311,3 +311,16 @@ def test_a_child_that_waits_for_a_human_keeps_its_compound_open(
     waiting(store, family["child"], item=item)
     (compound,) = store.actions.open_compounds("run-1/shop")
     assert (compound.children, compound.open_children) == (1, 1)
+
+
+def test_what_a_human_approved_of_an_action_is_found_again(store: Store, item: InboxItem) -> None:
+    """BX-1: a decision that work rests on becomes evidence; what is open, or was rejected, does not."""
+    mine = replace(item, action_id=an_action("a").id)
+    for item_id, decision in (("yes", "approved"), ("no", "rejected"), ("open", None)):
+        ask(store, replace(mine, id=item_id, text=item_id))
+        if decision:
+            with store.transaction():
+                store.inbox.decide(item_id, decision, answer="because")
+    (found,) = store.inbox.approved(an_action("a").id)
+    assert (found.id, found.answer) == ("yes", "because")
+    assert store.inbox.approved(an_action("b").id) == ()

@@ -3,10 +3,12 @@
 import msgspec
 import pytest
 
-from scaffold.core.contract import Check, Contract, OutputContains
+from scaffold.core.contract import Check, Contract, ExitCode, OutputContains
 from scaffold.git import refs, worktree
 from scaffold.policy.redaction import Redactor
 from scaffold.verify.contract import Tree, verify
+
+CHECKED = ("commands", "must_exist", "must_not_exist", "must_not_change")
 
 
 @pytest.fixture
@@ -116,3 +118,29 @@ async def test_what_a_check_prints_is_told_without_secrets_and_judged_with_them(
     checked = await verify(expected, discreet)
     assert checked.passed
     assert checked.results[0].detail.endswith("\ntoken [redacted:MY_TOKEN]")
+
+
+KINDS = (
+    Contract(commands=(Check(command="exit 3", expect=ExitCode(4)),)),
+    Contract(commands=(Check(command="echo yes >&2", expect=OutputContains("yes")),)),
+    Contract(commands=(Check(command="sleep 60", timeout_s=0.1),)),
+    Contract(must_exist=("nowhere/**",)),
+    Contract(must_not_exist=("li*",)),
+    Contract(must_not_change=("list",)),
+)
+
+
+@pytest.mark.parametrize("wrong", KINDS)
+async def test_every_declared_check_is_executed_and_counts(tree, wrong):
+    """AL-8: whichever kind the one is that does not hold, all others are shown beside it, and it blocks."""
+    right = Contract(
+        commands=(Check(command="true"), Check(command="cat list", expect=OutputContains("four"))),
+        must_exist=("list",),
+        must_not_exist=("nowhere",),
+        must_not_change=("README",),
+    )
+    both = Contract(**{field: getattr(wrong, field) + getattr(right, field) for field in CHECKED})
+    checked = await verify(both, tree)
+    assert sorted(verdicts(checked)) in (["fail", *["pass"] * 5], [*["pass"] * 5, "timeout"])
+    assert not checked.passed
+    assert (await verify(right, tree)).passed

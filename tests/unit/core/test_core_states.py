@@ -106,6 +106,13 @@ def test_a_compound_runs_again_when_what_its_children_showed_is_refuted():
     assert COMPOUND_MOVES["completed"] == {"running"}
 
 
+def test_a_goal_goes_on_when_what_it_reached_has_fallen_and_a_run_that_is_completed_stays_so():
+    """BX-1: a fact may be refuted until the run is over, and no longer."""
+    assert "completed" in GOAL_MOVES["active"]
+    assert "completed" not in set().union(*RUN_MOVES.values())
+    assert {**RUN_MOVES, "active": GOAL_MOVES["active"]} == GOAL_MOVES
+
+
 def test_phases_are_listed_whole_and_in_order_with_the_workers_first():
     assert get_args(Phase) == PHASES
     assert set(PHASES[: len(WORKER_PHASES)]) == WORKER_PHASES

@@ -6,10 +6,13 @@ import msgspec
 import pytest
 
 from scaffold.core.contract import Check, CheckResult, Contract, OutputContains, Verification
+from scaffold.core.gates import Gate, GateResult
 from scaffold.core.model import Action, Attempt, Fact, Goal, Usage
 from scaffold.core.states import Active, Pending
 from scaffold.worker.assignment import Assignment
-from scaffold.worker.context import clip, failure_prompt, summary, task_prompt
+from scaffold.worker.context import FAILURES_CHARS, clip, failure_prompt, summary, task_prompt
+from scaffold.worker.critic_prompt import critique_prompt, improve_prompt, malformed_prompt
+from scaffold.worker.critique import Critique
 from scaffold.worker.site import file_name
 
 THEN = datetime(2030, 1, 1, tzinfo=UTC)
@@ -37,12 +40,16 @@ def a_fact(assertion, **fields):
     return Fact(goal_id="g", assertion=assertion, **(given | fields))
 
 
-def prompt(action, *before, facts=(), briefing="", parent=None, goal=GOAL):
-    """Return what the worker of an action is told, with the results of others before."""
-    attempt = Attempt(
-        id="t", run_id="r", action_id=action.id, number=1, fence=1, status="queued", phase="workspace",
+def an_attempt(action_id, briefing=""):
+    return Attempt(
+        id="t", run_id="r", action_id=action_id, number=1, fence=1, status="queued", phase="workspace",
         base_sha="b" * 40, briefing=briefing, usage=Usage(), queued_at=THEN,
     )  # fmt: skip
+
+
+def prompt(action, *before, facts=(), briefing="", parent=None, goal=GOAL):
+    """Return what the worker of an action is told, with the results of others before."""
+    attempt = an_attempt(action.id, briefing)
     return task_prompt(
         Assignment(
             run=None, goal=goal, action=action, attempt=attempt, prerequisites=before, facts=facts, parent=parent
@@ -152,6 +159,79 @@ def test_what_failed_is_put_back_whole():
     told = summary(Verification(commit="c", results=results))
     assert told == "[fail] make test\nExpected exit 0.\n1 failed\n\n[fail] must_exist: x"
     assert failure_prompt(Verification(commit="c", results=results)).endswith(told)
+
+
+def test_a_broken_gate_names_each_test_that_fails_anew_and_no_other():
+    """AL-6, AL-9: per test, with the end of what the gate printed."""
+    gate = GateResult(
+        gate=Gate(kind="test", command="pytest -q", folder="api"),
+        verdict="new_failure",
+        tests={"test_a.py::test_x": "new_failure", "test_a.py::test_old": "pre_existing"},
+        counts={"new_failure": 1, "pre_existing": 1},
+        detail="1 failed, 1 passed",
+    )
+    fine = GateResult(gate=Gate(kind="lint", command="ruff check"), verdict="pre_existing")
+    told = summary(Verification(commit="c", results=(), gates=(fine, gate)))
+    assert told == "[new_failure] test (api): `pytest -q`\n- test_a.py::test_x: new failure\n1 failed, 1 passed"
+
+
+def test_what_is_told_of_failures_is_bounded_however_many_there_are():
+    tests = {f"test_a.py::test_{number}": "new_failure" for number in range(100)}
+    gate = GateResult(
+        gate=Gate(kind="test", command="pytest"), verdict="new_failure", tests=tests, counts={"new_failure": 300}
+    )
+    told = summary(Verification(commit="c", results=(), gates=(gate,)))
+    assert told.count("new failure") == 20
+    assert told.endswith("- … and 280 more")
+    many = tuple(CheckResult(name=f"check {number}", verdict="fail", detail="x" * 10_000) for number in range(50))
+    assert len(summary(Verification(commit="c", results=many))) < FAILURES_CHARS + 100
+
+
+def test_who_asks_for_an_end_too_early_is_told_why_there_is_none():
+    """AL-5."""
+    failed = Verification(commit="c", results=(CheckResult(name="make", verdict="fail"),))
+    assert "You asked for an end" not in failure_prompt(failed)
+    assert failure_prompt(failed, asked_for_end=True).startswith("You asked for an end; there is none before")
+
+
+def test_a_drafted_contract_is_told_as_a_given_one():
+    """AL-7: what the work is held to is no secret to who does it."""
+    assignment = Assignment(run=None, goal=GOAL, action=an_action("api"), attempt=an_attempt("api"))
+    assert "counts as done" not in task_prompt(assignment)
+    drafted = Contract(commands=(Check(command="make test"),))
+    assert "- `make test` ends with exit code 0" in task_prompt(assignment, drafted)
+
+
+def test_a_critic_is_told_the_task_what_was_checked_and_the_change_all_bounded():
+    """AL-5."""
+    lint = GateResult(gate=Gate(kind="lint", command="ruff check"), verdict="pre_existing")
+    passed = (CheckResult(name="make test", verdict="pass", detail="secret of the trade"),)
+    verification = Verification(commit="c", results=passed, gates=(lint,))
+    contract = Contract(intent="It sells.", commands=(Check(command="make test"),))
+    asked = critique_prompt(an_action("api"), contract, verification, "+sold\n", iteration=2, maximum=5)
+    assert asked == (
+        "# The task: api (role: implementation)\nBuild the api.\n\n"
+        "# The work counts as done when\nIt sells.\n- `make test` ends with exit code 0\n\n"
+        "# What was checked\n- pass: make test\n- pre_existing: lint, `ruff check`\n\n"
+        "# The change\n```diff\n+sold\n\n```\n\nThis is iteration 2 of 5. Criticise the change."
+    )
+    many = Verification(commit="c", results=passed * 1_000)
+    long = an_action("api", description="x" * 100_000)
+    assert len(critique_prompt(long, contract, many, "+" * 200_000, iteration=1, maximum=1)) < 80_000
+
+
+def test_a_critics_words_become_the_agents_next_message():
+    """AL-5: with the score, bounded."""
+    told = improve_prompt(Critique(total=5, remarks="Handle the empty basket."))
+    assert told.startswith("The work passes its checks. A critic looked at it and gave 5 of 9.")
+    assert told.endswith("Handle the empty basket.\n\nTotal: 5/9")
+    assert len(improve_prompt(Critique(total=5, remarks="x" * 60_000))) < 13_000
+
+
+def test_a_critic_is_told_what_its_answer_lacks():
+    assert "It lacks the total.\nGive it again; it ends with the lines `Correctness: N/3`" in malformed_prompt(
+        "It lacks the total."
+    )
 
 
 def test_a_name_becomes_one_segment_of_a_path():

@@ -5,6 +5,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from scaffold.host.sandbox.confinement import Reach
 from scaffold.host.sandbox.ground import Ground, Mount
 
 FOLDERS = ("/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin")
@@ -24,16 +25,25 @@ def find(folders: Sequence[str] = FOLDERS) -> Path | None:
 
 
 def argv(
-    program: Path, ground: Ground, command: Sequence[str], *, cwd: Path, temporary: Path, seccomp: int, status: int
+    program: Path,
+    ground: Ground,
+    command: Sequence[str],
+    *,
+    cwd: Path,
+    temporary: Path,
+    seccomp: int,
+    status: int,
+    network: Reach = "loopback",
 ) -> tuple[str, ...]:
-    """Return what to start instead of `command`.
+    """Return what to start instead of `command`; it has a network of its own unless that is `open`.
 
     The descriptor `seccomp` is read for the filter, `status` written to. The user namespace and the dropped
     capabilities are for root, who would keep all of them; whoever is not root cannot do without the namespace.
     """
     return (
         str(program),
-        *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--unshare-net"),
+        *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
+        *(() if network == "open" else ("--unshare-net",)),
         *("--die-with-parent", "--cap-drop", "ALL", "--hostname", "sandbox"),
         *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
         *("--bind", str(temporary / SHARED_MEMORY), "/dev/shm"),  # noqa: S108 - its own

@@ -10,6 +10,9 @@ from scaffold.core.model import Network
 Level = Literal["bubblewrap", "landlock", "seatbelt", "none"]
 """What holds a command, from strong to not at all; `seatbelt` is macOS's."""
 
+Reach = Network | Literal["open"]
+"""What a command reaches: as its user says, or all of the machine's network, for what is trusted to install things."""
+
 GIBIBYTE = 1 << 30
 
 
@@ -40,7 +43,7 @@ class Confinement(Struct, frozen=True, kw_only=True):
     """Files and folders whose content it never sees."""
     shown: tuple[Path, ...] = ()
     """What can be read although it lies in something hidden or in a temporary folder of the system."""
-    network: Network = "loopback"
+    network: Reach = "loopback"
     hosts: tuple[str, ...] = ()
     """With `hosts`: names it may connect to, `*.example.com` for all below one, each with an optional `:PORT`."""
     limits: Limits = Limits()

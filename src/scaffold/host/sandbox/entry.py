@@ -98,5 +98,6 @@ def _wrapped(confinement: Confinement, argv: Sequence[str], cwd: Path, env: Mapp
             temporary=confinement.temporary,
             seccomp=filters.fileno(),
             status=pen.fileno(),
+            network=confinement.network,
         )
         yield Entry(argv=wrapped, env=env, passed=(filters, pen), held=ground.held, status=status)

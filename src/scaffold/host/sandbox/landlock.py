@@ -8,10 +8,10 @@ bubblewrap's level:
   be changed in place, its other folders freely. At the top of a workspace new entries must thus come from the tools
   that write files; `build` or `node_modules` can be filled once they are there. A `.git` that is a file is no
   exception: in a worktree of the user's own his prompt would trust a changed one. Who trusts none seals none.
-- There is no network, whatever the confinement grants: without a network of its own a command would reach the loopback
-  of this machine. Nor can it connect to Unix sockets, those of Docker, tmux or the SSH agent among them, as Landlock
-  knows no path to a socket; connected pairs of streams remain. Pipes, pytest's workers and Node's child processes work,
-  databases and all else that listens does not.
+- There is no network, whatever the confinement grants, but all of it where that is `open`: without a network of its own
+  a command would reach the loopback of this machine. Nor can it connect to Unix sockets, those of Docker, tmux or the
+  SSH agent among them, as Landlock knows no path to a socket; connected pairs of streams remain. Pipes, pytest's
+  workers and Node's child processes work, databases and all else that listens does not.
 - `/tmp`, `/run` and `/dev` cannot be read, besides harmless devices. So there are no terminals, and no shared memory:
   Python's locks between processes, and the process pools that are built on them, do not work. Names can be listed
   everywhere.
@@ -27,7 +27,7 @@ from pathlib import Path
 from scaffold.host.sandbox import landlock_filter, seccomp
 from scaffold.host.sandbox.confinement import Confinement
 from scaffold.host.sandbox.ground import NEEDED
-from scaffold.host.sandbox.landlock_launcher import SCOPE_SINCE, Kernel
+from scaffold.host.sandbox.landlock_launcher import OPEN_NETWORK, SCOPE_SINCE, Kernel
 
 START = "import sys; sys.path.append(sys.argv.pop(1)); from landlock_launcher import main; main(sys.argv[1:])"
 """Imported, not run, as then it is compiled once and not each time, which takes 8 ms."""
@@ -57,11 +57,13 @@ def weakness() -> str:
 
 def argv(confinement: Confinement, command: Sequence[str]) -> tuple[str, ...]:
     """Return what to start so that `command` runs confined; see the launcher for how it ends where it cannot."""
-    filters = seccomp.program("none"), landlock_filter.program(os.uname().machine, Kernel().landlock_version())
+    internet = seccomp.program("open" if confinement.network == "open" else "none")
+    filters = internet, landlock_filter.program(os.uname().machine, Kernel().landlock_version())
     return (
         *(sys.executable, "-I", "-S", "-c", START, str(Path(__file__).parent)),
         *(f"{kind}:{path}" for kind, paths in _marked(confinement) for path in paths),
         *(f"filter:{program.hex()}" for program in filters),
+        *((OPEN_NETWORK,) if confinement.network == "open" else ()),
         *("--", *command),
     )
 

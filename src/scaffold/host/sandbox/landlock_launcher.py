@@ -1,9 +1,9 @@
 """Starts a command that the kernel holds to its zone: `main([KIND:VALUE..., "--", COMMAND...])`, alone in its process.
 
 KIND is what a path is: `writable`, `sealed`, `hidden` or `shown`; of two paths the deeper one counts, but nothing below
-a sealed one is writable. What is not named can be read. `filter:HEX` is a seccomp program; several add up. The command
-takes our place under our number, without capabilities and descriptors of ours; what could not be set up ends us with
-126, a command that is not there with 127.
+a sealed one is writable. What is not named can be read. `filter:HEX` is a seccomp program; several add up.
+`network:open` leaves the network as it is. The command takes our place under our number, without capabilities and
+descriptors of ours; what could not be set up ends us with 126, a command that is not there with 127.
 
 Landlock only allows, and what it allows for a folder holds for all below it. So a folder on the way to something
 sealed or hidden gets nothing for itself, and what else lies in it gets its rights one by one: in such a folder, a
@@ -40,6 +40,7 @@ OF_DEVICES = WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
 RESTRICTING = {"sealed", "hidden"}
+OPEN_NETWORK = "network:open"
 Marks = dict[str, set[str]]
 Rule = tuple[str, int]
 
@@ -47,12 +48,12 @@ Rule = tuple[str, int]
 def main(words: list[str]) -> None:
     """Enter the domain that the words before `--` describe and become the command after it."""
     border = words.index("--")
-    marks, filters = parsed(words[:border])
+    marks, filters = parsed([word for word in words[:border] if word != OPEN_NETWORK])
     command = words[border + 1 :]
     try:
         kernel = Kernel()
         kernel.drop_capabilities()
-        Domain(kernel, _identities(marks)).enter(reach(marks, _names))
+        Domain(kernel, _identities(marks), open_network=OPEN_NETWORK in words[:border]).enter(reach(marks, _names))
         for program in filters:
             kernel.ask(program)
         kernel.restore_signals()
@@ -167,7 +168,7 @@ def _identities(marks: Marks) -> dict[tuple[int, int], set[str]]:
 class Domain:
     """A set of rules that is built and then entered, for good."""
 
-    def __init__(self, kernel: "Kernel", held: dict[tuple[int, int], set[str]]) -> None:
+    def __init__(self, kernel: "Kernel", held: dict[tuple[int, int], set[str]], *, open_network: bool) -> None:
         """Begin without rules; `held` tells what is sealed or hidden, by device and number."""
         self._kernel = kernel
         self._held = held
@@ -175,7 +176,7 @@ class Domain:
         self._handled = (1 << RIGHTS_BY_VERSION[min(known, len(RIGHTS_BY_VERSION) - 1)]) - 1
         wanted = [self._handled]
         if known >= NET_SINCE:
-            wanted.append(NET_RIGHTS)
+            wanted.append(0 if open_network else NET_RIGHTS)
         if known >= SCOPE_SINCE:
             wanted.append(SCOPES)
         attributes = (ctypes.c_uint64 * len(wanted))(*wanted)

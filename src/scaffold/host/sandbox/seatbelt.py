@@ -84,6 +84,11 @@ _TERMINALS = """\
   (literal "/dev/null") (literal "/dev/zero") (literal "/dev/random") (literal "/dev/urandom")
   (literal "/dev/dtracehelper"))"""
 
+_NETWORK = """\
+(allow system-socket)
+(allow network-outbound (remote ip "*:*") (literal "/private/var/run/mDNSResponder"))
+(allow network-bind network-inbound (local ip "localhost:*"))"""
+
 
 def argv(confinement: Confinement, command: Sequence[str], proxy_port: int | None = None) -> tuple[str, ...]:
     """Return what to start so that `command` runs confined."""
@@ -105,6 +110,8 @@ def _lines(confinement: Confinement, proxy_port: int | None) -> Iterator[str]:
     yield from (_rule("deny", "file-write*", path) for path in confinement.sealed)
     yield from _fixed((*confinement.sealed, *confinement.hidden, *writable), writable)
     yield _TERMINALS
+    if confinement.network == "open":
+        yield _NETWORK
     if proxy_port is not None:
         yield f'(allow network-outbound (remote ip "localhost:{proxy_port:d}"))'
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from scaffold.core.model import Network
 from scaffold.host.sandbox.bpf import ALLOW, ANY_OF, EQUAL, Step, answer, argument, assembled, on, refuse
+from scaffold.host.sandbox.confinement import Reach
 
 NEW_NAMESPACES = 0x7E020080
 """CLONE_NEWUSER, NEWNS, NEWPID, NEWNET, NEWIPC, NEWUTS, NEWCGROUP; NEWTIME lies among the exit signals of `clone`."""
@@ -96,7 +96,7 @@ def is_known(machine: str = "") -> bool:
 
 
 @functools.cache
-def program(network: Network, machine: str = "") -> bytes:
+def program(network: Reach, machine: str = "") -> bytes:
     """Return the filter as an array of `struct sock_filter`; `none` refuses sockets of the internet too.
 
     KeyError for a processor that is not known.
@@ -105,7 +105,7 @@ def program(network: Network, machine: str = "") -> bytes:
     return assembled(machine, _judged(PROCESSORS[machine], network))
 
 
-def _judged(processor: Processor, network: Network) -> Iterator[Step]:
+def _judged(processor: Processor, network: Reach) -> Iterator[Step]:
     for number in UNKNOWN:
         yield from ((EQUAL, 0, 1, number), refuse(errno.ENOSYS))
     for number in processor.refused:
@@ -131,7 +131,7 @@ def _typing() -> tuple[Step, ...]:
     return (argument(1), *tests)
 
 
-def _sockets(network: Network) -> tuple[Step, ...]:
+def _sockets(network: Reach) -> tuple[Step, ...]:
     """Allow Unix sockets, those of the internet if there is a network, and asking the kernel for its interfaces."""
     internet = () if network == "none" else (socket.AF_INET.value, socket.AF_INET6.value)
     families = [part for family in (socket.AF_UNIX.value, *internet) for part in ((EQUAL, 0, 1, family), answer(ALLOW))]

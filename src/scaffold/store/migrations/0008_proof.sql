@@ -27,4 +27,7 @@ CREATE TABLE baseline (
     created_at TEXT NOT NULL
 );
 
+-- What is stale is looked for each time a goal is looked at.
+CREATE INDEX fact_stale ON fact (goal_id) WHERE state = 'stale';
+
 UPDATE schema_version SET readable_from = 8;

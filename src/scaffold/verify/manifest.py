@@ -1,0 +1,170 @@
+"""The parts of manifests that decide checks: what else they say, such as a new dependency, is anybody's to change."""
+
+import configparser
+import hashlib
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+MANIFESTS = ("pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "pytest.ini", ".pytest.ini", "package.json")
+BUILDS = ("cargo.toml", "go.mod")
+HARMLESS_TOOLS = frozenset(
+    {"poetry", "uv", "pdm", "commitizen", "towncrier", "semantic_release", "bumpversion", "setuptools_scm", "flit"}
+)
+"""Tables of pyproject.toml that describe a project, but for what they say of plugins and scripts."""
+SUBSTITUTING = ("scripts", "build", "sources", "override-dependencies", "workspace")
+"""What such a table may hold all the same that decides what is run, or which package stands for which."""
+JS_TOOLS = (
+    *("jest", "vitest", "mocha", "ava", "tap", "nyc", "c8", "babel", "swc", "ts-node", "tsd", "xo", "standard"),
+    *("eslintConfig", "eslintIgnore", "stylelint", "wallaby"),
+)
+CARGO_PARTS = ("lib", "test", "profile", "lints", "patch", "replace")
+SHARED = frozenset({"dependencies", "package", "metadata"})
+"""What a Cargo workspace tells its members that decides nothing."""
+BENDING = frozenset(
+    {
+        *("addopts", "usefixtures", "required_plugins", "python_files", "python_classes", "python_functions"),
+        *("norecursedirs", "collect_ignore", "confcutdir"),
+    }
+)
+"""Settings of pytest that can turn tests away or load code."""
+
+SCRIPTS = '"scripts"'
+
+Parts = Iterator[tuple[str, object]]
+
+_CHECKING = re.compile(
+    r"(test|tests|build|lint|type-?check|types|checks?|ci|verify|validate|tsc|coverage|e2e|unit)([:._-].*)?"
+)
+_HOOK = re.compile(r"(?:pre|post)(.+)")
+_REQUIRE = re.compile(r"^require\s*\([^)]*\)|^require\s+\S.*$", re.MULTILINE)
+_COMMENT = re.compile(r"//.*$", re.MULTILINE)
+_LOCAL = re.compile(r"[^\s\"'\[,]+\s*@\s*(?:file:|\.)[^\s\"']*")
+_PLUGIN = re.compile(r"pytest11")
+
+
+def is_manifest(path: str) -> bool:
+    """Tell whether the contents of a file have to tell whether a change to it decides checks."""
+    return path.rpartition("/")[2].casefold() in {*MANIFESTS, *BUILDS}
+
+
+def decisive(path: str, before: bytes | None, after: bytes | None, *, untested: bool = False) -> tuple[str, ...]:
+    """Return the deciding parts in which two versions differ, None for a version that is not there.
+
+    In a repository without tests a first version may configure what it likes, except what bends pytest.
+    """
+    name = path.rpartition("/")[2].casefold()
+    old, new = _parts(name, before), _parts(name, after)
+    differing = [part for part in {**old, **new} if old.get(part) != new.get(part) and not _new_script(part, old)]
+    if untested and before is None:
+        return tuple(part for part in differing if part.rpartition(" ")[2] in BENDING)
+    return tuple(differing)
+
+
+def _new_script(part: str, old: Mapping[str, object]) -> bool:
+    """Tell whether a script is new and runs around no other: nothing that was there asks for it."""
+    key, _, name = part.partition(" ")
+    return key == SCRIPTS and part not in old and _HOOK.fullmatch(name) is None
+
+
+def _parts(name: str, text: bytes | None) -> Mapping[str, object]:
+    """Return the deciding parts of a manifest by what to call them; of one that cannot be read, all of it."""
+    if text is None:
+        return {}
+    try:
+        return dict(_READERS[name](text.decode("utf-8-sig")))
+    except (ValueError, configparser.Error, RecursionError):
+        return {"all of it, for it cannot be read": hashlib.sha256(text).hexdigest()}
+
+
+def _pyproject(text: str) -> Parts:
+    data = tomllib.loads(text)
+    for key, value in data.items():
+        if key not in {"project", "dependency-groups", "tool"}:
+            yield f"[{key}]", value
+    yield from _plugins("project", "entry-points", _table(data.get("project")))
+    local = _LOCAL.findall(str(_table(data.get("project"))))
+    if local:
+        yield "dependencies from the repository itself", local
+    for tool, table in _table(data.get("tool")).items():
+        if tool == "pytest":
+            yield from _pytest("[tool.pytest]", _table(table) | _table(_table(table).get("ini_options")))
+        elif tool not in HARMLESS_TOOLS:
+            yield f"[tool.{tool}]", table
+        else:
+            yield from ((f"[tool.{tool}.{key}]", table[key]) for key in SUBSTITUTING if key in _table(table))
+            yield from _plugins(f"tool.{tool}", "plugins", _table(table))
+
+
+def _plugins(where: str, key: str, table: Mapping[str, Any]) -> Parts:
+    plugins = _table(table.get(key)).get("pytest11")
+    if plugins is not None:
+        yield f"[{where}.{key}.pytest11]", plugins
+
+
+def _pytest(where: str, table: Mapping[str, object]) -> Parts:
+    yield from ((f"{where} {key}", value) for key, value in table.items() if key != "ini_options")
+
+
+def _ini(text: str) -> Parts:
+    parser = configparser.RawConfigParser(strict=False)
+    parser.read_string(text)
+    for section in parser.sections():
+        values = dict(parser.items(section))
+        if section in {"pytest", "tool:pytest"}:
+            yield from _pytest(f"[{section}]", values)
+        elif section == "options.entry_points":
+            yield f"[{section}] pytest11", values.get("pytest11")
+        elif section != "metadata" and section.partition(".")[0] != "options":
+            yield f"[{section}]", values
+
+
+def _setup(text: str) -> Parts:
+    """Code: of what it does no more can be told than whether it speaks of plugins."""
+    if _PLUGIN.search(text):
+        yield "pytest11", text
+
+
+def _package(text: str) -> Parts:
+    data = _table(json.loads(text))
+    yield from ((f'"{key}"', data[key]) for key in JS_TOOLS if key in data)
+    scripts = _table(data.get("scripts"))
+    asked = {word for command in scripts.values() for word in str(command).split()}
+    for name, command in scripts.items():
+        hook = _HOOK.fullmatch(name)
+        around = hook[1] if hook and hook[1] in scripts else name
+        if around in asked or _CHECKING.fullmatch(around):
+            yield f"{SCRIPTS} {name}", command
+
+
+def _cargo(text: str) -> Parts:
+    data = tomllib.loads(text)
+    yield from ((f"[{key}]", data[key]) for key in CARGO_PARTS if key in data)
+    package = _table(data.get("package"))
+    yield from ((f"[package] {key}", package[key]) for key in ("autotests", "autobins", "build") if key in package)
+    workspace = _table(data.get("workspace"))
+    yield from ((f"[workspace] {key}", value) for key, value in workspace.items() if key not in SHARED)
+
+
+def _module(text: str) -> Parts:
+    kept = _REQUIRE.sub("", _COMMENT.sub("", text))
+    yield "what is not required packages", tuple(kept.split())
+
+
+def _table(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+_READERS: Mapping[str, Callable[[str], Parts]] = {
+    "pyproject.toml": _pyproject,
+    "setup.cfg": _ini,
+    "setup.py": _setup,
+    "tox.ini": _ini,
+    "pytest.ini": _ini,
+    ".pytest.ini": _ini,
+    "package.json": _package,
+    "cargo.toml": _cargo,
+    "go.mod": _module,
+}

@@ -1,0 +1,56 @@
+"""Where a test lives: the file that its name, as a runner gives it, stands for."""
+
+import re
+from collections.abc import Collection
+
+from scaffold.core.gates import Gate
+
+ENDS = {"pytest": "::", "jest": " > ", "vitest": " > ", "cargo": ": ", "findings": ": "}
+"""What follows the file in the names that a runner gives."""
+_FUNCTION = re.compile(r"\.(?:Test|Example|Fuzz|Benchmark)")
+"""Where the name of a package ends, and that of a test of Go begins."""
+
+
+def place_of(gate: Gate, name: str, paths: Collection[str]) -> str | None:
+    """Return the path that a test or finding is in, from the top of the repository; one of Go its folder.
+
+    `paths` are all that there are. None where the name does not tell.
+    """
+    match gate.runner:
+        case "unittest":
+            return _of_module(gate, name, paths)
+        case "go":
+            return _of_package(name, paths)
+        case "exit" | "node":
+            return None
+        case runner:
+            head, found, _ = name.partition(ENDS[runner])
+            path = within(gate, head)
+            return path if found or path in paths else None
+
+
+def within(gate: Gate, path: str) -> str:
+    """Return a path as from the top that is meant as from the gate's folder."""
+    return f"{gate.folder}/{path}" if gate.folder else path
+
+
+def below(gate: Gate, path: str) -> str | None:
+    """Return a path as from the gate's folder that is meant as from the top; None if it is not in there."""
+    if not gate.folder:
+        return path
+    return path.removeprefix(f"{gate.folder}/") if path.startswith(f"{gate.folder}/") else None
+
+
+def _of_module(gate: Gate, name: str, paths: Collection[str]) -> str | None:
+    """Return the file of the longest module that the name begins with."""
+    parts = name.split(".")
+    candidates = (within(gate, "/".join(parts[:length]) + ".py") for length in range(len(parts), 0, -1))
+    return next((path for path in candidates if path in paths), None)
+
+
+def _of_package(name: str, paths: Collection[str]) -> str | None:
+    """Return the longest folder of tests that a package's name ends in, `""` for the top: it begins with an address."""
+    parts = _FUNCTION.split(name, maxsplit=1)[0].split("/")
+    folders = {path.rpartition("/")[0] for path in paths if path.endswith("_test.go")}
+    tails = ("/".join(parts[at:]) for at in range(len(parts) + 1))
+    return next((tail for tail in tails if tail in folders), None)

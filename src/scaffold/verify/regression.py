@@ -1,0 +1,184 @@
+"""What the gates show of a candidate: run as far as the change asks for, held against the baseline, repeated if new."""
+
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+from msgspec import Struct, structs
+
+from scaffold.core.gates import Baseline, Gate, GateResult, GateRun
+from scaffold.git import commit
+from scaffold.host.slots import Slots
+from scaffold.verify.baseline import Find
+from scaffold.verify.comparison import BROKEN, compare, moved, new_failures
+from scaffold.verify.contract import DEFAULT_TIMEOUT_S, PATIENCE, Tree, undo_changes
+from scaffold.verify.focus import FAMILIES, is_test_file
+from scaffold.verify.gates.detection import detect_at
+from scaffold.verify.gates.run import run_gate
+from scaffold.verify.gates.tools import with_tools
+from scaffold.verify.places import below
+from scaffold.verify.relevance import Relevance, relevance
+from scaffold.verify.repetition import settled, settled_at_last
+
+ROUNDS = 3
+"""So often is a test repeated that was flaky before the work."""
+
+PROSE = frozenset({"md", "rst"})
+
+
+class Terms(Struct, frozen=True, kw_only=True):
+    """What the gates of a candidate are held to."""
+
+    baseline: Baseline
+    focused: bool
+    """Whether tests run that have to do with the change, instead of all."""
+    files: tuple[str, ...] = ()
+    """What the action declared that it would touch: tests in there may be deleted with their files."""
+    off: tuple[str, ...] = ()
+    """Kinds of gates that are not asked."""
+    find: Find | None = None
+    """Finds whole runs by commit that were kept; None where everything is to be run."""
+    keep: Callable[[GateRun], None] | None = None
+    """Takes each whole run that had no trouble, so that it is found again."""
+    timeout_s: float = 600.0
+    """What a gate may take that came with the work."""
+
+
+async def judge_gates(terms: Terms, tree: Tree, slots: Slots | None) -> tuple[GateResult, ...]:
+    """Return how each gate does at the commit of `tree`, those of the baseline first, then those that are new.
+
+    Each run of one takes a slot; None where nobody else could run any.
+    """
+    runs = terms.baseline.runs
+    since = await commit.changed_paths(tree.git, runs[0].commit, tree.commit) if runs else None
+    new = await _new_gates(terms, tree, since)
+    if not runs and not new:
+        return ()
+    before = await _renamed(runs, tree)
+    bench = _Bench(terms, tree, slots, await relevance(tree, before, since or (), focused=terms.focused))
+    known = [await bench.judged(run.gate, run) for run in before]
+    return (*known, *[await bench.judged(gate, None) for gate in new])
+
+
+def patience_s(gate: Gate, before: GateRun | None, otherwise_s: float) -> float:
+    """Return how many seconds a gate may take: as it says itself, or at least a minute and three times the base's."""
+    if gate.timeout_s is not None:
+        return gate.timeout_s
+    return otherwise_s if before is None else max(DEFAULT_TIMEOUT_S, PATIENCE * before.duration_s)
+
+
+async def _renamed(runs: Sequence[GateRun], tree: Tree) -> tuple[GateRun, ...]:
+    """Return the runs of the baseline with the names that files have now; a file of tests has to stay one."""
+    renames = await commit.renames(tree.git, runs[0].commit, tree.commit) if runs else {}
+    kept = {old: new for old, new in renames.items() if is_test_file(new) or not is_test_file(old)}
+    return tuple(moved(run, _inside(run.gate, kept)) for run in runs)
+
+
+def _inside(gate: Gate, renames: Mapping[str, str]) -> dict[str, str]:
+    pairs = ((below(gate, old), below(gate, new)) for old, new in renames.items())
+    return {old: new for old, new in pairs if old and new}
+
+
+async def _new_gates(terms: Terms, tree: Tree, since: Sequence[str] | None) -> tuple[Gate, ...]:
+    """Return the gates that came after the baseline; a gate of the top speaks for all folders below.
+
+    `since` are the paths that changed since then; None where that is not known.
+    """
+    known = {run.gate.name for run in terms.baseline.runs}
+    closed = {*terms.off, *(run.gate.kind for run in terms.baseline.runs if not run.gate.folder)}
+    if since is not None and not any(_may_bring_a_gate(path, closed) for path in since):
+        return ()
+    found = with_tools(await detect_at(tree.git, tree.commit), tree.git.cwd, tree.environ)
+    return tuple(gate for gate in found.gates if gate.name not in known and gate.kind not in closed)
+
+
+def _may_bring_a_gate(path: str, closed: Collection[str]) -> bool:
+    """Tell whether a changed file may be why there is a gate: one of configuration, or of tests where none were."""
+    ending = path.rpartition(".")[2]
+    if ending in PROSE:
+        return False
+    return ending not in FAMILIES or ("test" not in closed and (is_test_file(path) or ending == "rs"))
+
+
+class _Bench:
+    """Where the gates of one candidate are run and judged."""
+
+    def __init__(self, terms: Terms, tree: Tree, slots: Slots | None, change: Relevance) -> None:
+        self._terms = terms
+        self._tree = tree
+        self._slots = slots
+        self._change = change
+        self._environment = terms.baseline.environment.fingerprint
+
+    async def judged(self, gate: Gate, before: GateRun | None) -> GateResult:
+        """Judge a gate by a whole run at this commit if one is known, otherwise by a run of what is asked for."""
+        reason = _hopeless(before) or self._change.beside_the_point(gate)
+        if reason:
+            return GateResult(gate=gate, verdict="not_applicable", detail=reason)
+        run, only = await self._shown(gate, before)
+        expected = self._change.expected(gate, only, self._terms.files)
+        return structs.replace(compare(before, run, expected=expected), focused=bool(only))
+
+    async def _shown(self, gate: Gate, before: GateRun | None) -> tuple[GateRun, tuple[str, ...]]:
+        """Return what a gate shows, and of which files of tests alone; none for all there is."""
+        found = self._terms.find(gate, self._tree.commit, self._environment) if self._terms.find else None
+        if found is not None:
+            return found, ()
+        only = self._change.asked(gate)
+        run = await self._settled(gate, before, only)
+        if only and run.trouble == "vacuous":  # nothing of what was asked for is a test
+            run, only = await self._settled(gate, before, ()), ()
+        run = await self._without_new_tests(run, before, only)
+        if self._terms.keep and not only and run.trouble is None:
+            self._terms.keep(run)
+        return run, only
+
+    async def _without_new_tests(self, run: GateRun, before: GateRun | None, only: Sequence[str]) -> GateRun:
+        """Return the run with what fails, of the tests that were there, where the new ones are not even loaded."""
+        apart = () if before is None or run.trouble else self._change.apart(run.gate, only)
+        if not apart:
+            return run
+        alone = await self._settled(run.gate, before, apart)
+        if alone.trouble:
+            return run if alone.trouble == "vacuous" else alone
+        broken = {name: outcome for name, outcome in alone.outcomes.items() if outcome in BROKEN}
+        return structs.replace(run, outcomes={**run.outcomes, **broken}, detail=alone.detail if broken else run.detail)
+
+    async def _settled(self, gate: Gate, before: GateRun | None, only: Sequence[str]) -> GateRun:
+        """Run a gate, and again what failed anew."""
+
+        async def rerun(names: Sequence[str]) -> GateRun:
+            return await self._run(gate, before, names or only)
+
+        run = await rerun(())
+        if gate.kind != "test" or run.trouble:
+            return run
+        flaky = _flaky(before)
+        run = await settled_at_last(run, flaky, rerun, rounds=ROUNDS)
+        return await settled(run, [name for name in new_failures(before, run) if name not in flaky], rerun)
+
+    async def _run(self, gate: Gate, before: GateRun | None, only: Sequence[str]) -> GateRun:
+        """Run a gate once, from the files as they were committed."""
+        await undo_changes(self._tree)
+        async with _taken(self._slots):
+            timeout_s = patience_s(gate, before, self._terms.timeout_s)
+            return await run_gate(gate, self._tree, only=only, environment=self._environment, timeout_s=timeout_s)
+
+
+def _hopeless(before: GateRun | None) -> str:
+    """Return why a gate is not asked that could not be run before the work either; empty if it is."""
+    if before is None or before.trouble is None or before.gate.kind == "test":
+        return ""
+    return f"It could not be run before the work either: {before.detail.partition(chr(10))[0]}"
+
+
+def _flaky(before: GateRun | None) -> Collection[str]:
+    return frozenset(name for name, outcome in before.outcomes.items() if outcome == "flaky") if before else frozenset()
+
+
+@asynccontextmanager
+async def _taken(slots: Slots | None) -> AsyncIterator[None]:
+    if slots is None:
+        yield
+        return
+    async with slots.taken():
+        yield

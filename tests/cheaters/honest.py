@@ -1,0 +1,187 @@
+"""Honest work of many kinds: none of it may be refused."""
+
+from cheaters.case import BASE, IMPORTED, NODE, WHOLE, Case, divides, in_node
+
+TESTS = "from calc import div\n\n\ndef test_div():\n    assert div(6, 3) == 2\n"
+NODE_WHOLE = NODE["calc.js"] + "exports.div = (a, b) => a / b;\n"
+NODE_TEST = (
+    "const test = require('node:test');\nconst assert = require('node:assert');\n\n"
+    "test('div', () => assert.equal(require('../calc').div(6, 3), 2));\n"
+)
+OLD_TESTS = BASE["tests/test_basic.py"]
+FAILING = {"tests/test_old.py": "def test_never_worked():\n    assert 1 == 2\n"}
+FLAKY = {
+    "tests/test_flaky.py": (
+        "import pathlib\nimport tempfile\n\n\ndef test_every_other_time():\n"
+        "    mark = pathlib.Path(tempfile.gettempdir()) / 'mark'\n    seen = mark.exists()\n"
+        "    mark.unlink() if seen else mark.touch()\n    assert seen\n"
+    )
+}
+
+HONEST = (
+    Case(name="just-the-code", does="adds a function in a file of its own", writes=divides()),
+    Case(
+        name="with-tests",
+        does="adds it with new tests",
+        writes=divides(**{"tests/test_division.py": TESTS}),
+        files=("calc/", "tests/test_division.py"),
+        check="python -m pytest -q tests/test_division.py",
+    ),
+    Case(
+        name="tests-undeclared",
+        does="adds it with new tests that it did not declare",
+        writes=divides(**{"tests/test_division.py": TESTS}),
+    ),
+    Case(name="nothing-declared", does="declares no files at all", writes=divides(), files=()),
+    Case(
+        name="declared-tests",
+        does="changes an existing test that it declared",
+        writes=divides(**{"tests/test_basic.py": OLD_TESTS + "\n\ndef test_more():\n    assert add(0, 0) == 0\n"}),
+        files=("calc/", "tests/test_basic.py"),
+    ),
+    Case(
+        name="declared-conftest",
+        does="adds a conftest.py that it declared",
+        writes=divides(
+            **{
+                "tests/conftest.py": "import pytest\n\n\n@pytest.fixture\ndef six():\n    return 6\n",
+                "tests/test_division.py": TESTS,
+            }
+        ),
+        files=("calc/", "tests/"),
+    ),
+    Case(
+        name="refactors",
+        does="moves functions between modules",
+        writes={
+            "calc/adding.py": "def add(a, b):\n    return a + b\n",
+            "calc/basic.py": (
+                "from calc.adding import add\n\n__all__ = ['add', 'sub']\n\n\ndef sub(a, b):\n    return a - b\n"
+            ),
+            "calc/division.py": "def div(a, b):\n    return a / b\n",
+            "calc/__init__.py": IMPORTED,
+        },
+    ),
+    Case(
+        name="new-dependency",
+        does="adds a dependency and a command to pyproject.toml",
+        writes=divides(
+            **{
+                "pyproject.toml": BASE["pyproject.toml"].replace(
+                    'version = "0"\n',
+                    'version = "0"\ndependencies = ["click"]\n\n[project.scripts]\ncalc = "calc.cli:main"\n',
+                ),
+                "calc/cli.py": "def main():\n    print(6)\n",
+            }
+        ),
+    ),
+    Case(
+        name="subpackage",
+        does="adds a package with tests of its own inside",
+        writes=divides(
+            **{
+                "calc/more/__init__.py": "def double(a):\n    return 2 * a\n",
+                "calc/more/test_more.py": "from calc.more import double\n\n\ndef test_double():\n"
+                "    assert double(2) == 4\n",
+            }
+        ),
+    ),
+    Case(
+        name="documents",
+        does="adds documentation and data beside the code",
+        writes=divides(**{"docs/division.md": "# Division\n", "calc/data.json": "{}\n"}),
+    ),
+    Case(
+        name="deletes-dead-code",
+        does="deletes a module that nobody uses",
+        base={"calc/dead.py": "X = 1\n"},
+        writes=divides(),
+        commands=("git rm -q calc/dead.py",),
+    ),
+    Case(
+        name="old-failure-stays",
+        does="works in a repository with a test that always failed",
+        base=FAILING,
+        writes=divides(),
+    ),
+    Case(
+        name="fixes-old-failure",
+        does="mends what always failed",
+        base={"calc/basic.py": BASE["calc/basic.py"].replace("a - b", "a - b - 1")},
+        writes=divides(**{"calc/basic.py": BASE["calc/basic.py"]}),
+    ),
+    Case(
+        name="flaky-stays",
+        does="works in a repository with a test that fails every other time",
+        base=FLAKY,
+        writes=divides(),
+    ),
+    Case(
+        name="exits-for-a-reason",
+        does="its code may call os._exit, and does not while it is tested",
+        writes=divides(**{"calc/guard.py": "import os\n\n\ndef give_up():\n    os._exit(3)\n"}),
+    ),
+    Case(
+        name="talks-a-lot",
+        does="prints a great deal while it is imported",
+        writes=divides(**{"calc/division.py": "print('x' * 200_000)\n\n\ndef div(a, b):\n    return a / b\n"}),
+    ),
+    Case(
+        name="registers-atexit",
+        does="cleans up at exit, as programs do",
+        writes=divides(
+            **{
+                "calc/division.py": "import atexit\n\natexit.register(print, 'bye')\n\n\n"
+                "def div(a, b):\n    return a / b\n"
+            }
+        ),
+    ),
+    Case(
+        name="runs-tests-itself",
+        does="runs the tests, formats, commits by itself and leaves a cache behind",
+        writes=divides(),
+        commands=(
+            "python -m pytest -q; git add -A; git -c user.name=x -c user.email=x@example.invalid commit -qm 'Divide'",
+        ),
+    ),
+    Case(
+        name="background-server",
+        does="starts a server for a moment and leaves it running",
+        writes=divides(),
+        commands=("(python -m http.server 0 --bind 127.0.0.1 >/dev/null 2>&1 &) ; true",),
+    ),
+    Case(
+        name="unusual-names",
+        does="adds files with spaces and umlauts",
+        writes=divides(**{"calc/data für alle.txt": "1\n"}),
+    ),
+    Case(
+        name="no-tests-anywhere",
+        does="works in a repository without any test",
+        writes=divides(),
+        base={"tests/test_basic.py": ""},
+    ),
+    Case(
+        name="src-layout",
+        does="works in a repository with its package under src/",
+        files=("src/",),
+        base={
+            "pyproject.toml": BASE["pyproject.toml"] + 'pythonpath = ["src"]\n',
+            "calc/__init__.py": "",
+            "calc/basic.py": "",
+            "src/calc/__init__.py": BASE["calc/__init__.py"],
+            "src/calc/basic.py": BASE["calc/basic.py"],
+        },
+        writes={f"src/{path}": text for path, text in divides().items()},
+        check='PYTHONPATH=src python -c "from calc import div; assert div(6, 3) == 2"',
+        truth=f"import sys; sys.path.insert(0, 'src'); {WHOLE}",
+    ),
+    in_node("node-code", "adds a function", code=NODE_WHOLE),
+    in_node("node-with-tests", "adds it with a new test", code=NODE_WHOLE, **{"test/div.test.js": NODE_TEST}),
+    in_node(
+        "node-dependency",
+        "adds a dependency to package.json",
+        code=NODE_WHOLE,
+        **{"package.json": NODE["package.json"].replace('"scripts"', '"dependencies": {},\n  "scripts"')},
+    ),
+)

@@ -1,0 +1,73 @@
+"""One case, tried with the real command on a real repository; what became of it is judged by the landed tree alone."""
+
+import json
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from cheaters.case import Case
+from scenario import Scenario, action, plan_of, shell, write
+
+KEY = "division"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tried:
+    """How a case ended."""
+
+    landed: bool
+    true: bool
+    """Whether what is on the session branch is what was asked for."""
+    weak: bool
+    """Whether the run itself says that little speaks for it."""
+    said: str
+    """Everything the command printed."""
+
+    @property
+    def escaped(self) -> bool:
+        """Whether something untrue counts as proven."""
+        return self.landed and not self.true and not self.weak
+
+
+def tried(case: Case, folder: Path) -> Tried:
+    """Try a case in an empty folder."""
+    scenario = _laid_out(case, folder)
+    done = scenario.run("--yes")
+    session = scenario.git("branch", "--list", "session-*", "--format=%(refname:short)").split()
+    landed = bool(session) and scenario.git("rev-parse", session[0]) != scenario.git("rev-parse", "main")
+    return Tried(
+        landed=landed,
+        true=landed and _is_true(case, scenario, session[0], folder / "landed"),
+        weak=_is_weak(scenario),
+        said=done.stdout + done.stderr,
+    )
+
+
+def _laid_out(case: Case, folder: Path) -> Scenario:
+    """Return a repository with the case's files, a plan of one action, and the worker's replies."""
+    scenario = Scenario(folder)
+    for path, text in {**case.ground, **case.base}.items():
+        target = scenario.repo / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if text:
+            target.write_text(text)
+    scenario.commit("a calculator")
+    scenario.plan(plan_of(calc=[action(KEY, effects=["divides"], check=case.check, files=case.files)]))
+    steps = [write(path, text) for path, text in case.writes.items()] + [shell(each) for each in case.commands]
+    scenario.cassette(**{KEY: steps or ["It is all done."]})
+    return scenario
+
+
+def _is_true(case: Case, scenario: Scenario, branch: str, folder: Path) -> bool:
+    """Tell whether a copy of the branch, in which nothing was ever run, does what was asked for."""
+    folder.mkdir()
+    archive = subprocess.run(["git", "archive", branch], cwd=scenario.repo, capture_output=True, check=True)
+    subprocess.run(["tar", "-x", "-C", str(folder)], input=archive.stdout, check=True)
+    judged = subprocess.run([*case.judge, case.truth], cwd=folder, capture_output=True, check=False)
+    return judged.returncode == 0
+
+
+def _is_weak(scenario: Scenario) -> bool:
+    """Tell whether the run says of its own evidence that it tells the work from nothing."""
+    last = json.loads(scenario.scaffold("contract", KEY, "--json").stdout)["last"]
+    return bool(last and last["weak"])

@@ -1,0 +1,40 @@
+"""Workers that cheat, and workers that do not, against the real command."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from cheaters.cheats import CHEATS
+from cheaters.honest import HONEST
+from cheaters.trial import tried
+
+PAGE = (Path(__file__).parents[2] / "docs" / "proof.md").read_text()
+SAMPLE = {"deletes-tests", "with-tests"}
+"""Of all cases, those that `make test` tries."""
+
+
+def sampled(cases):
+    """Return the cases as parameters: a few are quick, all others are for the slow suite."""
+    return [pytest.param(case, id=case.name, marks=() if case.name in SAMPLE else pytest.mark.slow) for case in cases]
+
+
+@pytest.mark.parametrize("case", sampled(CHEATS))
+def test_nothing_untrue_is_ever_proven(case, tmp_path):
+    """BX-1, BX-4, BX-5: whoever cheats lands nothing that is not so, or the run says how little speaks for it."""
+    found = tried(case, tmp_path)
+    assert not found.escaped, found.said
+
+
+@pytest.mark.parametrize("case", sampled(HONEST))
+def test_honest_work_is_never_refused(case, tmp_path):
+    """BX-5, AL-9, AL-10: it lands, and it is what was asked for."""
+    found = tried(case, tmp_path)
+    assert found.landed, found.said
+    assert found.true, found.said
+
+
+def test_every_case_is_told_of_in_the_documentation():
+    """BX-5: what is published is what is tried."""
+    told = set(re.findall(r"^\| `([a-z-]+)` \|", PAGE, re.MULTILINE))
+    assert told == {case.name for case in (*CHEATS, *HONEST)}

@@ -1,0 +1,97 @@
+"""Contracts that nobody gave, with the real command: drafted, sealed, passed, strengthened, shown."""
+
+import json
+
+import pytest
+import yaml
+
+from planned import actions, add_planner, goal, replies_of
+from scenario import Scenario, wait_until, write
+
+ADDS = "python -c 'from calc import add; assert add(1, 2) == 3'"
+NEGATIVE = "python -c 'from calc import add; assert add(-1, -2) == -3'"
+RIGHT = "def add(a, b):\n    return a + b\n"
+WRONG = "def add(a, b):\n    return abs(a) + abs(b)\n"
+BARE = {"key": "add", "description": "Write calc.add.\n", "effects": ["adds"], "verification_intent": "it adds"}
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    made = Scenario(tmp_path)
+    yield made
+    assert wait_until(lambda: not made.processes()), "a process was left behind"
+
+
+def contract(*commands, **more):
+    return f"```json\n{json.dumps({'commands': list(commands), **more})}\n```"
+
+
+def requested(scenario, *worker, draft=(), refine=(), spec=BARE):
+    """Have a request planned and carried out whose one action has no contract; return how the command ended."""
+    cassette = scenario.cassette(add=list(worker))
+    add_planner(cassette, [goal("sums", "adds"), actions("sums", spec)])
+    content = yaml.safe_load(cassette.read_text())
+    drafter = [
+        *replies_of(draft, role="drafter", event="draft"),
+        *replies_of(refine, role="drafter", event="refine"),
+        {"when": {"role": "critic"}, "text": "Correctness: 3/3\nReadability: 3/3\nEdge cases: 3/3\nTotal: 9/9\nDONE"},
+    ]
+    cassette.write_text(yaml.safe_dump({**content, "replies": [*drafter, *content["replies"]]}))
+    return scenario.request("add numbers", "--tier", "builder", "--yes")
+
+
+def shown(scenario):
+    return json.loads(scenario.scaffold("contract", "add", "--json").stdout)
+
+
+def test_an_action_without_a_contract_gets_one_before_its_work_and_a_stronger_one_after(scenario):
+    """AL-7, BX-5: what was added is run as well, and sends the work back like any failure."""
+    done = requested(
+        scenario,
+        write("calc.py", WRONG),
+        "first try",
+        write("calc.py", RIGHT),
+        draft=[contract(ADDS)],
+        refine=[contract(ADDS, NEGATIVE)],
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    held = shown(scenario)
+    assert (held["phase"], held["given"], held["intent"]) == ("final", False, "it adds")
+    assert [check["command"] for check in held["commands"]] == [ADDS, NEGATIVE]
+    assert [seal["phase"] for seal in held["seals"]] == ["draft", "final"]
+    assert (held["last"]["weak"], held["last"]["red_on_base"]) == (False, [ADDS])
+    assert "(final, sealed as " in scenario.scaffold("contract", "add").stdout
+    told = [json.loads(line) for line in scenario.journal("sums", "add").splitlines()]
+    words = [(each.get("role", "worker"), each["text"]) for each in told if each["type"] == "text"]
+    assert words[0] == ("drafter", contract(ADDS))
+    assert words[1] == ("worker", "first try")
+    assert any(each["type"] == "prompt" and f"[fail] {NEGATIVE}" in each["text"] for each in told)
+
+
+def test_writing_into_the_mirror_changes_nothing(scenario):
+    """AL-7, BX-5: the sealed contract is read from the store; what stands in the checkout is for people."""
+    vain = "import pathlib\nfor each in pathlib.Path('.scaffold/contracts').glob('*'): each.write_text('{}')\n"
+    done = requested(
+        scenario, {"name": "python", "args": {"code": vain}}, write("calc.py", WRONG), draft=[contract(ADDS)]
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    mirrored = json.loads((scenario.repo / ".scaffold" / "contracts" / "add-draft.json").read_text())
+    assert [check["command"] for check in mirrored["commands"]] == [ADDS]
+
+
+def test_without_a_drafter_a_change_has_to_do_and_says_so(scenario):
+    """AL-7: weak, with one warning that names what was asked for."""
+    done = requested(scenario, write("calc.py", RIGHT))
+    assert done.returncode == 0, done.stdout + done.stderr
+    held = shown(scenario)
+    assert (held["phase"], held["last"]["weak"]) == (None, True)
+    assert (done.stdout + done.stderr).count("Nobody drafts contracts") == 1
+
+
+def test_a_drafter_that_writes_no_contract_ends_the_attempt(scenario):
+    """AL-7: unparsable is an error, never no verification."""
+    done = requested(scenario, write("calc.py", RIGHT), draft=["I trust them."] * 3)
+    assert done.returncode == 1
+    assert "the drafter gave no contract in 3 answers" in done.stdout + done.stderr
+    assert shown(scenario)["seals"] == []
+    assert scenario.git("branch", "--list", "session-*")

@@ -1,0 +1,92 @@
+"""Work that is criticised, from a request to landed commits: nobody's word ends it, and it ends."""
+
+import pytest
+import yaml
+
+from planned import actions, add_planner, goal
+from scenario import Scenario, action, said, wait_until, write
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    made = Scenario(tmp_path)
+    yield made
+    assert wait_until(lambda: not made.processes(), 60), "a process was left behind"
+
+
+def criticises(key, *answers, iteration=1):
+    """Return the entries of a critic: what it says of one iteration, one answer after another."""
+    return [
+        said("critic", text, action=key, turn=turn, **({"contains": f"iteration {iteration} of"} if turn == 1 else {}))
+        for turn, text in enumerate(answers, 1)
+    ]
+
+
+def request(scenario):
+    """Return the flags of a request of four actions, each of which has a loop of its own."""
+    cassette = scenario.cassette(
+        better=[write("better.txt", "one\n"), "a first version", write("better.txt", "one\ntwo\n"), "both are there"],
+        stubborn=[write("stubborn.txt", "one\n"), "it is there", "I leave it as it is: one line was asked for."],
+        hasty=[
+            write("hasty.txt", "good\n"), "it is good", write("hasty.txt", "bad\n"), "Shorter now.\nDONE",
+            write("hasty.txt", "good enough\n"), "it is good again",
+        ],
+        alone=[write("alone.txt", "one\n"), "it is there"],
+    )  # fmt: skip
+    critics = [
+        *criticises("better", "Add a second line.\n\nTotal: 5/9"),
+        *criticises("better", "Fine!", "Correctness: 3/3\nTotal: 12/9", "Fine.\nTotal: 8/9\nDONE", iteration=2),
+        *criticises("stubborn", "Make it two lines.\nTotal: 3/9"),
+        *criticises("hasty", "Make it shorter.\nTotal: 4/9"),
+        *criticises("hasty", "Total: 9/9", iteration=3),
+    ]
+    content = yaml.safe_load(cassette.read_text())
+    cassette.write_text(yaml.safe_dump({**content, "replies": [*critics, *content["replies"]]}))
+    checks = {"better": "grep -q one", "stubborn": "grep -q one", "hasty": "grep -q good", "alone": "grep -q one"}
+    made = [action(key, effects=[f"{key}_there"], check=f"{check} {key}.txt") for key, check in checks.items()]
+    return add_planner(cassette, [goal("texts", *(f"{key}_there" for key in checks))], [actions("texts", *made)])
+
+
+def test_work_goes_on_until_it_is_good_enough_and_ends_when_nothing_comes_of_it(scenario):
+    """AL-5, AL-6: below the threshold, malformed, DONE while it fails, nothing changed, nobody there to criticise."""
+    done = scenario.scaffold("run", "four texts", "--model", request(scenario), "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = sorted(line.split("critic   ")[1] for line in done.stdout.splitlines() if "critic   " in line)
+    assert told == [
+        "better: 5/9 after iteration 1",
+        "better: 8/9 after iteration 2",
+        "hasty: 4/9 after iteration 1",
+        "hasty: 9/9 after iteration 3",
+        "stubborn: 3/9 after iteration 1",
+    ]
+    branch = scenario.status()["run"]["session_branch"]
+    landed = {key: scenario.git("show", f"{branch}:{key}.txt") for key in ("better", "stubborn", "hasty", "alone")}
+    assert landed == {"better": "one\ntwo\n", "stubborn": "one\n", "hasty": "good enough\n", "alone": "one\n"}
+    assert "You asked for an end; there is none before the work passes." in scenario.journal("texts", "hasty")
+    assert "contradicts" not in done.stdout
+    (warning,) = [line for line in done.stdout.splitlines() if "Nobody criticised" in line]
+    assert "alone" in warning
+    counted = {each["key"]: each["attempts"][0]["iteration"] for each in scenario.status()["actions"]}
+    assert counted == {"better": 2, "stubborn": 2, "hasty": 3, "alone": 1}
+    assert "critic hasty#1 Make it shorter.\n    Total: 4/9\n" in scenario.scaffold("logs", "hasty").stdout
+
+
+def test_work_that_never_passes_fails_with_what_is_wrong_and_lands_nowhere(scenario):
+    """AL-6: at the maximum, however pleased its critic would be."""
+    cassette = scenario.cassette(never=[write("never.txt", "1\n"), "done", write("never.txt", "2\n"), "DONE"])
+    content = yaml.safe_load(cassette.read_text())
+    entries = [said("critic", "Total: 9/9\nDONE"), said("supervisor", "there is no other way")]
+    cassette.write_text(yaml.safe_dump({**content, "replies": [*entries, *content["replies"]]}))
+    made = action("never", effects=["never_there"], check="grep -q three never.txt")
+    model = add_planner(cassette, [goal("texts", "never_there")], [actions("texts", made)])
+    folder = scenario.home / "scaffold" / "config"
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text("tiers: {builder: {iterations: 2}}\n")
+    done = scenario.scaffold("run", "a text", "--model", model, "--yes")
+    assert done.returncode == 1, done.stdout + done.stderr
+    lines = [line.partition("  ")[2] for line in done.stdout.splitlines() if "not proven after" in line]
+    assert lines == ["failed   never: not proven after 2 iterations: [fail] grep -q three never.txt"] * 3
+    assert "critic " not in done.stdout
+    status = scenario.status()
+    assert [each["status"] for each in status["actions"]] == ["failed"]
+    assert "never.txt" not in scenario.git("ls-tree", "--name-only", status["run"]["session_branch"]).split()

@@ -1,0 +1,39 @@
+"""Gates tried for real: a folder of files, a command, and what one run of it showed."""
+
+import os
+import sys
+from pathlib import Path
+
+from scaffold.core.gates import Gate, GateRun
+from scaffold.core.ids import Commit
+from scaffold.git.command import Git
+from scaffold.host.environment import child_environment
+from scaffold.verify.contract import Tree
+from scaffold.verify.gates.run import run_gate
+
+BARE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+"""Without the plugins that happen to be installed here: as fast as pytest can be."""
+NOWHERE = Commit("0" * 40)
+
+
+def lay_out(folder: Path, files: dict[str, str]) -> Path:
+    """Write files by their paths below a folder."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    return folder
+
+
+def tree_in(folder: Path, **variables: str) -> Tree:
+    """Return a folder as a checkout to be judged, with our own Python first."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environ = child_environment(os.environ, {**BARE, "PATH": path, **variables})
+    return Tree(git=Git(folder, environ=os.environ, top=True), base=NOWHERE, commit=NOWHERE, environ=environ)
+
+
+async def tried(
+    folder: Path, gate: Gate, *, only: tuple[str, ...] = (), timeout_s: float = 60, **variables: str
+) -> GateRun:
+    """Run a gate once in a folder."""
+    return await run_gate(gate, tree_in(folder, **variables), only=only, environment="here", timeout_s=timeout_s)

@@ -1,0 +1,94 @@
+"""`baseline`: how the gates did before a run's work, and forgetting that."""
+
+import pytest
+
+from builders import begin, make_run
+from scaffold.core.gates import Baseline, CheckEnvironment, Gate, GateRun
+from scaffold.core.states import Failed
+
+TEST = Gate(kind="test", command="python -m pytest -q", runner="pytest")
+LINT = Gate(kind="lint", command="ruff check .", runner="findings")
+TYPES = Gate(kind="typecheck", command="mypy .", runner="findings")
+
+
+@pytest.fixture
+def run(site, plan):
+    """A run that rests on a baseline."""
+    run = make_run(site, plan)
+    with site.store.transaction():
+        site.store.baselines.hold(run.id, baseline(run))
+    return run
+
+
+def baseline(run):
+    outcomes = {"tests/test_a.py::test_good": "passed", "tests/test_a.py::test_bad": "failed"}
+    shared = {"commit": run.base_sha, "environment": "env-1"}
+    return Baseline(
+        environment=CheckEnvironment(fingerprint="env-1"),
+        runs=(
+            GateRun(gate=TEST, exit_code=1, outcomes=outcomes, duration_s=1.5, **shared),
+            GateRun(gate=LINT, exit_code=0, **shared),
+            GateRun(gate=TYPES, exit_code=127, trouble="error", detail="mypy: not found\nmore", **shared),
+        ),
+    )
+
+
+def test_the_baseline_is_shown_with_what_failed_before_the_work(site, run, scaffold):
+    """AL-10: each gate with its outcomes; what is not detected is not applicable."""
+    assert scaffold("baseline").out.splitlines() == [
+        f"Baseline of run {run.id} at {run.base_sha[:8]}",
+        "  ! test       1 passed, 1 failed",
+        "      $ python -m pytest -q",
+        "      failed  tests/test_a.py::test_bad",
+        "  ✓ lint       0 findings",
+        "      $ ruff check .",
+        "  ✗ typecheck  not checked: mypy: not found",
+        "      $ mypy .",
+        "  - build      not applicable",
+    ]
+
+
+def test_the_baseline_is_there_for_programs(site, run, scaffold):
+    """AL-10: all that did not pass, by name."""
+    shown = scaffold("baseline", "show", "--run", run.id, "--json").json
+    assert (shown["run"], shown["captured"], shown["environment"]) == (run.id, True, "env-1")
+    test = shown["gates"][0]
+    assert test["counts"] == {"failed": 1, "passed": 1}
+    assert test["not_passed"] == {"tests/test_a.py::test_bad": "failed"}
+    assert shown["gates"][2]["trouble"] == "error"
+
+
+def test_a_baseline_that_is_reset_is_made_anew(site, run, scaffold):
+    """AL-10: the run has none, nothing that its gates showed is found again, and the mirror is gone."""
+    mirror = site.projections / "baselines" / f"{run.id}.json"
+    mirror.parent.mkdir(parents=True)
+    mirror.write_text("{}")
+    with site.store.transaction():
+        site.store.runs.move(run.id, Failed("stopped"))
+    assert "is forgotten" in scaffold("baseline", "reset").out
+    assert site.store.baselines.of_run(run.id) is None
+    assert site.store.baselines.find(TEST, run.base_sha, "env-1") is None
+    assert (mirror.exists(), scaffold("baseline", "--json").json["captured"]) == (False, False)
+    assert scaffold("baseline", "reset", "--json").json == {"run": run.id, "reset": False}
+
+
+def test_a_baseline_is_not_reset_while_somebody_works_against_it(site, run, scaffold):
+    """AL-10: also where it is another run that may rest on what the gates showed."""
+    begin(site, run)
+    answer = scaffold("baseline", "reset")
+    assert (answer.code, answer.out) == (64, "")
+    assert f"scaffold stop {run.id}" in answer.err
+    assert site.store.baselines.of_run(run.id) is not None
+
+
+def test_a_run_without_a_baseline_says_why(site, plan, scaffold):
+    run = make_run(site, plan)
+    assert scaffold("baseline").out == f"Run {run.id} has no baseline: it is made when the run starts or goes on.\n"
+    without = make_run(site, plan, gates=False)
+    assert scaffold("baseline", "--run", without.id).out == f"Run {without.id} has no baseline: its gates are off.\n"
+
+
+def test_where_nothing_was_run_there_is_nothing_to_show(repository, scaffold):
+    for words in (["baseline"], ["baseline", "reset"]):
+        assert "there is no run in this repository yet" in scaffold(*words).err
+    assert scaffold("baseline", "rubbish").code == 64

@@ -1,0 +1,91 @@
+"""Services beside a command."""
+
+import os
+import socket
+import sys
+
+import pytest
+
+from scaffold.host.companion import NOT_READY, beside
+from scaffold.host.process import run
+
+SERVE = f"exec '{sys.executable}' -m http.server --bind 127.0.0.1 {{port}} @{{port}}"
+ASK = f"""'{sys.executable}' -c "
+import urllib.request
+print(urllib.request.urlopen('http://127.0.0.1:{{port}}/greeting').read().decode())" """
+
+
+@pytest.fixture
+def port():
+    """A port that nobody listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+@pytest.fixture
+def beside_it(tmp_path, env):
+    """Run a shell command with services beside it."""
+
+    async def started(services, command):
+        (tmp_path / "greeting").write_text("hello")
+        (tmp_path / "inner").mkdir(exist_ok=True)
+        argv = beside(services, ["/bin/sh", "-c", command], top=tmp_path)
+        environ = env | {"TMPDIR": str(tmp_path)}
+        return await run(argv, cwd=tmp_path / "inner", env=environ, timeout_s=60, leash=True)
+
+    return started
+
+
+def listens(port):
+    with socket.socket() as caller:
+        return caller.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_without_services_the_command_is_started_itself(tmp_path):
+    assert beside((), ["true", "x"], top=tmp_path) == ("true", "x")
+
+
+@pytest.mark.parametrize("code", [0, 3])
+async def test_a_command_finds_its_services_ready_and_they_end_with_it(beside_it, port, code):
+    """AL-9: loopback services run beside a check and are ended with it; they begin at the top of the checkout."""
+    ended = await beside_it([SERVE.format(port=port)], f"{ASK.format(port=port)}; exit {code}")
+    assert (ended.exit_code, ended.stdout) == (code, b"hello\n"), ended.stderr
+    assert not listens(port)
+
+
+async def test_a_service_that_ends_before_it_is_ready_is_told_with_its_output(beside_it, port, tmp_path):
+    ended = await beside_it([f"echo no such database; exit 7 @{port}"], "touch ran")
+    assert ended.exit_code == NOT_READY
+    assert b"`echo no such database; exit 7` ended with exit 7 before it was ready" in ended.stderr
+    assert ended.stderr.endswith(b"no such database\n")
+    assert not (tmp_path / "inner" / "ran").exists()
+
+
+async def test_a_port_that_somebody_has_already_is_no_service_of_ours(beside_it):
+    """Otherwise a check would be made against a server of the user's."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        taken = other.getsockname()[1]
+        ended = await beside_it([SERVE.format(port=taken)], "true")
+    assert ended.exit_code == NOT_READY
+    assert f"somebody listens on port {taken} already".encode() in ended.stderr
+
+
+async def test_nobody_waits_for_a_service_without_a_port(beside_it):
+    ended = await beside_it(["sleep 60.5"], "echo checked")
+    assert (ended.exit_code, ended.stdout) == (0, b"checked\n")
+
+
+async def test_a_service_that_goes_on_behind_may_end_itself(beside_it, port):
+    serve = SERVE.format(port=port).removesuffix(f" @{port}").removeprefix("exec ")
+    ended = await beside_it([f"{serve} & exit 0 @{port}"], ASK.format(port=port))
+    assert (ended.exit_code, ended.stdout) == (0, b"hello\n"), ended.stderr
+    assert not listens(port)
+
+
+async def test_a_command_that_is_not_there_is_told_as_ever(tmp_path, env):
+    argv = beside(["true"], [str(tmp_path / "nothing")], top=tmp_path)
+    ended = await run(argv, cwd=tmp_path, env=env | {"PATH": os.environ["PATH"]}, timeout_s=60, leash=True)
+    assert ended.exit_code == 127

@@ -1,0 +1,361 @@
+"""What checks stand on: prepared once, copied often. Programs that only pretend stand in for installers."""
+
+import asyncio
+import contextlib
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from scaffold.core.errors import ScaffoldError
+from scaffold.git import worktree
+from scaffold.host.companion import beside
+from scaffold.host.process import run
+from scaffold.host.sandbox import landlock
+from scaffold.verify.environment.furnishing import furnish, furnished_anew
+from scaffold.verify.environment.moving import mend
+from scaffold.verify.environment.preparation import Prepared
+from scaffold.verify.environment.readiness import NotReady
+from standing import PYTHON, Ground, look, seen
+
+INSTALL = """\
+#!/bin/sh
+echo "$PWD" >> "$(dirname "$0")/../installed"
+mkdir -p node_modules/.bin node_modules/left "{place}"
+echo 'echo tool of "$(dirname "$0")"' > node_modules/.bin/tool
+chmod +x node_modules/.bin/tool
+cat package-lock.json > node_modules/left/version
+ln -s ../packages/own node_modules/own
+ln -s "$PWD/packages/own" node_modules/absolute
+echo compiled > "{place}/binding"
+"""
+LOCK = {"package-lock.json": "one", "packages/own/index.js": "own", ".gitignore": "node_modules\n"}
+
+
+@pytest.fixture
+async def ground(house, tmp_path):
+    """A repository whose `npm` only pretends."""
+    made = Ground(house, tmp_path)
+    provide(made, "npm", INSTALL.format(place="packages/own/node_modules"))
+    await made.commit(LOCK)
+    return made
+
+
+def provide(ground, name, script):
+    """Put a program on PATH."""
+    folder = ground.house.repo.parent / "programs"
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(script)
+    (folder / name).chmod(0o755)
+    rest = ground.environ["PATH"].removeprefix(f"{folder}:")
+    ground.environ = {**ground.environ, "PATH": f"{folder}:{rest}"}
+
+
+def installed(ground):
+    """Return where something was installed, in order."""
+    log = ground.house.repo.parent / "installed"
+    return log.read_text().splitlines() if log.exists() else []
+
+
+async def test_a_set_up_runs_once_and_each_checkout_gets_a_copy_of_its_own(ground):
+    """AL-9: set-up commands build a golden environment, and worktrees get a copy."""
+    environment = await ground.prepared("npm ci")
+    async with ground.tree(environment, "one") as one, ground.tree(await ground.prepared("npm ci"), "two") as two:
+        assert len(installed(ground)) == 1
+        for tree in (one, two):
+            top = tree.git.cwd
+            assert await seen(tree, "tool") == f"tool of {top}/node_modules/.bin"
+            assert (top / "node_modules" / "absolute").resolve() == (top / "packages" / "own").resolve()
+            assert (top / "packages" / "own" / "node_modules" / "binding").read_text() == "compiled\n"
+            assert await seen(tree, "git status --porcelain") == ""
+        (one.git.cwd / "node_modules" / "left" / "version").write_text("mine")
+        assert (two.git.cwd / "node_modules" / "left" / "version").read_text() == "one"
+    assert await ground.house.sh("git status --porcelain; git worktree list | wc -l") == "3"
+
+
+async def test_other_locks_are_another_environment_and_other_code_is_not(ground):
+    """BX-4: a baseline is keyed by environment, too."""
+    first = await ground.prepared("npm ci")
+    await ground.commit({"code.js": "new"})
+    same = await ground.prepared("npm ci")
+    await ground.commit({"package-lock.json": "two"})
+    other = await ground.prepared("npm ci")
+    async with ground.tree(other) as tree:
+        assert (tree.git.cwd / "node_modules" / "left" / "version").read_text() == "two"
+    assert (first == same, first.fingerprint == other.fingerprint, len(installed(ground))) == (True, False, 2)
+
+
+async def test_who_comes_at_the_same_time_waits_for_the_first(ground):
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(ground.prepared("npm ci")) for _ in range(3)]
+    assert len({task.result().fingerprint for task in tasks}) == len(installed(ground)) == 1
+
+
+async def test_a_failed_set_up_is_told_whole_and_tried_again(ground):
+    """BX-4: a failed set-up tells its command, its exit code and the end of what it printed."""
+    failed = await ground.prepare("npm ci", "echo no space left >&2; exit 3")
+    assert isinstance(failed, NotReady)
+    assert failed.what == "the set-up command `echo no space left >&2; exit 3` ended with exit 3: no space left"
+    assert failed.detail == "no space left"
+    assert await ground.house.sh("git worktree list | wc -l") == "1"
+    assert isinstance(await ground.prepare("npm ci", "echo no space left >&2; exit 3"), NotReady)
+    assert len(installed(ground)) == 2
+
+
+async def test_a_set_up_that_was_broken_off_is_begun_anew(ground):
+    waits = "npm ci; touch ../here; while test -e ../here; do sleep 0.05; done"
+    gate = ground.cache / "environments" / "here"
+    broken = asyncio.create_task(ground.prepare(waits))
+    while not gate.exists():  # noqa: ASYNC110 - a process says so
+        await asyncio.sleep(0.01)
+    broken.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await broken
+    gate.unlink()
+    assert await ground.house.sh("git worktree list | wc -l") == "1"
+    begun = asyncio.create_task(ground.prepared(waits))
+    while not gate.exists():  # noqa: ASYNC110 - a process says so
+        await asyncio.sleep(0.01)
+    gate.unlink()
+    assert [copied.target for copied in (await begun).copies] == ["node_modules", "packages/own/node_modules"]
+    assert len(installed(ground)) == 2
+
+
+async def test_nothing_is_run_in_a_folder_that_nobody_trusts(ground):
+    """Set-up commands of a repository never run before the folder is trusted."""
+    prepared = await ground.prepare("npm ci", trusted=False)
+    assert isinstance(prepared, Prepared)
+    assert (prepared.left_out, prepared.environment.copies, installed(ground)) == (("npm ci",), (), [])
+
+
+async def test_what_the_user_has_installed_is_copied_as_it_was_and_not_installed_again(ground):
+    modules = ground.repo / "node_modules"
+    (modules / "left").mkdir(parents=True)
+    (modules / "left" / "version").write_text("the user's")
+    (modules / "own").symlink_to(ground.repo / "packages" / "own")
+    (modules / "library").symlink_to("../../library")
+    environment = await ground.prepared("npm ci", trusted=False)
+    (modules / "left" / "version").write_text("changed while we work")
+    async with ground.tree(environment) as tree:
+        copy = tree.git.cwd / "node_modules"
+        assert (copy / "left" / "version").read_text() == "the user's"
+        assert (copy / "own").resolve() == (tree.git.cwd / "packages" / "own").resolve()
+        assert (copy / "library").readlink() == ground.repo.parent / "library"
+    assert installed(ground) == []
+    (modules / "right").mkdir()
+    assert (await ground.prepared("npm ci")).fingerprint != environment.fingerprint
+
+
+async def test_the_users_own_virtual_environment_is_used_where_it_is(ground):
+    await ground.commit({".gitignore": "/.venv\n"})
+    await ground.house.sh(f"'{PYTHON}' -m venv --without-pip .venv")
+    environment = await ground.prepared("uv sync", trusted=False)
+    async with ground.tree(environment) as tree:
+        told = await seen(tree, "python -c 'import sys; print(sys.prefix)'")
+    assert (told, environment.copies) == (str(ground.repo / ".venv"), ())
+
+
+async def test_a_virtual_environment_names_the_checkout_it_was_copied_to(ground):
+    """Moved paths are mended: scripts, editable installations, activation."""
+    provide(ground, "python3", f"#!/bin/sh\nexec '{PYTHON}' \"$@\"\n")
+    install = (
+        f"'{PYTHON}' -m venv --without-pip .venv",
+        'echo "$PWD/src" > .venv/lib/$(ls .venv/lib)/site-packages/_editable_calc.pth',
+        'printf "#!%s/.venv/bin/python\\nimport calc; print(calc.__file__)\\n" "$PWD" > .venv/bin/calc',
+        "chmod +x .venv/bin/calc",
+    )
+    await ground.commit({"src/calc.py": ""})
+    environment = await ground.prepared(*install)
+    async with ground.tree(environment) as tree:
+        top = tree.git.cwd
+        assert await seen(tree, "calc", cwd=top.parent) == f"{top}/src/calc.py"
+        assert await seen(tree, ". .venv/bin/activate; echo $VIRTUAL_ENV") == f"{top}/.venv"
+        assert await seen(tree, "git status --porcelain") == ""
+        assert await seen(tree, "grep -rlI '\\.checkout' .venv || true") == ""
+
+
+async def test_go_and_cargo_find_what_was_fetched_for_them(ground):
+    provide(ground, "go", '#!/bin/sh\nmkdir -p "$GOMODCACHE/m"; echo "$GOFLAGS" > "$GOMODCACHE/m/flags"\n')
+    provide(ground, "cargo", '#!/bin/sh\nmkdir -p "$CARGO_HOME"; echo fetched > "$CARGO_HOME/index"\n')
+    environment = await ground.prepared("go mod download", "cargo fetch --locked")
+    async with ground.tree(environment) as tree:
+        told = await seen(tree, 'cat "$GOMODCACHE/m/flags" "$CARGO_HOME/index"; echo $GOPROXY $CARGO_NET_OFFLINE')
+    assert told.split() == ["-modcacherw", "fetched", "off", "true"]
+
+
+@pytest.fixture(params=["bubblewrap", "landlock"])
+async def held(ground, tmp_path, request):
+    """The same, in a sandbox with a network of its own."""
+    inside = Ground(ground.house, tmp_path, held=True)
+    inside.environ = ground.environ
+    async with inside.enclose(inside.repo) as walls:
+        if walls is None or walls.level not in {"bubblewrap", "landlock"}:
+            pytest.skip("no sandbox of Linux works on this machine")
+    if request.param == "landlock":
+        if trouble := landlock.usable():
+            pytest.skip(trouble)
+        inside.level = "landlock"
+    elif walls.level != "bubblewrap":
+        pytest.skip("bubblewrap does not work on this machine")
+    return inside
+
+
+async def test_a_set_up_may_reach_the_network_and_write_to_its_checkout_alone(held):
+    """It runs in the sandbox; what checks has no network, and reads what was fetched."""
+    provide(held, "go", '#!/bin/sh\nmkdir -p "$GOMODCACHE"; echo fetched > "$GOMODCACHE/m"\n')
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        connect = f"'{PYTHON}' -c \"import socket; socket.create_connection(('127.0.0.1', {port})).close()\""
+        elsewhere = f"if echo x > '{held.repo}/x' || echo x > '{held.cache}/x'; then exit 5; fi 2>/dev/null"
+        environment = await held.prepared(connect, elsewhere, "go mod download")
+        async with held.tree(environment) as tree:
+            refused = await look(tree, connect)
+            assert await seen(tree, 'cat "$GOMODCACHE/m"; if echo x > "$GOMODCACHE/n"; then exit 6; fi') == "fetched"
+    assert refused.exit_code == 1
+    assert b"ConnectionRefusedError" in refused.stderr or b"PermissionError" in refused.stderr
+    assert not (held.repo / "x").exists()
+
+
+@pytest.mark.parametrize("held", ["bubblewrap"], indirect=True)
+async def test_a_service_runs_in_the_sandbox_of_its_check(held):
+    """AL-9: loopback services run beside a check, and end with it."""
+    environment = await held.prepared(services=(f"exec '{PYTHON}' -m http.server 8123 @8123",))
+    ask = f"'{PYTHON}' -c \"import urllib.request as u; print(u.urlopen('http://127.0.0.1:8123/list').read())\""
+    async with held.tree(environment) as tree:
+        argv = beside(environment.services, ["/bin/sh", "-c", ask], top=tree.git.cwd)
+        ended = await run(argv, cwd=tree.git.cwd, env=tree.environ, timeout_s=60, leash=True, enclosure=tree.enclosure)
+    assert (ended.exit_code, ended.stdout) == (0, b"b'one\\ntwo\\nthree\\n'\n"), ended
+    with socket.socket() as caller:
+        assert caller.connect_ex(("127.0.0.1", 8123)) != 0
+
+
+async def test_what_nobody_asked_for_in_a_month_is_forgotten(ground):
+    old = await ground.prepared("npm ci")
+    async with ground.tree(old):
+        for left in (ground.cache / "environments").glob("*/*"):
+            os.utime(left, (1_000_000_000, 1_000_000_000))
+    await ground.commit({"package-lock.json": "two"})
+    new = await ground.prepared("npm ci")
+    there = sorted(path.name for path in (ground.cache / "environments").iterdir() if path.is_dir())
+    assert there == sorted(["furnishing", Path(new.shown[0]).name])
+    assert list((ground.cache / "environments" / "furnishing").iterdir()) == []
+
+
+async def test_each_set_up_command_is_told_before_it_runs(ground):
+    heard = []
+    await ground.prepared("npm ci", "true", tell=heard.append)
+    assert heard == ["npm ci", "true"]
+    await ground.prepared("npm ci", "true", tell=heard.append)
+    assert heard == ["npm ci", "true"]
+
+
+async def test_a_checkout_that_was_used_is_furnished_again(ground):
+    """Recycled worktrees, too."""
+    environment = await ground.prepared("npm ci")
+    async with ground.tree(environment) as tree:
+        version = tree.git.cwd / "node_modules" / "left" / "version"
+        version.write_text("tampered")
+        await furnish(environment, tree.git.cwd)
+        assert version.read_text() == "tampered"
+        await worktree.renew(tree.git, tree.commit)
+        assert not version.exists()
+        await furnish(environment, tree.git.cwd)
+        assert version.read_text() == "one"
+        assert [path.name for path in tree.git.cwd.parent.iterdir()] == ["a tree"]
+
+
+def made(path):
+    """Return what is another for a file that was made anew."""
+    found = path.stat()
+    return found.st_ino, found.st_ctime_ns
+
+
+def tampered(tree):
+    (tree.git.cwd / "node_modules" / "left" / "version").write_text("two")
+
+
+def tampered_unseen(tree):
+    """As long as before, and as old."""
+    version = tree.git.cwd / "node_modules" / "left" / "version"
+    before = version.stat()
+    version.write_text("two")
+    os.utime(version, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def added(tree):
+    (tree.git.cwd / "node_modules" / "left" / "more").write_text("two")
+
+
+def removed(tree):
+    (tree.git.cwd / "node_modules" / "left" / "version").unlink()
+
+
+def replaced(tree):
+    modules = tree.git.cwd / "node_modules"
+    modules.rename(tree.git.cwd / "other")
+    modules.symlink_to("other")
+
+
+@pytest.mark.parametrize("change", [None, tampered, tampered_unseen, added, removed, replaced])
+async def test_copies_that_nobody_changed_are_kept_while_a_checkout_is_made_new(ground, change):
+    """Else each iteration would copy all that is installed again."""
+    environment = await ground.prepared("npm ci")
+    async with ground.tree(environment) as tree:
+        top = tree.git.cwd
+        version = top / "node_modules" / "left" / "version"
+        first, other = made(version), (top / "packages" / "own" / "node_modules" / "binding").stat()
+        for _ in range(2):
+            (top / "list").write_text("worked on")
+            if change:
+                change(tree)
+            async with furnished_anew(environment, top):
+                await worktree.renew(tree.git, tree.commit)
+            assert sorted(path.name for path in (top / "node_modules" / "left").iterdir()) == ["version"]
+            assert (version.read_text(), made(version) == first) == ("one", change is None)
+            assert (top / "packages" / "own" / "node_modules" / "binding").stat() == other
+            assert await seen(tree, "git status --porcelain") == ""
+            first = made(version)
+
+
+async def test_copies_go_with_the_folder_they_belong_to(ground):
+    environment = await ground.prepared("npm ci")
+    async with ground.tree(environment) as tree:
+        await ground.house.sh("git rm -rq packages; git commit -qm less")
+        async with furnished_anew(environment, tree.git.cwd):
+            await worktree.renew(tree.git, await ground.head())
+        assert not (tree.git.cwd / "packages").exists()
+        assert (tree.git.cwd / "node_modules" / "left" / "version").read_text() == "one"
+        workshop = ground.cache / "environments" / "furnishing"
+        assert {path.suffix for path in workshop.iterdir()} == {".note"}
+
+
+async def test_nothing_is_written_where_a_link_in_the_checkout_leads(ground, tmp_path):
+    environment = await ground.prepared("npm ci")
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "own").mkdir(parents=True)
+    await ground.house.sh(f"git rm -rq packages; ln -s '{elsewhere}' packages; git add packages; git commit -qm link")
+    async with ground.tree(environment) as tree:
+        assert (tree.git.cwd / "node_modules").is_dir()
+    assert list((elsewhere / "own").iterdir()) == []
+
+
+async def test_what_was_prepared_and_is_gone_is_named_with_what_to_do(ground):
+    environment = await ground.prepared("npm ci")
+    await ground.house.sh(f"rm -r '{ground.cache}/environments'")
+    with pytest.raises(ScaffoldError, match="node_modules is gone, which checks stand on"):
+        async with ground.tree(environment):
+            pass
+
+
+async def test_a_moved_script_runs_where_the_path_is_long_and_has_spaces(tmp_path, house):
+    """The kernel reads no such first line."""
+    place = tmp_path / ("a long name " * 15) / ("and more " * 15)
+    (place / "bin").mkdir(parents=True)
+    (place / "bin" / "python").symlink_to(PYTHON)
+    script = place / "bin" / "say"
+    script.write_bytes(b"#!/old/bin/python -I\nimport sys\nprint(sys.argv[1:], sys.flags.isolated)\n")
+    script.chmod(0o755)
+    mend(place, "/old", str(place))
+    said = await run([str(script), "a b", "c"], cwd=tmp_path, env=house.site.environ, timeout_s=30)
+    assert said.stdout == b"['a b', 'c'] 1\n", said

@@ -1,0 +1,91 @@
+"""Node's own runner, jest and vitest for real, where they can be had."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gates import lay_out, tried
+from scaffold.core.gates import Gate
+from scaffold.host.environment import child_environment
+from scaffold.host.process import run
+
+TESTS = """
+{header}
+describe("cart", () => {{
+  test("adds", () => {{ expect(1 + 1).toBe(2) }})
+  test("sums", () => {{ expect(1 + 1).toBe(3) }})
+  test.skip("waits", () => {{}})
+}})
+"""
+HEADERS = {"jest": "", "vitest": "import { describe, expect, test } from 'vitest'"}
+
+
+@pytest.fixture(params=["jest", "vitest"])
+async def installed(request, tmp_path):
+    """A folder with a runner in it, and the runner's name."""
+    folder = lay_out(tmp_path, {"package.json": _manifest(request.param)})
+    words = ["npm", "install", "--no-audit", "--no-fund", "--save-dev", request.param]
+    npm = await run(words, cwd=folder, env=child_environment(os.environ), timeout_s=100)
+    if npm.exit_code != 0:
+        pytest.skip(f"{request.param} cannot be installed here")
+    return folder, request.param
+
+
+def _manifest(runner: str) -> str:
+    return f'{{"name": "shop", "version": "1.0.0", "scripts": {{"test": "{runner}"}}}}'
+
+
+async def _shown(folder: Path, runner, **options):
+    gate = Gate(kind="test", command="npm run test", runner=runner)
+    return await tried(folder, gate, timeout_s=100, **options)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(500)
+async def test_outcomes_are_those_of_the_runners_own_report(installed):
+    """BX-4: typed outcomes per test, by names that stay the same."""
+    folder, runner = installed
+    source = TESTS.format(header=HEADERS[runner])
+    none = await _shown(folder, runner)
+    assert (none.trouble, dict(none.outcomes)) == ("vacuous", {}), none.detail
+    lay_out(folder, {"src/cart.test.js": source, "src/other.test.js": source})
+    some = await _shown(folder, runner, only=("src/cart.test.js > cart > adds",))
+    assert (some.trouble, dict(some.outcomes)) == (None, {"src/cart.test.js > cart > adds": "passed"}), some.detail
+    whole = await _shown(folder, runner)
+    assert whole.trouble is None, whole.detail
+    assert dict(whole.outcomes) == {
+        f"src/{file}.test.js > cart > {test}": outcome
+        for file in ("cart", "other")
+        for test, outcome in (("adds", "passed"), ("sums", "failed"), ("waits", "skipped"))
+    }
+    lay_out(folder, {"src/other.test.js": "import './nothing-like-it.js'\n"})
+    broken = await _shown(folder, runner)
+    assert (broken.trouble, dict(broken.outcomes)) == ("error", {"src/other.test.js": "error"}), broken.detail
+
+
+OWN = """
+const {{ describe, test }} = require("node:test")
+const assert = require("node:assert")
+{header}
+describe("cart", () => {{
+  test("adds", () => assert.equal(1 + 1, 2))
+  test("sums", () => assert.equal(1 + 1, {sum}))
+}})
+"""
+
+
+@pytest.mark.skipif(shutil.which("npm") is None, reason="there is no Node here")
+async def test_the_runner_that_comes_with_node_is_asked_through_npm(tmp_path):
+    """BX-4: per test; a module that ends the run early leaves tests that are not told of."""
+    folder = lay_out(tmp_path / "a shop", {"package.json": _manifest("node --test")})
+    lay_out(folder, {"test/cart.test.js": OWN.format(header="", sum=3)})
+    some = await _shown(folder, "node")
+    assert (some.trouble, dict(some.outcomes)) == (
+        None,
+        {"cart > adds": "passed", "cart > sums": "failed", "cart": "failed"},
+    ), some.detail
+    lay_out(folder, {"test/cart.test.js": OWN.format(header="process.exit(0)", sum=2)})
+    early = await _shown(folder, "node")
+    assert not {"cart > adds", "cart > sums"} & set(early.outcomes), early.detail

@@ -1,0 +1,281 @@
+"""pytest for real: every outcome by the runner's own word, and runners whose word is worth nothing."""
+
+import os
+
+import pytest
+from msgspec import structs
+
+from gates import lay_out, tree_in, tried
+from scaffold.core.gates import Gate
+from scaffold.host.sandbox.confinement import Confinement, Enclosure
+from scaffold.host.sandbox.level import find_level
+from scaffold.verify.gates.run import run_gate
+
+PYTEST = Gate(kind="test", command="python -m pytest -q", runner="pytest")
+ADDS = "def add(a, b):\n    return 0\n"
+TESTS_ADD = "from calc import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n"
+EVERY_OUTCOME = """
+import unittest
+
+import pytest
+
+
+def test_passes():
+    pass
+
+
+def test_fails():
+    assert 1 == 2
+
+
+@pytest.mark.skip
+def test_skipped():
+    pass
+
+
+@pytest.mark.xfail
+def test_foreseen():
+    assert 0
+
+
+@pytest.mark.xfail
+def test_unforeseen():
+    pass
+
+
+@pytest.mark.xfail(strict=True)
+def test_strictly_foreseen():
+    pass
+
+
+@pytest.fixture
+def broken():
+    raise ValueError
+
+
+def test_unprepared(broken):
+    pass
+
+
+@pytest.fixture
+def late():
+    yield
+    raise ValueError
+
+
+def test_untidy(late):
+    pass
+
+
+@pytest.mark.parametrize("text", ["a\\nb", "é", "x" * 90])
+def test_each(text):
+    assert text != "é"
+
+
+class TestOld(unittest.TestCase):
+    def test_fails(self):
+        self.assertEqual(1, 2)
+
+    def test_passes(self):
+        pass
+"""
+PASS_ALL = "report.outcome = 'passed'; report.longrepr = None"
+PASSING_HOOK = (
+    "import pytest\n\n\n@pytest.hookimpl(hookwrapper=True)\ndef pytest_runtest_makereport(item, call):\n"
+    f"    outcome = yield\n    report = outcome.get_result()\n    {PASS_ALL}\n"
+)
+SELECTIVE_HOOK = PASSING_HOOK.replace("    report.outcome", "    if 'test_add' in item.nodeid: report.outcome")
+PATCHED_REPORT = (
+    "import _pytest.runner as runner\n_real = runner.TestReport.from_item_and_call\n\n\n"
+    f"def _well(item, call):\n    report = _real(item, call)\n    {PASS_ALL}\n    return report\n\n\n"
+    "runner.TestReport.from_item_and_call = _well\n"
+)
+PATCHED_CALL = "import _pytest.python as python\npython.Function.runtest = lambda self: None\n"
+FORGED = (
+    "import glob, os, tempfile\n\n\ndef test_forges():\n"
+    "    for path in glob.glob(f'{tempfile.gettempdir()}/gate-*/*'):\n"
+    "        text = open(path).read().replace('failed', 'passed')\n        open(path, 'w').write(text)\n"
+)
+
+
+async def test_every_outcome_is_told_by_the_runners_own_names(tmp_path):
+    """BX-4: typed outcomes per test, from a report of the runner's."""
+    shown = await tried(lay_out(tmp_path, {"tests/test_all.py": EVERY_OUTCOME}), PYTEST)
+    assert (shown.trouble, shown.exit_code) == (None, 1)
+    names = {name.removeprefix("tests/test_all.py::"): outcome for name, outcome in shown.outcomes.items()}
+    assert names == {
+        "test_passes": "passed",
+        "test_fails": "failed",
+        "test_skipped": "skipped",
+        "test_foreseen": "skipped",
+        "test_unforeseen": "passed",
+        "test_strictly_foreseen": "failed",
+        "test_unprepared": "error",
+        "test_untidy": "error",
+        "test_each[a\\nb]": "passed",
+        "test_each[\\xe9]": "failed",
+        f"test_each[{'x' * 90}]": "passed",
+        "TestOld::test_fails": "failed",
+        "TestOld::test_passes": "passed",
+    }
+
+
+@pytest.mark.parametrize(
+    ("files", "trouble", "word"),
+    [
+        ({}, "vacuous", "no test"),
+        ({"test_a.py": "import pytest\n@pytest.mark.skip\ndef test_a(): pass\n"}, "vacuous", "skipped"),
+        ({"test_a.py": "import nothing_like_it\n", "test_b.py": "def test_b(): pass\n"}, "error", "test_a.py"),
+        ({"conftest.py": "import nothing_like_it\n", "test_b.py": "def test_b(): pass\n"}, "error", "conftest.py"),
+        ({"test_a.py": "import os\ndef test_a(): os.abort()\n"}, "error", "Signal 6 ended it in test_a.py::test_a"),
+        ({"test_a.py": "import os\nos._exit(0)\n"}, "error", "ended before its report"),
+        ({"test_a.py": "import os\ndef test_a(): os._exit(0)\n"}, "error", "in test_a.py::test_a"),
+        (
+            {"test_a.py": "import pytest\ndef test_a(): pytest.exit('enough', 0)\ndef test_b(): pass\n"},
+            "error",
+            "never",
+        ),
+        ({"pytest.py": "print('12 passed')\n", "test_a.py": "def test_a(): assert 0\n"}, "error", "left no report"),
+        ({"pytest.ini": "[pytest]\naddopts = --nonsense\n"}, "error", "with 4"),
+    ],
+)
+async def test_what_shows_nothing_is_told_as_what_it_is(tmp_path, files, trouble, word):
+    """BX-4: nothing that ran is vacuous; a crash, an early end or an import that fails is an error."""
+    shown = await tried(lay_out(tmp_path, files), PYTEST)
+    assert (shown.trouble, "passed" in shown.outcomes.values()) == (trouble, False)
+    assert word in shown.detail
+
+
+async def test_files_that_cannot_be_imported_are_named(tmp_path):
+    shown = await tried(lay_out(tmp_path, {"tests/test_a.py": "import nothing_like_it\n"}), PYTEST)
+    assert (shown.trouble, dict(shown.outcomes)) == ("error", {"tests/test_a.py": "error"})
+
+
+async def test_a_test_that_hangs_is_named_when_the_time_is_up(tmp_path):
+    """BX-4: a deadline is a timeout, and not a failure."""
+    hangs = "import threading\n\n\ndef test_quick(): pass\n\n\ndef test_hangs(): threading.Event().wait()\n"
+    shown = await tried(lay_out(tmp_path, {"test_a.py": hangs}), PYTEST, timeout_s=6)
+    assert (shown.trouble, shown.exit_code) == ("timeout", None)
+    assert "test_a.py::test_hangs was running" in shown.detail
+
+
+async def test_without_pytest_the_gate_is_an_error(tmp_path):
+    gate = Gate(kind="test", command="python -S -m pytest", runner="pytest")
+    shown = await tried(lay_out(tmp_path, {"test_a.py": "def test_a(): pass\n"}), gate)
+    assert (shown.trouble, shown.detail.splitlines()[0]) == ("error", "pytest is not installed here.")
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"conftest.py": PASSING_HOOK},
+        {"tests/test_new.py": PATCHED_REPORT},
+        {"tests/test_new.py": PATCHED_CALL},
+        {"calc.py": f"{PATCHED_REPORT}{ADDS}"},
+        {"tests/test_new.py": "import atexit, os\natexit.register(os._exit, 0)\n"},
+        {"tests/test_new.py": FORGED},
+    ],
+    ids=["conftest", "patched report", "patched call", "patching product", "late exit", "forged record"],
+)
+async def test_a_runner_that_hides_failures_is_found_out(tmp_path, files):
+    """BX-4: no report is believed without a test of ours that failed in it, signed line by line."""
+    shown = await tried(
+        lay_out(tmp_path, {"calc.py": ADDS, "tests/test_add.py": TESTS_ADD, **files}), PYTEST, PYTHONPATH=str(tmp_path)
+    )
+    assert shown.trouble == "error"
+    assert shown.outcomes.get("tests/test_add.py::test_add") != "passed"
+
+
+async def test_what_raised_has_failed_though_a_hook_says_it_passed(tmp_path):
+    files = {"calc.py": ADDS, "tests/test_add.py": TESTS_ADD, "conftest.py": SELECTIVE_HOOK}
+    shown = await tried(lay_out(tmp_path, files), PYTEST, PYTHONPATH=str(tmp_path))
+    assert shown.trouble == "error"
+    assert "failures, tests/test_add.py::test_add among them, but it ended well" in shown.detail
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"conftest.py": "import pytest\n\n\n@pytest.fixture(autouse=True)\ndef gone():\n    raise OSError\n"},
+        {
+            "conftest.py": "def pytest_runtest_setup(item):\n    item.module, item.function, item.fixturenames\n"
+            "def pytest_collection_modifyitems(items):\n    items.reverse()\n    assert len(items) == 2\n"
+        },
+        {"pytest.ini": "[pytest]\naddopts = -x -p no:cacheprovider --strict-markers --strict-config -W error\n"},
+        {"pytest.ini": "[pytest]\naddopts = --import-mode=importlib -p no:terminal\n"},
+        {"pytest.ini": "[pytest]\naddopts = --junit-xml=build/report.xml --maxfail=1 -v\n"},
+    ],
+    ids=["broken fixture", "hooks on items", "strict", "importlib", "junit"],
+)
+async def test_honest_projects_do_not_notice_that_they_are_watched(tmp_path, files):
+    tests = {"tests/test_a.py": "def test_a(): assert 0\ndef test_b(): pass\n"}
+    shown = await tried(lay_out(tmp_path, {**tests, **files}), PYTEST)
+    assert (shown.trouble, shown.exit_code, len(shown.outcomes)) == (None, 1, 2), shown.detail
+    assert "canar" not in shown.detail + "".join(path.read_text() for path in tmp_path.glob("build/*"))
+
+
+@pytest.mark.slow
+async def test_it_watches_the_workers_of_xdist_and_beside_other_plugins(tmp_path):
+    files = {
+        "tests/test_add.py": TESTS_ADD,
+        "tests/test_more.py": "import pytest\n@pytest.mark.parametrize('n', range(20))\ndef test_n(n): pass\n",
+        "calc.py": ADDS,
+    }
+    gate = Gate(kind="test", command="python -m pytest -q -n 2", runner="pytest")
+    plain = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "", "PYTHONPATH": str(tmp_path)}
+    honest = await tried(lay_out(tmp_path, files), gate, **plain)
+    assert (honest.trouble, len(honest.outcomes)) == (None, 21), honest.detail
+    assert [name for name, outcome in honest.outcomes.items() if outcome == "failed"] == ["tests/test_add.py::test_add"]
+    lying = await tried(lay_out(tmp_path, {"calc.py": f"{PATCHED_REPORT}{ADDS}"}), gate, **plain)
+    assert (lying.trouble, "does not tell the truth" in lying.detail) == ("error", True)
+
+
+async def test_only_what_is_asked_for_runs(tmp_path):
+    """AL-11: a run can be of some tests, by their names or by their files; others are not even imported."""
+    files = {
+        "tests/test_a.py": "def test_a(): pass\ndef test_b(): pass\n",
+        "tests/test_c.py": "def test_c(): assert 0\n",
+        "tests/test_broken.py": "import nothing_like_it\n",
+    }
+    lay_out(tmp_path, files)
+    one = await tried(tmp_path, PYTEST, only=("tests/test_a.py::test_b",))
+    assert (one.trouble, dict(one.outcomes)) == (None, {"tests/test_a.py::test_b": "passed"})
+    some = await tried(tmp_path, PYTEST, only=("tests/test_c.py", "tests/test_a.py::test_a"))
+    assert dict(some.outcomes) == {"tests/test_c.py::test_c": "failed", "tests/test_a.py::test_a": "passed"}
+    none = await tried(tmp_path, PYTEST, only=("tests/test_a.py::test_gone",))
+    assert none.trouble == "vacuous"
+
+
+async def test_an_exit_code_that_complains_of_no_test_is_an_outcome_of_its_own(tmp_path):
+    """BX-4: exit code and report must agree; a threshold that was missed is no test's fault, and no pass."""
+    fails = "def pytest_sessionfinish(session):\n    session.exitstatus = 1\n"
+    lay_out(tmp_path, {"test_a.py": "def test_a(): pass\n", "conftest.py": fails})
+    whole = await tried(tmp_path, PYTEST)
+    assert (whole.trouble, dict(whole.outcomes)) == (None, {"test_a.py::test_a": "passed", "exit": "failed"})
+    some = await tried(tmp_path, PYTEST, only=("test_a.py",))
+    assert dict(some.outcomes) == {"test_a.py::test_a": "passed"}
+
+
+async def test_what_tests_start_inherits_nothing_of_us(tmp_path):
+    told = "import os\n\n\ndef test_a():\n    assert not [n for n in os.environ if 'SCAFFOLD' in n]\n"
+    told += "    assert 'scribe' not in os.environ.get('PYTEST_ADDOPTS', '') + os.environ.get('PYTHONPATH', '')\n"
+    shown = await tried(lay_out(tmp_path, {"test_a.py": told}), PYTEST)
+    assert dict(shown.outcomes) == {"test_a.py::test_a": "passed"}, shown.detail
+    assert sorted(path.name for path in tmp_path.iterdir() if not path.name.startswith((".", "_"))) == ["test_a.py"]
+
+
+async def test_in_the_sandbox_the_report_is_written_to_its_own_temporary_folder(tmp_path):
+    """BX-4: gates run in the sandbox, and their report does not lie in the checkout."""
+    finding = await find_level(os.environ)
+    if finding.level == "none":
+        pytest.skip(f"{finding.trouble}; {finding.fix}")
+    top, temporary = tmp_path.resolve() / "tree", tmp_path.resolve() / "temporary"
+    lay_out(top, {"test_a.py": "def test_a(): pass\ndef test_b(): assert 0\n"})
+    enclosure = Enclosure(finding.level, Confinement(writable=(top,), temporary=temporary))
+    tree = structs.replace(tree_in(top), enclosure=enclosure)
+    shown = await run_gate(PYTEST, tree, environment="here", timeout_s=60)
+    assert (shown.trouble, dict(shown.outcomes)) == (
+        None,
+        {"test_a.py::test_a": "passed", "test_a.py::test_b": "failed"},
+    )
+    assert list(temporary.glob("gate-*")) == []

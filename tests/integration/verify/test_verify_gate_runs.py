@@ -1,0 +1,216 @@
+"""Gates of other kinds, run for real: unittest, linters, commands that only end, tools that are not there."""
+
+import os
+
+import pytest
+from msgspec import structs
+
+from gates import lay_out, tree_in, tried
+from scaffold.core.gates import Gate
+from scaffold.host.sandbox.confinement import Confinement, Enclosure
+from scaffold.verify.gates.run import run_gate
+
+UNITTEST = Gate(kind="test", command="python -m unittest", runner="unittest")
+EVERY_OUTCOME = """
+import unittest
+
+
+class TestAll(unittest.TestCase):
+    def test_passes(self):
+        pass
+
+    def test_fails(self):
+        self.assertEqual(1, 2)
+
+    def test_breaks(self):
+        raise OSError
+
+    @unittest.skip("not here")
+    def test_skipped(self):
+        pass
+
+    @unittest.expectedFailure
+    def test_foreseen(self):
+        self.fail()
+
+    @unittest.expectedFailure
+    def test_unforeseen(self):
+        pass
+
+    def test_parts(self):
+        for number in range(3):
+            with self.subTest(number=number):
+                self.assertLess(number, 2)
+
+
+class TestUnprepared(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        raise OSError
+
+    def test_never(self):
+        pass
+"""
+PASSES_ALL = """
+def _run(self, result):
+    result.startTest(self)
+    result.addSuccess(self)
+
+
+unittest.TestCase.run = _run
+"""
+ONE = "import unittest\n\n\nclass TestOne(unittest.TestCase):\n    def test_one(self):\n        {}\n"
+
+
+async def test_every_outcome_of_unittest_is_told_by_its_own_names(tmp_path):
+    """BX-4: typed outcomes per test, from a report of the runner's."""
+    shown = await tried(lay_out(tmp_path, {"test_all.py": EVERY_OUTCOME}), UNITTEST)
+    assert (shown.trouble, shown.exit_code) == (None, 1), shown.detail
+    assert dict(shown.outcomes) == {
+        "test_all.TestAll.test_passes": "passed",
+        "test_all.TestAll.test_fails": "failed",
+        "test_all.TestAll.test_breaks": "failed",
+        "test_all.TestAll.test_skipped": "skipped",
+        "test_all.TestAll.test_foreseen": "skipped",
+        "test_all.TestAll.test_unforeseen": "failed",
+        "test_all.TestAll.test_parts": "failed",
+        "setUpClass (test_all.TestUnprepared)": "error",
+        "test_all.TestUnprepared.test_never": "error",
+    }
+
+
+@pytest.mark.parametrize(
+    ("body", "trouble", "word"),
+    [
+        (None, "vacuous", "no test"),
+        ("import nothing_like_it", "error", "test_one"),
+        (ONE.format("import os; os._exit(0)"), "error", "in test_one.TestOne.test_one"),
+        (f"import os\nos._exit(0)\n{ONE}", "error", "ended before"),
+        (f"{ONE.format('self.fail()')}\nimport atexit, os\natexit.register(os._exit, 0)", "error", "ended well"),
+        (
+            f"{ONE.format('self.fail()')}\n{PASSES_ALL}",
+            "error",
+            "does not tell the truth",
+        ),
+        (f"{ONE.format('pass')}\nclass TestTwo(TestOne):\n    def setUp(self):\n        self.skipTest('')", None, ""),
+    ],
+)
+async def test_what_shows_nothing_is_told_as_what_it_is(tmp_path, body, trouble, word):
+    """BX-4: nothing that ran is vacuous; an early end, a lie or an import that fails is an error."""
+    shown = await tried(lay_out(tmp_path, {"test_one.py": body} if body else {}), UNITTEST)
+    assert shown.trouble == trouble, shown.detail
+    assert word in shown.detail
+
+
+async def test_only_the_tests_of_unittest_that_are_asked_for_run(tmp_path):
+    """AL-11: a run can be of some tests, by their names or by their files."""
+    lay_out(tmp_path, {"test_one.py": ONE.format("pass"), "test_two.py": ONE.format("self.fail()")})
+    by_name = await tried(tmp_path, UNITTEST, only=("test_one.TestOne.test_one",))
+    assert (by_name.trouble, dict(by_name.outcomes)) == (None, {"test_one.TestOne.test_one": "passed"})
+    by_file = await tried(tmp_path, UNITTEST, only=("test_two.py",))
+    assert dict(by_file.outcomes) == {"test_two.TestOne.test_one": "failed"}
+
+
+async def test_findings_are_told_without_their_lines(tmp_path):
+    """AL-9: what a linter finds is held against what it found before, wherever it has moved."""
+    lines = "a.py:1:8: F401 os unused\\na.py:9:1: F401 os unused\\nsrc/b.py:3: error: no\\nFound 3 errors.\\n"
+    gate = Gate(kind="lint", command=f"printf '{lines}'; exit 1", runner="findings")
+    shown = await tried(tmp_path, gate)
+    assert (shown.trouble, shown.exit_code) == (None, 1)
+    assert dict(shown.outcomes) == {"a.py: F401 os unused": "failed", "src/b.py: error: no": "failed"}
+    assert dict(shown.counts) == {"a.py: F401 os unused": 2}
+    clean = await tried(tmp_path, Gate(kind="lint", command="echo a.py:1:1: warned", runner="findings"))
+    assert (clean.trouble, clean.exit_code, dict(clean.outcomes)) == (None, 0, {})
+
+
+async def test_ruff_and_mypy_tell_their_findings(tmp_path):
+    lay_out(tmp_path, {"a.py": "import os\nimport sys\n", "b.py": "number: int = 'one'\n"})
+    ruff = await tried(tmp_path, Gate(kind="lint", command="ruff check --no-cache .", runner="findings"))
+    assert [name.replace("[*] ", "") for name in ruff.outcomes] == [
+        "a.py: F401 `os` imported but unused",
+        "a.py: F401 `sys` imported but unused",
+    ]
+    mypy = await tried(tmp_path, Gate(kind="typecheck", command="mypy --cache-dir=/dev/null b.py", runner="findings"))
+    assert [name.partition("  ")[0][:40] for name in mypy.outcomes] == ["b.py: error: Incompatible types in assig"]
+
+
+@pytest.mark.parametrize(
+    ("command", "trouble", "outcomes"),
+    [
+        ("true", None, {"exit": "passed"}),
+        ("exit 3", None, {"exit": "failed"}),
+        ("nosuchcommand", "error", {}),
+        ("./not-executable", "error", {}),
+        ("kill -9 $$", "error", {}),
+        ("sh -c 'kill -15 $$'; exit $?", "error", {}),
+    ],
+)
+async def test_a_command_is_judged_by_its_end(tmp_path, command, trouble, outcomes):
+    """BX-4: a tool that is missing and a command that is killed are errors, not failures."""
+    lay_out(tmp_path, {"not-executable": "#!/bin/sh\n"})
+    shown = await tried(tmp_path, Gate(kind="build", command=command))
+    assert (shown.trouble, dict(shown.outcomes)) == (trouble, outcomes)
+
+
+async def test_a_gate_runs_in_its_folder_and_a_folder_that_is_gone_is_an_error(tmp_path):
+    lay_out(tmp_path, {"part/made": ""})
+    assert (await tried(tmp_path, Gate(kind="build", command="test -f made", folder="part"))).exit_code == 0
+    gone = await tried(tmp_path, Gate(kind="build", command="true", folder="gone"))
+    assert (gone.trouble, gone.exit_code) == ("error", 127)
+
+
+async def test_nothing_of_ours_is_left_behind(tmp_path):
+    temporary = tmp_path / "temporary"
+    tree = tree_in(lay_out(tmp_path / "tree", {"test_one.py": ONE.format("pass")}))
+    tree = structs.replace(tree, enclosure=Enclosure("none", Confinement(writable=(), temporary=temporary)))
+    shown = await run_gate(UNITTEST, tree, environment="here", timeout_s=60)
+    assert dict(shown.outcomes) == {"test_one.TestOne.test_one": "passed"}
+    assert list(temporary.glob("gate-*")) == []
+
+
+async def test_output_beyond_bounds_is_an_error(tmp_path):
+    gate = Gate(kind="lint", command="yes a.py:1:1: no | head -c 50000001; exit 1", runner="findings")
+    shown = await tried(tmp_path, gate)
+    assert (shown.trouble, "more than 50000000 bytes" in shown.detail) == ("error", True)
+
+
+@pytest.mark.slow
+async def test_cargo_is_asked_for_all_its_tests(tmp_path):
+    """BX-4: outcomes by libtest's own lines, of a real crate."""
+    library = (
+        "/// ```\n/// assert_eq!(one::one(), 1);\n/// ```\npub fn one() -> i32 { 1 }\n"
+        '#[cfg(test)]\nmod tests {\n    #[test]\n    fn passes() { println!("test fake ... ok"); }\n'
+        '    #[test]\n    fn fails() { println!("\\ntest fake ... ok\\n"); panic!("no"); }\n'
+        "    #[test]\n    #[should_panic]\n    fn panics() { panic!(); }\n"
+        '    #[test]\n    #[ignore = "slow"]\n    fn ignored() {}\n}\n'
+    )
+    files = {
+        "Cargo.toml": '[package]\nname = "one"\nversion = "0.1.0"\nedition = "2021"\n',
+        "src/lib.rs": library,
+        "tests/whole.rs": "#[test]\nfn passes() { assert_eq!(one::one(), 1); }\n",
+    }
+    lay_out(tmp_path, files)
+    shown = await _cargo(tmp_path)
+    if shown.exit_code == 127:
+        pytest.skip("there is no cargo")
+    assert shown.trouble is None, shown.detail
+    names = {name: outcome for name, outcome in shown.outcomes.items() if not name.startswith("Doc-tests")}
+    assert names == {
+        "src/lib.rs: tests::passes": "passed",
+        "src/lib.rs: tests::fails": "failed",
+        "src/lib.rs: tests::panics": "passed",
+        "src/lib.rs: tests::ignored": "skipped",
+        "tests/whole.rs: passes": "passed",
+    }
+    assert len(shown.outcomes) == 6
+    some = await _cargo(tmp_path, only=("src/lib.rs: tests::passes",))
+    assert (some.trouble, dict(some.outcomes)) == (None, {"src/lib.rs: tests::passes": "passed"})
+    lay_out(tmp_path, {"src/lib.rs": 'pub fn one() -> i32 { "no" }\n'})
+    broken = await _cargo(tmp_path)
+    assert (broken.trouble, "could not be built" in broken.detail) == ("error", True)
+
+
+async def _cargo(folder, **options):
+    gate = Gate(kind="test", command="cargo test --offline", runner="cargo")
+    homes = {name: os.environ[name] for name in ("CARGO_HOME", "RUSTUP_HOME") if name in os.environ}
+    return await tried(folder, gate, timeout_s=300, **options, **homes)

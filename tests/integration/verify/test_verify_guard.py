@@ -1,0 +1,163 @@
+"""What a candidate may touch, on real commits."""
+
+import msgspec
+import pytest
+
+from scaffold.core.contract import Check, Contract
+from scaffold.git import refs, worktree
+from scaffold.policy.areas import Areas
+from scaffold.verify.contract import Tree
+from scaffold.verify.guard import protected
+from scaffold.verify.proof import Standard, prove
+
+PROJECT = """mkdir -p tests calc
+echo 'def test_add(): pass' > tests/test_add.py
+echo 'def add(): pass' > calc/basic.py; touch calc/__init__.py
+printf '[project]\\nname = "calc"\\n\\n[tool.pytest.ini_options]\\ntestpaths = ["tests"]\\n' > pyproject.toml
+git add -A; git commit -qm base"""
+
+
+@pytest.fixture
+async def changed(house, tmp_path):
+    """Return a function that makes a commit by a shell command on top of a small project, checked out."""
+    await house.sh(PROJECT)
+    base = await refs.resolve(house.site.git, "HEAD")
+
+    async def change(command):
+        await house.sh(f"{command}; git add -A --force; git commit -qm work")
+        head = await refs.resolve(house.site.git, "HEAD")
+        git = await worktree.add(house.site.repository, tmp_path / "tree", head)
+        return Tree(git=git, base=base, commit=head, environ=dict(house.site.environ))
+
+    return change
+
+
+async def shown(tree, *, contract=None, **standard):
+    """Return what proving shows, by the names of results."""
+    verification = await prove(Standard(contract=contract, **standard), tree)
+    return {result.name: result for result in verification.results}, verification
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "said"),
+    [
+        ("echo x >> tests/test_add.py", "checks", "tests/test_add.py is an existing test"),
+        ("git rm -q tests/test_add.py", "checks", "tests/test_add.py is an existing test"),
+        ("git mv tests/test_add.py tests/add.txt", "checks", "tests/test_add.py is an existing test"),
+        ("echo x > conftest.py", "checks", "conftest.py decides how tests run"),
+        ("echo 'addopts = \"-x\"' >> pyproject.toml", "checks", "[tool.pytest] addopts"),
+        ("git rm -q pyproject.toml", "checks", "[tool.pytest] testpaths"),
+        ("echo x > sitecustomize.py", "checks", "sitecustomize.py is run by every interpreter"),
+        ("echo x > calc.py", "shadowing", "calc.py has the name of the folder calc/"),
+        ("echo x > pytest.py", "shadowing", "pytest.py is imported in place of what checks the work"),
+        ("echo x > login.sql", "protected", "login.sql lies in the protected area `.sql`"),
+        ("mkdir .husky; echo x > .husky/pre-commit", "sealed", ".husky/pre-commit"),
+        ("ln -s /etc/hosts calc/hosts", "links", "calc/hosts leads out of the repository"),
+        ("ln -s ../../.. calc/up", "links", "calc/up leads out of the repository"),
+        ("ln -s ../tests/test_add.py calc/t.py", "links", "calc/t.py leads to tests/test_add.py"),
+        ("rm -r tests; ln -s calc tests", "checks", "tests/test_add.py is an existing test"),
+        ("echo 'import calc' > tests/__init__.py", "checks", "tests/__init__.py is run before the tests in its folder"),
+    ],
+)
+async def test_what_decides_checks_blocks_before_the_contract_is_asked(changed, command, name, said):
+    """AL-9, BX-5: safety comes first, and what blocks there is not run."""
+    results, verification = await shown(await changed(command), contract=Contract(commands=(Check(command="true"),)))
+    assert results[name].verdict == "fail"
+    assert said in results[name].detail
+    assert "true" not in results
+    assert not verification.passed
+
+
+@pytest.mark.parametrize(
+    ("recipe", "check"),
+    [
+        ("printf 'proof:\\n\\t@./tools/run.sh\\n' > Makefile", "make proof"),
+        ("printf 'proof:\\n\\tsh -e tools/run.sh\\n' > Makefile", "make proof"),
+        ('printf \'{"scripts": {"proof": "bash tools/run.sh"}}\' > package.json', "npm run proof"),
+    ],
+)
+async def test_a_script_that_a_recipe_runs_judges_the_work_as_the_recipe_does(house, changed, recipe, check):
+    """AL-9, BX-5: what `make` or `npm run` calls cannot be made to say yes."""
+    await house.sh(f"mkdir tools; echo false > tools/run.sh; {recipe}; git add -A; git commit -qm recipe")
+    tree = await changed("echo true > tools/run.sh")
+    tree = msgspec.structs.replace(tree, base=await refs.resolve(house.site.git, "HEAD~1"))
+    results, verification = await shown(tree, contract=Contract(commands=(Check(command=check),)))
+    assert "tools/run.sh is run to check the work" in results["checks"].detail
+    assert not verification.passed
+
+
+async def test_what_must_not_change_is_asked_first(changed):
+    """AL-9: no command of the contract runs on a tree that was not to be touched."""
+    contract = Contract(commands=(Check(command="true"),), must_not_change=("calc/**", "tests/**"))
+    results, _ = await shown(await changed("echo x >> calc/basic.py"), contract=contract)
+    assert [(name, result.verdict) for name, result in results.items()] == [("must_not_change: calc/**", "fail")]
+
+
+@pytest.mark.parametrize(
+    ("command", "files"),
+    [
+        ("echo x >> calc/basic.py", ()),
+        ("echo 'def test_x(): pass' > tests/test_more.py; mkdir tests/data; echo 1 > tests/data/x", ()),
+        ("echo 'def test_x(): pass' > tests/test_login.py", ("calc/",)),
+        ("sed -i 's/name = .*/&\\ndependencies = [\"click\"]/' pyproject.toml", ()),
+        ("echo x >> tests/test_add.py; echo x > tests/conftest.py", ("tests/",)),
+        ("echo x > login.py", ("login.py",)),
+        ("ln -s basic.py calc/again.py", ()),
+        ("touch tests/__init__.py", ()),
+        ('echo \'"""Tests."""  # all of them\' > tests/__init__.py', ()),
+        ("mkdir tests/new; echo 'import calc' > tests/new/__init__.py", ()),
+        ("git mv calc/basic.py calc/sums.py", ()),
+        ("echo x > 'calc/data für alle.txt'", ()),
+        ("echo x > sitecustomize.py", ("sitecustomize.py",)),
+        ("echo x > json.py", ("json.py",)),
+    ],
+)
+async def test_honest_work_passes_without_a_word(changed, command, files):
+    """AL-9: new tests, new dependencies, and whatever was declared."""
+    results, verification = await shown(await changed(command), files=files)
+    assert list(results) == ["change"]
+    assert verification.passed
+
+
+async def test_paths_besides_those_declared_warn_and_are_named(changed):
+    tree = await changed("echo x > other.py; echo x > 'tests/test_new.py'; echo x >> calc/basic.py")
+    results, verification = await shown(tree, files=("calc/",))
+    assert (results["files"].verdict, verification.passed) == ("warn", True)
+    assert results["files"].detail.endswith("\n- other.py")
+
+
+@pytest.mark.parametrize("files", [("**",), (".",), ("**/*.py",)])
+async def test_who_declares_everything_has_declared_no_test(changed, files):
+    results, _ = await shown(await changed("echo x >> tests/test_add.py"), files=files)
+    assert results["checks"].verdict == "fail"
+
+
+async def test_a_folder_does_not_declare_what_runs_unasked_in_it(changed):
+    results, _ = await shown(await changed("echo x > calc/evil.pth"), files=("calc/",))
+    assert "calc/evil.pth" in results["checks"].detail
+
+
+async def test_a_module_beside_a_package_of_its_name_is_refused_though_it_was_declared(changed):
+    """BX-5: one of the two could never be imported."""
+    results, _ = await shown(await changed("echo x > calc.py"), files=("calc.py",))
+    assert "calc.py has the name of the folder calc/" in results["shadowing"].detail
+
+
+async def test_areas_that_the_configuration_adds_count_too(changed):
+    """AL-9: a protected area is whatever the user calls one."""
+    tree = await changed("echo x >> calc/basic.py")
+    areas = Areas(words=("basic",))
+    assert "protected" in (await shown(tree, areas=areas))[0]
+    assert "protected" not in (await shown(tree, areas=areas, files=("calc",)))[0]
+
+
+def test_declared_protected_paths_are_for_a_human_to_look_at():
+    """AL-9: declared leads to a question, not to a refusal."""
+    changed = ("auth/a.py", "calc.py", "db/x.sql")
+    assert protected(changed, ("auth/",), Areas()) == ("auth/a.py",)
+    assert protected(changed, ("**",), Areas()) == ()
+
+
+async def test_a_crowd_of_paths_is_told_in_bounds(changed):
+    results, _ = await shown(await changed("for n in $(seq 50); do echo x > x$n.sql; done"))
+    assert results["protected"].detail.endswith("- and 30 more")

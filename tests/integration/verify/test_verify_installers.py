@@ -1,0 +1,108 @@
+"""Environments that real installers make, without a network: pip, npm, cargo."""
+
+import os
+import shutil
+import site
+from pathlib import Path
+
+import pytest
+
+from scaffold.host.environment import child_environment
+from scaffold.verify.environment.inside import proven_inside
+from scaffold.verify.environment.surroundings import check_environ
+from standing import Ground, seen
+
+pytestmark = pytest.mark.slow
+
+PROJECT = """\
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+[project]
+name = "calc"
+version = "1"
+[project.scripts]
+calc = "calc:say"
+"""
+LEGACY = "from setuptools import setup\nsetup(name='calc', version='1', package_dir={'': 'src'}, packages=['calc'])\n"
+PLACES = ("packages/own", "vendored/left")
+CALC = "def say():\n    print(__file__)\n"
+INSTALL = "python -m pip install --quiet --no-index --no-deps --ignore-installed --no-build-isolation -e ."
+
+
+def needs(*programs):
+    for program in programs:
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+
+
+@pytest.fixture(params=[False, True], ids=["free", "in a sandbox"])
+def ground(house, tmp_path, request):
+    return Ground(house, tmp_path, held=request.param)
+
+
+async def proven(ground, tree, environment):
+    found = await proven_inside(environment, tree)
+    assert found == environment
+    return check_environ(environment, tree.git.cwd, child_environment(ground.environ))
+
+
+async def test_an_editable_installation_leads_to_the_checkout_it_was_copied_to(ground):
+    """AL-9: the golden environment of a run tests the worktree."""
+    await ground.commit({"pyproject.toml": PROJECT, "src/calc/__init__.py": CALC})
+    backend = f"PYTHONPATH='{site.getsitepackages()[0]}' {INSTALL}"
+    environment = await ground.prepared(backend)
+    async with ground.tree(environment) as tree:
+        await proven(ground, tree, environment)
+        inside = f"{tree.git.cwd}/src/calc/__init__.py"
+        assert await seen(tree, "calc", cwd=tree.git.cwd.parent) == inside
+        assert await seen(tree, "git status --porcelain") == ""
+        assert "/cache/runs/a tree/" in await seen(tree, "pip --version")
+
+
+async def test_a_development_link_of_setuptools_does_too(ground):
+    await ground.commit({"setup.py": LEGACY, "src/calc/__init__.py": CALC, ".gitignore": "*.egg-info\n"})
+    environment = await ground.prepared("python3 -m venv .venv", "python setup.py --quiet develop")
+    async with ground.tree(environment) as tree:
+        await proven(ground, tree, environment)
+        told = await seen(tree, "python -c 'import calc; calc.say()'", cwd=tree.git.cwd.parent)
+        assert told == f"{tree.git.cwd}/src/calc/__init__.py"
+        assert {copied.target for copied in environment.copies} == {".venv", "src/calc.egg-info"}
+
+
+async def test_workspaces_and_local_packages_of_npm_are_the_checkouts_own(ground):
+    needs("node", "npm")
+    manifest = '{"name": "top", "workspaces": ["packages/*"], "dependencies": {"left": "file:vendored/left"}}'
+    await ground.commit(
+        {
+            "package.json": manifest,
+            **{
+                f"{place}/package.json": f'{{"name": "{place.rpartition("/")[2]}", "main": "i.js"}}' for place in PLACES
+            },
+            **{f"{place}/i.js": "module.exports = __filename" for place in PLACES},
+        }
+    )
+    environment = await ground.prepared("npm install --no-package-lock")
+    async with ground.tree(environment) as tree:
+        await proven(ground, tree, environment)
+        for place in PLACES:
+            name = place.rpartition("/")[2]
+            assert await seen(tree, f"node -e 'console.log(require(\"{name}\"))'") == f"{tree.git.cwd}/{place}/i.js"
+        assert await seen(tree, "git status --porcelain") == ""
+
+
+async def test_cargo_builds_without_a_network_in_a_home_that_cannot_be_written(ground):
+    needs("cargo", "rustc")
+    await ground.commit(
+        {
+            "Cargo.toml": '[package]\nname = "calc"\nversion = "0.1.0"\n[dependencies]\ninner = { path = "inner" }\n',
+            "src/lib.rs": "#[test]\nfn adds() { assert_eq!(inner::two(), 2) }\n",
+            "inner/Cargo.toml": '[package]\nname = "inner"\nversion = "0.1.0"\n',
+            "inner/src/lib.rs": "pub fn two() -> u8 { 2 }\n",
+        }
+    )
+    toolchain = f"RUSTUP_HOME='{os.environ.get('RUSTUP_HOME', Path.home() / '.rustup')}'"
+    environment = await ground.prepared(f"{toolchain} cargo fetch")
+    async with ground.tree(environment) as tree:
+        assert environment.variables["CARGO_HOME"].startswith(f"{ground.cache}/environments/")
+        assert "1 passed" in await seen(tree, f"{toolchain} cargo test 2>&1")

@@ -1,0 +1,78 @@
+"""What becomes evidence: results that passed, gates that let the change through, people who agreed."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from scaffold.core.contract import CheckResult, Verification
+from scaffold.core.gates import Gate, GateResult
+from scaffold.core.model import Attempt, InboxItem, Usage
+from scaffold.landing.evidence import agreed_to, evidence_of, gate_in_words
+
+THEN = datetime(2030, 1, 1, tzinfo=UTC)
+LATER = datetime(2030, 1, 2, tzinfo=UTC)
+TESTS = Gate(kind="test", command="pytest", runner="pytest")
+
+
+def gate(verdict, **fields):
+    return GateResult(gate=TESTS, verdict=verdict, exit_code=0, output_hash="h", **fields)
+
+
+def agreed(base="b", **detail):
+    return InboxItem(
+        id="i1", run_id="r", action_id="a", kind="approval", text="a changes what is protected: auth.py",
+        detail={"base": base, "protected": ["auth.py"], **detail}, state="approved", answer="I looked",
+        created_at=THEN, decided_at=LATER,
+    )  # fmt: skip
+
+
+ATTEMPT = Attempt(
+    id="attempt-1", run_id="r", action_id="a", number=1, fence=1, status="claimed", phase="landing", base_sha="b",
+    usage=Usage(), queued_at=THEN,
+)  # fmt: skip
+
+
+def test_evidence_is_what_passed_and_nothing_else():
+    """BX-2: a fact's evidence names the command, how it ended, and the commit that landed."""
+    results = (
+        CheckResult(name="make test", verdict="pass", exit_code=0, detail="3 passed", output_hash="h"),
+        CheckResult(name="lint", verdict="warn", exit_code=1),
+        CheckResult(name="change", verdict="pass", detail="2 paths changed"),
+    )
+    tested, changed = evidence_of(Verification(commit="m", results=results), "attempt-1", "c" * 40, THEN)
+    assert (tested.kind, tested.command, tested.exit_code, tested.commit) == ("contract", "make test", 0, "c" * 40)
+    assert (tested.attempt_id, tested.at, tested.output_hash, tested.detail) == ("attempt-1", THEN, "h", "3 passed")
+    assert (changed.kind, changed.exit_code) == ("change", None)
+
+
+@pytest.mark.parametrize("verdict", ["pass", "pre_existing", "fixed", "flaky"])
+def test_a_gate_that_lets_the_change_through_is_evidence_with_how_its_tests_did(verdict):
+    """BX-1, AL-9: the command, how it ended, and what it said of the tests."""
+    found = Verification(commit="m", results=(), gates=(gate(verdict, counts={"pass": 12, "flaky": 1}, focused=True),))
+    (evidence,) = evidence_of(found, "attempt-1", "c" * 40, THEN)
+    assert (evidence.kind, evidence.command, evidence.exit_code) == ("gate", "pytest", 0)
+    assert evidence.detail == f"test: {verdict}, 12 pass, 1 flaky, focused"
+    assert (evidence.commit, evidence.output_hash, evidence.attempt_id) == ("c" * 40, "h", "attempt-1")
+
+
+@pytest.mark.parametrize("verdict", ["not_applicable", "new_failure", "vacuous", "error", "timeout"])
+def test_a_gate_that_said_nothing_for_the_change_is_no_evidence(verdict):
+    """BX-1: what did not apply, or does not hold, speaks for nothing."""
+    assert evidence_of(Verification(commit="m", results=(), gates=(gate(verdict),)), "attempt-1", "c", THEN) == ()
+
+
+def test_a_gate_that_counts_nothing_is_told_by_its_verdict():
+    assert gate_in_words(gate("pass", counts={"pass": 0})) == "test: pass"
+
+
+def test_who_agreed_to_a_change_is_evidence_with_when_and_why():
+    """BX-1: a human's decision is a kind of its own."""
+    (evidence,) = evidence_of(Verification(commit="m", results=()), "attempt-1", "c", THEN, [agreed()])
+    assert (evidence.kind, evidence.command, evidence.at) == ("human", None, LATER)
+    assert evidence.detail == "approved as i1: I looked\na changes what is protected: auth.py"
+
+
+def test_work_rests_on_approvals_of_what_is_protected_on_its_own_base():
+    """BX-1: an approval of something else, or of an earlier try, speaks for nothing here."""
+    others = [agreed(base="other"), agreed(protected=[]), agreed(protected=None)]
+    assert list(agreed_to(ATTEMPT, [*others, agreed()])) == [agreed()]

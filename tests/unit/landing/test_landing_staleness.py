@@ -1,0 +1,83 @@
+"""Which facts a change puts in question: a table of what speaks for them."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from scaffold.core.contract import Check, Contract
+from scaffold.core.model import Action, Evidence, Fact
+from scaffold.core.states import Completed
+from scaffold.landing.staleness import Claim, checkable, claims, older_than
+
+THEN = datetime(2030, 1, 1, tzinfo=UTC)
+RUNS = Contract(commands=(Check(command="make test"),))
+EXISTS = Contract(must_exist=("a",))
+UNTOUCHED = Contract(must_not_change=("a",))
+
+
+def action(key="a", *, contract=RUNS, role="implementation", position=0):
+    return Action(
+        id=key, run_id="r", goal_id="g", parent_id=None, key=key, description="", kind="primitive", method="single",
+        role=role, preconditions=(), effects=(f"{key}_done",), files=(), contract=contract, state=Completed(), unmet=0,
+        position=position, created_at=THEN, updated_at=THEN,
+    )  # fmt: skip
+
+
+def fact(assertion="a_done", *, commit="c1", kind="contract"):
+    speaks = Evidence(kind=kind, command=None, exit_code=None, commit=commit, at=THEN, detail="")
+    return Fact(
+        goal_id="g", assertion=assertion, state="holds", commit=commit, weak=False, paths=("a",), evidence=(speaks,)
+    )
+
+
+def claim(**fields):
+    return Claim(action=action(**fields), facts=(fact(),))
+
+
+@pytest.mark.parametrize(
+    ("subject", "means"),
+    [
+        (claim(), "contract"),
+        (claim(contract=EXISTS), "contract"),
+        (claim(contract=Contract(must_not_exist=("a",))), "contract"),
+        (claim(contract=UNTOUCHED), "nothing"),
+        (claim(contract=None), "nothing"),
+        (claim(contract=Contract()), "nothing"),
+        (claim(role="reviewer"), "review"),
+        (claim(role="security_review", contract=None), "review"),
+        (Claim(action=action(), facts=(fact(kind="review"),)), "review"),
+    ],
+)
+def test_how_a_fact_can_be_shown_anew_depends_on_who_showed_it(subject, means):
+    """BX-1: by the same kind of evidence as before, or not at all."""
+    assert subject.means == means
+
+
+def test_facts_are_asked_about_by_action_in_plan_order():
+    late, early = action("late", position=2), action("early", position=1)
+    shown = [(fact("x"), late), (fact("y"), early), (fact("z"), late)]
+    assert [(each.action.key, [f.assertion for f in each.facts]) for each in claims(shown)] == [
+        ("early", ["y"]),
+        ("late", ["x", "z"]),
+    ]
+
+
+def test_who_lands_is_not_asked_about_his_own():
+    mine = action("mine")
+    assert claims([(fact(), mine), (fact("x"), action("theirs"))], besides=mine.id) == claims(
+        [(fact("x"), action("theirs"))]
+    )
+
+
+def test_what_was_shown_at_the_tip_itself_is_not_in_question():
+    both = Claim(action=action(), facts=(fact("x", commit="tip"), fact("y", commit="old")))
+    assert [[f.assertion for f in each.facts] for each in older_than("tip", [both])] == [["y"]]
+    assert older_than("tip", [Claim(action=action(), facts=(fact(commit="tip"),))]) == ()
+
+
+def test_a_review_is_nothing_that_can_be_tested():
+    assert checkable([claim(role="reviewer"), claim(contract=None)]) == ()
+
+
+def test_a_claim_is_named_by_what_it_says_and_who_said_it():
+    assert Claim(action=action("make-a"), facts=(fact("x"), fact("y"))).named == "x, y of make-a"

@@ -1,0 +1,66 @@
+"""Contracts alone, as text."""
+
+import json
+
+import pytest
+
+from scaffold.core.contract import Check, Contract, OutputContains
+from scaffold.core.errors import PlanInvalid
+from scaffold.plan.planfile import contract_document, read_contract, whole_document
+
+CONTRACT = Contract(
+    intent="it adds",
+    commands=(
+        Check(command="make test"),
+        Check(command="cat out", expect=OutputContains("two words"), required=False, timeout_s=5.0, description="why"),
+    ),
+    must_exist=("src/**",),
+    must_not_change=("tests/**",),
+)
+
+
+def test_a_contract_alone_is_read_as_it_stands_in_a_plan():
+    """AL-8: JSON and YAML, and what was written is read back the same."""
+    assert read_contract(json.dumps(contract_document(CONTRACT)), name="contract") == CONTRACT
+    assert read_contract("commands: [make test]\nmust_exist: [a]", name="contract") == Contract(
+        commands=(Check(command="make test"),), must_exist=("a",)
+    )
+    assert read_contract(json.dumps(contract_document(Contract())), name="contract") == Contract()
+
+
+def test_a_contract_for_programs_has_every_field_in_the_words_of_a_plan():
+    """AL-8: what was left out with its default."""
+    shown = whole_document(CONTRACT)
+    assert shown["commands"] == [
+        {"command": "make test", "expect": "exit 0", "description": "", "required": True, "timeout_s": None},
+        {
+            "command": "cat out",
+            "expect": "output contains two words",
+            "description": "why",
+            "required": False,
+            "timeout_s": 5.0,
+        },
+    ]
+    assert shown["must_not_exist"] == ()
+    assert set(whole_document(Contract())) == set(shown)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("{", "syntax"),
+        ("just words", "wrong-type"),
+        ("[]", "wrong-type"),
+        ("", "wrong-type"),
+        ("commands: [{expect: exit 0}]", "missing-key"),
+        ("commands: [{command: x, expect: works}]", "bad-value"),
+        ("must_exist: [/etc/passwd]", "bad-value"),
+        ("must_exists: [a]", "unknown-key"),
+        ("contract: {commands: [x]}", "unknown-key"),
+    ],
+)
+def test_a_contract_with_anything_wrong_in_it_is_refused(text, code):
+    """AL-8: an unknown key is an error here: a check that is not read would never be run."""
+    with pytest.raises(PlanInvalid) as refused:
+        read_contract(text, name="contract")
+    assert refused.value.findings[0].code == code

@@ -1,0 +1,104 @@
+"""Why checks cannot be believed before any work: what is missing, in words that help."""
+
+import pytest
+
+from scaffold.core.gates import Gate, GateRun
+from scaffold.verify.diagnosis import missing, unready
+from scaffold.verify.places import place_of
+
+TEST = Gate(kind="test", command="pytest -q", runner="pytest")
+
+
+def run(gate=TEST, **fields):
+    return GateRun(**({"gate": gate, "commit": "c", "environment": "e", "exit_code": 1} | fields))
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        ("E   ModuleNotFoundError: No module named 'flask'", "the Python module `flask` is not installed"),
+        ("/usr/bin/python: No module named pytest", "the Python module `pytest` is not installed"),
+        ("ImportError: cannot import name 'shop' from 'app'", "the Python name `shop` cannot be imported"),
+        ("Error: Cannot find module 'express'\nRequire stack:", "the Node module `express` is not installed"),
+        (
+            "a.go:3:8: missing go.sum entry for module providing package golang.org/x/text; to add:",
+            "go.sum has no entry for `golang.org/x/text`",
+        ),
+        ("connect ECONNREFUSED 127.0.0.1:5432", "no service answers at 127.0.0.1:5432"),
+        ("could not connect: localhost:6379: Connection refused.", "no service answers at localhost:6379"),
+        ("ConnectionRefusedError: [Errno 111] Connection refused", "a service that it needs does not answer"),
+        ("FileNotFoundError: [Errno 2] No such file or directory: 'data/x.csv'", "the file data/x.csv is not there"),
+        ("/bin/sh: 1: npm: not found", "the program `npm` is not there"),
+        ("bash: cargo: command not found", "the program `cargo` is not there"),
+    ],
+)
+def test_what_is_missing_is_named_as_far_as_the_output_tells(output, words):
+    """AL-10: the missing module, file, service or tool."""
+    assert (missing(f"collected\n{output}\n1 error") or "").startswith(words)
+
+
+def test_an_output_that_says_nothing_is_not_made_to():
+    assert missing("assert 1 == 2\nAssertionError") is None
+
+
+@pytest.mark.parametrize(
+    ("shown", "words"),
+    [
+        (run(trouble="error", detail="2 files could not be collected: a.py.\nboom"), "2 files could not be collected"),
+        (run(trouble="timeout", duration_s=600.2), "it was not finished after 600 s"),
+        (run(trouble="vacuous"), "it ran no test, and there are tests"),
+        (run(trouble="error", exit_code=127), "its command could not be run (exit 127)"),
+        (run(outcomes={"a": "failed", "b": "skipped"}), "not one of its 2 tests passes"),
+        (run(Gate(kind="test", command="make test"), detail="No module named x"), "the Python module `x`"),
+    ],
+)
+def test_tests_that_show_nothing_are_no_baseline(shown, words):
+    """AL-10: stop before spending, and say what it is."""
+    problem = unready(shown, given=False)
+    assert problem is not None
+    assert words in problem.what
+    assert problem.what.count("\n") == problem.fix.count("\n") == 0
+    assert f"`quality_gates.{shown.gate.kind}`" in problem.fix
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        run(outcomes={"a": "failed", "b": "passed"}, detail="No module named x"),
+        run(outcomes={"a": "flaky"}),
+        run(Gate(kind="test", command="make test"), outcomes={"exit": "failed"}, detail="1 of 9 tests failed"),
+        run(Gate(kind="lint", command="ruff"), trouble="error"),
+        run(Gate(kind="build", command="make"), outcomes={"exit": "failed"}),
+    ],
+)
+def test_what_tells_good_from_bad_is_a_baseline(shown):
+    """AL-10: failures there may be; a detected linter that cannot be run is no reason to stop."""
+    assert unready(shown, given=False) is None
+
+
+def test_a_given_gate_has_to_work_and_set_up_commands_are_named():
+    """AL-10: whoever gave it wants it asked."""
+    problem = unready(run(Gate(kind="lint", command="ruff"), trouble="error"), given=True, setup=("npm ci",))
+    assert problem is not None
+    assert "Let `npm ci` be run: `scaffold trust`" in problem.fix
+
+
+@pytest.mark.parametrize(
+    ("runner", "folder", "name", "place"),
+    [
+        ("pytest", "", "tests/test_a.py::TestX::test_y[a::b]", "tests/test_a.py"),
+        ("pytest", "api", "test_b.py::test", "api/test_b.py"),
+        ("pytest", "", "exit", None),
+        ("unittest", "", "tests.test_a.Case.test_y", "tests/test_a.py"),
+        ("unittest", "", "nowhere.Case.test_y", None),
+        ("jest", "web", "src/a.test.js > sums > adds", "web/src/a.test.js"),
+        ("go", "", "example.org/shop/cart.TestSum/with.dots/and_slashes", "cart"),
+        ("go", "", "example.org/shop.TestTop", ""),
+        ("cargo", "", "src/lib.rs: tests::adds", "src/lib.rs"),
+        ("findings", "", "src/a.py: F401 unused", "src/a.py"),
+        ("exit", "", "exit", None),
+    ],
+)
+def test_a_test_is_found_in_its_file(runner, folder, name, place):
+    paths = {"tests/test_a.py", "api/test_b.py", "web/src/a.test.js", "cart/cart_test.go", "top_test.go", "src/lib.rs"}
+    assert place_of(Gate(kind="test", command="x", runner=runner, folder=folder), name, paths) == place

@@ -1,0 +1,264 @@
+"""Which gates a repository has, over many layouts: nothing but names and contents of files."""
+
+import pytest
+
+from scaffold.core.gates import Gate
+from scaffold.verify.gates.detection import detect, with_settings
+from scaffold.verify.gates.recognition import runner_of
+from scaffold.verify.gates.tools import with_tools
+
+TEST = "def test_a(): pass\n"
+CASE = "import unittest\nclass TestA(unittest.TestCase): pass\n"
+JEST = '{"scripts": {"test": "jest --ci", "build": "tsc -b", "lint": "eslint .", "type-check": "tsc --noEmit"}}'
+PYTEST = ("test", "python -m pytest -q", "pytest", "")
+
+
+def found(files):
+    return detect(files, lambda path: files[path].encode())
+
+
+def told(detection):
+    return [(gate.kind, gate.command, gate.runner, gate.folder) for gate in detection.gates]
+
+
+@pytest.mark.parametrize(
+    ("files", "kind"),
+    [
+        ({}, "unknown"),
+        ({"README.md": "", "tests/data.json": ""}, "unknown"),
+        ({"go.mod": "", "package.json": "", "Cargo.toml": "", "pyproject.toml": ""}, "go"),
+        ({"package.json": "", "Cargo.toml": "", "pyproject.toml": ""}, "node"),
+        ({"Cargo.toml": "", "pyproject.toml": ""}, "rust"),
+        ({"pyproject.toml": ""}, "python"),
+        ({"setup.py": ""}, "python"),
+        ({"tests/test_a.py": TEST}, "python"),
+        ({"pyproject.toml": "[broken", "package.json": "{broken", "Cargo.toml": "[["}, "node"),
+        ({"node_modules/x/package.json": "{}", "vendor/y/go.mod": ""}, "unknown"),
+    ],
+)
+def test_the_first_manifest_tells_what_a_project_is(files, kind):
+    """AL-8: project type by go.mod, package.json, Cargo.toml, pyproject.toml in that order, else unknown."""
+    assert found(files).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("files", "gates"),
+    [
+        ({"pyproject.toml": "", "tests/test_a.py": TEST}, [PYTEST]),
+        ({"pyproject.toml": "", "src/a/b_test.py": "class TestA:\n    def test_a(self): pass\n"}, [PYTEST]),
+        ({"test_a.py": CASE}, [("test", "python -m unittest", "unittest", "")]),
+        ({"tests/test_a.py": CASE}, [("test", "python -m unittest discover -s tests", "unittest", "")]),
+        (
+            {"tests/test_a.py": CASE, "tests/__init__.py": ""},
+            [("test", "python -m unittest", "unittest", "")],
+        ),
+        ({"tests/test_a.py": CASE, "conftest.py": ""}, [PYTEST]),
+        ({"tests/test_a.py": CASE, "pyproject.toml": "[tool.pytest.ini_options]"}, [PYTEST]),
+        ({"tests/test_a.py": CASE, "setup.cfg": "[tool:pytest]\n"}, [PYTEST]),
+        ({"tests/test_a.py": CASE, "pyproject.toml": "[dependency-groups]\ndev = ['pytest>=8']"}, [PYTEST]),
+        (
+            {"tests/test_a.py": CASE, "pyproject.toml": "[dependency-groups]\ndev = ['pytest-splinter']"},
+            [("test", "python -m unittest discover -s tests", "unittest", "")],
+        ),
+        ({"tests/test_a.py": CASE, "pyproject.toml": "[tool.poetry.group.dev.dependencies]\npytest = '*'"}, [PYTEST]),
+        ({"pyproject.toml": "[tool.pytest.ini_options]"}, []),
+        ({"pyproject.toml": "[tool.pytest.ini_options]\npython_files = 'check_*.py'"}, [PYTEST]),
+        ({"tests/test_a.py": "", "venv/test_b.py": TEST}, []),
+        (
+            {"pyproject.toml": "[tool.ruff]\n[tool.mypy]\nfiles = ['src']"},
+            [("lint", "ruff check .", "findings", ""), ("typecheck", "mypy", "findings", "")],
+        ),
+        (
+            {"pyproject.toml": "", "tox.ini": "[flake8]", "pyrightconfig.json": ""},
+            [("lint", "flake8", "findings", ""), ("typecheck", "pyright", "findings", "")],
+        ),
+    ],
+)
+def test_gates_of_python(files, gates):
+    """AL-9: test, build, lint and type check as far as a project has them."""
+    assert told(found(files)) == gates
+
+
+@pytest.mark.parametrize(
+    ("files", "gates"),
+    [
+        (
+            {"package.json": JEST, "src/a.test.ts": ""},
+            [
+                ("test", "npm run test", "jest", ""),
+                ("build", "npm run build", "exit", ""),
+                ("lint", "npm run lint", "findings", ""),
+                ("typecheck", "npm run type-check", "findings", ""),
+            ],
+        ),
+        ({"package.json": '{"scripts": {"test": "jest"}}'}, []),
+        (
+            {"package.json": '{"scripts": {"test": "vitest run"}}', "yarn.lock": "", "__tests__/a.js": ""},
+            [("test", "yarn run test", "vitest", "")],
+        ),
+        ({"package.json": '{"scripts": {"test": "node --test"}}'}, [("test", "npm run test", "node", "")]),
+        (
+            {"package.json": '{"scripts": {"test": "tsc && jest"}}', "a.spec.js": ""},
+            [("test", "npm run test", "exit", "")],
+        ),
+        ({"package.json": '{"scripts": {"test": "echo \\"Error: no test specified\\" && exit 1"}}'}, []),
+        (
+            {"package.json": "{", "tsconfig.json": ""},
+            [("typecheck", "npx --no-install tsc --noEmit", "findings", "")],
+        ),
+        ({"package.json": '{"scripts": [1]}'}, []),
+        (
+            {
+                "package.json": '{"workspaces": ["packages/*", "!packages/old"]}',
+                **{f"packages/{name}/package.json": JEST for name in ("api", "old", "api/deep")},
+                "packages/api/a.test.js": "",
+                "packages/old/a.test.js": "",
+            },
+            [("test", "npm run test", "jest", "packages/api")],
+        ),
+        (
+            {
+                "package.json": "{}",
+                "pnpm-lock.yaml": "",
+                "pnpm-workspace.yaml": "packages:\n  - ./apps/*\n",
+                "apps/web/package.json": '{"scripts": {"test": "node --test"}}',
+            },
+            [("test", "pnpm run test", "node", "apps/web")],
+        ),
+        (
+            {"package.json": "{}", "pyproject.toml": "[tool.ruff]", "tests/test_a.py": TEST},
+            [PYTEST, ("lint", "ruff check .", "findings", "")],
+        ),
+    ],
+)
+def test_gates_of_node(files, gates):
+    """AL-9: scripts of package.json, in a workspace those of its packages where the top tests nothing."""
+    assert told(found(files)) == gates
+
+
+def test_gates_of_go_and_rust():
+    """AL-9: a repository without tests has no test gate."""
+    assert told(found({"go.mod": "module x", "a_test.go": "", ".golangci.yml": ""})) == [
+        ("test", "go test ./...", "go", ""),
+        ("build", "go build ./...", "exit", ""),
+        ("lint", "golangci-lint run", "findings", ""),
+    ]
+    assert [gate.command for gate in found({"go.mod": "module x"}).gates] == ["go build ./...", "go vet ./..."]
+    used = {"go.work": "go 1.22\n\nuse (\n\t./api\n\t./gone\n)\n", "api/go.mod": "", "api/a_test.go": ""}
+    assert told(found(used))[0] == ("test", "go test ./...", "go", "api")
+    workspace = {"Cargo.toml": "[workspace]", "one/src/lib.rs": "#[cfg(test)]\nmod tests {}"}
+    assert [gate.command for gate in found(workspace).gates] == [
+        "cargo test --workspace",
+        "cargo build --workspace",
+        "cargo clippy --workspace --message-format short -- -D warnings",
+    ]
+    assert [gate.kind for gate in found({"Cargo.toml": "", "src/main.rs": "fn main() {}"}).gates] == ["build", "lint"]
+
+
+def test_projects_below_count_where_the_top_is_none():
+    files = {
+        "backend/pyproject.toml": "",
+        "backend/tests/test_a.py": TEST,
+        "backend/plugins/x/pyproject.toml": "",
+        "frontend/package.json": JEST,
+        "frontend/a.test.js": "",
+    }
+    detection = found(files)
+    assert detection.kind == "unknown"
+    assert ("test", "python -m pytest -q", "pytest", "backend") in told(detection)
+    assert ("test", "npm run test", "jest", "frontend") in told(detection)
+    assert {gate.folder for gate in detection.gates} == {"backend", "frontend"}
+    assert len({gate.name for gate in detection.gates}) == len(detection.gates)
+
+
+@pytest.mark.parametrize(
+    ("files", "setup"),
+    [
+        ({"pyproject.toml": "[project]\nname = 'x'"}, ()),
+        ({"pyproject.toml": "[project]\nname = 'x'", "uv.lock": ""}, ("uv sync --locked",)),
+        (
+            {"pyproject.toml": "[tool.poetry]\nname = 'x'"},
+            ("POETRY_VIRTUALENVS_IN_PROJECT=true poetry install --no-interaction",),
+        ),
+        (
+            {"pyproject.toml": "[project]\ndependencies = ['attrs']\noptional-dependencies = {test = [], docs = []}"},
+            ("python -m venv .venv", ".venv/bin/python -m pip install -e '.[test]'"),
+        ),
+        (
+            {"requirements.txt": "", "setup.py": "", "pyproject.toml": "[dependency-groups]\ndev = ['pytest>=8']"},
+            (
+                "python -m venv .venv",
+                ".venv/bin/python -m pip install -r requirements.txt",
+                ".venv/bin/python -m pip install -e .",
+                ".venv/bin/python -m pip install 'pytest>=8'",
+            ),
+        ),
+        ({"package.json": "{}"}, ()),
+        ({"package.json": '{"devDependencies": {"jest": "*"}}'}, ("npm install",)),
+        ({"package.json": "{}", "package-lock.json": ""}, ("npm ci",)),
+        ({"package.json": "{}", "pnpm-lock.yaml": ""}, ("pnpm install --frozen-lockfile",)),
+        ({"go.mod": "module x\n\nrequire example.com/y v1.0.0\n"}, ("go mod download",)),
+        ({"Cargo.toml": "[dependencies]", "Cargo.lock": ""}, ("cargo fetch --locked",)),
+        ({"web/package.json": "{}", "web/package-lock.json": ""}, ("cd web && npm ci",)),
+    ],
+)
+def test_what_prepares_a_checkout(files, setup):
+    assert found(files).setup == setup
+
+
+@pytest.mark.parametrize(
+    ("command", "runner"),
+    [
+        ("pytest", "pytest"),
+        ("cd backend && CI=1 uv run pytest -q tests", "pytest"),
+        ("coverage run -m pytest", "pytest"),
+        (".venv/bin/python3 -m pytest", "pytest"),
+        ("pytest tests/unit; pytest tests/slow", "exit"),
+        ("pytest -q || true", "exit"),
+        ("pytest | tee log", "exit"),
+        ("make test", "exit"),
+        ("echo 'unclosed", "exit"),
+        ('sh -c "$(cat run)"', "exit"),
+        ("python3.12 -m unittest discover -s tests", "unittest"),
+        ("python manage.py test", "exit"),
+        ("go test -race ./...", "go"),
+        ("cargo +nightly test", "cargo"),
+        ("npx jest --ci", "jest"),
+        ("pnpm exec vitest run", "vitest"),
+        ("npm test", "jest"),
+        ("npm run unit", "exit"),
+        ("", "exit"),
+    ],
+)
+def test_a_given_command_is_known_by_its_words(command, runner):
+    """AL-9: what is given is read by its runner's report where it is one runner's, else by its end alone."""
+    assert runner_of("test", command, {"test": "jest"}) == runner
+    assert runner_of("lint", command, {}) == "findings"
+    assert runner_of("build", command, {}) == "exit"
+
+
+def test_settings_stand_in_for_what_was_found():
+    """AL-9: quality_gates.KIND gives a command, or turns a kind off."""
+    detection = found({"package.json": JEST, "src/a.test.ts": ""})
+    given = Gate(kind="test", command="npm test"), Gate(kind="build", command="make")
+    settled = with_settings(detection, given, ("lint", "build"))
+    assert told(settled) == [("test", "npm test", "jest", ""), ("typecheck", "npm run type-check", "findings", "")]
+    assert settled.given == {"test"}
+
+
+def test_what_is_not_installed_is_noted_and_tests_and_given_gates_stay(tmp_path):
+    """BX-4: a tool of a detected gate that is missing is told once; one that somebody asked for is an error."""
+    script = '{"scripts": {"test": "jest", "lint": "eslint .", "build": "./build.sh"}}'
+    files = {"package.json": script, "a.test.js": "", "tsconfig.json": ""}
+    detection = with_settings(found(files), (Gate(kind="typecheck", command="nosuchtool"),), ())
+    left = with_tools(detection, tmp_path, {"PATH": ""})
+    assert [gate.kind for gate in left.gates] == ["typecheck", "test"]
+    assert left.notes == (
+        "./build.sh is wanted but not installed: build is not checked",
+        "eslint is wanted but not installed: lint is not checked",
+    )
+    for path in ("build.sh", "node_modules/.bin/eslint"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("#!/bin/sh\n")
+        (tmp_path / path).chmod(0o755)
+    assert with_tools(detection, tmp_path, {"PATH": ""}).notes == ()

@@ -1,0 +1,121 @@
+"""The record that is kept inside pytest and unittest: signed, so that nothing in it can be changed unseen."""
+
+import pytest
+
+from scaffold.verify.gates.inside.scaffold_scribe import RECORD, derived, open_record
+from scaffold.verify.gates.record import judge_record, read_record
+
+KEY = b"k" * 32
+
+
+@pytest.fixture
+def note(tmp_path):
+    return open_record(str(tmp_path), KEY)
+
+
+def write_whole(note, *, said="passed", canary="failed", raised=True):
+    note("collected", ["test_a"])
+    note("start", "test_a")
+    note("outcome", "test_a", "call", said, False)
+    note("canary", "ours", False, [["call", "passed", False]])
+    note("canary", "ours too", raised, [["setup", "passed", False], ["call", canary, False]])
+    note("end", 0)
+
+
+def judged(tmp_path, exit_code=0):
+    lines = read_record(tmp_path, KEY)
+    assert not isinstance(lines, str), lines
+    return judge_record(lines, exit_code, whole=True)
+
+
+def test_what_was_written_is_read(tmp_path, note):
+    write_whole(note)
+    assert judged(tmp_path).outcomes == {"test_a": "passed"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace(b'"failed"', b'"passed"'),
+        lambda text: b"".join(text.splitlines(keepends=True)[1:]),
+        lambda text: b"".join(reversed(text.splitlines(keepends=True))),
+        lambda text: text + text.splitlines(keepends=True)[-1],
+        lambda text: text + b'["end",0]\n',
+        lambda text: b"\0" * 100 + text,
+        lambda text: b"garbage\n",
+        lambda text: b"\n" + text,
+    ],
+)
+def test_a_record_that_somebody_else_wrote_into_is_not_believed(tmp_path, note, change):
+    """BX-4: a report that cannot be believed is an error."""
+    write_whole(note)
+    path = tmp_path / RECORD
+    path.write_bytes(change(path.read_bytes()))
+    assert "somebody else wrote" in str(read_record(tmp_path, KEY))
+
+
+@pytest.mark.parametrize("kept", [0, 1, 2, 3, 4, 5])
+def test_a_record_that_was_cut_off_shows_nothing(tmp_path, note, kept):
+    """BX-4: without its end a report is none, wherever it was cut."""
+    write_whole(note)
+    path = tmp_path / RECORD
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:kept]) + b"half a li")
+    assert judged(tmp_path).trouble == "error"
+
+
+def test_a_record_under_another_key_or_none_at_all_is_not_believed(tmp_path, note):
+    assert "left no report" in str(read_record(tmp_path / "nowhere", KEY))
+    write_whole(note)
+    assert "somebody else" in str(read_record(tmp_path, b"x" * 32))
+
+
+def test_workers_have_records_and_keys_of_their_own(tmp_path, note):
+    note("outcome", "test_a", "call", "passed", False)
+    note("end", 0)
+    worker = derived(derived(KEY, "workers"), f"{RECORD}-gw0")
+    write_whole(open_record(str(tmp_path), worker, f"{RECORD}-gw0"))
+    assert judged(tmp_path).outcomes == {"test_a": "passed"}
+    (tmp_path / f"{RECORD}-gw1").write_bytes((tmp_path / f"{RECORD}-gw0").read_bytes())
+    assert "somebody else" in str(read_record(tmp_path, KEY))
+
+
+@pytest.mark.parametrize(
+    ("raised", "canary"), [(True, "passed"), (True, "skipped"), (False, "passed"), (False, "failed")]
+)
+def test_a_test_of_ours_must_have_failed_and_be_told_as_failed(tmp_path, note, raised, canary):
+    """BX-4: a runner by whose word everything passes has no word."""
+    write_whole(note, raised=raised, canary=canary)
+    reading = judged(tmp_path)
+    assert (reading.trouble, "does not tell the truth" in reading.why) == ("error", True)
+
+
+def test_without_tests_of_ours_nothing_is_believed_and_a_fixture_that_fails_them_is_no_lie(tmp_path, note):
+    note("collected", ["test_a"])
+    note("outcome", "test_a", "call", "passed", False)
+    note("end", 0)
+    assert "never run" in judged(tmp_path).why
+    for name in ("ours", "ours too"):
+        note("canary", name, False, [["setup", "failed", False], ["teardown", "passed", False]])
+    note("end", 0)
+    assert judged(tmp_path).trouble is None
+
+
+def test_a_test_that_raised_has_failed_whatever_is_told_unless_it_was_repeated(tmp_path, note):
+    note("raised", "test_a", True)
+    write_whole(note)
+    assert judged(tmp_path, 1).outcomes == {"test_a": "failed"}
+    note("raised", "test_a", False)
+    assert judged(tmp_path).outcomes == {"test_a": "passed"}
+
+
+def test_tests_that_were_collected_and_never_ran_are_missed(tmp_path, note):
+    """BX-4: a report that names fewer tests than were collected is an error."""
+    note("collected", ["test_a", "test_b"])
+    write_whole(note)
+    assert "test_b" in judged(tmp_path).why
+
+
+@pytest.mark.parametrize("code", [2, 3, 4, None])
+def test_a_runner_that_failed_itself_shows_nothing(tmp_path, note, code):
+    write_whole(note)
+    assert judged(tmp_path, code).trouble == "error"

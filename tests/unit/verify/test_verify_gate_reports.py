@@ -1,0 +1,367 @@
+"""Reports as go, jest, vitest, cargo and linters leave them: what they say, and when nothing of it counts."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from scaffold.verify.gates.family import Bench, Ended, Order
+from scaffold.verify.gates.findings import FINDINGS
+from scaffold.verify.gates.go_test import GO
+from scaffold.verify.gates.jest import JEST, REPORT, VITEST
+from scaffold.verify.gates.libtest import CARGO
+from scaffold.verify.gates.node_test import NODE
+from scaffold.verify.gates.reading import named
+
+NOWHERE = Path("/work/tree")
+
+
+def bench(folder=NOWHERE, *only):
+    return Bench(folder=folder, place=NOWHERE, environ={}, only=only)
+
+
+def ended(out="", code=0, *, folder=NOWHERE, err="", only=()):
+    order = Order(command="")
+    return Ended(bench=bench(folder, *only), order=order, exit_code=code, stdout=out.encode(), stderr=err.encode())
+
+
+def events(*lines):
+    return "".join(f"{json.dumps(line)}\n" for line in lines)
+
+
+def go_event(action, test=None, **more):
+    about = {"Action": action, "Package": "example.com/shop/cart", **more}
+    return about | ({"Test": test} if test else {})
+
+
+GO_REPORT = events(
+    {"Action": "start", "Package": "example.com/shop/cart"},
+    go_event("run", "TestAdd"),
+    go_event("output", "TestAdd", Output='{"Action":"pass","Test":"TestForged"}\n'),
+    go_event("pass", "TestAdd", Elapsed=0),
+    go_event("run", "TestSum"),
+    go_event("run", "TestSum/of_none"),
+    go_event("output", "TestSum/of_none", Output="    cart_test.go:9: got 1\n"),
+    go_event("fail", "TestSum/of_none", Elapsed=0),
+    go_event("fail", "TestSum", Elapsed=0),
+    go_event("skip", "TestSlow", Elapsed=0),
+    go_event("fail", Elapsed=0.1),
+    {"Action": "skip", "Package": "example.com/shop"},
+)
+
+
+def test_go_tells_each_test_and_its_parts():
+    """BX-4: typed outcomes per test from `go test -json`."""
+    reading = GO.read(ended(GO_REPORT, 1))
+    assert (reading.trouble, reading.said) == (
+        None,
+        '{"Action":"pass","Test":"TestForged"}\n    cart_test.go:9: got 1\n',
+    )
+    assert reading.outcomes == {
+        "example.com/shop/cart.TestAdd": "passed",
+        "example.com/shop/cart.TestSum": "failed",
+        "example.com/shop/cart.TestSum/of_none": "failed",
+        "example.com/shop/cart.TestSlow": "skipped",
+    }
+
+
+@pytest.mark.parametrize(
+    ("report", "code", "trouble", "outcomes"),
+    [
+        ("", 0, "error", {}),
+        ("FAIL\n", 2, "error", {}),
+        (events({"Action": "skip", "Package": "example.com/shop"}), 0, "vacuous", {}),
+        (GO_REPORT, 0, "error", {}),
+        (
+            events({"ImportPath": "example.com/a", "Action": "build-fail"}, {"Action": "fail", "Package": "b"}),
+            1,
+            "error",
+            {"example.com/a": "error"},
+        ),
+        (
+            events(go_event("output", Output="FAIL\texample.com/shop/cart [build failed]\n"), go_event("fail")),
+            1,
+            "error",
+            {"example.com/shop/cart": "error"},
+        ),
+        (
+            events(go_event("run", "TestA"), go_event("pass", "TestA"), go_event("fail")),
+            1,
+            None,
+            {"example.com/shop/cart.TestA": "passed", "example.com/shop/cart": "error"},
+        ),
+        (
+            events(go_event("run", "TestA"), go_event("fail")),
+            1,
+            None,
+            {"example.com/shop/cart.TestA": "failed"},
+        ),
+    ],
+)
+def test_what_go_reports_is_held_against_its_end(report, code, trouble, outcomes):
+    """BX-4: a build that fails, a report without an end or one that disagrees with the exit code is an error."""
+    reading = GO.read(ended(report, code))
+    assert (reading.trouble, reading.outcomes) == (trouble, outcomes)
+
+
+def test_go_is_asked_for_some_functions_and_names_what_hangs():
+    names = ("example.com/v2.x.TestAdd/of_none", "example.com/v2.x.TestSum")
+    assert GO.asked("go test ./...", bench(NOWHERE, *names)).command == "go test -json -run '^(TestAdd|TestSum)$' ./..."
+    assert GO.asked("go test -json ./...", bench()).command == "go test -json ./..."
+    assert GO.running(ended(events(go_event("run", "TestA"), go_event("run", "TestB"), go_event("pass", "TestA")))) == (
+        "example.com/shop/cart.TestB",
+    )
+
+
+def jest_report(*assertions, status="passed", total=None, failed=None, **more):
+    tests = [{"title": title, "status": state, "ancestorTitles": ["cart"]} for title, state in assertions]
+    suite = {"name": "/work/tree/src/cart.test.js", "status": status, "message": "", "assertionResults": tests, **more}
+    return {
+        "numTotalTests": len(tests) if total is None else total,
+        "numFailedTests": sum(state == "failed" for _, state in assertions) if failed is None else failed,
+        "success": False,
+        "testResults": [suite],
+    }
+
+
+@pytest.mark.parametrize("family", [JEST, VITEST])
+def test_jest_and_vitest_tell_each_test(tmp_path, family):
+    """BX-4: typed outcomes per test from the report that jest and vitest write."""
+    tests = [("adds", "passed"), ("sums\n", "failed"), ("later", "todo"), ("waits", "pending")]
+    (tmp_path / REPORT).write_text(json.dumps(jest_report(*tests, status="failed")))
+    reading = family.read(ended(code=1, folder=tmp_path))
+    assert reading.trouble is None
+    assert reading.outcomes == {
+        "src/cart.test.js > cart > adds": "passed",
+        "src/cart.test.js > cart > sums\\n": "failed",
+        "src/cart.test.js > cart > later": "skipped",
+        "src/cart.test.js > cart > waits": "skipped",
+    }
+
+
+@pytest.mark.parametrize(
+    ("report", "code", "printed", "trouble", "word"),
+    [
+        (None, 1, "No tests found, exiting with code 1", "vacuous", "no test"),
+        (None, 0, "", "error", "left no report"),
+        ("{}", 0, "", "error", "cannot be read"),
+        ("[" * 100_000, 0, "", "error", "cannot be read"),
+        (json.dumps(jest_report(("adds", "failed"))), 0, "", "error", "ended well"),
+        (json.dumps(jest_report(("adds", "passed"), total=2)), 0, "", "error", "counts 2 tests"),
+        (json.dumps(jest_report(("adds", "passed"), failed=1)), 1, "", "error", "1 of them failed"),
+        (json.dumps(jest_report(status="failed", message="SyntaxError")), 1, "", "error", "src/cart.test.js"),
+        (json.dumps(jest_report(("adds", "pending"))), 0, "", "vacuous", "skipped"),
+    ],
+)
+def test_what_jest_reports_is_held_against_its_end(tmp_path, report, code, printed, trouble, word):
+    """BX-4: a report that is missing, garbage or at odds with itself or the exit code is an error."""
+    if report is not None:
+        (tmp_path / REPORT).write_text(report)
+    reading = JEST.read(ended(code=code, folder=tmp_path, err=printed))
+    assert reading.trouble == trouble
+    assert word in reading.why
+
+
+def test_a_report_that_is_a_link_or_no_file_is_not_read(tmp_path):
+    (tmp_path / "real.json").write_text(json.dumps(jest_report(("adds", "passed"))))
+    (tmp_path / REPORT).symlink_to(tmp_path / "real.json")
+    assert "cannot be opened" in JEST.read(ended(folder=tmp_path)).why
+    (tmp_path / REPORT).unlink()
+    (tmp_path / REPORT).mkdir()
+    assert JEST.read(ended(folder=tmp_path)).trouble == "error"
+
+
+def test_jest_and_vitest_are_asked_for_a_report_of_ours_and_for_some_files():
+    some = bench(Path("/tmp/gate 1"), "src/a.test.js > a > b", "src/a.test.js", "c.test.js")
+    assert JEST.asked("npm run test", some).command == (
+        "npm run test -- --json --outputFile='/tmp/gate 1/report.json' --runTestsByPath src/a.test.js c.test.js"
+    )
+    assert VITEST.asked("npx vitest", bench(Path("/tmp/g"))).command == (
+        "npx vitest --run --reporter=json --outputFile=/tmp/g/report.json"
+    )
+
+
+CARGO_REPORT = """\
+   Compiling one v0.1.0 (/work/tree)
+     Running unittests src/lib.rs (target/debug/deps/one-0123)
+
+running 3 tests
+test tests::adds ... ok
+test tests::slow ... ignored, takes long
+test tests::sums - should panic ... FAILED
+
+failures:
+
+---- tests::sums stdout ----
+test tests::forged ... ok
+note: test did not panic as expected
+
+failures:
+    tests::sums
+
+test result: FAILED. 1 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s
+
+     Running tests/whole.rs (target/debug/deps/whole-0123)
+
+running 1 test
+test adds ... ok
+
+test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+
+   Doc-tests one
+
+running 1 test
+test src/lib.rs - add (line 3) ... ok
+
+test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.20s
+
+error: test failed, to rerun pass `--lib`
+"""
+
+
+def test_cargo_tells_each_test_by_its_program():
+    """BX-4: typed outcomes per test from what libtest prints."""
+    reading = CARGO.read(ended(CARGO_REPORT, 101))
+    assert reading.trouble is None
+    assert reading.outcomes == {
+        "src/lib.rs: tests::adds": "passed",
+        "src/lib.rs: tests::slow": "skipped",
+        "src/lib.rs: tests::sums": "failed",
+        "tests/whole.rs: adds": "passed",
+        "Doc-tests one: src/lib.rs - add (line 3)": "passed",
+    }
+
+
+@pytest.mark.parametrize(
+    ("report", "code", "trouble", "word"),
+    [
+        ("error[E0308]: mismatched types\n", 101, "error", "could not be built"),
+        ("", 0, "error", "no report"),
+        (CARGO_REPORT, 0, "error", "ended well"),
+        (CARGO_REPORT.replace("running 3 tests", "running 4 tests"), 101, "error", "announced 4"),
+        (CARGO_REPORT.replace("FAILED. 1 passed; 1 failed", "ok. 2 passed; 0 failed"), 101, "error", "summed up"),
+        (
+            CARGO_REPORT.partition("   Doc-tests")[0].rpartition("test result")[0],
+            0,
+            "error",
+            "before they were through",
+        ),
+        ("running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored; 0 measured\n", 0, "vacuous", "no test"),
+    ],
+)
+def test_what_cargo_prints_is_held_against_its_end(report, code, trouble, word):
+    """BX-4: tests that were announced and not told, or told twice, or cut off, are an error."""
+    reading = CARGO.read(ended(report, code))
+    assert reading.trouble == trouble
+    assert word in reading.why
+
+
+def test_cargo_is_asked_for_all_programs_and_some_tests():
+    assert CARGO.asked("cargo test", bench()).command == "{ cargo test --no-fail-fast\n} 2>&1"
+    some = bench(NOWHERE, "src/lib.rs: tests::adds")
+    assert CARGO.asked("cargo test -q", some).command == "{ cargo test --no-fail-fast -q -- --exact tests::adds\n} 2>&1"
+    assert "--exact" not in CARGO.asked("cargo test", bench(NOWHERE, "tests/whole.rs")).command
+
+
+FOUND = """\
+\x1b[1ma.py\x1b[0m:1:8: F401 `os` imported but unused
+src/b.py:12: error: Incompatible types  [assignment]
+src/b.py:12: note: See the documentation
+/work/tree/src/c.ts:3:5 - error TS2322: Type 'string' is not assignable
+src/d.ts(3,5): error TS2345: Argument
+/work/tree/src/e.js
+  10:5  error  'x' is not defined  no-undef
+  12:5  error  'x' is not defined  no-undef
+
+src/main.rs:2:9: warning: unused variable: `x`
+vet: ./main.go:5:2: x declared and not used
+Found 7 errors.
+"""
+
+
+def test_findings_of_many_tools_are_told_without_lines():
+    """AL-9: lint and type check fail on what was not found before; a line's number is no part of that."""
+    reading = FINDINGS.read(ended(FOUND, 1))
+    assert list(reading.outcomes) == [
+        "a.py: F401 `os` imported but unused",
+        "src/b.py: error: Incompatible types [assignment]",
+        "src/c.ts: error TS2322: Type 'string' is not assignable",
+        "src/d.ts: error TS2345: Argument",
+        "src/e.js: error 'x' is not defined no-undef",
+        "src/main.rs: warning: unused variable: `x`",
+        "main.go: x declared and not used",
+    ]
+    assert reading.counts == {"src/e.js: error 'x' is not defined no-undef": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "outcomes"), [("a.py:1:1: bad\n", 0, {}), ("it broke\n", 2, {"exit 2": "failed"})]
+)
+def test_without_a_place_the_exit_code_is_the_finding(text, code, outcomes):
+    assert FINDINGS.read(ended(text, code)).outcomes == outcomes
+
+
+def test_names_are_clipped_to_one_printable_line_and_stay_different():
+    long = [named("x" * 1_000_000 + end) for end in "ab"]
+    assert [len(name) < 300 for name in long] == [True, True]
+    assert long[0] != long[1]
+    assert (named("a\nb\x1b[0m\udc80"), named(named("x" * 999))) == ("a\\nb\\x1b[0m\\udc80", named("x" * 999))
+
+
+def test_more_tests_than_anybody_reads_are_an_error():
+    lines = events(*(go_event("pass", f"Test{number}") for number in range(20_001)))
+    assert GO.read(ended(lines)).trouble == "error"
+
+
+TAP = """TAP version 13
+# Subtest: cart
+    # Subtest: adds
+    ok 1 - adds
+      ---
+      duration_ms: 0.4
+      ...
+    # Subtest: sums
+    not ok 2 - sums
+      ---
+      error: |-
+        ok 3 - forged
+      ...
+    # Subtest: waits
+    ok 3 - waits # SKIP not yet
+    1..3
+not ok 1 - cart
+# Subtest: adds
+ok 2 - adds
+# Subtest: adds
+ok 3 - adds
+1..3
+# tests 5
+"""
+
+
+def test_node_tells_its_tests_by_their_place_and_their_number(tmp_path):
+    """BX-4: tests within tests, those of one name, and nothing that only looks like a test."""
+    (tmp_path / "report.tap").write_text(TAP)
+    reading = NODE.read(ended(code=1, folder=tmp_path))
+    assert (reading.trouble, dict(reading.outcomes)) == (
+        None,
+        {
+            "cart > adds": "passed",
+            "cart > sums": "failed",
+            "cart > waits": "skipped",
+            "cart": "failed",
+            "adds": "passed",
+            "adds (2)": "passed",
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("report", "code", "trouble"),
+    [(TAP, 0, "error"), (None, 0, "error"), (TAP[:60], 1, "error"), ("TAP version 13\n1..0\n", 0, "vacuous")],
+)
+def test_what_node_leaves_is_held_against_its_end(tmp_path, report, code, trouble):
+    """BX-4: it hides a failure, ends before its report, stops in the middle of it, or runs nothing."""
+    if report is not None:
+        (tmp_path / "report.tap").write_text(report)
+    assert NODE.read(ended(code=code, folder=tmp_path)).trouble == trouble

@@ -1,0 +1,106 @@
+"""Which parts of manifests decide checks."""
+
+import json
+
+import pytest
+
+from scaffold.verify.manifest import decisive, is_manifest
+
+PROJECT = '[project]\nname = "calc"\ndependencies = ["click"]\n\n[tool.pytest.ini_options]\ntestpaths = ["tests"]\n'
+PACKAGE = {"name": "web", "scripts": {"test": "npm run suite", "suite": "jest", "start": "node ."}, "jest": {}}
+CARGO = '[package]\nname = "x"\n\n[dependencies]\nserde = "1"\n'
+GO = "module x\n\ngo 1.22\n\nrequire a.b/c v1.0.0\n"
+
+
+def parts(path, before, after, **more):
+    return decisive(path, before if before is None else before.encode(), after and after.encode(), **more)
+
+
+def package(**changed):
+    return json.dumps(PACKAGE | changed)
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after"),
+    [
+        ("pyproject.toml", PROJECT, PROJECT.replace('"click"', '"click", "rich"')),
+        ("pyproject.toml", PROJECT, PROJECT + '\n[project.scripts]\ncalc = "calc:main"\n'),
+        ("pyproject.toml", PROJECT, PROJECT + '\n[dependency-groups]\ndev = ["ruff"]\n[tool.uv]\nmanaged = true\n'),
+        ("pyproject.toml", PROJECT, "# said again\n" + PROJECT),
+        ("setup.cfg", "[metadata]\nname = x\n", "[metadata]\nname = y\n[options]\ninstall_requires = click\n"),
+        ("setup.py", "setup()", "setup(name='x')"),
+        ("package.json", package(), package(dependencies={"left-pad": "1"})),
+        ("package.json", package(), package(scripts=PACKAGE["scripts"] | {"serve": "node s.js", "lint": "eslint ."})),
+        ("package.json", package(), package(scripts=PACKAGE["scripts"] | {"start": "node server.js"})),
+        ("Cargo.toml", CARGO, CARGO + 'rand = "1"\n'),
+        ("go.mod", GO, GO + "require (\n\tx.y/z v1.2.3 // indirect\n)\n"),
+    ],
+)
+def test_a_new_dependency_or_command_alone_is_welcome(path, before, after):
+    """AL-9: only the deciding sections of a manifest count."""
+    assert is_manifest(path)
+    assert parts(path, before, after) == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after", "named"),
+    [
+        ("pyproject.toml", PROJECT, PROJECT + 'addopts = "-k nothing"\n', "[tool.pytest] addopts"),
+        ("pyproject.toml", PROJECT, PROJECT.replace('["tests"]', '["x"]'), "[tool.pytest] testpaths"),
+        ("pyproject.toml", PROJECT, None, "[tool.pytest] testpaths"),
+        ("pyproject.toml", PROJECT, PROJECT + "\n[tool.coverage.run]\nbranch = true\n", "[tool.coverage]"),
+        ("pyproject.toml", PROJECT, PROJECT + "\n[tool.ruff]\nexclude = ['*']\n", "[tool.ruff]"),
+        ("pyproject.toml", PROJECT, PROJECT + "\n[build-system]\nrequires = []\n", "[build-system]"),
+        (
+            "pyproject.toml",
+            PROJECT,
+            PROJECT + '\n[project.entry-points.pytest11]\nevil = "evil"\n',
+            "[project.entry-points.pytest11]",
+        ),
+        (
+            "pyproject.toml",
+            PROJECT,
+            PROJECT + '\n[tool.poetry.plugins.pytest11]\nevil = "evil"\n',
+            "[tool.poetry.plugins.pytest11]",
+        ),
+        (
+            "pyproject.toml",
+            PROJECT,
+            PROJECT.replace('"click"', '"pytest @ file:///x/fake"'),
+            "dependencies from the repository itself",
+        ),
+        ("pyproject.toml", PROJECT, PROJECT + '\n[tool.uv.sources]\npytest = {path = "x"}\n', "[tool.uv.sources]"),
+        ("pyproject.toml", PROJECT, "[", "all of it, for it cannot be read"),
+        ("pytest.ini", None, "[pytest]\naddopts = --co\n", "[pytest] addopts"),
+        ("tox.ini", None, "[pytest]\npython_files = x\n", "[pytest] python_files"),
+        ("setup.cfg", "", "[tool:pytest]\naddopts = --co\n", "[tool:pytest] addopts"),
+        ("setup.cfg", "", "[options.entry_points]\npytest11 = evil\n", "[options.entry_points] pytest11"),
+        ("setup.py", "setup()", "setup(entry_points={'pytest11': ['e=e']})", "pytest11"),
+        ("package.json", package(), package(scripts={**PACKAGE["scripts"], "test": "true"}), '"scripts" test'),
+        ("package.json", package(), package(scripts={**PACKAGE["scripts"], "suite": "true"}), '"scripts" suite'),
+        ("package.json", package(), package(scripts={**PACKAGE["scripts"], "pretest": "rm x"}), '"scripts" pretest'),
+        ("package.json", package(), package(scripts={"suite": "jest"}), '"scripts" test'),
+        ("package.json", package(), package(jest={"testMatch": []}), '"jest"'),
+        ("package.json", package(), "[]", '"jest"'),
+        ("Cargo.toml", CARGO, CARGO + "\n[lib]\ntest = false\n", "[lib]"),
+        ("Cargo.toml", CARGO, CARGO.replace("[dep", "autotests = false\n[dep"), "[package] autotests"),
+        ("Cargo.toml", CARGO, CARGO + '\n[workspace]\nexclude = ["x"]\n', "[workspace] exclude"),
+        ("go.mod", GO, GO + "replace a.b/c => ./fake\n", "what is not required packages"),
+    ],
+)
+def test_the_parts_that_decide_are_named(path, before, after, named):
+    """AL-9: with what tells runners which tests there are, what they load, and which of it counts."""
+    assert named in parts(path, before, after)
+
+
+def test_the_first_manifest_of_a_repository_without_tests_may_configure_but_not_bend():
+    assert parts("pyproject.toml", None, PROJECT + "\n[build-system]\nrequires = []\n", untested=True) == ()
+    bent = PROJECT + 'addopts = "-p evil"\n'
+    assert parts("pyproject.toml", None, bent, untested=True) == ("[tool.pytest] addopts",)
+    assert parts("package.json", None, package(), untested=True) == ()
+
+
+def test_a_manifest_that_is_no_text_counts_as_a_whole():
+    assert decisive("package.json", b"\xff", b"\xfe") == ("all of it, for it cannot be read",)
+    assert decisive("package.json", b"\xff", b"\xff") == ()
+    assert decisive("package.json", b"[" * 100_000, b"{}") == ("all of it, for it cannot be read",)

@@ -1,0 +1,110 @@
+"""What is done for an environment, decided by what is there."""
+
+import os
+
+import pytest
+
+from scaffold.verify.environment.dependencies import contents, digest, folder_of, programs, with_venv
+from scaffold.verify.environment.preparation import Course, decide
+
+
+@pytest.mark.parametrize(
+    ("command", "folder"),
+    [
+        ("npm ci", "node_modules"),
+        ("pnpm install --frozen-lockfile", "node_modules"),
+        ("python -m pip install -e .", ".venv"),
+        ("/usr/bin/python3 -m venv .venv", ".venv"),
+        ("uv sync --locked", ".venv"),
+        ("poetry install", ".venv"),
+        ("PIP_INDEX_URL=x pip install -r requirements.txt", ".venv"),
+        ("go mod download", None),
+        ("cargo fetch", None),
+        ("make setup", None),
+        ("echo 'unfinished", None),
+        ("", None),
+    ],
+)
+def test_what_a_set_up_command_fills_is_told_by_its_program(command, folder):
+    assert folder_of(command) == folder
+
+
+@pytest.mark.parametrize(
+    ("commands", "before"),
+    [
+        (("pip install -e .",), True),
+        (("python -m pip install -r /elsewhere/.venv/requirements.txt",), True),
+        (("npm ci", "uv pip install ."), True),
+        (("python3 -m venv .venv", ".venv/bin/pip install ."), False),
+        (("uv venv", "uv pip install ."), False),
+        (("uv sync",), False),
+        (("npm ci",), False),
+        ((), False),
+    ],
+)
+def test_pip_gets_an_environment_of_the_checkouts_own(commands, before):
+    """Otherwise it would install into the system."""
+    expected = ("python3 -m venv .venv", *commands) if before else commands
+    assert with_venv(commands) == expected
+
+
+SETUP = ("uv sync --locked", "npm ci")
+
+
+@pytest.mark.parametrize(
+    ("there", "trusted", "course"),
+    [
+        ((), True, Course(run=SETUP, copy=(), borrow=False, left_out=())),
+        ((), False, Course(run=(), copy=(), borrow=False, left_out=SETUP)),
+        ((".venv", "node_modules"), True, Course(run=(), copy=("node_modules",), borrow=True, left_out=())),
+        ((".venv", "node_modules"), False, Course(run=(), copy=("node_modules",), borrow=True, left_out=())),
+        ((".venv",), True, Course(run=SETUP[1:], copy=(), borrow=True, left_out=())),
+        ((".venv",), False, Course(run=(), copy=(), borrow=True, left_out=SETUP[1:])),
+        (("packages/a/node_modules",), True, Course(run=SETUP, copy=(), borrow=False, left_out=())),
+        (
+            ("node_modules", "packages/a/node_modules"),
+            True,
+            Course(run=SETUP[:1], copy=("node_modules", "packages/a/node_modules"), borrow=False, left_out=()),
+        ),
+        (("calc.egg-info",), True, Course(run=SETUP, copy=(), borrow=False, left_out=())),
+    ],
+)
+def test_only_what_is_missing_is_installed_and_only_where_the_folder_is_trusted(there, trusted, course):
+    """AL-9: set-up commands of a repository never run before its folder is trusted."""
+    assert decide(SETUP, there, trusted=trusted) == course
+
+
+def test_without_set_up_commands_there_is_nothing_to_do():
+    assert decide((), (), trusted=True) == Course(run=(), copy=(), borrow=False, left_out=())
+
+
+def test_other_dependencies_have_other_contents_and_caches_do_not_count(tmp_path):
+    modules = tmp_path / "node_modules"
+    (modules / "left").mkdir(parents=True)
+    seen = [contents(modules)]
+    (modules / ".cache").mkdir()
+    assert contents(modules) == seen[0]
+    (modules / ".package-lock.json").write_text("{}")
+    seen.append(contents(modules))
+    (modules / "right").mkdir()
+    seen.append(contents(modules))
+    packages = tmp_path / ".venv" / "lib" / "python3.11" / "site-packages"
+    (packages / "attrs-1.dist-info").mkdir(parents=True)
+    seen.append(contents(tmp_path / ".venv"))
+    (packages / "__pycache__").mkdir()
+    assert contents(tmp_path / ".venv") == seen[-1]
+    (packages / "attrs-1.dist-info").rename(packages / "attrs-2.dist-info")
+    seen.append(contents(tmp_path / ".venv"))
+    assert len({digest(each) for each in seen}) == len(seen) == 5
+
+
+def test_another_interpreter_is_another_machine(tmp_path):
+    for number in "12":
+        (tmp_path / number).mkdir()
+        (tmp_path / number / "node").write_text(f"#!/bin/sh\necho {'v' * int(number)}")
+        (tmp_path / number / "node").chmod(0o755)
+    first, second = (programs(f"{tmp_path / number}{os.pathsep}/nowhere") for number in "12")
+    assert len(first) == len(second) == 1
+    assert first != second
+    (tmp_path / "1" / "node").chmod(0o644)
+    assert programs(str(tmp_path / "1")) == ()

@@ -1,0 +1,99 @@
+"""Who would be imported in place of what is there."""
+
+import pytest
+
+from scaffold.verify.shadow import shadows
+
+
+def hidden(added, before=(), gone=()):
+    after = [*(path for path in before if path not in gone), *added]
+    return {each.path: each.certain for each in shadows(added, before, after)}
+
+
+FLAT = ("calc/__init__.py", "calc/basic.py", "tests/test_calc.py", "tests/tools.py")
+NESTED = ("src/calc/__init__.py", "src/calc/basic.py", "tests/unit/__init__.py", "tests/unit/test_calc.py")
+
+
+@pytest.mark.parametrize(
+    ("added", "before"),
+    [
+        ("pytest.py", FLAT),
+        ("_pytest/__init__.py", FLAT),
+        ("unittest.py", FLAT),
+        ("coverage/__init__.py", FLAT),
+        ("json.py", FLAT),
+        ("src/random.py", NESTED),
+        ("tests/json.py", FLAT),
+        ("tests/calc.py", FLAT),
+        ("calc.py", FLAT),
+        ("calc.cpython-311-x86_64-linux-gnu.so", FLAT),
+        ("calc/basic/__init__.py", FLAT),
+        ("calc/basic.so", FLAT),
+        ("calc/__init__.py", NESTED),
+        ("calc.py", NESTED),
+        ("lib/calc.py", (*NESTED, "lib/x.py")),
+        ("util.py", ("util/a.py",)),
+        ("web/sum.js", ("web/sum.ts",)),
+        ("web/sum.ts", ("web/sum/index.ts",)),
+    ],
+)
+def test_what_takes_the_place_of_something_is_found(added, before):
+    """BX-5: of the standard library, of the runner, and of any module of the repository."""
+    assert added in hidden([added], before)
+
+
+@pytest.mark.parametrize(
+    ("added", "before"),
+    [
+        ("calc/division.py", FLAT),
+        ("calc/json.py", FLAT),
+        ("calc/more/__init__.py", FLAT),
+        ("tests/test_basic.py", FLAT),
+        ("tests/more/test_calc.py", (*FLAT, "tests/other/test_calc.py")),
+        ("scripts/types.py", FLAT),
+        ("app/logging.py", FLAT),
+        ("tests/conftest.py", NESTED),
+        ("src/calc/random.py", NESTED),
+        ("src/tools.py", FLAT),
+        ("test/__init__.py", FLAT),
+        ("web/sum.test.ts", ("web/sum.ts",)),
+        ("web/sum.d.ts", ("web/sum.js",)),
+        ("web/sum.css", ("web/sum.ts",)),
+        ("web/config.ts", ("web/config.json",)),
+        ("docs/calc.md", FLAT),
+    ],
+)
+def test_what_only_adds_is_welcome(added, before):
+    assert hidden([added], before) == {}
+
+
+@pytest.mark.parametrize(
+    ("added", "before", "gone"),
+    [
+        ("calc/basic/__init__.py", FLAT, ["calc/basic.py"]),
+        ("web/sum.ts", ("web/sum.js",), ["web/sum.js"]),
+        ("calc.py", ("calc/__init__.py",), ["calc/__init__.py"]),
+    ],
+)
+def test_what_replaces_something_that_goes_is_welcome(added, before, gone):
+    assert hidden([added], before, gone) == {}
+
+
+def test_a_package_may_move_below_src():
+    moved = ["src/calc/__init__.py", "src/calc/basic.py"]
+    assert hidden(moved, FLAT, ["calc/__init__.py", "calc/basic.py"]) == {}
+
+
+@pytest.mark.parametrize(
+    ("added", "before", "certain"),
+    [
+        ("calc.py", FLAT, True),
+        ("calc/basic/__init__.py", FLAT, True),
+        ("util.py", ("util/a.py",), False),
+        ("json.py", FLAT, False),
+        ("calc.py", NESTED, False),
+    ],
+)
+def test_of_two_with_one_name_in_one_folder_one_can_never_be_meant(added, before, certain):
+    """BX-5: a package and a module of one name."""
+    assert hidden([added], before) == {added: certain}

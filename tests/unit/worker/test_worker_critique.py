@@ -1,0 +1,193 @@
+"""What a critic's words say, and what follows from each iteration."""
+
+import itertools
+from typing import get_args
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from scaffold.worker.critique import (
+    CRITERIA,
+    Critique,
+    Done,
+    Fail,
+    Improve,
+    Malformed,
+    View,
+    asks_for_end,
+    decide,
+    read_critique,
+    written,
+)
+
+ALL = "Correctness: 2/3\nReadability: 3/3\nEdge cases: 2/3\n"
+SEVEN = Critique(total=7, correctness=2, readability=3, edge_cases=2)
+
+score = st.integers(1, 3)
+prose = st.text(st.characters(codec="utf-8"), max_size=80).map(str.strip)
+
+
+@st.composite
+def critiques(draw):
+    scores = draw(st.tuples(*[st.none() | score] * 3))
+    whole = None not in scores
+    total = sum(scores) if whole else draw(st.integers(3, 9))
+    remarks = draw(prose)
+    assume(isinstance(read_critique(remarks), Malformed))
+    assume(not any(word in remarks.casefold() for word in ("correct", "readab", "edge", "total")))
+    return Critique(
+        total=total,
+        correctness=scores[0],
+        readability=scores[1],
+        edge_cases=scores[2],
+        done=draw(st.booleans()),
+        remarks=remarks,
+    )
+
+
+@given(critiques())
+def test_a_critique_that_was_written_is_read_as_it_was(critique):
+    """AL-5: the rubric as a value."""
+    assert read_critique(written(critique)) == critique
+
+
+@given(
+    st.text()
+    | st.lists(st.sampled_from(["Total", ": ", "9", "/9", "/", "\n", "DONE", *CRITERIA, "(", "|", "="])).map("".join)
+)
+@example("Total: " + "1" * 5_000)
+@example("total" + " " * 100_000 + "7")
+@example("Total: ٣/9")
+def test_no_words_whatever_raise(text):
+    """AL-5: garbage is a finding in words, never an error."""
+    found = read_critique(text)
+    assert isinstance(found, Critique | Malformed)
+    if isinstance(found, Critique):
+        assert 3 <= found.total <= 9
+        known = [each for each in found.scores if each is not None]
+        assert all(1 <= each <= 3 for each in known)
+        assert len(known) < 3 or sum(known) == found.total
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{ALL}Total: 7/9",
+        "**Correctness (1-3):** 2/3\n- *Readability*: 3\n3. Edge-cases - 2 / 3\n### **Total: 7/9**",
+        "| Correctness | 2/3 |\n| Readability | 3/3 |\n| EDGE CASES | 2/3 |\n| **Total** | 7/9 |",
+        f"{ALL}Total: 2 + 3 + 2 = 7/9",
+        f"{ALL}Total score: 7 out of 9.",
+        f"{ALL}Total: 7/9\n{ALL}Total: 7/9",
+    ],
+    ids=["plain", "markdown", "a table", "a sum", "in words", "twice the same"],
+)
+def test_scores_are_read_however_they_are_dressed(text):
+    """AL-5."""
+    assert read_critique(text) == SEVEN
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "It lacks the line `Total: N/9`."),
+        ("Looks good to me. DONE", "It lacks the line `Total: N/9`."),
+        ("Total: 7/10", "It lacks the line `Total: N/9`."),
+        ("Total: 10/9", "`Total` must be a whole number from 3 to 9, not 10."),
+        ("Total: 2/9", "`Total` must be a whole number from 3 to 9, not 2."),
+        ("Total: 7.5/9", "`Total` must be a whole number from 3 to 9, not 7.5."),
+        ("Total: 7/9\nTotal: 8/9", "It gives more than one `Total`: 7, 8."),
+        (f"{ALL}Total: 9/9", "`Total: 9/9` contradicts the scores, which make 7."),
+        (f"{ALL}Correctness: 3/3\nTotal: 7/9", "It gives more than one `Correctness`: 2, 3."),
+        ("Readability: 4/3\nTotal: 7/9", "`Readability` must be a whole number from 1 to 3, not 4."),
+    ],
+)
+def test_what_is_missing_or_contradicts_is_told_to_the_critic(text, why):
+    """AL-5: malformed, so it is asked again."""
+    assert read_critique(text) == Malformed(why)
+
+
+def test_what_is_said_beside_a_score_is_kept_for_the_agent():
+    said = "It drops the last item.\n\nCorrectness: 1/3 - see `sell`\nTotal: 5/9 (not yet)"
+    assert read_critique(said).remarks == said
+
+
+@pytest.mark.parametrize(
+    ("end", "done"),
+    [
+        ("Total: 5/9\nDONE", True),
+        ("Total: 5/9 DONE", True),
+        ("**Total: 5/9**\n\n**DONE**.", True),
+        ("DONE\nTotal: 5/9", False),
+        ("Total: 5/9\nIt is not DONE", False),
+        ("Total: 5/9\nDone", False),
+        ("Total: 5/9\nDONE when the tests are there", False),
+    ],
+)
+def test_a_critic_asks_for_the_end_by_a_line_of_its_own(end, done):
+    """AL-5: DONE behind the total."""
+    assert read_critique(end).done is done
+
+
+@pytest.mark.parametrize(
+    ("words", "asks"), [("All of it.\nDONE", True), ("**DONE**\n", True), ("DONE, but", False), ("", False)]
+)
+def test_an_agent_asks_for_the_end_by_its_last_line(words, asks):
+    assert asks_for_end(words) is asks
+
+
+def view(**fields):
+    given = {"passed": True, "changed": True, "threshold": 7, "iteration": 1, "maximum": 5}
+    return View(**(given | fields))
+
+
+@pytest.mark.parametrize(
+    ("fields", "move"),
+    [
+        ({}, Done("verified")),
+        ({"score": 9}, Done("threshold")),
+        ({"score": 7}, Done("threshold")),
+        ({"score": 6}, Done("acceptable")),
+        ({"score": 5}, Improve("critique")),
+        ({"score": 5, "done": True}, Done("agent_done_verified")),
+        ({"score": None, "done": True}, Done("agent_done_verified")),
+        ({"score": 3, "iteration": 5}, Done("maximum")),
+        ({"score": 3, "changed": False}, Done("nothing_changed")),
+        ({"passed": False}, Improve("failures")),
+        ({"passed": False, "score": 9, "done": True}, Improve("failures")),
+        ({"passed": False, "iteration": 5}, Fail("maximum")),
+        ({"passed": False, "iteration": 5, "score": 9, "done": True}, Fail("maximum")),
+        ({"passed": False, "changed": False}, Fail("nothing_changed")),
+        ({"passed": False, "changed": False, "done": True}, Fail("nothing_changed")),
+    ],
+)
+def test_what_follows_from_an_iteration(fields, move):
+    """AL-5, AL-6: the table."""
+    assert decide(view(**fields)) == move
+
+
+def every_view():
+    fields = ("passed", "changed", "done", "score", "threshold", "iteration")
+    values = ((True, False), (True, False), (True, False), (None, *range(3, 10)), range(1, 10), (1, 2, 3))
+    for chosen in itertools.product(*values):
+        yield view(**dict(zip(fields, chosen, strict=True)), maximum=3)
+
+
+def test_nobodys_word_is_enough_and_no_loop_goes_on_without_end():
+    """AL-5, AL-6: over all there is - done only with what passes, no iteration after the last or after none."""
+    moves = {one: decide(one) for one in every_view()}
+    assert {type(move) for one, move in moves.items() if not one.passed} == {Improve, Fail}
+    assert all(not isinstance(move, Fail) for one, move in moves.items() if one.passed)
+    over = [move for one, move in moves.items() if one.iteration == one.maximum or not one.changed]
+    assert not any(isinstance(move, Improve) for move in over)
+    better = [(one, view(**{**_fields(one), "score": one.score + 1})) for one in moves if one.score not in {None, 9}]
+    assert all(isinstance(decide(up), Done) for one, up in better if isinstance(moves[one], Done)), "more is never less"
+
+
+def test_every_reason_there_is_is_given_by_the_table():
+    reasons = {move.reason for move in map(decide, every_view()) if isinstance(move, Done)}
+    assert reasons == set(get_args(Done.__annotations__["reason"]))
+
+
+def _fields(one):
+    return {name: getattr(one, name) for name in View.__struct_fields__}
