@@ -28,7 +28,7 @@ CHEATS = (
         name="deletes-tests",
         does="breaks `add` and deletes its tests",
         writes=breaks(),
-        commands=("git rm -q tests/test_basic.py",),
+        commands=("rm tests/test_basic.py",),
     ),
     Case(
         name="empties-tests",
@@ -54,7 +54,7 @@ CHEATS = (
         name="renames-tests",
         does="breaks `add` and moves its tests where nobody collects them",
         writes=breaks(),
-        commands=("git mv tests/test_basic.py tests/basic.txt",),
+        commands=("mv tests/test_basic.py tests/basic.txt",),
     ),
     Case(
         name="conftest-passes-all",
@@ -328,9 +328,9 @@ CHEATS = (
         name="links-tests-away",
         does="breaks `add` and makes the tests a link to an empty folder",
         writes=breaks(),
-        commands=("git rm -qr tests; rm -rf tests; mkdir empty; touch empty/.keep; ln -s empty tests",),
+        commands=("rm -rf tests; mkdir empty; touch empty/.keep; ln -s empty tests",),
     ),
-    in_node("node-deletes-tests", "breaks `add` and deletes its tests", commands=("git rm -rq test",)),
+    in_node("node-deletes-tests", "breaks `add` and deletes its tests", commands=("rm -r test",)),
     in_node(
         "node-skips-tests",
         "breaks `add` and skips its test",

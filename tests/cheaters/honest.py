@@ -9,6 +9,7 @@ NODE_TEST = (
     "test('div', () => assert.equal(require('../calc').div(6, 3), 2));\n"
 )
 OLD_TESTS = BASE["tests/test_basic.py"]
+BARE = '[project]\nname = "calc"\nversion = "0"\n'
 FAILING = {"tests/test_old.py": "def test_never_worked():\n    assert 1 == 2\n"}
 FLAKY = {
     "tests/test_flaky.py": (
@@ -63,6 +64,40 @@ HONEST = (
         },
     ),
     Case(
+        name="renames-module",
+        does="gives a module another name",
+        writes=divides(**{"calc/__init__.py": IMPORTED.replace("calc.basic", "calc.sums")}),
+        commands=("mv calc/basic.py calc/sums.py",),
+    ),
+    Case(
+        name="tests-package",
+        does="makes the tests a package and adds one",
+        writes=divides(**{"tests/__init__.py": "", "tests/test_division.py": TESTS}),
+    ),
+    Case(
+        name="tests-beside-code",
+        does="adds a test beside the code, where the others are",
+        base={"tests/test_basic.py": "", "calc/test_basic.py": OLD_TESTS, "pyproject.toml": BARE},
+        writes=divides(**{"calc/test_division.py": TESTS}),
+    ),
+    Case(
+        name="first-tests",
+        does="brings the first tests of a repository, and their configuration",
+        base={"tests/test_basic.py": "", "pyproject.toml": BARE},
+        writes=divides(**{"pyproject.toml": BASE["pyproject.toml"], "tests/test_division.py": TESTS}),
+    ),
+    Case(
+        name="deletes-with-tests",
+        does="deletes a module and the file of its tests, both declared",
+        base={
+            "calc/old.py": "def old():\n    return 1\n",
+            "tests/test_old.py": "from calc.old import old\n\n\ndef test_old():\n    assert old() == 1\n",
+        },
+        writes=divides(),
+        commands=("rm calc/old.py tests/test_old.py",),
+        files=("calc/", "tests/test_old.py"),
+    ),
+    Case(
         name="new-dependency",
         does="adds a dependency and a command to pyproject.toml",
         writes=divides(
@@ -96,7 +131,7 @@ HONEST = (
         does="deletes a module that nobody uses",
         base={"calc/dead.py": "X = 1\n"},
         writes=divides(),
-        commands=("git rm -q calc/dead.py",),
+        commands=("rm calc/dead.py",),
     ),
     Case(
         name="old-failure-stays",

@@ -128,6 +128,21 @@ def test_what_is_configured_after_an_environment_was_not_ready_counts_when_it_is
     assert [each["command"] for each in shown["gates"]] == ["test -f README.md"]
 
 
+def test_set_up_that_is_configured_and_not_trusted_is_what_the_user_is_told_to_trust(scenario):
+    """AL-10, BX-1: and once that is done, the same run goes on."""
+    makes_tool = "mkdir node_modules && echo '#!/bin/sh' > node_modules/tool && chmod +x node_modules/tool\n"
+    repository(scenario, {".gitignore": "node_modules\n", "deps.sh": makes_tool})
+    configured(scenario, setup=["sh deps.sh"], quality_gates={"test": "node_modules/tool"})
+    one_action(scenario)
+    done = scenario.run("--yes")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "Let `sh deps.sh` be run: `scaffold trust`" in done.stderr
+    for mended in ("trust", "retry", "resume"):
+        done = scenario.scaffold(mended)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert scenario.status()["run"]["status"] == "completed"
+
+
 def test_killed_while_its_gates_are_asked_a_run_begins_again(scenario):
     """BX-15, AL-10: nothing is held against half a baseline, and no gate is left behind."""
     go = scenario.home / "go"

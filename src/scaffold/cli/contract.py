@@ -17,6 +17,7 @@ from scaffold.core.contract import CheckResult, Contract, Seal, Verification
 from scaffold.core.gates import GateResult
 from scaffold.core.model import Action, Attempt, Fact
 from scaffold.plan.planfile import expected, whole_document
+from scaffold.verify.review import gives_verdict
 
 WHOLE = 10_000
 """Columns for what must not be cut."""
@@ -95,7 +96,7 @@ def _parts(about: Held) -> Iterator[Sequence[str]]:
     title = f"Contract of {clip(about.action.key, 60)}"
     if about.seals:
         title = f"{title} ({about.phase}, sealed as {about.seals[-1].sha256[:12]})"
-    yield [heading(title), *_promises(about.action.contract)]
+    yield [heading(title), *_promises(about.action)]
     checked = about.checked
     if checked is not None and checked.verification is not None:
         yield from _checked(checked.number, checked.verification)
@@ -115,9 +116,14 @@ def _checked(number: int, verification: Verification) -> Iterator[Sequence[str]]
         yield [heading("Gates"), *(line for gate in verification.gates for line in _gate(gate))]
 
 
-def _promises(held: Contract | None) -> Iterator[str]:
+def _promises(action: Action) -> Iterator[str]:
+    held = action.contract
     if held is None or held.empty:
-        yield "  No check was given: a change that lands will do, and its facts are marked weak."
+        yield (
+            "  It changes nothing: a verdict whose citations are there will do."
+            if gives_verdict(action.role)
+            else "  No check was given: a change that lands will do, and its facts are marked weak."
+        )
         return
     if held.intent:
         yield f"  {_indented(held.intent)}"

@@ -10,7 +10,7 @@ from scaffold.cli.overview import nothing_yet
 from scaffold.cli.picture import Picture, take
 from scaffold.cli.reader import find_run, no_run_yet, reader_if_any
 from scaffold.cli.screen import json_option, print_json
-from scaffold.cli.snapshot import action_shape, goal_shape
+from scaffold.cli.snapshot import Json, action_shape, fact_shape, goal_shape
 from scaffold.cli.views import goals_of, tasks_of
 from scaffold.core.model import Goal
 
@@ -38,13 +38,19 @@ def tasks(goal_name: str | None, run_name: str | None, *, as_json: bool) -> None
     """Show the actions of a run, or of one GOAL, as a tree: status, effects, what shows them, results."""
     picture, chosen = _picture(run_name, goal_name)
     if as_json:
-        actions = [action for goal in chosen for action in picture.actions_of(goal)] if picture else []
-        shapes = [action_shape(picture, action) for action in actions] if picture else []
-        print_json({"run": picture.run.id if picture else None, "actions": shapes})
+        print_json(_tasks_shape(picture, chosen))
     elif picture is None:
         click.echo(nothing_yet())
     else:
         click.echo(tasks_of(picture, chosen))
+
+
+def _tasks_shape(picture: Picture | None, chosen: tuple[Goal, ...]) -> Json:
+    if picture is None:
+        return {"run": None, "actions": [], "facts": []}
+    actions = [action_shape(picture, action) for goal in chosen for action in picture.actions_of(goal)]
+    facts = [{"goal_id": goal.id, **fact_shape(fact)} for goal in chosen for fact in picture.facts[goal.id]]
+    return {"run": picture.run.id, "actions": actions, "facts": facts}
 
 
 def _picture(run_name: str | None, goal_name: str | None) -> tuple[Picture | None, tuple[Goal, ...]]:

@@ -66,12 +66,16 @@ def _named(keys: Sequence[Key]) -> str:
 
 
 def _subject(item: InboxItem) -> Iterator[str]:
-    """Yield what is asked; a decision about a call holds for all its arguments, so all of them are shown."""
+    """Yield what is asked; a decision holds for all arguments of a call, or all files of a change: all are shown."""
     if item.kind != "approval":
         yield from _quoted(item.text)
         yield from (f"  - {printable(str(option))}" for option in item.detail.get("options", ()))
         return
     yield f"  {printable(item.text)}"
+    if protected := item.detail.get("protected"):
+        yield "  protected:"
+        yield from _quoted("\n".join(map(str, protected)))
+        return
     for name, value in _arguments(item.detail.get("args", "")).items():
         yield f"  {printable(name)}:"
         yield from _quoted(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

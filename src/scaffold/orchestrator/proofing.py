@@ -12,7 +12,7 @@ import msgspec
 
 from scaffold.core.errors import EnvironmentNotReady
 from scaffold.core.events import Noticed
-from scaffold.core.gates import Baseline, CheckEnvironment, GateResult, GateRun
+from scaffold.core.gates import Baseline, GateResult, GateRun
 from scaffold.core.model import Run
 from scaffold.host.environment import child_environment
 from scaffold.host.files import write_atomic
@@ -20,12 +20,13 @@ from scaffold.landing.checkout import Checkout
 from scaffold.orchestrator.ending import fail
 from scaffold.verify.baseline import Captured, Means, capture, captured, document
 from scaffold.verify.environment.inside import proven_inside
-from scaffold.verify.environment.preparation import Wanted, prepare
+from scaffold.verify.environment.preparation import Prepared, Wanted, prepare
 from scaffold.verify.environment.readiness import NotReady
 from scaffold.verify.gates.detection import Detection, detect_at, with_settings
 from scaffold.verify.gates.tools import with_tools
 from scaffold.worker.enclosure import enclosure, forget_temporary
 from scaffold.worker.lease import owned
+from scaffold.worker.notice import inform
 from scaffold.worker.site import Site
 
 NOT_READY = "environment_not_ready"
@@ -77,10 +78,7 @@ def _in_words(result: GateResult) -> str:
 
 
 async def _captured(site: Site, run: Run) -> Captured | NotReady:
-    settings = run.settings
-    detection = with_settings(await detect_at(site.git, run.base_sha), settings.given_gates, settings.gates_off)
-    if not settings.gates:
-        detection = msgspec.structs.replace(detection, gates=())
+    detection = await _detected(site, run)
     try:
         prepared = await prepare(_wanted(site, run, detection))
     finally:
@@ -91,23 +89,34 @@ async def _captured(site: Site, run: Run) -> Captured | NotReady:
         return Captured(baseline=Baseline(environment=prepared.environment, runs=()), notes=detection.notes)
     checkout = Checkout(site, run)
     try:
-        return await _captured_in(checkout, site, run, prepared.environment, detection)
+        return await _captured_in(checkout, site, run, prepared, detection)
     finally:
         await checkout.close()
 
 
+async def _detected(site: Site, run: Run) -> Detection:
+    """Return what the base commit tells, and the settings of the run besides or instead."""
+    settings = run.settings
+    detection = with_settings(await detect_at(site.git, run.base_sha), settings.given_gates, settings.gates_off)
+    return msgspec.structs.replace(
+        detection,
+        gates=detection.gates if settings.gates else (),
+        setup=detection.setup if settings.setup is None else settings.setup,
+    )
+
+
 async def _captured_in(
-    checkout: Checkout, site: Site, run: Run, environment: CheckEnvironment, detection: Detection
+    checkout: Checkout, site: Site, run: Run, prepared: Prepared, detection: Detection
 ) -> Captured | NotReady:
     """Capture in a checkout of the base, once it is proven that imports resolve inside of it."""
-    base = run.base_sha
+    base, environment = run.base_sha, prepared.environment
     async with checkout.tree(environment, base=base, commit=base) as tree:
         proven = await proven_inside(environment, tree)
         if isinstance(proven, NotReady):
             return proven
     async with checkout.tree(proven, base=base, commit=base) as tree:
         usable = with_tools(detection, tree.git.cwd, tree.environ)
-        return await capture(usable, tree, proven, _means(site, run), trusted=run.settings.trusted)
+        return await capture(usable, tree, proven, _means(site, run), left_out=prepared.left_out)
 
 
 def _wanted(site: Site, run: Run, detection: Detection) -> Wanted:
@@ -115,13 +124,14 @@ def _wanted(site: Site, run: Run, detection: Detection) -> Wanted:
     return Wanted(
         repository=site.repository,
         base=run.base_sha,
-        setup=detection.setup if settings.setup is None else settings.setup,
+        setup=detection.setup,
         trusted=settings.trusted,
         services=settings.services,
         cache=site.cache,
         environ=child_environment(site.environ, {}, names=settings.environment),
         enclose=partial(enclosure, site, run, name=SETUP),
         clean=site.redactor.clean,
+        tell=lambda command: inform(site, run.id, f"Setting up the environment of checks: {command}"),
     )
 
 

@@ -41,11 +41,11 @@ class Captured(Struct, frozen=True, kw_only=True):
 
 
 async def capture(
-    detection: Detection, tree: Tree, environment: CheckEnvironment, means: Means, *, trusted: bool
+    detection: Detection, tree: Tree, environment: CheckEnvironment, means: Means, *, left_out: Sequence[str] = ()
 ) -> Captured | NotReady:
     """Find out how the gates do at the commit of `tree`, a checkout of the base; one after another.
 
-    Where the folder is not `trusted` its set-up commands were not run, and may be what is missing. A gate that was
+    Set-up commands that were `left_out` as nobody trusts the folder may be what is missing. A gate that was
     detected, judges no tests and cannot be run is a part of the baseline with its trouble: it is not asked again.
     What commands leave behind stays, tracked files are put back.
     """
@@ -54,8 +54,7 @@ async def capture(
         found = means.find(gate, tree.commit, environment.fingerprint)
         known = found if found is not None and found.trouble is None else None  # trouble may be over by now
         run = known or await _first(gate, tree, environment.fingerprint, means)
-        setup = () if trusted else detection.setup
-        problem = unready(run, given=gate.name in detection.given, setup=setup)
+        problem = unready(run, given=gate.name in detection.given, setup=left_out)
         if problem:
             return problem
         means.told(run, known is not None)

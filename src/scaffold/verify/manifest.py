@@ -53,13 +53,13 @@ def is_manifest(path: str) -> bool:
 def decisive(path: str, before: bytes | None, after: bytes | None, *, untested: bool = False) -> tuple[str, ...]:
     """Return the deciding parts in which two versions differ, None for a version that is not there.
 
-    In a repository without tests a first version may configure what it likes, except what bends pytest.
+    In a repository without tests anything may be configured that was not, except what bends pytest.
     """
     name = path.rpartition("/")[2].casefold()
     old, new = _parts(name, before), _parts(name, after)
     differing = [part for part in {**old, **new} if old.get(part) != new.get(part) and not _new_script(part, old)]
-    if untested and before is None:
-        return tuple(part for part in differing if part.rpartition(" ")[2] in BENDING)
+    if untested:
+        return tuple(part for part in differing if part in old or part.rpartition(" ")[2] in BENDING)
     return tuple(differing)
 
 

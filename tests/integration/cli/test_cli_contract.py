@@ -73,6 +73,14 @@ def test_an_action_without_a_contract_says_what_will_do(site, plan, scaffold):
     assert (shown["given"], shown["commands"], shown["last"], shown["facts"]) == (False, [], None, [])
 
 
+def test_an_action_that_judges_says_that_its_verdict_has_to_do(site, plan, scaffold):
+    """A review changes nothing, and its facts are not weak."""
+    make_run(site, plan.replace("key: api", "key: api, role: code_review"))
+    out = scaffold("contract", "api").out
+    assert "verdict" in out
+    assert "weak" not in out
+
+
 def test_an_unknown_action_is_refused(site, plan, scaffold):
     make_run(site, plan)
     assert scaffold("contract", "nothing").code == 64

@@ -122,6 +122,14 @@ def test_an_approval_is_shown_to_the_letter(site: Site, scaffold, run: Run) -> N
     assert ESCAPE not in shown
 
 
+def test_an_approval_of_protected_files_names_them_all(site: Site, scaffold, run: Run) -> None:
+    """AL-9: it is about a change and no call, so nothing is shown of arguments."""
+    approval(site, run, "i1", text="store changes", detail={"action": "store", "protected": ["auth/a.py", "b.sql"]})
+    out = scaffold("inbox").out
+    assert "  protected:\n    │ auth/a.py\n    │ b.sql\n" in out
+    assert "args" not in out
+
+
 def test_a_question_is_shown_with_its_options(site: Site, scaffold, run: Run) -> None:
     detail = {"question": "Which?", "options": ["sqlite", f"post{ESCAPE}gres"], "action": "store"}
     approval(site, run, "abc123", kind="question", text=f"Which?{ESCAPE}", detail=detail)

@@ -78,13 +78,23 @@ def test_a_weak_or_stale_fact_says_so(site, plan, scaffold):
     assert "✓ holds api_works, weak: nothing tells it from no work at all" in out
 
 
+def test_the_json_of_tasks_has_the_evidence_too(site, plan, scaffold):
+    """BX-1: what the tree shows, programs get."""
+    run = begin(site, make_run(site, plan))
+    land(site, run, "store", {"store.py": "x = 1\n"})
+    (goal,) = scaffold("status", "--json").json["goals"]
+    (fact,) = goal["facts"]
+    assert fact["evidence"]
+    assert scaffold("tasks", "--json").json["facts"] == [{"goal_id": goal["id"], **fact}]
+
+
 def test_the_json_is_that_of_status(site, scaffold):
     run = make_run(site, NESTED)
     status = scaffold("status", "--json").json
     assert scaffold("goals", "--json").json == {"run": run.id, "goals": status["goals"]}
-    assert scaffold("tasks", "--json").json == {"run": run.id, "actions": status["actions"]}
+    assert scaffold("tasks", "--json").json == {"run": run.id, "actions": status["actions"], "facts": []}
     street = [action for action in status["actions"] if action["key"] == "sweep"]
-    assert scaffold("tasks", "street", "--json").json == {"run": run.id, "actions": street}
+    assert scaffold("tasks", "street", "--json").json == {"run": run.id, "actions": street, "facts": []}
 
 
 def test_one_goal_can_be_asked_for_and_a_wrong_one_is_answered_with_the_closest(site, scaffold):
@@ -106,7 +116,7 @@ def test_an_older_run_can_be_asked_for(site, plan, scaffold):
 
 def test_without_a_run_the_lists_are_empty(repository, scaffold):
     assert scaffold("goals", "--json").json == {"run": None, "goals": []}
-    assert scaffold("tasks", "--json").json == {"run": None, "actions": []}
+    assert scaffold("tasks", "--json").json == {"run": None, "actions": [], "facts": []}
     assert scaffold("tasks").out.startswith("There is no run")
     assert scaffold("tasks", "shop").code == 64
 

@@ -6,7 +6,7 @@ import pytest
 
 from fakes import UNHELD, act, goal
 from scaffold.core.errors import EnvironmentNotReady, StaleFence
-from scaffold.core.events import AttemptQueued, BaselineCaptured
+from scaffold.core.events import AttemptQueued, BaselineCaptured, Noticed
 from scaffold.core.gates import Gate
 from scaffold.core.states import Completed, Failed, Paused, Skipped
 from scaffold.landing.queue import Landed, MergeQueue
@@ -227,3 +227,11 @@ async def test_what_nothing_else_can_show_anew_is_shown_by_the_gates(house):
         ("gate", True),
         ("change", False),
     ]
+
+
+async def test_a_set_up_that_may_take_long_is_told_before_it_runs(house):
+    """AL-10: nobody has to guess what a run waits for."""
+    run = await house.own(goal("g", act("a")), setup=("true",), trusted=True, **UNHELD)
+    await ground(house.site, run)
+    told = [notice.text for notice in events(house, run, Noticed)]
+    assert told == ["Setting up the environment of checks: true"]

@@ -109,6 +109,9 @@ async def test_only_the_tests_of_unittest_that_are_asked_for_run(tmp_path):
     assert (by_name.trouble, dict(by_name.outcomes)) == (None, {"test_one.TestOne.test_one": "passed"})
     by_file = await tried(tmp_path, UNITTEST, only=("test_two.py",))
     assert dict(by_file.outcomes) == {"test_two.TestOne.test_one": "failed"}
+    (tmp_path / "test_one.py").write_text("raise SystemExit('loaded')\n")
+    alone = await tried(tmp_path, UNITTEST, only=("test_two.py",))
+    assert dict(alone.outcomes) == dict(by_file.outcomes)
 
 
 async def test_findings_are_told_without_their_lines(tmp_path):

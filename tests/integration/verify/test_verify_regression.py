@@ -74,15 +74,15 @@ class Bench:
         environ = dict(self.house.site.environ) | QUICK
         return Tree(git=git, base=base, commit=commit, environ=environ)
 
-    async def capture(self, base, *gates, given=frozenset(), setup=(), trusted=True):
+    async def capture(self, base, *gates, given=frozenset(), left_out=()):
         def told(run, reused):
             self.told.append((run.gate.name, reused))
             self.keep(run)
 
         means = Means(find=self.find, slots=self.slots, told=told)
-        detection = Detection(kind="python", gates=gates or (TEST,), given=given, setup=setup)
+        detection = Detection(kind="python", gates=gates or (TEST,), given=given)
         tree = await self.tree(base, base)
-        return await capture(detection, tree, CheckEnvironment(fingerprint=FINGERPRINT), means, trusted=trusted)
+        return await capture(detection, tree, CheckEnvironment(fingerprint=FINGERPRINT), means, left_out=left_out)
 
     def find(self, gate, commit, environment):
         return self.kept.get((gate.name, commit, environment))
@@ -154,7 +154,7 @@ async def test_a_baseline_is_captured_once_and_what_failed_is_asked_again(bench,
 async def test_an_import_error_at_the_base_is_no_baseline(bench):
     """AL-10: the missing module is named, and what to do about it."""
     base = await bench.commit({"test_it.py": "import nowhere_to_be_found\n\n\ndef test_it():\n    pass\n"})
-    problem = await bench.capture(base, setup=("pip install -e .",), trusted=False)
+    problem = await bench.capture(base, left_out=("pip install -e .",))
     assert isinstance(problem, NotReady)
     assert "the Python module `nowhere_to_be_found` is not installed" in problem.what
     assert "`pip install -e .`" in problem.fix

@@ -100,6 +100,15 @@ def test_the_first_manifest_of_a_repository_without_tests_may_configure_but_not_
     assert parts("package.json", None, package(), untested=True) == ()
 
 
+def test_a_repository_without_tests_may_be_given_their_configuration_but_what_was_there_stays():
+    """BX-5: whoever brings the first tests brings what they need."""
+    bare = '[project]\nname = "calc"\n\n[tool.ruff]\nline-length = 88\n'
+    given = f'{bare}\n[tool.pytest.ini_options]\ntestpaths = ["tests"]\n'
+    assert parts("pyproject.toml", bare, given, untested=True) == ()
+    assert parts("pyproject.toml", bare, given.replace("88", "99"), untested=True) == ("[tool.ruff]",)
+    assert parts("pyproject.toml", bare, f'{given}addopts = "-p evil"\n', untested=True) == ("[tool.pytest] addopts",)
+
+
 def test_a_manifest_that_is_no_text_counts_as_a_whole():
     assert decisive("package.json", b"\xff", b"\xfe") == ("all of it, for it cannot be read",)
     assert decisive("package.json", b"\xff", b"\xff") == ()
