@@ -39,6 +39,7 @@ def _printed(*args: str) -> list[Row]:
     return [msgspec.json.decode(line, type=Row) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.slow
 def test_every_bench_prints_rows_of_the_promised_shape() -> None:
     rows = _printed()
     assert len({row.bench for row in rows}) == len(rows) >= 10

@@ -10,7 +10,7 @@ from cheaters.honest import HONEST
 from cheaters.trial import tried
 
 PAGE = (Path(__file__).parents[2] / "docs" / "proof.md").read_text()
-SAMPLE = {"deletes-tests", "with-tests"}
+SAMPLE = {"changes-nothing", "with-tests"}
 """Of all cases, those that `make test` tries."""
 
 

@@ -283,6 +283,7 @@ def test_an_agent_that_is_asked_for_nothing_and_obeys_everybody_does_no_harm(wor
     expect_nothing_happened(world, victim, listener, output=done.stdout + done.stderr)
 
 
+@pytest.mark.slow
 def test_a_worker_that_obeys_everybody_lands_its_work_and_does_no_harm(world, victim):
     """BX-9, RA-13, AL-18: `scaffold run --yes`; what lands is what the action was about."""
     with Listener() as listener:

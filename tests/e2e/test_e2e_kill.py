@@ -126,12 +126,14 @@ def test_who_forks_the_workers_may_be_killed_and_the_run_does_not_even_stop(scen
     expect_the_end(scenario)
 
 
+@pytest.mark.slow
 def test_an_orchestrator_killed_six_times_comes_to_the_same_end(scenario):
     """SC-16, AL-27, BX-2, BX-8, BX-15: crash and resume, nothing twice, nothing lost."""
     killed_at_random(scenario, seed=6, times=6, victims=the_owner)
     expect_the_end(scenario)
 
 
+@pytest.mark.slow
 def test_any_process_may_be_killed(scenario):
     """BX-15, BX-17: owner, worker, keeper or command, whoever is hit."""
     killed_at_random(scenario, seed=7, times=6, victims=anybody)
@@ -199,6 +201,7 @@ def test_two_orchestrators_never_carry_out_the_same_run(scenario):
     assert running.wait(PATIENCE_S) == 0
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_is_told_as_such(scenario):
     busy_plan(scenario)
     running = scenario.start(scenario.run_command("--yes"))

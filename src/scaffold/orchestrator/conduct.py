@@ -268,9 +268,9 @@ class Conductor:
         return [attempt for attempt in opened if self._dispatching() or self._starting.begun(attempt)]
 
     def _all_set_aside(self) -> bool:
-        """Tell whether the user has set aside every goal that could go on."""
+        """Tell whether the user has set aside every goal that could go on; where none could, all have ended by now."""
         going = [goal for goal in self._goals() if isinstance(goal.state, Planning | Active | Paused)]
-        return all(goal.state == Paused(SET_ASIDE) for goal in going)
+        return bool(going) and all(goal.state == Paused(SET_ASIDE) for goal in going)
 
     def _put_down_for_human(self) -> bool:
         """Pause the run if a human must decide before anything can happen here, and tell whether it was so.

@@ -158,7 +158,7 @@ def test_a_run_costs_a_few_cents() -> None:
     assert 1 < cents < 10
 
 
-@pytest.mark.parametrize(("newest_first", "attempt"), [(False, 2), (True, 3)])
+@pytest.mark.parametrize(("newest_first", "attempt"), [pytest.param(False, 2, marks=pytest.mark.slow), (True, 3)])
 async def test_every_action_is_red_before_and_green_after_in_whatever_order_they_land(
     workspace: Workspace, newest_first: bool, attempt: int
 ) -> None:

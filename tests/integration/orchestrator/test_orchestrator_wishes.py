@@ -257,3 +257,15 @@ async def test_a_wish_whose_owner_dies_in_the_middle_is_done_once_by_the_next_on
     assert [each.outcome for each in house.attempts(run, "a")] == ["cancelled"]
     assert house.statuses(run)["a"] == {"stop": "pending", "cancel": "cancelled"}[kind]
     assert house.statuses(run)["b"] == "pending"
+
+
+async def test_goals_that_have_all_ended_are_not_set_aside(house):
+    """SC-17: a run whose last goals ended in this very moment is not put down as paused."""
+    run = await house.lay_out(goal("g", act("a")), goal("h", act("b")))
+    conductor = await house.conductor(run, {})
+    with house.store.transaction():
+        house.store.goals.move(goal_of(house, run, "g").id, Cancelled())
+    assert not conductor._all_set_aside()
+    with house.store.transaction():
+        house.store.goals.move(goal_of(house, run, "h").id, Cancelled())
+    assert not conductor._all_set_aside()
