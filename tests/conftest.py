@@ -4,8 +4,12 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from postgres import private_server
+
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")  # how long something takes says nothing of whether it is right
 
 
 def pytest_configure() -> None:

@@ -71,7 +71,7 @@ def expect_whole(on: Draft) -> None:
                 assert steps <= len(home)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(st.lists(changes, max_size=12), statuses)
 def test_a_draft_stays_whole_and_makes_no_fact_whatever_is_proposed(proposed, given_statuses):
     """SC-4, SC-12: what is refused leaves no trace; what is taken in is taken in once."""
@@ -91,7 +91,7 @@ def test_a_draft_stays_whole_and_makes_no_fact_whatever_is_proposed(proposed, gi
         on.findings()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(changes, max_size=8), st.lists(st.tuples(keys, st.booleans()), max_size=3), st.lists(changes, max_size=6)
 )

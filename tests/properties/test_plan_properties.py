@@ -106,7 +106,7 @@ def kept(goal: GoalSpec, held: tuple[str, ...] = ()) -> bool:
     )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(any_goal(), any_goal(name="h", prefix="l"), some)
 def test_lint_finds_an_error_exactly_if_brute_force_does(first, second, held):
     """BX-7, SC-3: valid means unique keys, goals reached, every action run, every promise of a compound kept.
@@ -122,7 +122,7 @@ def test_lint_finds_an_error_exactly_if_brute_force_does(first, second, held):
     assert lint(plan, {"g": held}).valid is sound
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(any_goal())
 def test_a_goal_is_called_unreachable_exactly_if_brute_force_never_reaches_it(goal):
     """SC-3."""
@@ -162,7 +162,7 @@ def unique(goal: GoalSpec) -> bool:
     return len({action.key for action in goal.actions}) == len(goal.actions)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(any_goal().filter(unique))
 def test_when_everything_lint_blames_is_mended_every_action_runs(goal):
     """BX-7: with the causes gone, and the actions of each cycle free, nothing is left to wait for."""
@@ -170,7 +170,6 @@ def test_when_everything_lint_blames_is_mended_every_action_runs(goal):
     assert len(simulate(better)[0]) == len(better.actions)
 
 
-@settings(deadline=None)
 @given(any_goal().filter(unique))
 def test_the_critical_path_is_a_chain_and_as_long_as_the_plan_is_deep(goal):
     linted = lint(Plan(goals=(goal,)))
@@ -205,7 +204,7 @@ def test_nothing_that_is_stranded_ever_becomes_ready(effects, data):
 STATUSES = ["pending", "running", "verifying", "landing", "completed", "failed", "blocked", "cancelled", "skipped"]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(some, min_size=1, max_size=6), st.data())
 def test_counted_readiness_is_the_defined_one_after_any_changes(needs, data):
     """SC-4, SC-2: facts are shown, go stale and come back, actions and parents move, in any order."""
@@ -378,7 +377,6 @@ class Toy:
         self.facts.update(node.effects if succeeded else ())
 
 
-@settings(deadline=None)
 @given(sound_goal(), st.integers(1, 3), st.data())
 def test_a_linted_plan_is_always_carried_out_to_its_end(goal, slots, data):
     """BX-7, OR-3, SC-3, SC-5: if every attempt succeeds, the goal completes and nothing is dispatched twice."""
@@ -389,7 +387,6 @@ def test_a_linted_plan_is_always_carried_out_to_its_end(goal, slots, data):
     assert len(set(toy.dispatched)) == len(toy.dispatched)
 
 
-@settings(deadline=None)
 @given(sound_goal(), st.integers(1, 3), st.data())
 def test_whatever_fails_the_goal_ends_and_says_so(goal, slots, data):
     """OR-3, SC-3: complete exactly if the goal state holds; otherwise failed with a reason, never stuck."""

@@ -58,7 +58,7 @@ def check_order(plan: Plan, simulation: Simulation, agents: int, cap: int = 3) -
             assert spec.parent is None or shown.issuperset(specs[spec.parent].preconditions)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(plans, crews, seeds)
 def test_a_linted_plan_always_completes_in_a_simulation_without_failures(plan, agents, seed):
     """BX-7, OR-3, SC-3, SC-5: and nothing is dispatched twice, early, or beyond the caps."""
@@ -73,7 +73,7 @@ def test_a_linted_plan_always_completes_in_a_simulation_without_failures(plan, a
     assert simulation == simulate(plan, agents=agents, seed=seed, pace=PACE)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(plans, crews, seeds, st.sampled_from([0.1, 0.5, 0.9, 1.0]))
 def test_whatever_fails_a_simulation_ends_and_an_action_fails_thrice_at_most(plan, agents, seed, rate):
     """OR-3: a goal completes exactly if its state holds; after the third failure nothing is tried again."""
@@ -126,7 +126,7 @@ def thought_again(draw, plan: Plan, standing: Standing) -> Plan:
     return Plan(goals=tuple(goals))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(plans, st.data())
 def test_a_plan_repaired_with_itself_stays_as_it_is(plan, data):
     """BX-7."""
@@ -140,7 +140,7 @@ def test_a_plan_repaired_with_itself_stays_as_it_is(plan, data):
     assert repaired.valid or failed
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(plans, st.data())
 def test_what_holds_is_never_lost_and_a_valid_repair_completes(plan, data):
     """BX-7: whatever the new plan says, begun actions stay; if it is found valid, the rest is carried out."""
@@ -163,7 +163,6 @@ def test_what_holds_is_never_lost_and_a_valid_repair_completes(plan, data):
         assert not again & {key for key, status in standing.statuses.items() if status == "completed"}
 
 
-@settings(deadline=None)
 @given(plans, st.data())
 def test_two_plans_differ_in_nothing_exactly_if_they_are_the_same(plan, data):
     """BX-7."""

@@ -71,7 +71,6 @@ def plans(draw):
     return Plan(goals=tuple(draw(goals(name)) for name in goal_names))
 
 
-@settings(deadline=None)
 @given(plans())
 def test_a_plan_that_was_written_is_read_back_the_same(plan):
     """SC-4."""
@@ -79,7 +78,6 @@ def test_a_plan_that_was_written_is_read_back_the_same(plan):
     assert read_plan(text, name="plan.yaml") == (plan, ())
 
 
-@settings(deadline=None)
 @given(plans())
 def test_json_and_yaml_of_the_same_plan_say_the_same(plan):
     document = plan_document(plan)
@@ -96,7 +94,7 @@ def errors(text, name):
     return ()
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     st.text(max_size=60) | st.text("version:1goals[]{}-&*!,'\"\n #|>?%<", max_size=60),
     st.sampled_from([".json", ".yaml"]),
@@ -121,7 +119,6 @@ values = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(values, values)
 def test_no_shape_makes_the_reader_fail_in_any_other_way_than_by_findings(goal, action):
     document = {"version": 1, "goals": [goal, {"name": "g", "goal_state": ["x"], "actions": [action]}]}

@@ -33,7 +33,6 @@ arguments = st.text(
 
 
 @given(anything | shellish)
-@settings(deadline=None)
 @example("\ud800")
 @example("ls \\")
 def test_no_text_breaks_the_decision(text):
@@ -42,7 +41,7 @@ def test_no_text_breaks_the_decision(text):
 
 
 @given(st.lists(arguments, min_size=1, max_size=5))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @example(["a", "b c", "it's", "~", "*", "$x", "a=~/b", "\\", "{a,b}"])
 def test_what_python_quotes_is_read_back_by_both_parsers(words):
     """RA-14."""
@@ -52,7 +51,7 @@ def test_what_python_quotes_is_read_back_by_both_parsers(words):
 
 
 @given(shellish.map(lambda text: f"a {text}"))
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_what_is_accepted_is_read_alike_by_both_parsers(text):
     """RA-14: the second parser is asked even where a plain text would save it."""
     if isinstance(asyncio.run(READER.read(text)), Understood):
@@ -78,7 +77,7 @@ pieces = st.sampled_from(
 
 
 @given(st.lists(pieces, max_size=12).map("".join) | st.text("ab -=/.:'\"|;", max_size=20))
-@settings(deadline=None, max_examples=600)
+@settings(max_examples=600)
 @example("time ls")
 @example("a=b ls")
 @example("ls 12>/dev/null")
@@ -108,7 +107,6 @@ def test_what_people_write_most_is_plain(text):
 
 
 @given(shellish)
-@settings(deadline=None)
 def test_nothing_that_is_not_understood_is_allowed(text):
     """RA-14."""
     reading = NotUnderstood("is unfit") if unfit(text) else read_by_grammar(text)
@@ -117,7 +115,6 @@ def test_nothing_that_is_not_understood_is_allowed(text):
 
 
 @given(st.lists(st.sampled_from(["..", ".", "a", ".git", ".GIT", ".ssh", "", "~"]), max_size=6).map("/".join))
-@settings(deadline=None)
 def test_a_path_is_never_allowed_to_be_written_and_protected_ones_never_asked_about(path):
     """RA-14."""
     wish = wish_for(call_by_name("write_file", {"path": path}), PLACE)

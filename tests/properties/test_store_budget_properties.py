@@ -76,7 +76,7 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UserStore]:
         yield user
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(limit=st.integers(1, 200), agents=st.lists(requests, min_size=1, max_size=8))
 def test_many_spenders_keep_to_one_limit(user: UserStore, limit: int, agents: list) -> None:
     """BX-11: the limit is passed by the one request that reaches it, and by surprises, and by no more."""

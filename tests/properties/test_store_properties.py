@@ -113,7 +113,7 @@ def served(postgres_url: str) -> Iterator[Store]:
         yield store
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(history=st.lists(steps, min_size=1, max_size=25))
 @example([("add", None, "primitive", []), ("add", 0, "compound", []), ("move", 0, "running")])
 def test_the_stored_count_always_equals_its_definition(store: Store, history: list[tuple]) -> None:
@@ -122,7 +122,7 @@ def test_the_stored_count_always_equals_its_definition(store: Store, history: li
 
 
 @pytest.mark.postgres
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(history=st.lists(steps, min_size=1, max_size=25))
 def test_the_stored_count_equals_its_definition_on_a_server_too(served: Store, history: list[tuple]) -> None:
     """SC-4, SC-10: the same on PostgreSQL."""

@@ -342,7 +342,7 @@ arguments = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=st.sampled_from(NINE), args=arguments)
 async def test_rubbish_of_every_kind_is_a_told_failure(store, name, args):
     """SC-12: whatever a model sends, the tool answers; it never breaks."""

@@ -9,7 +9,7 @@ import anthropic
 import httpx2
 import pytest
 from anthropic.types import Message as SdkMessage
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scaffold.core.conversation import (
@@ -222,7 +222,7 @@ def expect_the_sdks_reading(sdk: Sdk, stream: bytes) -> None:
 
 
 @given(stream=streams())
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10)
 def test_a_stream_cut_anywhere_is_read_as_the_sdk_reads_it(sdk, stream):
     """RA-1, RA-2."""
     expect_the_sdks_reading(sdk, stream)
@@ -230,7 +230,7 @@ def test_a_stream_cut_anywhere_is_read_as_the_sdk_reads_it(sdk, stream):
 
 @pytest.mark.slow
 @given(stream=streams())
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100)
 def test_many_streams_cut_anywhere_are_read_as_the_sdk_reads_them(sdk, stream):
     """RA-1, RA-2."""
     expect_the_sdks_reading(sdk, stream)
@@ -247,7 +247,7 @@ def test_the_sdk_too_reads_the_same_wherever_the_stream_is_cut(sdk):
 
 
 @given(stream=streams())
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30)
 def test_a_stream_dropped_anywhere_is_no_reply(stream):
     """RA-21, trap (f): repeated whole, never half executed."""
     events, reader = Events(), CODEC.reader(TARGET)
@@ -380,7 +380,7 @@ def sdk_options(request: Request) -> Json:
 
 
 @given(data=st.data())
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50)
 def test_a_conversation_is_sent_as_the_sdk_sends_it(sdk, data):
     """RA-1, RA-2, RA-3: what was heard goes back as the SDK's own blocks would."""
     expect_the_sdks_request(sdk, data)
@@ -388,7 +388,7 @@ def test_a_conversation_is_sent_as_the_sdk_sends_it(sdk, data):
 
 @pytest.mark.slow
 @given(data=st.data())
-@settings(max_examples=800, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=800)
 def test_many_conversations_are_sent_as_the_sdk_sends_them(sdk, data):
     """RA-1, RA-2, RA-3."""
     expect_the_sdks_request(sdk, data)

@@ -5,7 +5,7 @@ from base64 import b64encode
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
@@ -34,10 +34,10 @@ from scaffold.llm.codec import Heard
 
 DECLARED: TypeAdapter[Any] = TypeAdapter(CompletionCreateParamsStreaming)
 STOPS = {"stop": "end", "tool_calls": "tool_calls", "length": "max_tokens", "content_filter": "refused"}
-QUICK = settings(max_examples=60, deadline=None)
-FEW = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-MANY = settings(max_examples=500, deadline=None)
-LONG = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=60)
+FEW = settings(max_examples=8)
+MANY = settings(max_examples=500)
+LONG = settings(max_examples=150)
 
 
 def sent_by_client(request: Request) -> Any:

@@ -5,7 +5,7 @@ from base64 import b64encode
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai.types.responses import Response
 from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
@@ -33,10 +33,10 @@ from scaffold.llm.responses import ResponsesCodec
 
 DECLARED: TypeAdapter[Any] = TypeAdapter(ResponseCreateParamsStreaming)
 STOPS = {"max_output_tokens": "max_tokens", "content_filter": "refused"}
-QUICK = settings(max_examples=60, deadline=None)
-FEW = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-MANY = settings(max_examples=500, deadline=None)
-LONG = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=60)
+FEW = settings(max_examples=6)
+MANY = settings(max_examples=500)
+LONG = settings(max_examples=150)
 
 
 def sent_by_client(request: Request, cache_key: str) -> Any:

@@ -42,7 +42,7 @@ class Terminal:
         return [line.rstrip() for line in self._screen.display]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(FRAMES)
 def test_after_each_frame_exactly_its_lines_stand_below_what_was_there(frames):
     """BX-12: a frame leaves nothing of the one before."""

@@ -136,7 +136,7 @@ STANDINGS = st.builds(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     members=st.lists(MEMBERS, max_size=30),
     goals=st.lists(STANDINGS, max_size=8),
