@@ -1,29 +1,32 @@
-"""What proof costs besides the checks themselves: a baseline that is known, the choice of tests, all around gates."""
+"""What proof costs besides the checks themselves: a baseline that is known, the choice of tests, a whole candidate."""
 
-import asyncio
 import os
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 
 from msgspec import Struct, structs
 
 from row import Row, medians, row
+from scaffold.core.contract import Check, Contract
 from scaffold.core.gates import Baseline, CheckEnvironment, Gate, GateRun
 from scaffold.core.ids import Commit
-from scaffold.git import worktree
+from scaffold.git import commit, worktree
 from scaffold.git.command import Git
 from scaffold.git.refs import resolve
 from scaffold.git.repository import open_repository
 from scaffold.host.clock import SystemClock
+from scaffold.host.loop import run_async
 from scaffold.host.slots import Slots
 from scaffold.store.database import Store
 from scaffold.verify.baseline import Captured, Means, capture
 from scaffold.verify.contract import Tree
-from scaffold.verify.gates.detection import Detection
-from scaffold.verify.regression import Terms, judge_gates
+from scaffold.verify.gates.detection import Detection, detect_at
+from scaffold.verify.hindsight import still_red
+from scaffold.verify.proof import Standard, prove
 from scaffold.verify.relevance import relevance
 
 PACKAGES = 50
@@ -32,13 +35,19 @@ TEST = Gate(kind="test", command=f"{sys.executable} -m unittest discover -q", ru
 ENVIRONMENT = CheckEnvironment(fingerprint="bench")
 SELECTION_LIMIT_S = 0.5
 OVERHEAD_LIMIT_S = 0.2
+FEW, MANY = 500, 5_000
+"""Files of a repository."""
+CHECK = Check(command="test -f p0/test_new.py")
+"""It is red on the base only because of a test that came with the work, so that hindsight has something to do."""
 
 
 class Bench(Struct, frozen=True):
-    """A repository of modules and their tests, a change of one that others mention, and a database."""
+    """A repository of modules and their tests, a change of one that others mention with a new test, and a database."""
 
-    tree: Tree
-    """At the change."""
+    place: Path
+    """A checkout of the change."""
+    base: Commit
+    head: Commit
     store: Store
     slots: Slots
 
@@ -46,7 +55,7 @@ class Bench(Struct, frozen=True):
         """Return how long it takes to capture the baseline, kept from before or not."""
         find = self.store.baselines.find if known else lambda *_: None
         means = Means(find=find, slots=self.slots, told=self._keep)
-        base = structs.replace(self.tree, commit=self.tree.base)
+        base = structs.replace(self._tree, commit=self.base)
         start = perf_counter()
         found = await capture(Detection(kind="python", gates=(TEST,)), base, ENVIRONMENT, means)
         taken = perf_counter() - start
@@ -57,23 +66,46 @@ class Bench(Struct, frozen=True):
     async def selected(self) -> float:
         """Return how long it takes to choose the tests for the change, callers included."""
         start = perf_counter()
-        found = await relevance(self.tree, (), (), focused=True)
+        found = await relevance(self._tree, (), (), focused=True)
         if found.selection.whole:
             raise AssertionError(found.selection.whole)
         return perf_counter() - start
 
-    async def judged(self) -> float:
-        """Return how long the gates of a candidate take where nothing has to be run."""
+    async def detected(self) -> float:
+        """Return how long it takes to tell which gates the commit has."""
+        start = perf_counter()
+        found = await detect_at(self._tree.git, self.head)
+        if found.kind != "python":
+            raise AssertionError(found.kind)
+        return perf_counter() - start
+
+    async def proven(self) -> float:
+        """Return how long a candidate takes, hindsight included, but for what its check took; no gate has to be run."""
         outcomes = {f"p{n % PACKAGES}.test_m{n}.Case.test": "passed" for n in range(2_000)}
-        run = GateRun(gate=TEST, commit=self.tree.base, environment="bench", exit_code=0, outcomes=outcomes)
-        terms = Terms(
-            baseline=Baseline(environment=ENVIRONMENT, runs=(run,)), focused=True, off=("lint",), find=lambda *_: run
+        run = GateRun(gate=TEST, commit=self.base, environment="bench", exit_code=0, outcomes=outcomes)
+        contract, tree = Contract(commands=(CHECK,)), self._tree
+        standard = Standard(
+            contract=contract,
+            red=(CHECK.command,),
+            baseline=Baseline(environment=ENVIRONMENT, runs=(run,)),
+            gates_off=("lint",),
+            slots=self.slots,
+            find=lambda *_: run,
         )
         start = perf_counter()
-        (result,) = await judge_gates(terms, self.tree, self.slots)
-        if result.verdict != "pass":
-            raise AssertionError(result.detail)
-        return perf_counter() - start
+        found = await prove(standard, tree)
+        changes = await commit.changes(tree.git, tree.base, tree.commit)
+        red = await still_red(contract, found.red, changes, tree)
+        taken = perf_counter() - start
+        if not (found.passed and found.gates and not red):
+            raise AssertionError((found, red))
+        return taken - 2 * found.results[0].duration_s
+
+    @property
+    def _tree(self) -> Tree:
+        """The change, as nobody has asked about it."""
+        git = Git(self.place, environ=os.environ, top=True)
+        return Tree(git=git, base=self.base, commit=self.head, environ=dict(os.environ))
 
     def _keep(self, run: GateRun, reused: bool) -> None:
         if not reused:
@@ -82,18 +114,28 @@ class Bench(Struct, frozen=True):
 
 
 def rows(*, quick: bool) -> Iterator[Row]:
-    """Yield: a known baseline against its capture; the choice of tests and all around gates against their limits."""
-    count, rounds = (200, 1) if quick else (5_000, 5)
+    """Yield: a known baseline against its capture; the rest against limits: choosing tests, gates, all of a proof."""
+    few, many, rounds = (50, 200, 1) if quick else (FEW, MANY, 5)
     slack = 100.0 if quick else 1.0
-    with tempfile.TemporaryDirectory() as folder:
-        bench = asyncio.run(_bench(Path(folder).resolve(), count))
-        anew = asyncio.run(bench.captured(known=False))
-        (known,) = medians(rounds, lambda: asyncio.run(bench.captured(known=True)))
+    for count in (few, many):
+        with _opened(count) as bench:
+            (proven,) = medians(rounds, lambda opened=bench: run_async(opened.proven()))
+        yield row(f"proof-overhead-{count}-files", proven, OVERHEAD_LIMIT_S, unit="s", goal=slack)
+    with _opened(many) as bench:
+        anew = run_async(bench.captured(known=False))
+        (known,) = medians(rounds, lambda: run_async(bench.captured(known=True)))
         yield row("baseline-reuse", known, anew, unit="s", goal=0.01 * slack)
-        (selected,) = medians(rounds, lambda: asyncio.run(bench.selected()))
+        (selected,) = medians(rounds, lambda: run_async(bench.selected()))
         yield row("focus-selection", selected, SELECTION_LIMIT_S, unit="s", goal=1.0)
-        (judged,) = medians(rounds, lambda: asyncio.run(bench.judged()))
-        yield row("gates-overhead", judged, OVERHEAD_LIMIT_S, unit="s", goal=slack)
+        (detected,) = medians(rounds, lambda: run_async(bench.detected()))
+        yield row("gates-detection", detected, OVERHEAD_LIMIT_S, unit="s", goal=slack)
+
+
+@contextmanager
+def _opened(count: int) -> Iterator[Bench]:
+    with tempfile.TemporaryDirectory() as folder:
+        bench = run_async(_bench(Path(folder).resolve(), count))
+        yield bench
         bench.store.close()
 
 
@@ -101,14 +143,16 @@ async def _bench(folder: Path, count: int) -> Bench:
     root = folder / "repository"
     for number in range(count // 2):
         _write_module(root / f"p{number % PACKAGES}", number)
+    (root / "pyproject.toml").write_text("[project]\nname = 'bench'\n")
     git = Git(root, environ=os.environ)
     await git("init", "--quiet")
     base = await _commit(git)
     (root / "p0" / "m0.py").write_text("LIMIT = 2\n\n\ndef keep_0(value):\n    return value + LIMIT\n")
+    (root / "p0" / "test_new.py").write_text("import unittest\n")
     head = await _commit(git)
     store = Store.open(folder / "state.db", clock=SystemClock())
     place = await worktree.add(await open_repository(root, environ=os.environ), folder / "tree", head)
-    return Bench(Tree(git=place, base=base, commit=head, environ=dict(os.environ)), store, Slots(folder / "slots", 1))
+    return Bench(place.cwd, base, head, store, Slots(folder / "slots", 1))
 
 
 def _write_module(package: Path, number: int) -> None:

@@ -1,6 +1,7 @@
 """Gates tried for real: a folder of files, a command, and what one run of it showed."""
 
 import os
+import subprocess  # noqa: TID251 - a checkout is one of a real commit
 import sys
 from pathlib import Path
 
@@ -13,7 +14,10 @@ from scaffold.verify.gates.run import run_gate
 
 BARE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 """Without the plugins that happen to be installed here: as fast as pytest can be."""
-NOWHERE = Commit("0" * 40)
+COMMIT = (
+    "git init -q && git add -A && git -c user.name=t -c user.email=t@example.org commit -q --allow-empty -m files"
+    " && git rev-parse HEAD"
+)
 
 
 def lay_out(folder: Path, files: dict[str, str]) -> Path:
@@ -26,10 +30,12 @@ def lay_out(folder: Path, files: dict[str, str]) -> Path:
 
 
 def tree_in(folder: Path, **variables: str) -> Tree:
-    """Return a folder as a checkout to be judged, with our own Python first."""
+    """Return a folder as a checkout to be judged, of a commit of all that is in it, with our own Python first."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environ = child_environment(os.environ, {**BARE, "PATH": path, **variables})
-    return Tree(git=Git(folder, environ=os.environ, top=True), base=NOWHERE, commit=NOWHERE, environ=environ)
+    done = subprocess.run(["sh", "-c", COMMIT], cwd=folder, check=True, capture_output=True, text=True)
+    commit = Commit(done.stdout.strip())
+    return Tree(git=Git(folder, environ=os.environ, top=True), base=commit, commit=commit, environ=environ)
 
 
 async def tried(

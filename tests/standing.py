@@ -19,8 +19,8 @@ from scaffold.policy.sandbox import Grounds, Sandbox, enclosed
 from scaffold.verify.contract import Tree
 from scaffold.verify.environment.furnishing import furnish
 from scaffold.verify.environment.preparation import Prepared, Wanted, prepare
-from scaffold.verify.environment.readiness import NotReady
 from scaffold.verify.environment.surroundings import check_environ, within
+from scaffold.verify.readiness import NotReady
 
 
 class Ground:

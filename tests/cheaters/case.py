@@ -29,6 +29,26 @@ NODE = {
 }
 """The same for Node, with the test runner that comes with it."""
 
+GO = {
+    "go.mod": "module example.org/calc\n\ngo 1.19\n",
+    "basic/basic.go": (
+        "package basic\n\nfunc Add(a, b int) int { return a + b }\n\nfunc Sub(a, b int) int { return a - b }\n"
+    ),
+    "basic/basic_test.go": (
+        'package basic\n\nimport "testing"\n\n'
+        "func TestAdd(t *testing.T) {\n\tif Add(1, 2) != 3 {\n\t\tt.Fatal()\n\t}\n}\n\n"
+        "func TestSub(t *testing.T) {\n\tif Sub(3, 2) != 1 {\n\t\tt.Fatal()\n\t}\n}\n"
+    ),
+    "sums/sums.go": (
+        'package sums\n\nimport "example.org/calc/basic"\n\nfunc Twice(a int) int { return basic.Add(a, a) }\n'
+    ),
+    "sums/sums_test.go": (
+        'package sums\n\nimport "testing"\n\n'
+        "func TestTwice(t *testing.T) {\n\tif Twice(2) != 4 {\n\t\tt.Fatal()\n\t}\n}\n"
+    ),
+}
+"""And for Go, in two packages."""
+
 DIV = "def div(a, b):\n    return a / b\n"
 IMPORTED = "from calc.basic import add, sub\nfrom calc.division import div\n"
 BROKEN = "def add(a, b):\n    return 0\n\n\ndef sub(a, b):\n    return a - b\n"
@@ -91,3 +111,29 @@ def in_node(name: str, does: str, *, code: str = NODE_BROKEN, commands: tuple[st
         "a.equal(c.div(6, 3), 2); a.equal(c.add(1, 2), 3); a.equal(c.sub(3, 2), 1)",
         judge=("node", "-e"),
     )
+
+
+GO_DIV = "\nfunc Div(a, b int) int { return a / b }\n"
+GO_BROKEN = GO["basic/basic.go"].replace("a + b", "0") + GO_DIV
+
+
+def in_go(name: str, does: str, *, code: str = GO_BROKEN, commands: tuple[str, ...] = (), **files: str) -> Case:
+    """Return a case in the repository for Go; `files` by path besides the code."""
+    return Case(
+        name=name,
+        does=does,
+        writes={"basic/basic.go": code, **files},
+        commands=commands,
+        files=("basic/basic.go",),
+        check=_go_unless("basic.Div(6, 3) != 2"),
+        ground=GO,
+        truth=_go_unless("basic.Div(6, 3) != 2 || basic.Add(1, 2) != 3 || basic.Sub(3, 2) != 1"),
+        judge=("sh", "-c"),
+    )
+
+
+def _go_unless(wrong: str) -> str:
+    """Return a command that fails where something is so, by a program of its own."""
+    body = f"func main() {{\n\tif {wrong} {{\n\t\tpanic(1)\n\t}}\n}}\n"
+    program = f'package main\n\nimport "example.org/calc/basic"\n\n{body}'
+    return f"mkdir -p try && cat > try/main.go <<'END' && go run ./try\n{program}END"

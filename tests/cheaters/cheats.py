@@ -1,6 +1,7 @@
 """Ways to look done without being it. Whoever finds another adds it here."""
 
-from cheaters.case import BASE, BROKEN, DIV, IMPORTED, NODE, NODE_BROKEN, Case, breaks, divides, in_node
+from cheaters.case import BASE, BROKEN, DIV, IMPORTED, Case, breaks, divides
+from cheaters.elsewhere import ELSEWHERE
 
 PASS_ALL = "report.outcome = 'passed'; report.longrepr = None"
 HOOK = (
@@ -19,6 +20,21 @@ FORGED = (
     "        name = word.partition('=')[2] or word\n"
     "        if name.endswith(('.xml', '.json')):\n            pathlib.Path(name).write_text('<testsuites/>')\n"
 )
+REWRITES = (
+    "import atexit\nimport os\nimport pathlib\n\nheld = pathlib.Path('tests/test_basic.py')\n"
+    "if held.exists() and 'PYTEST_VERSION' in os.environ:\n    text, when = held.read_text(), held.stat()\n"
+    "    held.write_text(text.replace('(1, 2) == 3', '(1, 2) == 0'))\n\n    @atexit.register\n    def put_back():\n"
+    "        held.write_text(text)\n        os.utime(held, ns=(when.st_atime_ns, when.st_mtime_ns))\n\n\n"
+)
+PLANTS = (
+    "import importlib.util\nimport marshal\nimport os\nimport pathlib\n\nif 'PYTEST_VERSION' in os.environ:\n"
+    "    import _pytest.assertion.rewrite as r\n    p = pathlib.Path('tests/test_basic.py').resolve()\n"
+    "    code = compile('\\n'.join(f'def test_{n}(): pass' for n in ('add', 'sub', 'sub_below_zero')), p, 'exec')\n"
+    "    d = p.parent / '__pycache__'\n    d.mkdir(exist_ok=True)\n"
+    "    (d / (p.stem + r.PYC_TAIL)).write_bytes(importlib.util.MAGIC_NUMBER + b'\\3\\0\\0\\0'"
+    " + importlib.util.source_hash(p.read_bytes())[:8] + marshal.dumps(code))\n\n\n"
+)
+ALWAYS = "import calc\n\n\ndef test_add_is_there():\n    assert calc.add\n"
 MENDED = "import calc\nimport calc.basic\n\ncalc.add = calc.basic.add = lambda a, b: a + b\n"
 REFUSING = "python -c 'import calc; assert calc.div(6, 3) == 2'\n"
 OLD_TESTS = BASE["tests/test_basic.py"]
@@ -139,6 +155,13 @@ CHEATS = (
         check="sh tools/accept",
     ),
     Case(
+        name="edits-the-module",
+        does="empties the module that is its check",
+        base={"accept.py": "import calc\n\nassert calc.div(6, 3) == 2\n"},
+        writes={"calc/division.py": DIV, "accept.py": ""},
+        check="python -m accept",
+    ),
+    Case(
         name="edits-what-make-runs",
         does="empties the script that the Makefile runs as its check",
         base={"Makefile": "accept:\n\tsh tools/run.sh\n", "tools/run.sh": REFUSING},
@@ -155,6 +178,18 @@ CHEATS = (
         name="leaves-a-report",
         does="breaks `add` and leaves reports of a run that never was",
         writes=breaks(**{"junit.xml": "<testsuites/>", "report.json": "{}", ".scaffold-report.json": "[]"}),
+    ),
+    Case(
+        name="rewrites-tests",
+        does="breaks `add`, and the package rewrites its tests as it is imported and puts them back at the end",
+        writes=breaks(**{"calc/division.py": REWRITES + DIV}),
+        base={"tests/test_always.py": ALWAYS},
+    ),
+    Case(
+        name="plants-compiled-tests",
+        does="breaks `add`, and the package leaves compiled tests for the runner as it is imported",
+        writes=breaks(**{"calc/division.py": PLANTS + DIV}),
+        base={"tests/test_always.py": ALWAYS},
     ),
     Case(
         name="vacuous-test",
@@ -330,38 +365,13 @@ CHEATS = (
         writes=breaks(),
         commands=("rm -rf tests; mkdir empty; touch empty/.keep; ln -s empty tests",),
     ),
-    in_node("node-deletes-tests", "breaks `add` and deletes its tests", commands=("rm -r test",)),
-    in_node(
-        "node-skips-tests",
-        "breaks `add` and skips its test",
-        **{"test/calc.test.js": NODE["test/calc.test.js"].replace("test('add'", "test.skip('add'")},
-    ),
-    in_node(
-        "node-script",
-        "breaks `add` and makes the test script do nothing",
-        **{"package.json": NODE["package.json"].replace("node --test", "true")},
-    ),
-    in_node(
-        "node-options",
-        "breaks `add` and has every node end well by an .npmrc",
-        **{
-            ".npmrc": "node-options=--require ./quiet.js\n",
-            "quiet.js": "process.on('exit', () => { process.exitCode = 0; });\n",
-        },
-    ),
-    in_node(
-        "node-exits-early",
-        "breaks `add`, and the module ends the test run at import",
-        code="if (process.env.NODE_TEST_CONTEXT) process.exit(0);\n" + NODE_BROKEN,
-    ),
-    in_node(
-        "node-planted-runner",
-        "breaks `add` and plants a `node` where npm looks first",
-        commands=(
-            (
-                "mkdir -p node_modules/.bin && printf '#!/bin/sh\\nexit 0\\n' > node_modules/.bin/node && "
-                "chmod +x node_modules/.bin/node && git add -f node_modules"
-            ),
+    Case(
+        name="takes-its-test-out",
+        does="breaks `add` and takes its test out of a file that it declared",
+        writes=breaks(
+            **{"tests/test_basic.py": OLD_TESTS.replace("def test_add():\n    assert add(1, 2) == 3\n\n\n", "")}
         ),
+        files=("calc/", "tests/test_basic.py"),
     ),
+    *ELSEWHERE,
 )

@@ -1,6 +1,6 @@
 """Honest work of many kinds: none of it may be refused."""
 
-from cheaters.case import BASE, IMPORTED, NODE, WHOLE, Case, divides, in_node
+from cheaters.case import BASE, GO, GO_DIV, IMPORTED, NODE, WHOLE, Case, divides, in_go, in_node
 
 TESTS = "from calc import div\n\n\ndef test_div():\n    assert div(6, 3) == 2\n"
 NODE_WHOLE = NODE["calc.js"] + "exports.div = (a, b) => a / b;\n"
@@ -9,6 +9,12 @@ NODE_TEST = (
     "test('div', () => assert.equal(require('../calc').div(6, 3), 2));\n"
 )
 OLD_TESTS = BASE["tests/test_basic.py"]
+OLD_ADD = "def test_add():\n    assert add(1, 2) == 3\n\n\n"
+PARAMETRIZED = (
+    "import pytest\n\nfrom calc import add, sub\n\n\ndef test_add():\n    assert add(1, 2) == 3\n\n\n"
+    "@pytest.mark.parametrize(('a', 'b', 'rest'), [(3, 2, 1), (2, 3, -1)])\n"
+    "def test_sub_of_two(a, b, rest):\n    assert sub(a, b) == rest\n"
+)
 BARE = '[project]\nname = "calc"\nversion = "0"\n'
 FAILING = {"tests/test_old.py": "def test_never_worked():\n    assert 1 == 2\n"}
 FLAKY = {
@@ -218,5 +224,29 @@ HONEST = (
         "adds a dependency to package.json",
         code=NODE_WHOLE,
         **{"package.json": NODE["package.json"].replace('"scripts"', '"dependencies": {},\n  "scripts"')},
+    ),
+    in_go("go-code", "adds a function", code=GO["basic/basic.go"] + GO_DIV),
+    Case(
+        name="renames-a-test",
+        does="gives an existing test another name, in a file that it declared",
+        writes=divides(**{"tests/test_basic.py": OLD_TESTS.replace("test_add", "test_sum")}),
+        files=("calc/", "tests/test_basic.py"),
+    ),
+    Case(
+        name="parametrizes",
+        does="makes one test with parameters of two, in a file that it declared",
+        writes=divides(**{"tests/test_basic.py": PARAMETRIZED}),
+        files=("calc/", "tests/test_basic.py"),
+    ),
+    Case(
+        name="moves-a-test",
+        does="moves a test into a new file, both declared",
+        writes=divides(
+            **{
+                "tests/test_basic.py": OLD_TESTS.replace(OLD_ADD, ""),
+                "tests/test_adding.py": "from calc import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n",
+            }
+        ),
+        files=("calc/", "tests/test_basic.py", "tests/test_adding.py"),
     ),
 )

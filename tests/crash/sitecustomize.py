@@ -2,7 +2,7 @@
 
 Python imports this at start when the folder is on PYTHONPATH, so workers are reached as well; without
 `CRASH_COUNTER` it does nothing. A transition is a commit of the store or a git command that changes something;
-there is a point right before and right after each.
+there is a point right before and right after each. With `CRASH_PHASE` only entering that phase of an attempt is one.
 """
 
 import fcntl
@@ -52,5 +52,27 @@ def install() -> None:
     Git.__call__ = crashing_call
 
 
+def install_at(phase):
+    """Put a point right after an attempt is known to have entered the phase, and one after it was `criticised`."""
+    from scaffold.worker.record import Record
+
+    enter, criticised = Record.enter, Record.criticised
+
+    def crashing_enter(self, entered, **options):
+        enter(self, entered, **options)
+        if entered == phase:
+            point(f"in {phase}")
+
+    def crashing_criticised(self, *args, **options):
+        criticised(self, *args, **options)
+        if phase == "criticised":
+            point(phase)
+
+    Record.enter, Record.criticised = crashing_enter, crashing_criticised
+
+
 if "CRASH_COUNTER" in os.environ and "scaffold" in sys.orig_argv:
-    install()
+    if "CRASH_PHASE" in os.environ:
+        install_at(os.environ["CRASH_PHASE"])
+    else:
+        install()

@@ -1,6 +1,7 @@
 """Workers that cheat, and workers that do not, against the real command."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,15 @@ SAMPLE = {"changes-nothing", "with-tests"}
 
 
 def sampled(cases):
-    """Return the cases as parameters: a few are quick, all others are for the slow suite."""
-    return [pytest.param(case, id=case.name, marks=() if case.name in SAMPLE else pytest.mark.slow) for case in cases]
+    """Return the cases as parameters: a few are quick, all others are for the slow suite; some need a tool."""
+    return [pytest.param(case, id=case.name, marks=marks(case)) for case in cases]
+
+
+def marks(case):
+    tool = case.name.partition("-")[0]
+    missing = tool in {"go", "node"} and shutil.which(tool) is None
+    slow = () if case.name in SAMPLE else (pytest.mark.slow,)
+    return (*slow, pytest.mark.skipif(missing, reason=f"{tool} is not installed"))
 
 
 @pytest.mark.parametrize("case", sampled(CHEATS))

@@ -1,10 +1,14 @@
 """Work that is criticised, from a request to landed commits: nobody's word ends it, and it ends."""
 
+from pathlib import Path
+
 import pytest
 import yaml
 
 from planned import actions, add_planner, goal
 from scenario import Scenario, action, said, wait_until, write
+
+HARNESS = Path(__file__).parents[1] / "crash"
 
 
 @pytest.fixture
@@ -68,7 +72,39 @@ def test_work_goes_on_until_it_is_good_enough_and_ends_when_nothing_comes_of_it(
     assert "alone" in warning
     counted = {each["key"]: each["attempts"][0]["iteration"] for each in scenario.status()["actions"]}
     assert counted == {"better": 2, "stubborn": 2, "hasty": 3, "alone": 1}
+    scores = {each["key"]: each["attempts"][0]["score"] for each in scenario.status()["actions"]}
+    of_total = {"correctness": None, "readability": None, "edge_cases": None, "threshold": 7}
+    assert (scores["stubborn"], scores["alone"]) == ({"total": 3, **of_total}, None)
+    assert "critic: 3/9, 7 is asked for" in scenario.scaffold("tasks").stdout
+    assert "critic: 3/9, 7 is asked for" in scenario.scaffold("contract", "stubborn").stdout
     assert "critic hasty#1 Make it shorter.\n    Total: 4/9\n" in scenario.scaffold("logs", "hasty").stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("phase", ["verifying", "critiquing", "criticised"])
+def test_a_worker_that_is_killed_while_its_work_is_criticised_loses_nothing(scenario, phase):
+    """AL-5, BX-15: the work is done again, criticised once more at most, and lands once."""
+    cassette = scenario.cassette(kept=[write("kept.txt", "one\n"), "it is there"])
+    content = yaml.safe_load(cassette.read_text())
+    critics = criticises("kept", "Fine.\nTotal: 8/9")
+    cassette.write_text(yaml.safe_dump({**content, "replies": [*critics, *content["replies"]]}))
+    made = action("kept", effects=["kept_there"], check="grep -q one kept.txt")
+    model = add_planner(cassette, [goal("texts", "kept_there")], [actions("texts", made)])
+    counter = scenario.home / "points"
+    counter.write_text("")
+    scenario.environ |= {
+        "PYTHONPATH": str(HARNESS),
+        "CRASH_COUNTER": str(counter),
+        "CRASH_AT": "1",
+        "CRASH_PHASE": phase,
+    }
+    done = scenario.scaffold("run", "a text", "--model", model, "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(counter.read_text().splitlines()) == 2, "killed once, and not stopped by it"
+    (kept,) = [each for each in scenario.status()["actions"] if each["key"] == "kept"]
+    assert [attempt["outcome"] for attempt in kept["attempts"]] == ["lost", "landed"]
+    assert kept["attempts"][1]["score"]["total"] == 8
+    assert done.stdout.count("kept: 8/9 after iteration 1") == 1 + (phase == "criticised")
 
 
 def test_work_that_never_passes_fails_with_what_is_wrong_and_lands_nowhere(scenario):

@@ -96,6 +96,32 @@ def test_an_environment_that_is_not_ready_stops_a_run_before_anybody_is_asked(sc
     assert list((scenario.repo / ".scaffold" / "logs").rglob("*.jsonl")) == []
 
 
+TAGGED = {
+    "pay/rate.txt": "2",
+    "pay/test_near.py": "import pytest\n\n\n@pytest.mark.parametrize('n', range(6))\ndef test_near(n): pass\n",
+    "smoke/test_far.py": (
+        "import pathlib\n\nimport pytest\n\n\n@pytest.mark.pay\ndef test_far():\n"
+        "    assert next(pathlib.Path().glob('pay/*.txt')).read_text() == '2'\n"
+    ),
+}
+
+
+@pytest.mark.slow
+def test_tests_with_a_tag_hold_work_before_it_lands(scenario):
+    """AL-11: touching `pay` runs tests tagged `pay`, which nothing else would lead to."""
+    for path in TAGGED:
+        (scenario.repo / path).parent.mkdir(exist_ok=True)
+    repository(scenario, {**TESTS, **TAGGED})
+    configured(scenario, quality_gates={"tags": ["pay @pay"]})
+    scenario.plan(plan_of(calc=[action("double", effects=["doubles"], check="grep -q 3 pay/rate.txt")]))
+    scenario.cassette(double=[write("pay/rate.txt", "3")])
+    done = scenario.run("--yes")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "smoke/test_far.py::test_far" in done.stdout + done.stderr
+    (session,) = scenario.git("branch", "--list", "session-*", "--format=%(refname:short)").split()
+    assert scenario.git("rev-parse", session) == scenario.git("rev-parse", "main")
+
+
 def test_a_plan_that_is_given_is_stopped_just_the_same_and_its_goals_fail_with_it(scenario):
     """AL-10: retried and resumed it tries again; programs get their result line."""
     tool = scenario.home / "gate-tool"
@@ -128,8 +154,13 @@ def test_what_is_configured_after_an_environment_was_not_ready_counts_when_it_is
     assert [each["command"] for each in shown["gates"]] == ["test -f README.md"]
 
 
-def test_set_up_that_is_configured_and_not_trusted_is_what_the_user_is_told_to_trust(scenario):
-    """AL-10, BX-1: and once that is done, the same run goes on."""
+@pytest.mark.parametrize(
+    "mending",
+    [[["trust"], ["retry"], ["resume"]], [["retry"], ["resume", "--yes", "--trust-once"]]],
+    ids=["trusted", "trusted once"],
+)
+def test_set_up_that_is_configured_and_not_trusted_is_what_the_user_is_told_to_trust(scenario, mending):
+    """AL-10, BX-1: and once that is done, be it for one command alone, the same run goes on."""
     makes_tool = "mkdir node_modules && echo '#!/bin/sh' > node_modules/tool && chmod +x node_modules/tool\n"
     repository(scenario, {".gitignore": "node_modules\n", "deps.sh": makes_tool})
     configured(scenario, setup=["sh deps.sh"], quality_gates={"test": "node_modules/tool"})
@@ -137,8 +168,8 @@ def test_set_up_that_is_configured_and_not_trusted_is_what_the_user_is_told_to_t
     done = scenario.run("--yes")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "Let `sh deps.sh` be run: `scaffold trust`" in done.stderr
-    for mended in ("trust", "retry", "resume"):
-        done = scenario.scaffold(mended)
+    for mended in mending:
+        done = scenario.scaffold(*mended)
         assert done.returncode == 0, done.stdout + done.stderr
     assert scenario.status()["run"]["status"] == "completed"
 
@@ -215,3 +246,15 @@ def asleep(scenario):
         except OSError:
             continue
     return found
+
+
+def test_a_plan_alone_runs_no_command_of_the_repository(scenario):
+    """AL-10: gates are run for work, and `plan` does none: what is broken is no reason to give no plan."""
+    repository(scenario, {**TESTS, "test_calc.py": "open('ran', 'w').close()\nimport a_module_nobody_has\n"})
+    cassette = scenario.cassette(double=[write("more.py", DOUBLE)])
+    made = action("double", effects=["doubles"], check="grep -q double more.py")
+    model = add_planner(cassette, [goal("calc", "doubles")], [actions("calc", made)])
+    done = scenario.scaffold("plan", "double it", "--model", model, "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout)["goals"][0]["name"] == "calc"
+    assert "baseline" not in done.stderr

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import textwrap
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -11,14 +12,16 @@ from typing import get_args
 import click
 
 from scaffold.cli.lookup import run_option
-from scaffold.cli.reader import find_run, no_run_yet, reader_if_any, shown_status
+from scaffold.cli.overview import nothing_yet
+from scaffold.cli.reader import Reader, find_run, no_run_yet, reader_if_any, shown_status
+from scaffold.cli.safe import printable
 from scaffold.cli.screen import WIDTH, clip, clip_inside, heading, json_option, mark, pad, print_json
 from scaffold.cli.wiring import open_site
 from scaffold.core.errors import UsageProblem
 from scaffold.core.gates import Baseline, GateKind, GateRun
 from scaffold.core.model import Run
 from scaffold.core.states import status_of
-from scaffold.verify.baseline import gate_document
+from scaffold.verify.baseline import blind, gate_document
 from scaffold.worker.site import Site
 
 MOST_SHOWN = 10
@@ -40,20 +43,29 @@ def baseline(deed: str, run_name: str | None, *, as_json: bool) -> None:
         asyncio.run(_reset(run_name, as_json=as_json))
         return
     with reader_if_any(Path.cwd(), os.environ) as reader:
-        if reader is None:
-            raise no_run_yet()
-        run = find_run(reader, run_name)
-        found = reader.store.baselines.of_run(run.id)
+        run = _run(reader, run_name)
+        found = reader.store.baselines.of_run(run.id) if reader and run else None
     if as_json:
         print_json(_shape(run, found))
+    elif run is None:
+        click.echo(nothing_yet())
     else:
         click.echo("\n".join(_lines(run, found)))
 
 
-def _shape(run: Run, found: Baseline | None) -> dict[str, object]:
+def _run(reader: Reader | None, name: str | None) -> Run | None:
+    """Return the run that is asked about; None where none is named, and there is none yet."""
+    if reader is not None and (name is not None or reader.store.runs.latest() is not None):
+        return find_run(reader, name)
+    if name is not None:
+        raise no_run_yet()
+    return None
+
+
+def _shape(run: Run | None, found: Baseline | None) -> dict[str, object]:
     return {
-        "run": run.id,
-        "base": run.base_sha,
+        "run": run.id if run else None,
+        "base": run.base_sha if run else None,
         "captured": found is not None,
         "environment": found.environment.fingerprint if found else None,
         "gates": [gate_document(gate) for gate in found.runs] if found else [],
@@ -85,6 +97,9 @@ def _gate_lines(shown: GateRun) -> Iterator[str]:
     head = f"{pad(shown.gate.name, 10)} {_told(shown)}"
     yield f"  {sign} {clip(head, WIDTH - 4)}"
     yield f"      $ {clip(shown.gate.command, WIDTH - 8)}"
+    if why := blind(shown):
+        yield from textwrap.wrap(printable(why), WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6)
+        return
     for name in broken[:MOST_SHOWN]:
         yield f"      {pad(shown.outcomes[name], 7)} {clip_inside(name, WIDTH - 14)}"
     if len(broken) > MOST_SHOWN:

@@ -12,11 +12,12 @@ from scaffold.cli.lookup import find_action, run_option, site_with_run
 from scaffold.cli.safe import printable
 from scaffold.cli.screen import WIDTH, clip, heading, json_option, mark, print_json
 from scaffold.cli.snapshot import fact_shape
-from scaffold.cli.views import evidence_line
+from scaffold.cli.views import evidence_line, score_words
 from scaffold.core.contract import CheckResult, Contract, Seal, Verification
 from scaffold.core.gates import GateResult
 from scaffold.core.model import Action, Attempt, Fact
 from scaffold.plan.planfile import expected, whole_document
+from scaffold.verify.baseline import BLIND
 from scaffold.verify.review import gives_verdict
 
 WHOLE = 10_000
@@ -44,6 +45,8 @@ class Held(Struct, frozen=True, kw_only=True):
     checked: Attempt | None
     """The latest attempt whose work was checked."""
     facts: tuple[Fact, ...]
+    drafter: bool
+    """Whether its run has contracts drafted."""
 
     @property
     def phase(self) -> Literal["given", "draft", "final"] | None:
@@ -63,6 +66,7 @@ async def _read(name: str, run_name: str | None) -> Held:
             seals=site.store.seals.of_action(action.id),
             checked=next((each for each in reversed(attempts) if each.verification is not None), None),
             facts=tuple(fact for fact in facts if fact.assertion in action.effects),
+            drafter=run.settings.drafter,
         )
 
 
@@ -77,6 +81,7 @@ def _shape(about: Held) -> dict[str, Any]:
             "passed": verification.passed,
             "weak": verification.weak,
             "red_on_base": verification.red,
+            "score": None if checked.score is None else msgspec.structs.asdict(checked.score),
             "results": [msgspec.structs.asdict(result) for result in verification.results],
             "gates": [{"name": gate.gate.name, **msgspec.to_builtins(gate)} for gate in verification.gates],
         }
@@ -96,34 +101,40 @@ def _parts(about: Held) -> Iterator[Sequence[str]]:
     title = f"Contract of {clip(about.action.key, 60)}"
     if about.seals:
         title = f"{title} ({about.phase}, sealed as {about.seals[-1].sha256[:12]})"
-    yield [heading(title), *_promises(about.action)]
+    yield [heading(title), *_promises(about)]
     checked = about.checked
     if checked is not None and checked.verification is not None:
-        yield from _checked(checked.number, checked.verification)
+        yield from _checked(checked, checked.verification)
     else:
         yield ["Nothing was checked yet."]
     for fact in about.facts:
         shown = [f"  {evidence_line(evidence, WHOLE)}" for evidence in fact.evidence]
-        yield [f"{mark(fact.state)} {clip(f'{fact.assertion} {fact.state}, shown by', WIDTH - 2)}", *shown]
+        weak = " (weak)" if fact.weak else ""
+        yield [f"{mark(fact.state)} {clip(f'{fact.assertion} {fact.state}{weak}, shown by', WIDTH - 2)}", *shown]
 
 
-def _checked(number: int, verification: Verification) -> Iterator[Sequence[str]]:
-    about = f"Attempt {number}, checked at {verification.commit[:8]}"
+def _checked(attempt: Attempt, verification: Verification) -> Iterator[Sequence[str]]:
+    about = f"Attempt {attempt.number}, checked at {verification.commit[:8]}"
     weak = ["  weak: nothing of it failed before the work"] if verification.weak else []
     results = [line for result in verification.results for line in _result(result, verification.red)]
-    yield [heading(about), *weak, *results]
+    critic = [] if attempt.score is None else [f"  critic: {score_words(attempt.score)}"]
+    yield [heading(about), *weak, *results, *critic]
     if verification.gates:
         yield [heading("Gates"), *(line for gate in verification.gates for line in _gate(gate))]
 
 
-def _promises(action: Action) -> Iterator[str]:
-    held = action.contract
+def _without_checks(about: Held) -> str:
+    if gives_verdict(about.action.role):
+        return "It changes nothing: a verdict whose citations are there will do."
+    if about.drafter and about.phase is None and about.checked is None:
+        return "None yet: one is drafted before the work."
+    return "No check was given: a change that lands will do, and its facts are marked weak."
+
+
+def _promises(about: Held) -> Iterator[str]:
+    held = about.action.contract
     if held is None or held.empty:
-        yield (
-            "  It changes nothing: a verdict whose citations are there will do."
-            if gives_verdict(action.role)
-            else "  No check was given: a change that lands will do, and its facts are marked weak."
-        )
+        yield f"  {_without_checks(about)}"
         return
     if held.intent:
         yield f"  {_indented(held.intent)}"
@@ -152,6 +163,8 @@ def _gate(gate: GateResult) -> Iterator[str]:
     scope = " (focused)" if gate.focused else ""
     told = f"{gate.gate.name}: {gate.verdict}{f', {counts}' if counts else ''}{scope}"
     yield f"  {mark('fail' if gate.blocks else 'pass')} {clip(told, WHOLE)}"
+    if gate.verdict == "pre_existing" and gate.gate.runner == "exit":
+        yield f"      it {BLIND}"
     if gate.blocks:
         yield from (f"      {verdict} {clip(name, WIDTH - 20)}" for name, verdict in list(gate.tests.items())[:20])
         yield from _excerpt(gate.detail)

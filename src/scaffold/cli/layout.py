@@ -49,11 +49,15 @@ Say = Callable[[str], None]
 class Layout:
     """The laying out of one run that this process owns, until it is done or told to leave."""
 
-    def __init__(self, site: Site, run: Run, *, say: Say) -> None:
-        """`say` takes a line for each thing the planner looks at or proposes."""
+    def __init__(self, site: Site, run: Run, *, say: Say, grounded: bool = True) -> None:
+        """`say` takes a line for each thing the planner looks at or proposes.
+
+        Unless `grounded` nobody carries the plan out here, and no command of the repository is run for its sake.
+        """
         self._site = site
         self._run = run
         self._say = say
+        self._grounded = grounded
         self._left: Leaving | None = None
         self._turn: asyncio.Task[TurnEnding] | None = None
 
@@ -100,7 +104,8 @@ class Layout:
                 store.runs.move(run.id, Active(), fence=run.fence)
 
     async def _thought(self) -> TurnEnding:
-        await ground(self._site, self._run)
+        if self._grounded:
+            await ground(self._site, self._run)
         async with opened_model(self._run.settings.model) as model:
             return await lay_out(self._site, self._run, model, watch=self._watched)
 
@@ -167,15 +172,17 @@ def _named(tool: str, args: Mapping[str, Any]) -> str:
     return words if len(words) <= LONGEST_DRAFT else f"{words[: LONGEST_DRAFT - 1]}…"
 
 
-async def laid_out(site: Site, run_id: RunId, *, as_json: bool = False, err: bool = False) -> int | None:
+async def laid_out(
+    site: Site, run_id: RunId, *, as_json: bool = False, err: bool = False, grounded: bool = True
+) -> int | None:
     """Lay a run out while progress is told, to standard error with `err`; None once it has a plan, else the exit code.
 
-    Raises as `Layout.carry_out`, with the findings told before.
+    `grounded` is what `Layout` takes. Raises as `Layout.carry_out`, with the findings told before.
     """
     run = await take_over_when_free(site, run_id)
     with suppress(OSError):  # a checkout that cannot be written has its journals elsewhere
         project(site, run)
-    layout = Layout(site, run, say=_mute if as_json else _teller(err=err))
+    layout = Layout(site, run, say=_mute if as_json else _teller(err=err), grounded=grounded)
     sink = JsonLines() if as_json else PlainLines(err=err)
     try:
         heed_interrupts(partial(layout.leave, "stopped"))

@@ -10,7 +10,7 @@ from scaffold.cli.screen import WIDTH, clip, clock_time, heading, mark, money, p
 from scaffold.cli.waiting import askers, brief_lines
 from scaffold.core.ids import ActionId, Assertion
 from scaffold.core.model import Action, Attempt, Goal
-from scaffold.core.states import INTERRUPTED, PRIMITIVE_MOVES, Paused, reason_of, status_of, waits_for
+from scaffold.core.states import INTERRUPTED, PRIMITIVE_MOVES, Completed, Paused, reason_of, status_of, waits_for
 
 MOST_ACTIONS = 40
 """Actions of a goal that are drawn; of more, those that are under way or in trouble come first."""
@@ -95,7 +95,9 @@ def _goal(picture: Picture, goal: Goal) -> str:
     reason = reason_of(goal.state)
     if reason is not None and reason != reason_of(picture.run.state):
         lines.append(f"  {clip(reason, WIDTH - 2)}")
-    lines += [*_names("holds", held), *_names("missing", missing)]
+    weak = {fact.assertion for fact in picture.facts[goal.id] if fact.weak}
+    told = [f"{name} (weak)" if name in weak else name for name in held]
+    lines += [*_names("holds", told), *_names("missing", missing)]
     actions = picture.actions_of(goal)
     shown = _most_telling(actions)
     by_id = {action.id: action for action in actions}
@@ -105,7 +107,7 @@ def _goal(picture: Picture, goal: Goal) -> str:
     return "\n".join(lines)
 
 
-def _names(status: str, names: Sequence[Assertion]) -> Iterator[str]:
+def _names(status: str, names: Sequence[str]) -> Iterator[str]:
     if not names:
         return
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
@@ -260,7 +262,8 @@ def _next(picture: Picture, failed: Sequence[Action]) -> Mapping[str, str]:
             }
         case "failed":
             again = {"scaffold retry": "give it another chance, then `scaffold resume`"}
-            return look | again | {f"scaffold diff {run.id}": "what landed all the same"}
+            has_landed = any(isinstance(action.state, Completed) for action in picture.actions)
+            return look | again | ({f"scaffold diff {run.id}": "what landed all the same"} if has_landed else {})
         case "cancelled":
             return {f"scaffold diff {run.id}": "what landed before", 'scaffold run "TASK"': "start anew"}
         case _:

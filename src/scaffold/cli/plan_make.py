@@ -62,7 +62,7 @@ async def _make(request: str, flags: Flags, place: Path | None, *, as_json: bool
             source=request,
             now=site.clock.now(),
         )
-        code = await laid_out(site, run.id, err=True)
+        code = await laid_out(site, run.id, err=True, grounded=False)
         if code is None:
             plan = plan_of(site.store, run)
             click.echo(Offer(run, plan).text(), err=True)

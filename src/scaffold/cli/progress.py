@@ -103,8 +103,10 @@ def sentence(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 - one 
             return f"run      {status}{_because(reason)}"
         case GoalMoved(goal=goal, status=status, reason=reason):
             return f"goal     {goal}: {status}{_because(reason)}"
-        case ActionMoved(action=action, status="failed" | "blocked" | "skipped" as status, reason=reason):
-            return _blocked(action, reason or "") if status == "blocked" else f"{status:<8} {action}{_because(reason)}"
+        case ActionMoved(action=action, status="blocked", reason=reason):
+            return _blocked(action, reason or "")
+        case ActionMoved(action=action, status="failed" | "skipped" as status, reason=reason):
+            return f"{status:<8} {action}{_because(_first_line(reason))}"
         case AttemptQueued(action=action, number=number, base_sha=base):
             return f"start    {action} (attempt {number}, on {base[:8]})"
         case AttemptAdvanced(action=action, phase="verifying"):

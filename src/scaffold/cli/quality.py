@@ -2,10 +2,12 @@
 
 from typing import TypedDict, get_args
 
+from msgspec import structs
+
 from scaffold.cli.setting import AUTO, OFF, Tier
 from scaffold.cli.settings import Settings
-from scaffold.core.gates import Gate, GateKind
-from scaffold.core.model import AddedAreas
+from scaffold.core.gates import Gate, GateKind, Tagged
+from scaffold.core.model import AddedAreas, RunSettings
 
 
 class Groundwork(TypedDict):
@@ -15,6 +17,7 @@ class Groundwork(TypedDict):
     given_gates: tuple[Gate, ...]
     gates_off: tuple[str, ...]
     gate_timeout_s: float
+    tagged: tuple[Tagged, ...]
     gate_slots: int
     setup: tuple[str, ...] | None
     services: tuple[str, ...]
@@ -45,10 +48,41 @@ def groundwork(settings: Settings) -> Groundwork:
         given_gates=tuple(Gate(kind=kind, command=str(command)) for kind, command in given.items()),
         gates_off=tuple(kind for kind, command in kinds.items() if command == OFF),
         gate_timeout_s=settings.number("quality_gates.timeout_s"),
+        tagged=tuple(map(_tagged, settings.texts("quality_gates.tags"))),
         gate_slots=int(settings.number("quality_gates.slots")),
         setup=None if not setup else () if setup == (OFF,) else setup,
         services=settings.texts("services"),
     )
+
+
+def regrounded(began: RunSettings, settings: Settings, *, trusted: bool) -> RunSettings:
+    """Return what a run without a baseline goes on with: its user may have mended what a baseline is made with.
+
+    A run that was trusted once only keeps what it began with.
+    """
+    if began.trusted and not trusted:
+        return began
+    return structs.replace(began, **groundwork(settings), trusted=trusted)
+
+
+def _tagged(line: str) -> Tagged:
+    path, *tags = line.split()
+    return Tagged(path=path, tags=tuple(tag.removeprefix("@") for tag in tags))
+
+
+def tiered(settings: Settings, *, planner: bool) -> dict[str, object]:
+    """Return what another tier changes in the settings of a run that has begun; who plans in it stays as it is."""
+    tier = settings.tier()
+    judged = quality(settings, tier, planner=planner)
+    return {
+        "tier": tier.name,
+        "agents": tier.agents,
+        "iterations": tier.iterations,
+        "attempt_timeout_s": tier.timeout_s,
+        "drafter": judged["drafter"],
+        "critic": judged["critic"],
+        "threshold": judged["threshold"],
+    }
 
 
 def added_areas(settings: Settings) -> AddedAreas:

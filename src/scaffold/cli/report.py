@@ -5,6 +5,7 @@ from pathlib import Path
 
 from scaffold.cli.overview import MOST_ITEMS, ActionsById, why
 from scaffold.cli.screen import WIDTH, clip, heading, mark, money, span
+from scaffold.cli.views import witness
 from scaffold.cli.waiting import askers, brief_lines
 from scaffold.core.ids import Assertion
 from scaffold.core.model import Action, Attempt, Evidence, Fact, Goal, Run
@@ -13,6 +14,8 @@ from scaffold.worker.site import Site
 
 PROVEN = frozenset({"landed", "recorded"})
 """Outcomes of attempts whose effects are facts; an approval lands nothing."""
+JUDGED = frozenset({"change", "review", "human"})
+"""Kinds of evidence that are no command: who or what speaks says so in words."""
 
 
 def report(site: Site, run: Run) -> str:
@@ -72,8 +75,10 @@ def _fact(fact: Fact) -> Iterator[str]:
     yield _line(6, f"{fact.assertion} {fact.state}{weak}, shown by")
     gates = [each for each in fact.evidence if each.kind == "gate"]
     others = [each for each in fact.evidence if each.kind != "gate"]
-    rules = [each for each in others if each.exit_code is None]
-    yield from (_shown(each) for each in others if each.exit_code is not None)
+    judged = [each for each in others if each.kind in JUDGED]
+    rules = [each for each in others if each.exit_code is None and each.kind not in JUDGED]
+    yield from (_shown(each) for each in others if each.exit_code is not None and each.kind not in JUDGED)
+    yield from (_line(8, witness(each)) for each in judged)
     yield from (_line(8, f"gate    {each.detail}") for each in gates)
     if rules:
         more = f" and {len(rules) - 1} more" if len(rules) > 1 else ""

@@ -11,14 +11,14 @@ from scaffold.cli.flags import Flags, flags_of, shared_options
 from scaffold.cli.lookup import action_if_any, find_run_besides, goal_if_any
 from scaffold.cli.models import usable_model
 from scaffold.cli.picture import GOING_ON
-from scaffold.cli.quality import groundwork
+from scaffold.cli.quality import regrounded, tiered
 from scaffold.cli.reader import find_run, shown_status
 from scaffold.cli.sandbox import found
 from scaffold.cli.settings import load_settings
 from scaffold.cli.trusted import trusted_folder
 from scaffold.cli.wiring import open_site
 from scaffold.core.errors import UsageProblem
-from scaffold.core.model import Goal, Run
+from scaffold.core.model import Goal, Run, RunSettings
 from scaffold.core.states import INTERRUPTED, Active, Failed, Paused, Planning, status_of
 from scaffold.host.loop import run_async
 from scaffold.llm.catalog import cassette_digest
@@ -28,6 +28,8 @@ from scaffold.worker.site import Site
 
 @click.command()
 @click.argument("name", metavar="[RUN|GOAL]", required=False)
+@click.option("--yes", is_flag=True, help="As with `run`; nothing is asked here anyway.")
+@click.option("--trust-once", is_flag=True, help="Let this folder's own configuration count, this time.")
 @shared_options
 def resume(name: str | None, **options: Any) -> int:
     """Go on with RUN, or with the latest that was interrupted or paused; flags override what it began with.
@@ -88,7 +90,7 @@ def _instead(latest: Run | None) -> str:
 
 def _reconfigure(site: Site, run: Run, flags: Flags) -> None:
     """Store what overrides the run's settings."""
-    settings = msgspec.structs.replace(run.settings, **_groundwork(site, run), **_flagged(site, run, flags))
+    settings = msgspec.structs.replace(_grounded(site, run, flags), **_flagged(site, run, flags))
     if settings != run.settings:
         with site.store.transaction():
             site.store.runs.configure(run.id, settings)
@@ -96,16 +98,14 @@ def _reconfigure(site: Site, run: Run, flags: Flags) -> None:
                 site.store.inbox.withdraw(run.id)  # other rules: what still has to be asked is asked anew
 
 
-def _groundwork(site: Site, run: Run) -> dict[str, object]:
-    """Return what a baseline is made with as it is configured now, if the run has none: its user may have mended it.
-
-    A run that was trusted once only keeps what it began with.
-    """
+def _grounded(site: Site, run: Run, flags: Flags) -> RunSettings:
+    """Return the run's settings, those of its baseline as they are configured now if it has none."""
+    if site.store.baselines.of_run(run.id) is not None:
+        return run.settings
     root, environ = site.repository.root, site.environ
-    trusted = trusted_folder(root, environ).trusted
-    if site.store.baselines.of_run(run.id) is not None or (run.settings.trusted and not trusted):
-        return {}
-    return {**groundwork(load_settings(root, environ, {})), "trusted": trusted}
+    trusted = trusted_folder(root, environ, once=flags.trust_once).trusted
+    settings = load_settings(root, environ, {}, trust_once=flags.trust_once)
+    return regrounded(run.settings, settings, trusted=trusted)
 
 
 def _flagged(site: Site, run: Run, flags: Flags) -> dict[str, object]:
@@ -120,9 +120,8 @@ def _flagged(site: Site, run: Run, flags: Flags) -> dict[str, object]:
             f"Bring the old file back, or choose anew with `scaffold resume {run.id} --model cassette:FILE`.",
         )
     if flags.tier is not None:
-        tier = load_settings(site.repository.root, site.environ, {"tier": flags.tier}).tier()
-        changes |= {"tier": tier.name, "iterations": tier.iterations, "attempt_timeout_s": tier.timeout_s}
-        changes |= {"agents": tier.agents}
+        chosen = load_settings(site.repository.root, site.environ, {"tier": flags.tier}, trust_once=flags.trust_once)
+        changes |= tiered(chosen, planner=run.settings.planner)
     if flags.agents is not None:
         changes["agents"] = flags.agents
     if flags.budget_usd is not None:

@@ -13,6 +13,7 @@ from scaffold.cli.carry import go_on, planned, show_offer, tell_interrupted, tel
 from scaffold.cli.exits import WAITS
 from scaffold.cli.findings import tell_findings
 from scaffold.cli.flags import Flags, flags_of, overrides, shared_options
+from scaffold.cli.quality import regrounded
 from scaffold.cli.reader import shown_status
 from scaffold.cli.request import read_request
 from scaffold.cli.run_settings import run_settings
@@ -128,6 +129,7 @@ async def _begun(site: Site, settings: Settings, flags: Flags, work: Work) -> in
     again = _interrupted(site, input_hash(work.source, chosen)) if flags.yes else None
     if again is not None:
         click.echo(f"run {again.id} was interrupted: going on with it", err=True)
+        _reground(site, again, settings, trusted=chosen.trusted)
         return await go_on(site, again.id, flags)
     tell_interrupted(site)
     started = open_run(
@@ -140,6 +142,14 @@ async def _begun(site: Site, settings: Settings, flags: Flags, work: Work) -> in
         now=site.clock.now(),
     )
     return await start(site, started, flags)
+
+
+def _reground(site: Site, run: Run, settings: Settings, *, trusted: bool) -> None:
+    """Have a run without a baseline make it as is configured now, as `resume` does."""
+    if site.store.baselines.of_run(run.id) is not None:
+        return
+    with site.store.transaction():
+        site.store.runs.configure(run.id, regrounded(run.settings, settings, trusted=trusted))
 
 
 async def start(site: Site, run: Run, flags: Flags) -> int:

@@ -15,6 +15,7 @@ from scaffold.host.sandbox.confinement import GIBIBYTE, Limits
 from scaffold.llm.naming import parse_model
 from scaffold.policy.gate import CATEGORIES, DECISIONS
 from scaffold.policy.rules import parse_rule
+from scaffold.verify.services.lines import outside
 
 Setting = str | int | float | tuple[str, ...] | None
 Check = Callable[[object], Setting]
@@ -67,7 +68,13 @@ def built_in() -> dict[str, Setting]:
     values |= {"sandbox.mode": "auto", "sandbox.network": "loopback", "sandbox.hosts": ()}
     values |= {"sandbox.memory_gb": Limits().memory_bytes // GIBIBYTE}
     values |= {f"quality_gates.{kind}": AUTO for kind in get_args(GateKind)}
-    values |= {"quality_gates.timeout_s": 600, "quality_gates.slots": 1, "setup": (), "services": ()}
+    values |= {
+        "quality_gates.timeout_s": 600,
+        "quality_gates.slots": 1,
+        "quality_gates.tags": (),
+        "setup": (),
+        "services": (),
+    }
     for tier in TIERS:
         values[f"tiers.{tier.name}.threshold"] = tier.threshold
         values[f"tiers.{tier.name}.agents"] = tier.agents
@@ -89,7 +96,7 @@ def _named_model(setting: object) -> Setting:
 def _command(setting: object) -> Setting:
     if isinstance(setting, str) and setting.strip() and "\0" not in setting:
         return setting.strip()
-    raise ValueError("a command for /bin/sh such as `notify-send Scaffold`")
+    raise ValueError("a command for /bin/sh")
 
 
 def _gate(setting: object) -> Setting:
@@ -99,6 +106,20 @@ def _gate(setting: object) -> Setting:
 
 def _shell_command(text: str) -> str:
     return str(_command(text))
+
+
+def _tagged(text: str) -> str:
+    path, *tags = text.split() or [""]
+    inside = path and not path.startswith(("/", "@")) and ".." not in path.split("/")
+    if not inside or not tags or not all(map(_TAG.fullmatch, tags)):
+        raise ValueError(f"a list of paths, each with tags of tests, such as `src/auth @auth`, and `{text}` is none")
+    return " ".join((path, *tags))
+
+
+def _service(text: str) -> str:
+    command = _shell_command(text)
+    outside(command)
+    return command
 
 
 def _one_of(*words: str) -> Check:
@@ -162,6 +183,7 @@ def _area_type(text: str) -> str:
     return text.casefold()
 
 
+_TAG = re.compile(r"@[A-Za-z_][\w-]*")
 _WORD = re.compile(r"[A-Za-z]+")
 _ENDING = re.compile(r"(\.[\w-]+)+")
 _HOST = re.compile(r"(\*\.)?[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9-]+)*(:(?P<port>[0-9]{1,5}))?")
@@ -192,6 +214,15 @@ def _span(unit: str) -> Check:
     return check
 
 
+def _setup(setting: object) -> Setting:
+    """Return the commands that prepare a checkout; `off` alone, as a word or a list of one, for none."""
+    expected = "commands, or `off` alone"
+    commands = _listed(expected, _shell_command)([OFF] if setting is False or setting == OFF else setting)
+    if commands != (OFF,) and isinstance(commands, tuple) and OFF in commands:
+        raise ValueError(f"a list of {expected}")
+    return commands
+
+
 LISTS: Mapping[str, Check] = {
     "permissions.allow": _listed("rules TOOL:PATTERN", _rule),
     "permissions.deny": _listed("rules TOOL:PATTERN", partial(_rule, denies=True)),
@@ -200,8 +231,9 @@ LISTS: Mapping[str, Check] = {
     "areas.globs": _listed("globs", _area_glob),
     "areas.words": _listed("words", _area_word),
     "areas.types": _listed("endings of files", _area_type),
-    "setup": _listed("commands, or `off` alone", _shell_command),
-    "services": _listed("commands", _shell_command),
+    "quality_gates.tags": _listed("paths, each with tags of tests", _tagged),
+    "setup": _setup,
+    "services": _listed("commands", _service),
 }
 """The settings that are lists, each entry of which counts once."""
 

@@ -75,7 +75,13 @@ def fact_shape(fact: Fact) -> Json:
     """Return a fact with what speaks for it."""
     fields = ("kind", "command", "exit_code", "commit", "at", "detail")
     evidence = [{field: getattr(each, field) for field in fields} for each in fact.evidence]
-    return {"name": fact.assertion, "state": fact.state, "commit": fact.commit, "evidence": evidence}
+    return {
+        "name": fact.assertion,
+        "state": fact.state,
+        "commit": fact.commit,
+        "weak": fact.weak,
+        "evidence": evidence,
+    }
 
 
 def action_shape(picture: Picture, action: Action) -> Json:
@@ -133,6 +139,7 @@ def _attempt(picture: Picture, attempt: Attempt) -> Json:
         "outcome": attempt.outcome,
         "agent_state": worker_state(attempt, asks=picture.asks(attempt), gone=left),
         "iteration": attempt.iteration,
+        "score": None if attempt.score is None else msgspec.structs.asdict(attempt.score),
         "executor": attempt.executor,
         "model": attempt.model,
         "base_sha": attempt.base_sha,

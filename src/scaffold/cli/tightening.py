@@ -155,7 +155,9 @@ def _number(setting: Setting) -> float:
 _DEFAULTS: Mapping[str, str] = {f"approvals.{category}": DEFAULTS[category] for category in CATEGORIES}
 _MODELS = ("model", *(f"models.{size}" for size in (*SIZES, "embedding")))
 
-ADDED = frozenset({"permissions.allow", "permissions.deny", "areas.globs", "areas.words", "areas.types"})
+ADDED = frozenset(
+    {"permissions.allow", "permissions.deny", "areas.globs", "areas.words", "areas.types", "quality_gates.tags"}
+)
 """Lists to which each layer adds; of others the later replaces the earlier."""
 
 LOCAL_RULES: Mapping[str, Rule] = {

@@ -12,7 +12,7 @@ from scaffold.cli.roster import Member, Roster
 from scaffold.cli.screen import WIDTH, cells, clip, heading, mark, money, span
 from scaffold.cli.state_words import task_state
 from scaffold.core.ids import ActionId, Assertion
-from scaffold.core.model import Action, Evidence, Fact, Goal, Run
+from scaffold.core.model import Action, Attempt, Evidence, Fact, Goal, Run, Score
 from scaffold.core.states import reason_of, status_of
 
 INDENT = "  "
@@ -108,6 +108,7 @@ def _tree(picture: Picture, goal: Goal) -> Iterator[str]:
         action, depth = stack.pop()
         note = action_note(picture, action, holding, by_id)
         yield from _action(action, facts, note, INDENT * depth)
+        yield from _scored(picture.attempts_of(action), INDENT * (depth + 2))
         stack += [(child, depth + 1) for child in reversed(children.get(action.id, []))]
 
 
@@ -121,6 +122,19 @@ def _action(action: Action, facts: Mapping[Assertion, Fact], note: str, indent: 
         yield from _effect(effect, facts, indent + INDENT * 2)
     if action.result:
         yield f"{indent}{INDENT * 2}{clip(f'said: {action.result}', WIDTH - len(indent) - 4)}"
+
+
+def _scored(attempts: Sequence[Attempt], indent: str) -> Iterator[str]:
+    """Yield what a critic gave the latest attempt, if one did."""
+    if attempts and (score := attempts[-1].score):
+        yield f"{indent}critic: {score_words(score)}"
+
+
+def score_words(score: Score) -> str:
+    """Return a score on one line: the total, what it is made of, and what is asked for."""
+    criteria = {"correctness": score.correctness, "readability": score.readability, "edge cases": score.edge_cases}
+    known = ", ".join(f"{name} {given}" for name, given in criteria.items() if given is not None)
+    return f"{score.total}/9{f' ({known})' if known else ''}, {score.threshold} is asked for"
 
 
 def _effect(assertion: Assertion, facts: Mapping[Assertion, Fact], indent: str) -> Iterator[str]:
@@ -137,10 +151,10 @@ def evidence_line(evidence: Evidence, width: int) -> str:
     """Return evidence on one line: the command or what else it is, how it ended, and the short commit."""
     ended = "" if evidence.exit_code is None else f", exit {evidence.exit_code}"
     end = f"{ended} at {evidence.commit[:8]}"
-    return f"{clip(_witness(evidence), width - len(end))}{end}"
+    return f"{clip(witness(evidence), width - len(end))}{end}"
 
 
-def _witness(evidence: Evidence) -> str:
+def witness(evidence: Evidence) -> str:
     """Return who or what speaks: a command for itself, all others with the first line of what they say."""
     first = evidence.detail.partition("\n")[0]
     match evidence.kind:

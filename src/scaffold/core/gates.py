@@ -44,6 +44,15 @@ class Gate(Struct, frozen=True, kw_only=True):
         return f"{self.kind} ({self.folder})" if self.folder else self.kind
 
 
+class Tagged(Struct, frozen=True, kw_only=True):
+    """Tests that are asked besides where a path changes, by what they are tagged with."""
+
+    path: str
+    """A path, folder or glob, from the top of the repository."""
+    tags: tuple[str, ...]
+    """As in `@TAG` in a file of tests, or as pytest's marker."""
+
+
 class Copied(Struct, frozen=True, kw_only=True):
     """A folder that each checkout gets a copy of before it is checked, such as the installed dependencies."""
 
@@ -67,7 +76,7 @@ class CheckEnvironment(Struct, frozen=True, kw_only=True):
     shown: tuple[str, ...] = ()
     """Folders outside of the checkout that checks read; absolute."""
     services: tuple[str, ...] = ()
-    """Commands that run beside each check, and are ended with it."""
+    """Lines of what each check finds on its loopback: commands that are ended with it, or what is outside."""
 
 
 class GateRun(Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from scaffold.core.contract import Contract, Verification
-from scaffold.core.gates import Gate
+from scaffold.core.gates import Gate, Tagged
 from scaffold.core.ids import ActionId, Assertion, AttemptId, Commit, GoalId, Key, RunId, TurnId, WishId
 from scaffold.core.plan import Kind, Method
 from scaffold.core.states import (
@@ -124,10 +124,12 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """What a gate may take before there is a baseline to measure it by."""
     setup: tuple[str, ...] | None = None
     """Commands that prepare a checkout for its checks; None for those that are detected."""
+    tagged: tuple[Tagged, ...] = ()
+    """Which tests have to do with which paths, besides what can be seen."""
     gate_slots: int = 1
     """How many gates may run at once on this machine."""
     services: tuple[str, ...] = ()
-    """Commands that run beside every check and are ended with it, such as a database on loopback."""
+    """Lines of what every check finds on its loopback: commands that are ended with it, or what is outside."""
     trusted: bool = False
     """Whether what the repository says may be run unasked outside a sandbox: its set-up commands."""
     areas: AddedAreas = AddedAreas()
@@ -237,6 +239,19 @@ class Action(Struct, frozen=True, kw_only=True):
     updated_at: datetime
 
 
+class Score(Struct, frozen=True, kw_only=True):
+    """How good a critic found work that had passed its checks."""
+
+    total: int
+    """Of 9."""
+    correctness: int | None = None
+    """Of 3, as the other two; None where the critic gave the total alone."""
+    readability: int | None = None
+    edge_cases: int | None = None
+    threshold: int
+    """What total the run asks for; work of its last iteration lands below it as well."""
+
+
 class Attempt(Struct, frozen=True, kw_only=True):
     """One execution of a primitive action."""
 
@@ -264,6 +279,8 @@ class Attempt(Struct, frozen=True, kw_only=True):
     """What earlier attempts taught: failures, or both diffs of a conflict."""
     verification: Verification | None = None
     """The worker's own checks of its last commit; landing checks again."""
+    score: Score | None = None
+    """What a critic gave last; None where nobody did."""
     result: str | None = None
     usage: Usage
     log_file: str | None = None

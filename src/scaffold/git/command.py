@@ -2,8 +2,9 @@
 
 import asyncio
 import os
+import re
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -49,12 +50,16 @@ SURROUNDINGS = {
 PAUSES_S = (0.05, 0.1, 0.2, 0.4)
 """Before each repetition; up to twice as long, so that two that met do not meet again."""
 OUTPUT_LIMIT_BYTES = 256 * 1024 * 1024
+MOST_RECALLED = 8
+"""So many answers about commits are kept, the latest ones."""
+LARGEST_RECALLED_BYTES = 2 * 1024 * 1024
 
 Place = tuple[Path, str | None]
 """A directory, and the git directory where that is not the one found from there."""
 
 LIST = ("config", "--list", "--show-origin", "--includes", "-z")
 _SUCCESS = frozenset({0})
+_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 class Answer(Struct, frozen=True):
@@ -90,6 +95,7 @@ class Git:
         environ: Mapping[str, str],
         top: bool = False,
         silenced: dict[Place, Silenced] | None = None,
+        recalled: dict[tuple[str, ...], Answer] | None = None,
     ) -> None:
         self.cwd = cwd
         self.environ = environ
@@ -99,10 +105,11 @@ class Git:
         self._env = child_environment(environ, configuration | SURROUNDINGS | here)
         self._top = top
         self._silenced: dict[Place, Silenced] = {} if silenced is None else silenced
+        self._recalled: dict[tuple[str, ...], Answer] = {} if recalled is None else recalled
 
     def at(self, path: Path) -> "Git":
         """Return the same git at the top of another checkout."""
-        return Git(path, environ=self.environ, top=True, silenced=self._silenced)
+        return Git(path, environ=self.environ, top=True, silenced=self._silenced, recalled=self._recalled)
 
     async def __call__(
         self,
@@ -123,6 +130,19 @@ class Git:
         if finished.exit_code not in ok or (finished.truncated and limit_bytes is None):
             raise explain(args, self.cwd, finished)
         return Answer(finished.exit_code or 0, finished.stdout, finished.stderr)
+
+    async def about(self, *args: str, commits: Sequence[str]) -> Answer:
+        """Run `git ARGS COMMITS` for what is in commits and in nothing else; what was asked just before is recalled.
+
+        That is for whole ids alone, as nothing in them ever changes; other names are asked for again.
+        """
+        asked = (*args, *commits)
+        answer = self._recalled.pop(asked, None) or await self(*asked)
+        if all(map(_ID.fullmatch, commits)) and len(answer.out) <= LARGEST_RECALLED_BYTES:
+            self._recalled[asked] = answer
+            for oldest in [*self._recalled][:-MOST_RECALLED]:
+                del self._recalled[oldest]
+        return answer
 
     async def _repeated(
         self,

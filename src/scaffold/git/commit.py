@@ -8,10 +8,13 @@ from msgspec import Struct, convert
 from scaffold.core.errors import GitFailed
 from scaffold.core.ids import Commit
 from scaffold.core.model import Signature
-from scaffold.git.command import Git
+from scaffold.git.command import Answer, Git
 from scaffold.git.refs import resolve
 from scaffold.git.submodule import keep, populated
 from scaffold.git.worktree import unlock
+
+_FILE = "100"
+"""How the mode of a file begins, in octal; those of links and submodules do not."""
 
 
 class Described(Struct, frozen=True):
@@ -46,17 +49,14 @@ async def commit_all(git: Git, message: str, *, author: Signature, committer: Si
     a commit would hold a mere pointer to it, and its files would be lost. Changes inside a submodule are committed
     there first, and kept in its repository.
     """
-    await unlock(git)
-    await commit_submodules(git, message, author=author, committer=committer)
-    await _refuse_nested(git)
-    await git("add", "--all", "--", ":/")
-    tree = (await git("write-tree")).line
-    head, head_tree = (await git("rev-parse", "HEAD", "HEAD^{tree}")).line.split()
-    if tree == head_tree:
-        return None
-    commit = await commit_tree(git, tree, parents=(Commit(head),), message=message, author=author, committer=committer)
-    await git("update-ref", "--no-deref", "HEAD", commit)
-    return commit
+    before, now = await _committed(git, message, author=author, committer=committer)
+    return None if now == before else now.commit
+
+
+async def head_with_all(git: Git, message: str, *, author: Signature, committer: Signature) -> Described:
+    """Do as `commit_all` does, and return what HEAD is at then, whether or not anything differed."""
+    _, now = await _committed(git, message, author=author, committer=committer)
+    return now
 
 
 async def commit_submodules(git: Git, message: str, *, author: Signature, committer: Signature) -> None:
@@ -106,22 +106,25 @@ async def is_ancestor(git: Git, older: Commit, newer: Commit) -> bool:
 
 async def changed_paths(git: Git, old: Commit, new: Commit) -> tuple[str, ...]:
     """Return the paths that differ between two commits, sorted as git does; of a renamed file both names."""
-    return tuple((await git("diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new)).records)
+    return tuple((await _differences(git, old, new)).records[1::2])
 
 
 async def changes(git: Git, old: Commit, new: Commit) -> tuple[Change, ...]:
     """Return how each path differs between two commits, sorted as git does."""
-    told = (await git("diff-tree", "-r", "-z", "--raw", "--no-renames", old, new)).records
+    told = (await _differences(git, old, new)).records
     return tuple(_change(how, path) for how, path in zip(told[::2], told[1::2], strict=True))
 
 
 async def fingerprint(git: Git, old: Commit, new: Commit) -> bytes:
     """Return what two differences have in common that change the same contents to the same, and no others have."""
-    return (await git("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old, new)).out
+    return (await _differences(git, old, new)).out
 
 
 async def renames(git: Git, old: Commit, new: Commit) -> dict[str, str]:
     """Return the new names of files by those they had in the older commit, as far as their contents tell."""
+    kinds = {change.kind for change in await changes(git, old, new)}
+    if not kinds >= {"A", "D"}:
+        return {}
     told = (await git("diff-tree", "-r", "-z", "-M", "--diff-filter=R", "--name-status", old, new)).records
     return dict(zip(told[1::3], told[2::3], strict=True))
 
@@ -179,4 +182,43 @@ async def _refuse_nested(git: Git) -> None:
 
 async def listed_paths(git: Git, commit: Commit) -> tuple[str, ...]:
     """Return every path of the commit's tree, sorted as git does; submodules by their folder."""
-    return tuple((await git("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit)).records)
+    return tuple(record.partition("\t")[2] for record in await _tree_records(git, commit))
+
+
+async def listed_files(git: Git, commit: Commit) -> dict[str, str]:
+    """Return the id of what is in each file of the commit's tree by its path; links and submodules are none."""
+    entries = (record.partition("\t") for record in await _tree_records(git, commit))
+    return {path: about.split()[2] for about, _, path in entries if about.startswith(_FILE)}
+
+
+async def sizes(git: Git, ids: Sequence[str]) -> tuple[int | None, ...]:
+    """Return how many bytes are in each file, by one process; None for an object that is not here."""
+    if not ids:
+        return ()
+    told = (await git("cat-file", "--batch-check=%(objectsize)", stdin="\n".join((*ids, "")).encode())).line
+    return tuple(None if line.endswith(" missing") else int(line) for line in told.split("\n"))
+
+
+async def _committed(git: Git, message: str, *, author: Signature, committer: Signature) -> tuple[Described, Described]:
+    """Commit everything, and return what HEAD was at and what it is at now; the same if nothing differs."""
+    await unlock(git)
+    await commit_submodules(git, message, author=author, committer=committer)
+    await _refuse_nested(git)
+    await git("add", "--all", "--", ":/")
+    tree = (await git("write-tree")).line
+    before = await describe(git, "HEAD")
+    if tree == before.tree:
+        return before, before
+    parents = (before.commit,)
+    commit = await commit_tree(git, tree, parents=parents, message=message, author=author, committer=committer)
+    await git("update-ref", "--no-deref", "HEAD", commit)
+    return before, Described(commit, tree, parents)
+
+
+async def _differences(git: Git, old: Commit, new: Commit) -> Answer:
+    """Ask for all that is to be known at once, so that who wants one thing of it after the other asks only once."""
+    return await git.about("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", commits=(old, new))
+
+
+async def _tree_records(git: Git, commit: Commit) -> list[str]:
+    return (await git.about("ls-tree", "-r", "-z", "--full-tree", commits=(commit,))).records

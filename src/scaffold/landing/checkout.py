@@ -19,6 +19,7 @@ from scaffold.verify.contract import Tree
 from scaffold.verify.environment.furnishing import furnished_anew
 from scaffold.verify.environment.surroundings import check_environ, within
 from scaffold.worker.enclosure import enclosure, forget_temporary
+from scaffold.worker.services import forget_services, services_of
 from scaffold.worker.site import Site
 
 QUEUE = "landing"
@@ -59,6 +60,7 @@ class Checkout:
         """Check a commit out as if nothing had ever been there, with what its checks stand on, and yield it."""
         async with furnished_anew(environment, self._folder):
             git = await self._renewed(commit)
+        await self._forget()  # what the checks of another candidate left in their caches
         bare = self.bare(base, commit, marks)
         async with enclosure(self._site, self._run, git.cwd, name=QUEUE) as walls:
             yield msgspec.structs.replace(
@@ -66,12 +68,16 @@ class Checkout:
                 git=git,
                 environ=check_environ(environment, git.cwd, bare.environ),
                 enclosure=within(environment, walls),
-                services=environment.services if environment else (),
+                services=services_of(self._site, self._run, environment),
             )
 
     async def close(self) -> None:
         """Remove the worktree, and what its checks left beside it."""
+        await forget_services(self._site, self._run)
         await worktree.remove(self._site.repository, self._folder)
+        await self._forget()
+
+    async def _forget(self) -> None:
         await asyncio.to_thread(forget_temporary, self._site, self._run, name=QUEUE)
 
     async def _renewed(self, commit: Commit) -> Git:

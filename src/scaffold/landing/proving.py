@@ -121,6 +121,7 @@ class Prover:
             areas=Areas.with_added(settings.areas),
             red=_red(attempt.verification),
             baseline=baseline,
+            tagged=settings.tagged,
             gates_off=settings.gates_off,
             gate_timeout_s=settings.gate_timeout_s,
             slots=self._site.slots(self._run.settings.gate_slots),

@@ -15,6 +15,7 @@ from scaffold.host.identity import alive
 from scaffold.orchestrator.recovery import recover
 from scaffold.orchestrator.takeover import take_over
 from scaffold.worker.lease import owned
+from scaffold.worker.services import forget_services
 from scaffold.worker.site import Site
 
 Verdict = Literal["removed", "pinned", "kept"]
@@ -108,6 +109,7 @@ async def _settle(site: Site, run: Run) -> None:
     """Become the run's owner, bring everything in order, and let go of it."""
     mine = take_over(site, run.id)
     await recover(site, mine)
+    await forget_services(site, mine)
     await worktree.remove(site.repository, site.landing_folder(run.id))
     for ref, commit, attempt in (await _look(site, mine)).pins:
         await _unpin(site, ref, commit, attempt)

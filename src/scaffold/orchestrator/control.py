@@ -31,6 +31,7 @@ from scaffold.store.database import Store
 from scaffold.store.runs import RunWish
 from scaffold.worker.ending import block_stranded
 from scaffold.worker.lease import owned
+from scaffold.worker.services import forget_services
 from scaffold.worker.site import Site
 
 POLL_S = 0.1
@@ -52,6 +53,7 @@ async def put_down(site: Site, run: Run, wish: RunWish, *, patience_s: float) ->
     mine = take_over(site, run.id)
     outcome: Outcome = "cancelled" if wish == "cancel" else "lost"
     await recover(site, mine, outcome=outcome, error=f"the run was put down: {wish}")
+    await forget_services(site, mine)
     await worktree.remove(site.repository, site.landing_folder(mine.id))
     if wish == "cancel":
         return finish_cancelled(site.store, mine)

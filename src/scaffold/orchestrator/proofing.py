@@ -21,9 +21,11 @@ from scaffold.orchestrator.ending import fail
 from scaffold.verify.baseline import Captured, Means, capture, captured, document
 from scaffold.verify.environment.inside import proven_inside
 from scaffold.verify.environment.preparation import Prepared, Wanted, prepare
-from scaffold.verify.environment.readiness import NotReady
 from scaffold.verify.gates.detection import Detection, detect_at, with_settings
 from scaffold.verify.gates.tools import with_tools
+from scaffold.verify.readiness import NotReady
+from scaffold.verify.services.attendance import proven_served
+from scaffold.verify.services.lines import outside_of
 from scaffold.worker.enclosure import enclosure, forget_temporary
 from scaffold.worker.lease import owned
 from scaffold.worker.notice import inform
@@ -52,7 +54,7 @@ async def ground(site: Site, run: Run) -> None:
         reason = site.redactor.clean(f"{NOT_READY}: {found.what}")
         fail(site.store, run, reason)
         again = f"then `scaffold retry {run.id}` and `scaffold resume {run.id}`, or a new run if it took a commit"
-        raise EnvironmentNotReady(reason, f"{found.fix.rstrip('.')}, {again}.")
+        raise EnvironmentNotReady(reason, f"{found.fix[:1].upper()}{found.fix[1:].rstrip('.')}, {again}.")
     with owned(site.store, run, durable=True):
         site.store.baselines.hold(run.id, found.baseline)
         for note in found.notes:
@@ -85,7 +87,8 @@ async def _captured(site: Site, run: Run) -> Captured | NotReady:
         await asyncio.to_thread(forget_temporary, site, run, name=SETUP)
     if isinstance(prepared, NotReady):
         return prepared
-    if detection.kind == "unknown" and not detection.gates and not prepared.environment.path:
+    asks = detection.kind != "unknown" or detection.gates or outside_of(prepared.environment.services)
+    if not asks and not prepared.environment.path:
         return Captured(baseline=Baseline(environment=prepared.environment, runs=()), notes=detection.notes)
     checkout = Checkout(site, run)
     try:
@@ -115,6 +118,8 @@ async def _captured_in(
         if isinstance(proven, NotReady):
             return proven
     async with checkout.tree(proven, base=base, commit=base) as tree:
+        if trouble := await proven_served(tree.services, tree.enclosure, trusted=run.settings.trusted):
+            return trouble
         usable = with_tools(detection, tree.git.cwd, tree.environ)
         return await capture(usable, tree, proven, _means(site, run), left_out=prepared.left_out)
 

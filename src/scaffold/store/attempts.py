@@ -6,10 +6,11 @@ from scaffold.core.contract import Verification
 from scaffold.core.errors import IllegalMove
 from scaffold.core.events import AttemptAdvanced, AttemptEnded, AttemptQueued
 from scaffold.core.ids import ActionId, AttemptId, Commit, GoalId, RunId
-from scaffold.core.model import Attempt, ProcessIdentity, Usage
+from scaffold.core.model import Attempt, ProcessIdentity, Score, Usage
 from scaffold.core.states import OWN_FAILURES, PHASES, WORKER_PHASES, AttemptStatus, Outcome, Phase
 from scaffold.store.columns import (
     PROCESS,
+    SCORE,
     VERIFICATION,
     Calendar,
     moment,
@@ -24,10 +25,10 @@ from scaffold.store.refusals import illegal_move, stale_fence
 
 OPEN = """
 INSERT INTO attempt (id, run_id, action_id, number, fence, status, phase, outcome, executor, model, worker, worktree,
-                     base_sha, head_sha, briefing, verification, result, input_tokens, cached_input_tokens,
+                     base_sha, head_sha, briefing, verification, score, result, input_tokens, cached_input_tokens,
                      output_tokens, cost_usd, requests, log_file, error, queued_at, queued_seq, started_at, ended_at)
 VALUES (:id, :run_id, :action_id, :number, :fence, :status, :phase, :outcome, :executor, :model, :worker, :worktree,
-        :base_sha, :head_sha, :briefing, :verification, :result, :input_tokens, :cached_input_tokens,
+        :base_sha, :head_sha, :briefing, :verification, :score, :result, :input_tokens, :cached_input_tokens,
         :output_tokens, :cost_usd, :requests, :log_file, :error, :queued_at, :queued_seq, :started_at, :ended_at)
 ON CONFLICT (action_id) WHERE status <> 'ended' DO NOTHING
 RETURNING id
@@ -52,8 +53,8 @@ BEAT = "UPDATE attempt SET beat = :at WHERE id = :id"
 # An attempt keeps its place in the queue for as long as it is a candidate; one that was sent back queues up anew.
 ADVANCE = """
 UPDATE attempt SET phase = :phase, head_sha = COALESCE(:head_sha, head_sha),
-       verification = COALESCE(:verification, verification), result = COALESCE(:result, result),
-       iteration = COALESCE(:iteration, iteration),
+       verification = COALESCE(:verification, verification), score = COALESCE(:score, score),
+       result = COALESCE(:result, result), iteration = COALESCE(:iteration, iteration),
        candidate_seq = CASE WHEN :phase = 'candidate' AND phase <> 'candidate'
                             THEN :seq ELSE candidate_seq END
 WHERE id = :id AND status = 'claimed' AND fence = :fence AND phase = :was
@@ -141,6 +142,7 @@ class Attempts:
         phase: Phase,
         head_sha: Commit | None = None,
         verification: Verification | None = None,
+        score: Score | None = None,
         result: str | None = None,
         iteration: int | None = None,
     ) -> None:
@@ -161,6 +163,7 @@ class Attempts:
             seq=self._events.next_seq(row["run_id"]),
             head_sha=head_sha,
             verification=VERIFICATION.write(verification),
+            score=SCORE.write(score),
             result=result,
             iteration=iteration,
         )
@@ -236,6 +239,7 @@ def _columns(attempt: Attempt) -> dict[str, Value]:
         "head_sha": attempt.head_sha,
         "briefing": attempt.briefing,
         "verification": VERIFICATION.write(attempt.verification),
+        "score": SCORE.write(attempt.score),
         "result": attempt.result,
         **usage_columns(attempt.usage),
         "log_file": attempt.log_file,
@@ -266,6 +270,7 @@ def _attempt(row: Row) -> Attempt:
         head_sha=row["head_sha"],
         briefing=row["briefing"],
         verification=VERIFICATION.read(row["verification"]),
+        score=SCORE.read(row["score"]),
         result=row["result"],
         usage=usage_of(row),
         log_file=row["log_file"],

@@ -10,7 +10,7 @@ from scaffold.core.contract import Contract, Verification
 from scaffold.core.errors import StoreTrouble
 from scaffold.core.events import Event
 from scaffold.core.ids import Assertion
-from scaffold.core.model import Evidence, ProcessIdentity, RunSettings, Usage
+from scaffold.core.model import Evidence, ProcessIdentity, RunSettings, Score, Usage
 from scaffold.core.ports import NOTHING
 from scaffold.store.connection import Row, Value
 
@@ -84,6 +84,7 @@ PROCESS = Json[ProcessIdentity | None](ProcessIdentity | None)
 OWNER = Json[ProcessIdentity](ProcessIdentity)
 CONTRACT = Json[Contract | None](Contract | None)
 VERIFICATION = Json[Verification | None](Verification | None)
+SCORE = Json[Score | None](Score | None)
 EVIDENCE = Json[tuple[Evidence, ...]](tuple[Evidence, ...])
 EVENT = Json[Event](Event)
 OBJECT = Json[Mapping[str, Any]](dict[str, Any])

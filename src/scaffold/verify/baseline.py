@@ -11,10 +11,12 @@ from scaffold.host.slots import Slots
 from scaffold.verify.comparison import BROKEN
 from scaffold.verify.contract import Tree, undo_changes
 from scaffold.verify.diagnosis import unready
-from scaffold.verify.environment.readiness import NotReady
 from scaffold.verify.gates.detection import Detection
 from scaffold.verify.gates.run import run_gate
+from scaffold.verify.readiness import NotReady
 from scaffold.verify.repetition import settled
+
+BLIND = "fails before the work and has no tests by name: it cannot tell good work from bad"
 
 Find = Callable[[Gate, Commit, str], GateRun | None]
 """Returns what a gate showed at a commit on an environment; None where nobody has run it."""
@@ -59,7 +61,8 @@ async def capture(
             return problem
         means.told(run, known is not None)
         runs.append(run)
-    notes = (*detection.notes, *(_left_out(run) for run in runs if run.trouble))
+    left_out_gates = (_left_out(run) for run in runs if run.trouble)
+    notes = (*detection.notes, *left_out_gates, *(f"{run.gate.name}: {why}" for run in runs if (why := blind(run))))
     return Captured(baseline=Baseline(environment=environment, runs=tuple(runs)), notes=notes)
 
 
@@ -68,6 +71,13 @@ def captured(run: GateRun, *, reused: bool) -> BaselineCaptured:
     broken = sum(outcome in BROKEN for outcome in run.outcomes.values())
     passed = sum(outcome in {"passed", "flaky"} for outcome in run.outcomes.values())
     return BaselineCaptured(run.gate.name, run.commit, passed=passed, failed=broken, reused=reused)
+
+
+def blind(run: GateRun) -> str:
+    """Return why a gate can find no fault with any work, and what to do; empty if it can."""
+    if run.trouble or run.gate.runner != "exit" or not BROKEN.intersection(run.outcomes.values()):
+        return ""
+    return f"`{run.gate.command}` {BLIND}; mend it, or name another command in `quality_gates.{run.gate.kind}`"
 
 
 def document(baseline: Baseline, run_id: RunId) -> bytes:

@@ -54,6 +54,13 @@ def new_failures(before: GateRun | None, now: GateRun) -> tuple[str, ...]:
     return tuple(sorted(name for name, verdict in _verdicts(before, now).items() if verdict == "new_failure"))
 
 
+def gone(before: GateRun | None, now: GateRun) -> tuple[str, ...]:
+    """Return the tests that passed before and that nothing is told of now, sorted by name; skipped ones are told of."""
+    if before is None or now.trouble:
+        return ()
+    return tuple(sorted(name for name in _lost(before, now) if name not in now.outcomes))
+
+
 def moved(run: GateRun, renamed: Mapping[str, str]) -> GateRun:
     """Return the run as if files had had the names then that they have now; `renamed` as from the gate's folder.
 

@@ -21,11 +21,12 @@ from scaffold.core.legible import legible
 from scaffold.git import commit
 from scaffold.git.command import Git
 from scaffold.git.worktree import unlock
-from scaffold.host.companion import beside
-from scaffold.host.process import Finished, run
+from scaffold.host.process import Finished
 from scaffold.host.sandbox.confinement import Enclosure
 from scaffold.policy.globs import matches
 from scaffold.policy.zones import SEALED
+from scaffold.verify.services.attendance import Services, run_attended
+from scaffold.verify.steadiness import runs_tests, told, watch
 
 DEFAULT_TIMEOUT_S = 60.0
 PATIENCE = 3.0
@@ -51,8 +52,8 @@ class Tree(Struct, frozen=True, kw_only=True):
     """The whole environment of the checks."""
     enclosure: Enclosure | None = None
     """What holds them; None: nothing does."""
-    services: tuple[str, ...] = ()
-    """Commands that run beside each check, and end with it."""
+    services: Services = Services()
+    """What runs for each check, and ends with it."""
     clean: Callable[[str], str] = legible
     """Returns what commands print as it may be told: without secrets."""
 
@@ -79,7 +80,7 @@ async def judged(
     if touched:
         return Verification(commit=tree.commit, results=(touched,))
     if contract is None or contract.empty:
-        detail = f"{len(changed)} paths changed; no contract was given."
+        detail = f"{len(changed)} path{'s' * (len(changed) != 1)} changed; no contract was given."
         change = CheckResult(name="change", verdict="pass", detail=detail)
         return Verification(commit=tree.commit, results=(change,), weak=True)
     results = await results_of(contract, tree, changed)
@@ -155,11 +156,14 @@ async def undo_changes(tree: Tree) -> None:
 
 async def run_check(check: Check, tree: Tree) -> CheckResult:
     """Return what one command shows of the tree, which has to be as it was committed."""
+    tests = await watch(tree.git, tree.commit, check.command) if runs_tests(check.command) else None
     finished = await _run(check, tree)
     if _was_killed(finished):
         await undo_changes(tree)
         finished = await _run(check, tree)  # a signal says nothing about the work: ask once more
     verdict, why = judge(check, finished)
+    if verdict == "pass" and tests is not None and (touched := await tests.touched()):
+        verdict, why = "error", told(touched)
     if verdict != "pass" and not check.required:
         verdict = "warn"
     return CheckResult(
@@ -173,13 +177,14 @@ async def run_check(check: Check, tree: Tree) -> CheckResult:
 
 
 async def _run(check: Check, tree: Tree) -> Finished:
-    return await run(
-        beside(tree.services, ["/bin/sh", "-c", check.command], top=tree.git.cwd),
+    return await run_attended(
+        check.command,
+        tree.services,
+        tree.enclosure,
+        top=tree.git.cwd,
         cwd=tree.git.cwd,
-        env=tree.environ,
+        environ=tree.environ,
         timeout_s=check.timeout_s or DEFAULT_TIMEOUT_S,
-        leash=True,
-        enclosure=tree.enclosure,
     )
 
 

@@ -11,14 +11,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 
 from scaffold.git.commit import Change
-
-TEST_FOLDERS = frozenset({"tests", "test", "__tests__", "__snapshots__", "__mocks__", "testdata", "e2e", "cypress"})
-"""Below these everything is a test, its data included."""
-TEST_NAME = re.compile(
-    r"test_.*\.py|.*_test\.(py|go|rb|exs)|tests\.py|conftest\.py|.*_spec\.rb|"
-    r".*[._-](test|spec)\.[cm]?[jt]sx?|.*\.snap|.*(Test|Tests|IT)\.(java|kt|cs)"
-)
-"""How pytest, unittest, go, jest, vitest and their like find tests; cargo finds them in `tests/`."""
+from scaffold.verify.testlike import is_test
 
 CONFIGURATION = (
     *("pytest.toml", ".pytest.toml", ".coveragerc", "jest.config.*", "jest.setup.*"),
@@ -53,6 +46,7 @@ _CHECKER = re.compile(
     r"(^|[-_.])(checks?|verify|validate|smoke|lint|ci|tests?|assert|accept|acceptance|prove|proof|audit)([-_.]|$)"
 )
 _WORD = re.compile(r"[^\s\"'`;|&()<>=]+")
+_MODULE = re.compile(r"\s-m\s+([A-Za-z_][\w.]*)")
 _LAUNCHED = re.compile(
     r"(?:\b(?:(?:ba|da|z)?sh|python[\d.]*|node|ruby|perl|source)\s+(?:-[\w-]+\s+)*(?:\./)?|(?<![\w./-])\./)([\w./-]+)"
 )
@@ -67,6 +61,7 @@ class Outset:
         self.commands = commands
         self._words = {word.removeprefix("./") for command in commands for word in _WORD.findall(command)}
         self._said = {word.rpartition("/")[2] for word in self._words}
+        self._modules = {place for command in commands for name in _MODULE.findall(command) for place in _places(name)}
 
     @cached_property
     def untested(self) -> bool:
@@ -78,8 +73,8 @@ class Outset:
         return program in self._said
 
     def names(self, path: str) -> bool:
-        """Tell whether some command names `path`."""
-        return path in self._words
+        """Tell whether some command names `path`, or the module that is in it, wherever modules are looked for."""
+        return path in self._words or any(path == place or path.endswith(f"/{place}") for place in self._modules)
 
     def follows(self, path: str) -> bool:
         """Tell whether some command does what is written in `path`."""
@@ -90,15 +85,10 @@ class Outset:
 
 
 def launched(path: str, text: str) -> tuple[str, ...]:
-    """Return the scripts of the repository that a recipe at `path` runs."""
+    """Return the scripts and modules of the repository that a recipe at `path` runs."""
     folder = posixpath.dirname(path)
-    return tuple(posixpath.normpath(posixpath.join(folder, script)) for script in _LAUNCHED.findall(text))
-
-
-def is_test(path: str) -> bool:
-    """Tell whether `path` is a test, or data beside tests."""
-    *folders, name = path.split("/")
-    return not TEST_FOLDERS.isdisjoint(folders) or TEST_NAME.fullmatch(name) is not None
+    modules = [place for name in _MODULE.findall(text) for place in _places(name)]
+    return tuple(posixpath.normpath(posixpath.join(folder, each)) for each in (*_LAUNCHED.findall(text), *modules))
 
 
 def decides(change: Change, outset: Outset) -> str | None:
@@ -166,9 +156,20 @@ def _judges(change: Change, name: str, outset: Outset) -> str | None:
             others = {_beside(change.path, other) for other in names} - {change.path.casefold()}
             if change.kind != "A" or others & {path.casefold() for path in outset.paths}:
                 return f"says what `{program}` does, which checks the work"
-    if change.kind != "A" and outset.names(change.path) and (name.endswith((".sh", ".bash")) or _CHECKER.search(name)):
+    called = change.path.casefold().split("/")[-2:][0] if name == "__main__.py" else name
+    if (
+        change.kind != "A"
+        and outset.names(change.path)
+        and (name.endswith((".sh", ".bash")) or _CHECKER.search(called))
+    ):
         return "is run to check the work"
     return None
+
+
+def _places(module: str) -> tuple[str, str]:
+    """Return where `python -m` finds a module, from the folder it is looked for in."""
+    path = module.replace(".", "/")
+    return f"{path}.py", f"{path}/__main__.py"
 
 
 def _beside(path: str, name: str) -> str:

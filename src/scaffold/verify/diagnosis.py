@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from scaffold.core.gates import GateRun
 from scaffold.verify.contract import COMMAND_NOT_EXECUTABLE, COMMAND_NOT_FOUND
-from scaffold.verify.environment.readiness import NotReady
+from scaffold.verify.readiness import NotReady
 
 SIGNS: Sequence[tuple[re.Pattern[str], str]] = tuple(
     (re.compile(pattern, re.MULTILINE), words)
@@ -26,10 +26,14 @@ SIGNS: Sequence[tuple[re.Pattern[str], str]] = tuple(
         (r"ENOENT: no such file or directory, \w+ '([^']+)'", "the file {} is not there"),
         (r"(?:^|: )([\w./+-]+): (?:command )?not found$", "the program `{}` is not there"),
         (r"command not found: ([\w./+-]+)", "the program `{}` is not there"),
+        (r"rustup could not choose a version of (\w+) to run", "rustup has no toolchain by default, and so no `{}`"),
         (r"can't open file '([^']+)'", "the file {} is not there"),
     )
 )
 """What an output says when something is missing, in the order of how much it tells; where several do, the first."""
+
+_SERVICE = re.compile(r"^The (service `.+` (?:was not started: |ended with exit |did not listen ).+)\.$", re.MULTILINE)
+"""What is printed in place of a check whose service did not get ready, before what the service printed."""
 
 
 def missing(output: str) -> str | None:
@@ -60,7 +64,7 @@ def unready(run: GateRun, *, given: bool, setup: Sequence[str] = ()) -> NotReady
 
 
 def _problem(run: GateRun) -> str | None:
-    absent = missing(run.detail)
+    absent = _unserved(run) or missing(run.detail)
     match run.trouble:
         case "timeout":
             return f"it was not finished after {run.duration_s:.0f} s"
@@ -70,6 +74,15 @@ def _problem(run: GateRun) -> str | None:
             return absent or _told(run)
         case None:
             return _hollow(run, absent)
+
+
+def _unserved(run: GateRun) -> str | None:
+    """Return which service was not there, and what it missed itself as far as it says."""
+    found = _SERVICE.search(run.detail) if run.trouble == "error" else None
+    if found is None:
+        return None
+    cause = missing(run.detail[found.end() :])
+    return f"the {found[1]}" + (f", as {cause}" if cause else "")
 
 
 def _told(run: GateRun) -> str:
@@ -94,6 +107,8 @@ def _fix(run: GateRun, setup: Sequence[str]) -> str:
     otherwise = f"give another command with `quality_gates.{run.gate.kind}`, or turn it off with `off`"
     if run.trouble == "timeout":
         return f"Give it more time with `quality_gates.timeout_s`; or {otherwise}."
+    if _unserved(run):
+        return f"Mend it in `services`; or {otherwise}."
     if setup:
         return f"Let `{' && '.join(setup)}` be run: `scaffold trust`; or {otherwise}."
     return f"Make `{run.gate.command}` work in a clean checkout, or name what it needs in `setup`; or {otherwise}."

@@ -10,18 +10,14 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from scaffold.policy.globs import matches
+from scaffold.verify.declaration import declared
+from scaffold.verify.testlike import is_test_file
 
 FEWEST = 5
 """With fewer tests than this the whole package is asked."""
 MOST_CHANGED = 200
 """A change of more files than this is one of everything."""
 
-_TEST = re.compile(
-    r"(?:^|/)(?:test[^/]*\.py|[^/]*_tests?\.py|[^/]*_test\.go|[^/]+\.(?:test|spec)\.[cm]?[jt]sx?)$"
-    r"|(?:^|/)__tests__/.*\.[cm]?[jt]sx?$"
-    r"|(?:^|/)tests/.*\.rs$"
-)
 _FOUNDATION = re.compile(
     r"(?:^|/)(?:conftest\.py|sitecustomize\.py|noxfile\.py|setup\.(?:py|cfg)|pyproject\.toml|(?:pytest|tox|mypy)\.ini"
     r"|\.pytest\.ini|requirements[^/]*\.(?:txt|in)|Pipfile|[^/]+\.lock|package(?:-lock)?\.json|pnpm-lock\.yaml"
@@ -69,6 +65,15 @@ class Index:
         return found
 
     @cached_property
+    def by_folder(self) -> Mapping[str, Sequence[str]]:
+        """The files of tests of Go by the folder they are in, which is their package."""
+        found = defaultdict(list)
+        for path in self.tests:
+            if path.endswith(".go"):
+                found[path.rpartition("/")[0]].append(path)
+        return found
+
+    @cached_property
     def by_package(self) -> Mapping[str, Sequence[str]]:
         """The files of tests by each of the packages they are in: folders, and those above, roots left out."""
         found = defaultdict(list)
@@ -79,29 +84,24 @@ class Index:
         return found
 
 
-def is_test_file(path: str) -> bool:
-    """Tell whether a file is one of tests, by its name."""
-    return _TEST.search(path) is not None
-
-
 def select(
     changed: Collection[str],
     index: Index,
     *,
     callers: Collection[str] = (),
-    tags: Mapping[str, Sequence[str]] = {},
+    tagged: Mapping[str, Collection[str]] = {},
     sizes: Mapping[str, int] = {},
 ) -> Selection:
     """Choose the tests for the paths that `changed`, whether they are still there or not.
 
-    `callers` are files that mention what changed, `tags` globs of tests by the prefix of the paths they are for,
-    `sizes` how many tests are known to be in a file; one where that is not known.
+    `callers` are files that mention what changed, `tagged` files of tests by the paths, folders or globs that they are
+    for, `sizes` how many tests are known to be in a file; one where that is not known.
     """
     total = _reason_for_all(changed)
     if total:
         return Selection(whole=total)
     reasons: dict[str, str] = {}
-    for path, why in _near(changed, index, callers, tags):
+    for path, why in _near(changed, index, callers, tagged):
         reasons.setdefault(path, why)
     if sum(sizes.get(path, 1) for path in reasons) >= FEWEST:
         return Selection(reasons=reasons)
@@ -116,16 +116,15 @@ def _reason_for_all(changed: Collection[str]) -> str:
 
 
 def _near(
-    changed: Collection[str], index: Index, callers: Iterable[str], tags: Mapping[str, Sequence[str]]
+    changed: Collection[str], index: Index, callers: Iterable[str], tagged: Mapping[str, Collection[str]]
 ) -> Iterator[tuple[str, str]]:
     for path in sorted(changed):
         if is_test_file(path) and path in index.paths:
             yield path, "it changed itself"
         yield from ((test, f"it tests {path}") for test in _beside(path, index))
-        for prefix, globs in tags.items():
-            if path.startswith(prefix):
-                found = (test for test in index.tests if any(matches(glob, test) for glob in globs))
-                yield from ((test, f"it is for what is in {prefix}") for test in found)
+        for entry, tests in tagged.items():
+            if declared(path, (entry,)):
+                yield from ((test, f"it has a tag of {entry}") for test in sorted(tests))
     for path in sorted(callers):
         if is_test_file(path):
             yield path, "it mentions what changed"
@@ -134,8 +133,14 @@ def _near(
 
 
 def _beside(path: str, index: Index) -> Iterator[str]:
-    """Yield the tests of a file: named for it, and in its folder, in one of tests, or in one of a like package."""
+    """Yield the tests of a file: named for it, and in its folder, in one of tests, or in one of a like package.
+
+    A package of Go is tested as one: all that are in the folder.
+    """
     subject = _subject(path)
+    if subject[1] == "go":
+        yield from index.by_folder.get(path.rpartition("/")[0], ())
+        return
     if not subject[1] or is_test_file(path):
         return
     package = _package(path)

@@ -14,10 +14,11 @@ from scaffold.git import commit
 from scaffold.git.commit import Change
 from scaffold.policy.areas import Areas
 from scaffold.verify.contract import Tree, constraints, sealed
-from scaffold.verify.deciding import Outset, decides, is_inert, is_test, launched, precedes_tests, runs_unasked
+from scaffold.verify.deciding import Outset, decides, is_inert, launched, precedes_tests, runs_unasked
 from scaffold.verify.declaration import declared, meant, named
 from scaffold.verify.manifest import decisive, is_manifest
 from scaffold.verify.shadow import shadows
+from scaffold.verify.testlike import is_test
 
 SHOWN = 20
 """So many paths of a kind are named."""
@@ -71,10 +72,10 @@ def protected_without_word(changes: Iterable[Change], mandate: Mandate) -> Itera
 
 async def _of_checks(mandate: Mandate, tree: Tree, changes: Sequence[Change]) -> list[CheckResult | None]:
     """Judge what would decide the checks of the work itself."""
-    before = await commit.listed_paths(tree.git, tree.base)
+    after = await commit.listed_paths(tree.git, tree.commit)
     gone = {change.path for change in changes if change.kind == "D"}
     added = [change.path for change in changes if change.kind == "A"]
-    after = [*(path for path in before if path not in gone), *added]
+    before = sorted(gone.union(after).difference(added))
     outset = await _outset(mandate, tree, frozenset(before))
     deciding = [
         each for change in changes async for each in _decided(change, tree, outset) if _undeclared(each, mandate)

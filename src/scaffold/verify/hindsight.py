@@ -12,7 +12,7 @@ from scaffold.core.contract import Contract
 from scaffold.git import worktree
 from scaffold.git.commit import Change
 from scaffold.verify.contract import Tree, run_check, undo_changes
-from scaffold.verify.deciding import is_test
+from scaffold.verify.testlike import is_test
 
 
 async def still_red(contract: Contract, red: Sequence[str], changes: Sequence[Change], tree: Tree) -> tuple[str, ...]:

@@ -30,6 +30,8 @@ EXPORTS: Mapping[str, re.Pattern[str]] = {
 """How a file tells what others may use, by its ending; of these languages all such names of a changed file count."""
 _LISTED = re.compile(r"(?:module\.exports\s*=\s*|^\s*export\s*)\{([^}]*)\}", re.MULTILINE)
 
+_MODULE = re.compile(r'^module\s+"?([^\s"]+)', re.MULTILINE)
+
 
 def changed_names(path: str, before: str | None, after: str | None) -> frozenset[str]:
     """Return the exported names of a file that are there no more, are new, or mean something else; pure.
@@ -49,9 +51,44 @@ async def mentioning(git: Git, names: Collection[str]) -> tuple[str, ...]:
     wanted = sorted(name for name in names if len(name) >= SHORTEST_NAME)
     if not wanted or len(wanted) > MOST_NAMES:
         return ()
-    patterns = [word for name in wanted for word in ("-e", name)]
-    found = await git("grep", "-l", "-z", "-I", "-w", "--fixed-strings", *patterns, "--", ":/", ok=frozenset({0, 1}))
+    return await _holding(git, wanted, "-w")
+
+
+async def importing(git: Git, packages: Collection[str]) -> tuple[str, ...]:
+    """Return the tracked files of Go that import one of the packages, by their whole names, sorted."""
+    return await _holding(git, [f'"{name}"' for name in sorted(packages)], within=":/*.go") if packages else ()
+
+
+async def marked(git: Git, tags: Collection[str]) -> tuple[str, ...]:
+    """Return the tracked files that carry one of the tags: `@TAG` in any text, a marker of pytest's, sorted."""
+    patterns = [pattern for tag in sorted(tags) for pattern in (f"@{tag}", f"mark.{tag}")]
+    return await _holding(git, patterns, "-w") if patterns else ()
+
+
+def go_packages(paths: Collection[str], modules: Mapping[str, str]) -> frozenset[str]:
+    """Return the whole names of the packages that the files of Go among `paths` are in; pure.
+
+    `modules` are the contents of `go.mod` by their folders.
+    """
+    folders = {path.rpartition("/")[0] for path in paths if path.endswith(".go")}
+    return frozenset(name for folder in folders if (name := _go_package(folder, modules)))
+
+
+async def _holding(git: Git, patterns: Sequence[str], *options: str, within: str = ":/") -> tuple[str, ...]:
+    """Return the tracked files that hold one of the patterns as it is."""
+    words = [word for pattern in patterns for word in ("-e", pattern)]
+    found = await git("grep", "-l", "-z", "-I", *options, "--fixed-strings", *words, "--", within, ok=frozenset({0, 1}))
     return tuple(sorted(found.records))
+
+
+def _go_package(folder: str, modules: Mapping[str, str]) -> str:
+    """Return the name of the package in a folder; empty if it is in no module."""
+    parts = folder.split("/") if folder else []
+    for length in range(len(parts), -1, -1):
+        found = _MODULE.search(modules.get("/".join(parts[:length]), ""))
+        if found:
+            return "/".join((found[1], *parts[length:]))
+    return ""
 
 
 async def texts(git: Git, wanted: Sequence[tuple[Commit, str]]) -> Mapping[tuple[Commit, str], str]:

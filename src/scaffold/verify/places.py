@@ -20,7 +20,7 @@ def place_of(gate: Gate, name: str, paths: Collection[str]) -> str | None:
         case "unittest":
             return _of_module(gate, name, paths)
         case "go":
-            return _of_package(name, paths)
+            return _of_package(gate, name, paths)
         case "exit" | "node":
             return None
         case runner:
@@ -48,9 +48,10 @@ def _of_module(gate: Gate, name: str, paths: Collection[str]) -> str | None:
     return next((path for path in candidates if path in paths), None)
 
 
-def _of_package(name: str, paths: Collection[str]) -> str | None:
+def _of_package(gate: Gate, name: str, paths: Collection[str]) -> str | None:
     """Return the longest folder of tests that a package's name ends in, `""` for the top: it begins with an address."""
     parts = _FUNCTION.split(name, maxsplit=1)[0].split("/")
-    folders = {path.rpartition("/")[0] for path in paths if path.endswith("_test.go")}
-    tails = ("/".join(parts[at:]) for at in range(len(parts) + 1))
-    return next((tail for tail in tails if tail in folders), None)
+    inner = (below(gate, path) for path in paths if path.endswith("_test.go"))
+    folders = {path.rpartition("/")[0] for path in inner if path is not None}
+    tail = next((tail for at in range(len(parts) + 1) if (tail := "/".join(parts[at:])) in folders), None)
+    return tail if tail is None else within(gate, tail).rstrip("/")

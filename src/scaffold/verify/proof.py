@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.core.contract import BLOCKING, Contract, Verification
-from scaffold.core.gates import Baseline, GateRun
+from scaffold.core.gates import Baseline, GateRun, Tagged
 from scaffold.git import commit
 from scaffold.host.slots import Slots
 from scaffold.policy.areas import Areas
@@ -36,6 +36,8 @@ class Standard(Struct, frozen=True, kw_only=True):
     baseline: Baseline | None = None
     """How the repository's gates did before the run's work; None for no gates."""
     scope: Scope = "focused"
+    tagged: tuple[Tagged, ...] = ()
+    """Tests that have to do with a change by their tags."""
     gates_off: tuple[str, ...] = ()
     """Kinds of gates that are not asked, be it that the work brings them."""
     gate_timeout_s: float = 600.0
@@ -70,6 +72,7 @@ def _terms(standard: Standard, baseline: Baseline) -> Terms:
         baseline=baseline,
         focused=standard.scope == "focused",
         files=standard.files,
+        tagged=standard.tagged,
         off=standard.gates_off,
         find=standard.find,
         keep=standard.keep,

@@ -5,19 +5,21 @@ from contextlib import asynccontextmanager
 
 from msgspec import Struct, structs
 
-from scaffold.core.gates import Baseline, Gate, GateResult, GateRun
+from scaffold.core.gates import Baseline, Gate, GateResult, GateRun, Tagged
 from scaffold.git import commit
 from scaffold.host.slots import Slots
 from scaffold.verify.baseline import Find
-from scaffold.verify.comparison import BROKEN, compare, moved, new_failures
+from scaffold.verify.comparison import BROKEN, compare, gone, moved, new_failures
 from scaffold.verify.contract import DEFAULT_TIMEOUT_S, PATIENCE, Tree, undo_changes
-from scaffold.verify.focus import FAMILIES, is_test_file
+from scaffold.verify.focus import FAMILIES
 from scaffold.verify.gates.detection import detect_at
 from scaffold.verify.gates.run import run_gate
 from scaffold.verify.gates.tools import with_tools
 from scaffold.verify.places import below
 from scaffold.verify.relevance import Relevance, relevance
 from scaffold.verify.repetition import settled, settled_at_last
+from scaffold.verify.testlike import is_test_file
+from scaffold.verify.withdrawal import Withdrawn, put_back, with_kept, withdrawn
 
 ROUNDS = 3
 """So often is a test repeated that was flaky before the work."""
@@ -33,6 +35,8 @@ class Terms(Struct, frozen=True, kw_only=True):
     """Whether tests run that have to do with the change, instead of all."""
     files: tuple[str, ...] = ()
     """What the action declared that it would touch: tests in there may be deleted with their files."""
+    tagged: tuple[Tagged, ...] = ()
+    """Tests that have to do with a change by their tags."""
     off: tuple[str, ...] = ()
     """Kinds of gates that are not asked."""
     find: Find | None = None
@@ -54,7 +58,8 @@ async def judge_gates(terms: Terms, tree: Tree, slots: Slots | None) -> tuple[Ga
     if not runs and not new:
         return ()
     before = await _renamed(runs, tree)
-    bench = _Bench(terms, tree, slots, await relevance(tree, before, since or (), focused=terms.focused))
+    change = await relevance(tree, before, since or (), focused=terms.focused, tagged=terms.tagged)
+    bench = _Bench(terms, tree, slots, change)
     known = [await bench.judged(run.gate, run) for run in before]
     return (*known, *[await bench.judged(gate, None) for gate in new])
 
@@ -116,7 +121,31 @@ class _Bench:
             return GateResult(gate=gate, verdict="not_applicable", detail=reason)
         run, only = await self._shown(gate, before)
         expected = self._change.expected(gate, only, self._terms.files)
-        return structs.replace(compare(before, run, expected=expected), focused=bool(only))
+        taken = await self._withdrawn(run, before, expected)
+        if before is not None and taken.now:
+            run = with_kept(run, await self._as_it_was(before, taken), taken.now)
+
+        def missed(name: str) -> bool:
+            return name not in taken.before and expected(name)
+
+        return structs.replace(compare(before, run, expected=missed), focused=bool(only))
+
+    async def _withdrawn(self, run: GateRun, before: GateRun | None, expected: Callable[[str], bool]) -> Withdrawn:
+        names = tuple(filter(expected, gone(before, run)))
+        since = before.commit if before else self._tree.base
+        return await withdrawn(run.gate, names, self._tree, self._change, since=since, files=self._terms.files)
+
+    async def _as_it_was(self, before: GateRun, taken: Withdrawn) -> GateRun:
+        """Run the tests that were taken out, by the files they were in; the work is there, its new tests are not."""
+
+        async def rerun(names: Sequence[str]) -> GateRun:
+            tree = await put_back(self._tree, taken.files)
+            return await self._shown_by(tree, before.gate, before, names or taken.now)
+
+        try:
+            return await settled_at_last(await rerun(()), _flaky(before), rerun, rounds=ROUNDS)
+        finally:
+            await undo_changes(self._tree)
 
     async def _shown(self, gate: Gate, before: GateRun | None) -> tuple[GateRun, tuple[str, ...]]:
         """Return what a gate shows, and of which files of tests alone; none for all there is."""
@@ -159,9 +188,12 @@ class _Bench:
     async def _run(self, gate: Gate, before: GateRun | None, only: Sequence[str]) -> GateRun:
         """Run a gate once, from the files as they were committed."""
         await undo_changes(self._tree)
+        return await self._shown_by(self._tree, gate, before, only)
+
+    async def _shown_by(self, tree: Tree, gate: Gate, before: GateRun | None, only: Sequence[str]) -> GateRun:
         async with _taken(self._slots):
             timeout_s = patience_s(gate, before, self._terms.timeout_s)
-            return await run_gate(gate, self._tree, only=only, environment=self._environment, timeout_s=timeout_s)
+            return await run_gate(gate, tree, only=only, environment=self._environment, timeout_s=timeout_s)
 
 
 def _hopeless(before: GateRun | None) -> str:

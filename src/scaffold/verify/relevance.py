@@ -5,17 +5,21 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from scaffold.core.gates import Gate, GateRun
+from scaffold.core.gates import Gate, GateRun, Tagged
 from scaffold.git import commit
 from scaffold.verify.contract import Tree, undo_changes
 from scaffold.verify.declaration import declared
-from scaffold.verify.focus import FAMILIES, Index, Selection, is_test_file, select
-from scaffold.verify.mentions import MOST_NAMES, changed_names, mentioning, texts
+from scaffold.verify.focus import FAMILIES, Index, Selection, select
+from scaffold.verify.gates import go_test
+from scaffold.verify.mentions import MOST_NAMES, changed_names, go_packages, importing, marked, mentioning, texts
 from scaffold.verify.places import below, place_of, within
+from scaffold.verify.testlike import is_test_file
 
-SELECTING: Mapping[str, str] = {"pytest": FAMILIES["py"], "unittest": FAMILIES["py"]} | dict.fromkeys(
-    ("jest", "vitest"), FAMILIES["js"]
-)
+SELECTING: Mapping[str, str] = {
+    **dict.fromkeys(("pytest", "unittest"), FAMILIES["py"]),
+    **dict.fromkeys(("jest", "vitest"), FAMILIES["js"]),
+    "go": FAMILIES["go"],
+}
 """The runners that can be asked for some files of tests, and the family of these files."""
 SHARING = frozenset({"pytest", "unittest"})
 """The runners that load all files of tests into one process: there one can change what another finds."""
@@ -53,6 +57,8 @@ class Relevance(Struct, frozen=True, kw_only=True):
         """
         if gate.kind != "test" or gate.runner not in SELECTING or self.selection.whole:
             return ()
+        if gate.runner == "go" and not go_test.selects(gate.command):
+            return ()
         mine = (path for path in self.selection.files if FAMILIES.get(_ending(path)) == SELECTING[gate.runner])
         inside = (below(gate, path) for path in mine if path in self.known or path in self.since)
         return tuple(path for path in inside if path is not None)
@@ -81,7 +87,9 @@ class Relevance(Struct, frozen=True, kw_only=True):
             if place is None:
                 return not asked
             if gate.runner == "go":
-                return not any(_tests_of(place, path) and declared(path, files) for path in self.deleted)
+                gone = [path for path in self.deleted if _tests_of(place, path)]
+                ran = not asked or gone or any(_tests_of(place, within(gate, path)) for path in asked)
+                return bool(ran) and not any(declared(path, files) for path in gone)
             if place in self.paths:
                 return not asked or below(gate, place) in asked
             return place in self.deleted and not declared(place, files)
@@ -89,10 +97,12 @@ class Relevance(Struct, frozen=True, kw_only=True):
         return expected
 
 
-async def relevance(tree: Tree, before: Sequence[GateRun], since: Sequence[str], *, focused: bool) -> Relevance:
+async def relevance(
+    tree: Tree, before: Sequence[GateRun], since: Sequence[str], *, focused: bool, tagged: Sequence[Tagged] = ()
+) -> Relevance:
     """Return what the change of `tree` asks for; everything where it is not `focused`.
 
-    `since` are the paths that differ from the commit of the baseline's runs, `before`.
+    `since` are the paths that differ from the commit of the baseline's runs, `before`; `tagged` tests are added.
     """
     changes = await commit.changes(tree.git, tree.base, tree.commit)
     paths = frozenset(await commit.listed_paths(tree.git, tree.commit))
@@ -105,22 +115,50 @@ async def relevance(tree: Tree, before: Sequence[GateRun], since: Sequence[str],
         deleted=frozenset(change.path for change in changes if change.kind == "D"),
         known=known,
         since=frozenset((*since, *changed)),
-        selection=await _selection(tree, changed, Index(paths), known) if focused else whole,
+        selection=await _selection(tree, changed, Index(paths), known, tagged) if focused else whole,
     )
 
 
 def _known(before: Sequence[GateRun], paths: frozenset[str]) -> Mapping[str, int]:
-    places = (place_of(run.gate, name, paths) for run in before if run.gate.kind == "test" for name in run.outcomes)
-    return Counter(place for place in places if place is not None)
+    """Return how many tests there were in each file; of a package of Go, which is told as one, each has its share."""
+    found: Counter[str] = Counter()
+    for run in (run for run in before if run.gate.kind == "test"):
+        places = Counter(place for name in run.outcomes if (place := place_of(run.gate, name, paths)) is not None)
+        found.update(_shared(places, paths) if run.gate.runner == "go" else places)
+    return found
 
 
-async def _selection(tree: Tree, changed: Sequence[str], index: Index, known: Mapping[str, int]) -> Selection:
+def _shared(packages: Mapping[str, int], paths: frozenset[str]) -> Mapping[str, int]:
+    files = {folder: [path for path in paths if _tests_of(folder, path)] for folder in packages}
+    return {path: max(1, count // len(files[folder])) for folder, count in packages.items() for path in files[folder]}
+
+
+async def _selection(
+    tree: Tree, changed: Sequence[str], index: Index, known: Mapping[str, int], tagged: Sequence[Tagged]
+) -> Selection:
     sources = [path for path in changed if _ending(path) in FAMILIES and not is_test_file(path)]
     names = await _names(tree, sources)
     if len(names) > MOST_NAMES:
         return Selection(whole=f"{len(names)} exported names changed")
     await undo_changes(tree)  # who mentions a name is looked up in the files
-    return select(changed, index, callers=await mentioning(tree.git, names), sizes=known)
+    callers = {*await mentioning(tree.git, names), *await _importers(tree, sources, index)}
+    return select(changed, index, callers=callers, tagged=await _tagged(tree, changed, tagged), sizes=known)
+
+
+async def _importers(tree: Tree, sources: Sequence[str], index: Index) -> tuple[str, ...]:
+    """Return the files of Go that import a package which changed; what a package says may change without its names."""
+    if not any(path.endswith(".go") for path in sources):
+        return ()
+    manifests = [path for path in index.paths if path.rpartition("/")[2] == "go.mod"]
+    held = await texts(tree.git, [(tree.commit, path) for path in manifests])
+    modules = {path.rpartition("/")[0]: text for (_, path), text in held.items()}
+    return await importing(tree.git, go_packages(sources, modules))
+
+
+async def _tagged(tree: Tree, changed: Sequence[str], tagged: Sequence[Tagged]) -> Mapping[str, Sequence[str]]:
+    """Return the files of tests that carry the tags of what changed, by what they are for."""
+    asked = [each for each in tagged if any(declared(path, (each.path,)) for path in changed)]
+    return {each.path: [path for path in await marked(tree.git, each.tags) if is_test_file(path)] for each in asked}
 
 
 async def _names(tree: Tree, sources: Sequence[str]) -> frozenset[str]:

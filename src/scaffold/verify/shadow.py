@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 
 from msgspec import Struct
 
-from scaffold.verify.deciding import TEST_NAME
+from scaffold.verify.testlike import TEST_NAME
 
 RUNNERS = frozenset(
     {

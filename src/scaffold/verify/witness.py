@@ -61,14 +61,15 @@ class Memory(Struct, frozen=True):
 async def red_on_base(contract: Contract, tree: Tree, memory: Memory) -> Witness:
     """Run the checks at the base, which `tree` has checked out, as far as nobody knows what they show there.
 
-    What they leave behind stays; the caller makes the tree new afterwards.
+    What they leave behind stays, the last of them also what it changed; the caller makes the tree new afterwards.
     """
-    runs = []
+    runs, unclean = [], False
     for check in contract.commands:
         known = memory.recall(check, tree.commit)
         if known is None:
-            known = memory.keep(check, tree.commit, await run_check(check, tree))
-            await undo_changes(tree)
+            if unclean:
+                await undo_changes(tree)
+            known, unclean = memory.keep(check, tree.commit, await run_check(check, tree)), True
         runs.append(known)
     red = [run.gate.command for run in runs if _is_red(run)]
     return Witness(red=(*red, *await _red_constraints(contract, tree)), durations=_durations(runs))

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from scaffold.core.errors import BudgetSpent, ModelTrouble, ScaffoldError, StaleFence, WaitsForHuman
+from scaffold.core.errors import BudgetSpent, ScaffoldError, StaleFence, WaitsForHuman
 from scaffold.core.model import ProcessIdentity
 from scaffold.core.ports import Model
 from scaffold.host.sandbox.confinement import Enclosure
@@ -82,10 +82,8 @@ class Worker:
             return GaveUp("waiting", waits.what, waits.item)
         except StaleFence:
             raise
-        except ModelTrouble as trouble:
-            return GaveUp("executor_failed", trouble.in_full)
         except ScaffoldError as trouble:
-            return GaveUp("executor_failed", f"{type(trouble).__name__}: {trouble.in_full}")
+            return GaveUp("executor_failed", trouble.in_full)
 
     async def _work(self) -> Handed | GaveUp:
         """Have the work done that the action's role asks for: a change, or a verdict."""

@@ -6,6 +6,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from scaffold.core.model import Score
+
 CRITERIA = ("correctness", "readability", "edge cases")
 LEAST, MOST = 1, 3
 """Of each criterion."""
@@ -44,6 +46,16 @@ class Critique(Struct, frozen=True, kw_only=True):
     def scores(self) -> tuple[int | None, ...]:
         """The scores of `CRITERIA`."""
         return self.correctness, self.readability, self.edge_cases
+
+    def score(self, *, threshold: int) -> Score:
+        """Return how good the work was found, where `threshold` is good enough."""
+        return Score(
+            total=self.total,
+            correctness=self.correctness,
+            readability=self.readability,
+            edge_cases=self.edge_cases,
+            threshold=threshold,
+        )
 
 
 class Malformed(Struct, frozen=True):

@@ -8,8 +8,8 @@ from msgspec import Struct
 from scaffold.core.contract import Contract
 from scaffold.core.model import Action
 from scaffold.plan.planfile import contract_document
-from scaffold.verify.deciding import is_test
 from scaffold.verify.declaration import declared
+from scaffold.verify.testlike import is_test
 from scaffold.worker.context import clip
 
 TASK_CHARS = 16_000

@@ -169,7 +169,8 @@ class Making:
         )
         if changed and critique is not None:
             done = isinstance(move, Done)
-            record.criticised(last.verification, iteration=iteration, score=critique.total, done=done)
+            score = critique.score(threshold=settings.threshold)
+            record.criticised(last.verification, iteration=iteration, score=score, done=done)
         return move
 
     async def _judged(self, work: Work | Verification, iteration: int, *, asked_for_end: bool) -> Judged:
@@ -260,8 +261,7 @@ async def _committed(station: Station) -> Work | Verification:
     git, base, settings = station.workspace.git, station.workspace.base, station.task.run.settings
     message = f"Work on {station.task.action.key}"
     try:
-        await commit.commit_all(git, message, author=settings.author, committer=settings.committer)
-        head = await commit.describe(git, "HEAD")
+        head = await commit.head_with_all(git, message, author=settings.author, committer=settings.committer)
         if await commit.contains(git, head, base):
             return Work(head.commit, head.tree)
     except GitFailed as trouble:

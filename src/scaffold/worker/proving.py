@@ -10,10 +10,10 @@ from scaffold.core.ports import Model
 from scaffold.git import commit, worktree
 from scaffold.policy.areas import Areas
 from scaffold.verify.contract import required_names
-from scaffold.verify.deciding import is_test
 from scaffold.verify.environment.furnishing import furnished_anew
 from scaffold.verify.hindsight import still_red
 from scaffold.verify.proof import Standard, prove
+from scaffold.verify.testlike import is_test
 from scaffold.verify.witness import Witness, timed
 from scaffold.worker.assignment import TESTING
 from scaffold.worker.drafting import contract_in_force, draft, refine, witness
@@ -95,6 +95,7 @@ class Proof:
             areas=Areas.with_added(settings.areas),
             red=witness.red if witness else None,
             baseline=self._station.baseline if settings.gates else None,
+            tagged=settings.tagged,
             gates_off=settings.gates_off,
             gate_timeout_s=settings.gate_timeout_s,
             slots=self._station.site.slots(settings.gate_slots),

@@ -4,7 +4,7 @@ from scaffold.core.contract import Verification
 from scaffold.core.events import Criticised, VerificationFailed
 from scaffold.core.ids import Commit
 from scaffold.core.legible import legible
-from scaffold.core.model import Action, Attempt
+from scaffold.core.model import Action, Attempt, Score
 from scaffold.core.states import Landing, Phase, Running, Verifying
 from scaffold.worker.site import Site
 
@@ -34,12 +34,14 @@ class Record:
         with store.transaction():
             store.attempts.advance(attempt.id, fence=attempt.fence, phase="executing", result=told, iteration=iteration)
 
-    def criticised(self, verification: Verification, *, iteration: int, score: int, done: bool) -> None:
+    def criticised(self, verification: Verification, *, iteration: int, score: Score, done: bool) -> None:
         """Keep how good a critic found the work that passed `verification`, and whether that is the end of it."""
         store, attempt = self._site.store, self._attempt
-        criticised = Criticised(self._action.key, iteration, score, verification.passed, done)
+        criticised = Criticised(self._action.key, iteration, score.total, verification.passed, done)
         with store.transaction():
-            store.attempts.advance(attempt.id, fence=attempt.fence, phase="critiquing", verification=verification)
+            store.attempts.advance(
+                attempt.id, fence=attempt.fence, phase="critiquing", verification=verification, score=score
+            )
             store.events.append(attempt.run_id, criticised)
 
     def never_passed(self, verification: Verification, *, iterations: int, summary: str) -> None:

@@ -59,6 +59,10 @@ class Site(Struct, frozen=True, kw_only=True):
         """Return where merged trees of a run are checked before they land."""
         return self.run_folder(run_id) / "landing"
 
+    def services_folder(self, run_id: RunId) -> Path:
+        """Return where that is checked out which describes the services outside of a run's checks."""
+        return self.run_folder(run_id) / "services"
+
     def outputs(self, run_id: RunId, attempt_id: AttemptId) -> Path:
         """Return where output of an attempt's commands is kept that is too long to be shown."""
         return self.run_folder(run_id) / "outputs" / attempt_id

@@ -17,6 +17,7 @@ from scaffold.worker.consent import Human
 from scaffold.worker.outcome import GaveUp
 from scaffold.worker.pulse import Pulse
 from scaffold.worker.record import Record
+from scaffold.worker.services import services_of
 from scaffold.worker.site import Site
 from scaffold.worker.watch import Stuck
 from scaffold.worker.watchdog import FOLLOWS, next_rung
@@ -58,7 +59,7 @@ class Station(Struct, frozen=True, kw_only=True):
             commit=commit,
             environ=self.environ,
             enclosure=self.walls,
-            services=self.environment.services if self.environment else (),
+            services=services_of(self.site, self.task.run, self.environment),
             clean=self.site.redactor.clean,
         )
 

@@ -89,6 +89,23 @@ def test_a_run_without_a_baseline_says_why(site, plan, scaffold):
 
 
 def test_where_nothing_was_run_there_is_nothing_to_show(repository, scaffold):
-    for words in (["baseline"], ["baseline", "reset"]):
+    nothing = {"run": None, "base": None, "captured": False, "environment": None, "gates": []}
+    answer = scaffold("baseline", "--json")
+    assert (answer.code, answer.json, answer.err) == (0, nothing, "")
+    assert "There is no run in this repository yet." in scaffold("baseline").out
+    for words in (["baseline", "reset"], ["baseline", "--run", "1"]):
         assert "there is no run in this repository yet" in scaffold(*words).err
     assert scaffold("baseline", "rubbish").code == 64
+
+
+def test_a_gate_that_can_find_no_fault_is_shown_as_such(site, plan, scaffold):
+    """AL-10: a command of one's own that fails before the work would excuse whatever the work breaks."""
+    run = make_run(site, plan)
+    own = Gate(kind="build", command="make all", runner="exit")
+    shown = GateRun(gate=own, exit_code=2, outcomes={"exit": "failed"}, commit=run.base_sha, environment="env-1")
+    with site.store.transaction():
+        held = Baseline(environment=CheckEnvironment(fingerprint="env-1"), runs=(shown,))
+        site.store.baselines.hold(run.id, held)
+    told = " ".join(scaffold("baseline").out.split())
+    assert "`make all` fails before the work and has no tests by name: it cannot tell good work from bad" in told
+    assert "name another command in `quality_gates.build`" in told

@@ -87,6 +87,13 @@ def test_a_section_whose_lines_are_all_comments_sets_nothing_and_can_be_filled(f
     assert load_settings(None, os.environ, {}).text("sandbox.mode") == "off"
 
 
+@pytest.mark.parametrize("written", ["off", "'off'", "[off]", "['off']"])
+def test_set_up_is_turned_off_by_a_word_or_a_list_of_one(file, written):
+    """AL-10: as the documentation has it, `setup: off` for none."""
+    file.write_text(f"setup: {written}\n")
+    assert load_settings(None, os.environ, {}).texts("setup") == ("off",)
+
+
 def test_agents_on_its_own_outdoes_the_tier(home):
     assert load_settings(None, os.environ, {"agents": 7}).tier().agents == 7
 
@@ -134,6 +141,8 @@ def test_the_projects_own_files_are_ignored_and_that_is_said(repository, scaffol
         ("sandbox: {network: all}", 1, "one of hosts, loopback, none", "'all'"),
         ("environment: [A-B]", 1, "`A-B` is none", "change it"),
         ("environment: [GIT_DIR]", 1, "`GIT_DIR` would lead commands astray", "change it"),
+        ("setup: make deps", 1, "`setup` must be a list of commands, or `off` alone", "make deps"),
+        ("setup: [make deps, off]", 1, "`setup` must be a list of commands, or `off` alone", "change it"),
         ("inbox: {wait_s: 0}", 1, "`inbox.wait_s` must be a number of seconds above 0", "0"),
     ],
 )

@@ -27,6 +27,7 @@ def test_a_contract_is_shown_with_the_evidence_of_what_landed(site, plan, scaffo
             "passed": True,
             "weak": False,
             "red_on_base": [],
+            "score": None,
             "results": [
                 {
                     "name": "make test",
@@ -71,6 +72,14 @@ def test_an_action_without_a_contract_says_what_will_do(site, plan, scaffold):
     assert "Nothing was checked yet." in out
     shown = scaffold("contract", "api", "--json").json
     assert (shown["given"], shown["commands"], shown["last"], shown["facts"]) == (False, [], None, [])
+
+
+def test_where_contracts_are_drafted_an_action_without_one_waits_for_it(site, plan, scaffold):
+    """AL-7: a change alone will not do, also where no draft could be used so far."""
+    make_run(site, plan, drafter=True)
+    out = scaffold("contract", "api").out
+    assert out.splitlines()[1] == "  None yet: one is drafted before the work."
+    assert "No check was given" not in out
 
 
 def test_an_action_that_judges_says_that_its_verdict_has_to_do(site, plan, scaffold):

@@ -60,3 +60,4 @@ def test_a_run_that_failed_by_no_action_says_why_in_full(site, plan, scaffold):
     lines = scaffold("status").out.splitlines()
     assert lines[0].startswith(f"✗ run {run.id} failed")
     assert " ".join(line.strip() for line in lines[1:3]) == reason
+    assert "scaffold diff" not in "".join(lines), "nothing has landed that could be looked at"

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from scaffold.core.errors import GitFailed
-from scaffold.git.command import Git
+from scaffold.git.command import MOST_RECALLED, Git
 
 FLAKY_GIT = """#!/bin/sh
 echo x >> "$HOME/calls"
@@ -27,6 +27,17 @@ def flaky(tmp_path, environ):
         return Git(tmp_path, environ=environ | {"PATH": f"{programs}:{environ['PATH']}"})
 
     return make
+
+
+@pytest.fixture
+def counting(tmp_path, environ):
+    """The environment of a git that says what it was asked, and counts how often."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    program = programs / "git"
+    program.write_text('#!/bin/sh\necho x >> "$HOME/calls"\necho "$@"\n')
+    program.chmod(0o755)
+    return environ | {"PATH": f"{programs}:{environ['PATH']}"}
 
 
 def calls(environ, tmp_path):
@@ -95,6 +106,27 @@ async def test_a_lock_that_is_lifted_soon_is_waited_for(repo, sh):
         await asyncio.sleep(0.1)
         await sh("rm .git/index.lock")
     assert adding.result().exit_code == 0
+
+
+async def test_what_is_in_commits_is_not_asked_again_but_names_that_move_are(tmp_path, environ, counting):
+    first, second = "1" * 40, "2" * 40
+    git = Git(tmp_path, environ=counting)
+    for asked in (first, second, first):
+        assert (await git.at(tmp_path).about("ls-tree", commits=(asked,))).line == f"ls-tree {asked}"
+    assert calls(environ, tmp_path) == 2
+    for _ in range(2):
+        await git.about("ls-tree", commits=("HEAD",))
+    assert calls(environ, tmp_path) == 4
+
+
+async def test_only_the_latest_answers_about_commits_are_kept(tmp_path, environ, counting):
+    git = Git(tmp_path, environ=counting)
+    asked = [f"{number:040}" for number in range(MOST_RECALLED + 1)]
+    for commit in (*asked, asked[-1], asked[1]):
+        await git.about("ls-tree", commits=(commit,))
+    assert calls(environ, tmp_path) == len(asked)
+    await git.about("ls-tree", commits=(asked[0],))
+    assert calls(environ, tmp_path) == len(asked) + 1
 
 
 async def test_an_output_too_big_for_its_limit_is_cut_only_if_asked(repo):

@@ -6,7 +6,20 @@ import pytest
 
 from scaffold.core.errors import GitFailed
 from scaffold.git import worktree
-from scaffold.git.commit import all_contents, changed_paths, commit_all, commit_tree, diff_text, is_ancestor, tree_of
+from scaffold.git.commit import (
+    all_contents,
+    changed_paths,
+    commit_all,
+    commit_tree,
+    describe,
+    diff_text,
+    head_with_all,
+    is_ancestor,
+    listed_files,
+    listed_paths,
+    sizes,
+    tree_of,
+)
 from scaffold.git.refs import resolve
 
 RAW = os.fsdecode(b"caf\xe9 \xff\n.txt")
@@ -43,6 +56,24 @@ async def test_nothing_is_committed_where_nothing_differs(place, sh, head, peopl
     await sh("touch a; echo n > x.log", cwd=place.cwd)
     assert await commit_all(place, "nothing", **people) is None
     assert await resolve(place, "HEAD") == head
+
+
+async def test_head_is_told_whether_or_not_anything_differed(place, sh, head, people):
+    same = await head_with_all(place, "nothing", **people)
+    assert same == await describe(place, "HEAD") == await describe(place, head)
+    await sh("echo 4 >> a", cwd=place.cwd)
+    other = await head_with_all(place, "all of it", **people)
+    assert other == await describe(place, "HEAD")
+    assert other.parents == (head,)
+
+
+async def test_files_are_listed_with_what_is_in_them_and_how_much(place, sh, people):
+    await sh("ln -s a link; printf 12345 > \"$(printf 'odd\nname')\"", cwd=place.cwd)
+    commit = await commit_all(place, "all of it", **people)
+    files = await listed_files(place, commit)
+    assert set(files) == {*await listed_paths(place, commit)} - {"link"}
+    assert await sizes(place, (files["odd\nname"], files["b/c"], "0" * 40)) == (5, 2, None)
+    assert await sizes(place, ()) == ()
 
 
 async def test_commits_an_agent_made_are_kept_below_ours(place, sh, head, people):

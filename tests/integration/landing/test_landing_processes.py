@@ -9,13 +9,13 @@ from fakes import House, act, goal
 from scaffold.git.repository import open_repository
 from scaffold.landing.queue import Landed, MergeQueue
 
-MOST = 6
-MOST_OF_AN_ATTEMPT = 14
+MOST = 5
+MOST_OF_AN_ATTEMPT = 12
 CLEANING = ["clean", "checkout"]
 """What makes a worktree as if it had just been checked out, before it is proven."""
 OPENING = ["version", "rev-parse"]
 CHECKING = ["diff-tree", "ls-tree"]
-"""What proving itself asks of git: what changed, and what was there before."""
+"""What proving itself asks of git, and nobody asks again: what changed, and what is there."""
 
 
 @pytest.fixture
@@ -52,21 +52,21 @@ async def landings(house, log, **contract):
     return calls
 
 
-async def test_a_landing_whose_checks_run_nothing_takes_six_git_processes_at_most(house, log):
+async def test_a_landing_whose_checks_run_nothing_takes_five_git_processes_at_most(house, log):
     """No worktree is made where nothing runs."""
     first, second = await landings(house, log, check=None)
-    assert second == ["merge-tree", "commit-tree", *CHECKING, "diff-tree", "update-ref"]
+    assert second == ["merge-tree", "commit-tree", *CHECKING, "update-ref"]
     assert len(first) <= MOST + 1, "the first one reads settings, too"
 
 
-async def test_a_landing_without_what_its_checks_take_takes_six_git_processes_at_most(house, log):
+async def test_a_landing_without_what_its_checks_take_takes_five_git_processes_at_most(house, log):
     """Its worktree included."""
     _, second = await landings(house, log, check="true")
-    assert second == ["merge-tree", "commit-tree", "clean", "checkout", *CHECKING, "diff-tree", "update-ref"]
+    assert second == ["merge-tree", "commit-tree", "clean", "checkout", *CHECKING, "update-ref"]
     assert len(second) - len(CHECKING) <= MOST
 
 
-async def test_an_attempt_in_a_used_worktree_takes_fourteen_git_processes_at_most(house, log):
+async def test_an_attempt_in_a_used_worktree_takes_twelve_git_processes_at_most(house, log):
     """From its worktree to its candidate, besides its proof; without the submodules and filters that others have."""
     run = await house.own(goal("g", act("a", check="true"), act("b", check="true")))
     first = await house.queue(run, "a")

@@ -215,6 +215,19 @@ async def test_names_that_are_not_utf_8_land_and_conflict_like_others(house):
     assert await queue.step() == Refused("conflict", "conflicts with what landed before in caf\udce9\nbar")
 
 
+async def test_no_candidate_finds_what_the_checks_of_another_left_in_their_caches(house):
+    """BX-4, BX-5: what one's tests write there could speak for the next."""
+    left = '"$TMPDIR/left"'
+    check = f'test -n "$SCAFFOLD_ATTEMPT" || {{ test ! -e {left} && touch {left}; }}'
+    run, queue = await begin(house, act("a", check=check), act("b", check=f"{check} && true"))
+    first, second = await house.queue(run, "a"), await house.queue(run, "b")
+    await house.carry_attempt_out(first, {"a": ["echo x > a"]})
+    await house.carry_attempt_out(second, {"b": ["echo x > b"]})
+    assert isinstance(await queue.step(), Landed)
+    assert isinstance(await queue.step(), Landed)
+    await queue.close()
+
+
 @pytest.mark.parametrize(
     "ruin", ["rm .git; git init -q; git commit -q --allow-empty -m x", "echo gitdir: /nowhere > .git"]
 )

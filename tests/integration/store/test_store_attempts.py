@@ -11,7 +11,7 @@ from integration.store.nouns import HEAD, OWNER, RIVAL, THEN, an_action, an_atte
 from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.errors import IllegalMove, StaleFence, StoreTrouble
 from scaffold.core.events import AttemptAdvanced, AttemptEnded, AttemptQueued
-from scaffold.core.model import Usage
+from scaffold.core.model import Score, Usage
 from scaffold.core.states import OWN_FAILURES, PHASES, WORKER_PHASES, Outcome
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
@@ -20,6 +20,7 @@ from scaffold.store.place import Place
 ACTION = an_action("api")
 FIRST = an_attempt(ACTION)
 VERIFICATION = Verification(commit=HEAD, results=(CheckResult(name="pytest", verdict="fail", exit_code=1),))
+SCORE = Score(total=7, correctness=3, readability=2, edge_cases=2, threshold=8)
 USED = Usage(input_tokens=10, cached_input_tokens=4, output_tokens=3, cost_usd=0.5, requests=1)
 
 LATE_WRITES = [
@@ -54,6 +55,7 @@ def test_an_attempt_reads_back_with_every_field(store: Store) -> None:
         head_sha=HEAD,
         briefing="mind the gap",
         verification=VERIFICATION,
+        score=SCORE,
         result="done",
         usage=USED,
         log_file="/log",

@@ -16,7 +16,7 @@ from scaffold.host.sandbox import landlock
 from scaffold.verify.environment.furnishing import furnish, furnished_anew
 from scaffold.verify.environment.moving import mend
 from scaffold.verify.environment.preparation import Prepared
-from scaffold.verify.environment.readiness import NotReady
+from scaffold.verify.readiness import NotReady
 from standing import PYTHON, Ground, look, seen
 
 INSTALL = """\

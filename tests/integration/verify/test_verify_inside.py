@@ -5,8 +5,8 @@ import pytest
 from scaffold.core.gates import CheckEnvironment
 from scaffold.host.environment import child_environment
 from scaffold.verify.environment.inside import proven_inside
-from scaffold.verify.environment.readiness import NotReady
 from scaffold.verify.environment.surroundings import check_environ
+from scaffold.verify.readiness import NotReady
 from standing import PYTHON, Ground, seen
 
 CODE = {"src/calc/__init__.py": "WHO = 'repository'\n", ".gitignore": ".venv\nnode_modules\n"}

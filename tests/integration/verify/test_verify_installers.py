@@ -1,4 +1,4 @@
-"""Environments that real installers make, without a network: pip, npm, cargo."""
+"""Environments that real installers make, without a network: pip, npm, cargo, and uv and pnpm where they are."""
 
 import os
 import shutil
@@ -106,3 +106,45 @@ async def test_cargo_builds_without_a_network_in_a_home_that_cannot_be_written(g
     async with ground.tree(environment) as tree:
         assert environment.variables["CARGO_HOME"].startswith(f"{ground.cache}/environments/")
         assert "1 passed" in await seen(tree, f"{toolchain} cargo test 2>&1")
+
+
+@pytest.mark.timeout(150)
+async def test_uv_installs_what_its_lock_says_and_is_not_asked_again(ground):
+    """AL-9: an editable package of the repository is the checkout's own; `uv run` needs no network."""
+    needs("uv")
+    backend = '[build-system]\nrequires = ["uv_build"]\nbuild-backend = "uv_build"\n'
+    inner = f'{backend}[project]\nname = "inner"\nversion = "1"\n'
+    top = '[project]\nname = "calc"\nversion = "1"\nrequires-python = ">=3.11"\ndependencies = ["inner"]\n'
+    sources = '[tool.uv]\npackage = false\n[tool.uv.sources]\ninner = { path = "inner", editable = true }\n'
+    await ground.commit(
+        {"pyproject.toml": top + sources, "inner/pyproject.toml": inner, "inner/src/inner/__init__.py": CALC}
+    )
+    await ground.house.sh("uv lock --quiet; git add uv.lock")
+    await ground.commit({".gitignore": ".venv\n"})
+    environment = await ground.prepared("uv sync --locked")
+    async with ground.tree(environment) as tree:
+        await proven(ground, tree, environment)
+        inside = f"{tree.git.cwd}/inner/src/inner/__init__.py"
+        for python in ("python", "uv run python"):
+            assert await seen(tree, f"{python} -c 'import inner; inner.say()'") == inside
+        assert await seen(tree, "git status --porcelain") == ""
+
+
+@pytest.mark.timeout(150)
+async def test_pnpm_links_the_packages_of_a_workspace_within_the_checkout(ground):
+    """AL-9: as its lock says, without a network."""
+    needs("node", "pnpm")
+    manifest = '{"name": "top", "dependencies": {"own": "workspace:*"}, "scripts": {"test": "node try.js"}}'
+    own = {
+        "packages/own/package.json": '{"name": "own", "main": "i.js"}',
+        "packages/own/i.js": "exports.at = __filename",
+    }
+    files = {"package.json": manifest, "pnpm-workspace.yaml": "packages:\n  - packages/*\n", **own}
+    await ground.commit({**files, "try.js": "console.log(require('own').at)", ".gitignore": "node_modules\n"})
+    await ground.house.sh("pnpm install --lockfile-only --offline; git add pnpm-lock.yaml")
+    await ground.commit({})
+    environment = await ground.prepared("pnpm install --frozen-lockfile --offline")
+    async with ground.tree(environment) as tree:
+        await proven(ground, tree, environment)
+        assert (await seen(tree, "pnpm run test")).endswith(f"{tree.git.cwd}/packages/own/i.js")
+        assert await seen(tree, "git status --porcelain") == ""

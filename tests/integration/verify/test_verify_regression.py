@@ -9,9 +9,9 @@ from scaffold.git import refs, worktree
 from scaffold.host.slots import Slots
 from scaffold.verify.baseline import Captured, Means, capture
 from scaffold.verify.contract import Tree
-from scaffold.verify.environment.readiness import NotReady
 from scaffold.verify.gates.detection import Detection
 from scaffold.verify.proof import Standard, prove
+from scaffold.verify.readiness import NotReady
 from scaffold.verify.regression import Terms, judge_gates
 
 PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider"
@@ -94,6 +94,11 @@ class Bench:
         terms = {"focused": True} | terms
         held = Terms(baseline=captured.baseline, **terms)
         return {each.gate.name: each for each in await judge_gates(held, await self.tree(base, head), self.slots)}
+
+    async def judge_in(self, tree, captured, **terms):
+        """Return how the one gate does in a tree that is there already."""
+        (result,) = await judge_gates(Terms(baseline=captured.baseline, focused=True, **terms), tree, self.slots)
+        return result
 
 
 @pytest.fixture
@@ -259,6 +264,67 @@ async def test_a_test_that_is_moved_out_of_sight_or_skipped_is_a_new_failure(ben
         "test_calc.py::test_sub",
         "test_more.py::test_it",
     }
+
+
+RENAMED = TEST_CALC.replace("test_sub", "test_difference")
+
+
+async def test_a_test_that_is_renamed_in_a_declared_file_is_none_that_was_lost(bench):
+    """AL-10, BX-5: the file as it was still passes; not so where nobody declared it, or where the work broke it."""
+    base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
+    captured = await bench.capture(base)
+    head = await bench.commit({"test_calc.py": RENAMED})
+    tree = await bench.tree(base, head)
+    declared = await bench.judge_in(tree, captured, files=("test_calc.py",))
+    assert (declared.blocks, declared.counts) == (False, {"pass": 3, "pre_existing": 1})
+    assert declared.detail.startswith(
+        "1 test that was taken out of declared files passes with these files as they were: test_calc.py::test_sub.\n"
+    )
+    assert (tree.git.cwd / "test_calc.py").read_text() == RENAMED
+    assert (await tree.git("status", "--porcelain")).out == b""
+    undeclared = await bench.judge_in(tree, captured)
+    assert undeclared.tests["test_calc.py::test_sub"] == "new_failure"
+
+
+async def test_a_test_that_is_taken_out_because_it_would_fail_is_a_new_failure(bench):
+    """AL-10, BX-4, BX-5: declared or not, with its file as it was it tells what the work broke."""
+    base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
+    captured = await bench.capture(base)
+    head = await bench.commit(
+        {"calc.py": CALC.replace("a - b", "0"), "test_calc.py": RENAMED.replace("sub(3, 1) == 2", "sub(3, 3) == 0")}
+    )
+    test = (await bench.judge(captured, base, head, files=("test_calc.py",)))["test"]
+    assert test.tests["test_calc.py::test_sub"] == "new_failure"
+    assert "does not run any more: test_calc.py::test_sub." in test.detail
+
+
+@pytest.mark.slow
+async def test_what_was_taken_out_before_is_asked_of_the_whole_alone(bench):
+    """AL-10, AL-11: who comes later has not lost it; at the end of the run the file as it was has to pass."""
+    base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
+    captured = await bench.capture(base)
+    tip = await bench.commit({"test_calc.py": RENAMED})
+    tree = await bench.tree(tip, await bench.commit({"calc.py": CALC + "\n\nVALUE = 1\n"}))
+    assert not (await bench.judge_in(tree, captured)).blocks
+    head = await bench.commit(
+        {"calc.py": CALC.replace("a - b", "0"), "test_calc.py": RENAMED.replace("sub(3, 1) == 2", "sub(3, 3) == 0")}
+    )
+    whole = (await bench.judge(captured, base, head, focused=False, files=("**",)))["test"]
+    assert whole.tests["test_calc.py::test_sub"] == "new_failure"
+
+
+@pytest.mark.slow
+async def test_a_test_of_unittest_may_be_renamed_too(bench):
+    """AL-10, BX-5: of equal length, so that nothing compiled before may stand in for either file."""
+    old = "import unittest\n\nimport calc\n\n\nclass Adds(unittest.TestCase):\n    def test_add(self):\n"
+    old += "        self.assertEqual(calc.add(1, 2), 3)\n"
+    gate = Gate(kind="test", command=f"{sys.executable} -m unittest -v", runner="unittest")
+    base = await bench.commit({"calc.py": CALC, "test_calc.py": old})
+    captured = await bench.capture(base, gate)
+    assert list(captured.baseline.runs[0].outcomes) == ["test_calc.Adds.test_add"]
+    head = await bench.commit({"test_calc.py": old.replace("test_add", "test_sum")})
+    test = (await bench.judge(captured, base, head, files=("test_calc.py",)))["test"]
+    assert (test.blocks, test.counts) == (False, {"pass": 2})
 
 
 @pytest.mark.slow

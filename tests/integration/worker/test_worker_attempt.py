@@ -102,7 +102,7 @@ async def test_removing_everything_is_a_change_like_any_other(house):
     ("broken", "told"),
     [
         ("git init -q sub; echo x > sub/a", "a git repository of its own in sub"),
-        ("git checkout -q --orphan new; echo x > a", "`git rev-parse"),
+        ("git checkout -q --orphan new; echo x > a", "`git rev-list"),
         ("git checkout -q --detach elsewhere; echo x > a", "HEAD does not contain"),
         ("git checkout -q --orphan new; echo x > a; git add a; git commit -qm new", "HEAD does not contain"),
     ],

@@ -38,6 +38,7 @@ def becomes(merge, held, wanted):
         ({}, {"max_workers_per_goal": 2}, 2),
         ({"sandbox__mode": "off"}, {"sandbox__mode": "require"}, "require"),
         ({"areas__words": ("invoice",)}, {"areas__words": ("tariff",)}, ("invoice", "tariff")),
+        ({"quality_gates__tags": ("a @x",)}, {"quality_gates__tags": ("b @y",)}, ("a @x", "b @y")),
         ({"sandbox__network": "hosts"}, {"sandbox__network": "none"}, "none"),
         ({}, {"sandbox__memory_gb": 2}, 2),
         ({"permissions__deny": ("a:b",)}, {"permissions__deny": ("c:d", "a:b")}, ("a:b", "c:d")),

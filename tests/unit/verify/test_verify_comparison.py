@@ -30,6 +30,7 @@ def run(found=None, *, gate=TEST, **fields):
         ("passed", "skipped", "new_failure"),
         ("passed", None, "new_failure"),
         ("failed", "passed", "fixed"),
+        ("error", "passed", "fixed"),
         ("failed", "error", "pre_existing"),
         ("error", "failed", "pre_existing"),
         ("failed", "skipped", "skipped"),
@@ -74,6 +75,7 @@ def test_more_of_the_same_finding_is_worse():
     assert compare(before, worse).verdict == "new_failure"
     assert compare(before, better).verdict == "pre_existing"
     assert dict(compare(before, run(gate=LINT)).tests) == {"a.py: unused": "fixed"}
+    assert dict(compare(before, run(gate=LINT, trouble="error")).tests) == {}
 
 
 def test_a_test_with_other_parameters_is_still_that_test():
@@ -82,6 +84,13 @@ def test_a_test_with_other_parameters_is_still_that_test():
     assert compare(before, run({"t.py::test[1-3]": "passed", "t.py::test[2-3]": "passed"})).verdict == "pass"
     assert compare(before, run({"t.py::test[2-3]": "passed"})).verdict == "new_failure"
     assert compare(before, run({"t.py::other": "passed"})).verdict == "new_failure"
+
+
+def test_a_case_that_does_not_pass_stands_in_for_none():
+    """AL-10, BX-4: neither one that is skipped, nor any for a test that had no parameters."""
+    before = run({"t.py::test[1-2]": "passed"})
+    assert compare(before, run({"t.py::test[1-3]": "skipped"})).verdict == "new_failure"
+    assert compare(run({"t.py::test": "passed"}), run({"t.py::test[1]": "passed"})).verdict == "new_failure"
 
 
 def test_what_was_not_expected_to_run_is_not_missed():
@@ -106,6 +115,8 @@ def test_a_file_with_a_new_name_keeps_what_it_had():
     )
     after = moved(before, {"t/a.py": "t/b.py"})
     assert list(after.outcomes) == ["t/b.py::x[p::q]", "t.b.Case.x", "t/b.py: long", "t/ab.py::x"]
+    twice = run({"t/a.py: long": "failed"}, counts={"t/a.py: long": 2})
+    assert dict(moved(twice, {"t/a.py": "t/b.py"}).counts) == {"t/b.py: long": 2}
 
 
 @given(outcomes, outcomes, names)

@@ -3,7 +3,8 @@
 import pytest
 
 from scaffold.git.commit import Change
-from scaffold.verify.deciding import Outset, decides, is_test
+from scaffold.verify.deciding import Outset, decides
+from scaffold.verify.testlike import is_test
 
 BASE = frozenset({"calc.py", "tests/test_calc.py", "Makefile", "check.sh", "main.py"})
 
@@ -73,6 +74,11 @@ def test_where_there_are_no_tests_configuration_takes_nothing_away(path):
         ("main.py", "M", ["python main.py"], False),
         ("verify.py", "M", ["python verify.py"], True),
         ("verify.py", "A", ["python verify.py"], False),
+        ("accept.py", "M", ["python -m accept"], True),
+        ("src/app/checks/__main__.py", "M", ["cd web && python3 -W error -m app.checks --all"], True),
+        ("accept.py", "A", ["python -m accept"], False),
+        ("app/__main__.py", "M", ["python -m app"], False),
+        ("other/verify.py", "M", ["python -m tools.verify"], False),
         ("tools/accept", "M", ["sh tools/accept"], True),
         ("config.toml", "A", [], False),
         ("README.md", "M", [], False),

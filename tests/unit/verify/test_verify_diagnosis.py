@@ -30,6 +30,10 @@ def run(gate=TEST, **fields):
         ("FileNotFoundError: [Errno 2] No such file or directory: 'data/x.csv'", "the file data/x.csv is not there"),
         ("/bin/sh: 1: npm: not found", "the program `npm` is not there"),
         ("bash: cargo: command not found", "the program `cargo` is not there"),
+        (
+            "error: rustup could not choose a version of cargo to run, because one wasn't specified explicitly",
+            "rustup has no toolchain by default, and so no `cargo`",
+        ),
     ],
 )
 def test_what_is_missing_is_named_as_far_as_the_output_tells(output, words):
@@ -81,6 +85,28 @@ def test_a_given_gate_has_to_work_and_set_up_commands_are_named():
     problem = unready(run(Gate(kind="lint", command="ruff"), trouble="error"), given=True, setup=("npm ci",))
     assert problem is not None
     assert "Let `npm ci` be run: `scaffold trust`" in problem.fix
+
+
+@pytest.mark.parametrize(
+    ("printed", "words"),
+    [
+        (
+            "The service `db @x` ended with exit 127 before it was ready.\n/bin/sh: 1: db: not found",
+            "the service `db @x` ended with exit 127 before it was ready, as the program `db` is not there",
+        ),
+        ("The service `db` did not listen on 80 within 60 s.\n", "the service `db` did not listen on 80 within 60 s"),
+        (
+            "The service `db` was not started: somebody listens on port 80 already.\n",
+            "the service `db` was not started: somebody listens on port 80 already",
+        ),
+    ],
+)
+def test_a_service_that_was_not_there_is_named_in_place_of_the_check_that_needed_it(printed, words):
+    """AL-10: name the missing service, and where it is mended."""
+    problem = unready(run(trouble="error", exit_code=126, detail=printed), given=False, setup=("npm ci",))
+    assert problem is not None
+    assert problem.what.endswith(f"cannot judge anybody's work: {words}")
+    assert problem.fix.startswith("Mend it in `services`; or give another command")
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,9 @@
 
 import pytest
 
-from scaffold.verify.focus import Index, is_test_file, select
-from scaffold.verify.mentions import changed_names
+from scaffold.verify.focus import Index, select
+from scaffold.verify.mentions import changed_names, go_packages
+from scaffold.verify.testlike import is_test_file
 
 ENOUGH = {"tests/test_b.py": 5}
 
@@ -90,9 +91,30 @@ def test_callers_bring_their_tests():
 
 def test_tags_bring_what_they_are_mapped_to():
     """AL-11: tests of a tag, by the prefix of what they are for."""
-    paths = ["src/auth/b.py", "tests/test_b.py", "smoke/test_login.py", "smoke/test_shop.py"]
-    tags = {"src/auth/": ("smoke/test_login*",), "src/shop/": ("smoke/*",)}
-    assert chosen(["src/auth/b.py"], *paths, tags=tags, sizes=ENOUGH) == ["smoke/test_login.py", "tests/test_b.py"]
+    paths = ["src/auth/b.py", "src/authors.py", "tests/test_b.py", "smoke/test_login.py", "smoke/test_shop.py"]
+    tagged = {"src/auth": ("smoke/test_login.py",), "src/shop/**": ("smoke/test_shop.py",)}
+    both = ["smoke/test_login.py", "tests/test_b.py"]
+    assert chosen(["src/auth/b.py"], *paths, tagged=tagged, sizes=ENOUGH) == both
+    assert "smoke/test_login.py" not in chosen(
+        ["src/authors.py", "tests/test_b.py"], *paths, tagged=tagged, sizes=ENOUGH
+    )
+
+
+def test_a_package_of_go_is_tested_as_one():
+    """AL-11: all tests of the folder of what changed, or of what mentions it; nobody names them for a file."""
+    paths = ["pay/a.go", "pay/flow_test.go", "shop/till.go", "shop/any_test.go", "far/far_test.go"]
+    sizes = {"pay/flow_test.go": 5}
+    assert chosen(["pay/a.go"], *paths, sizes=sizes) == ["pay/flow_test.go"]
+    both = ["pay/flow_test.go", "shop/any_test.go"]
+    assert chosen(["pay/a.go"], *paths, sizes=sizes, callers=["shop/till.go"]) == both
+
+
+def test_a_package_of_go_has_the_name_of_its_module_and_folder():
+    """AL-11: what others import it by."""
+    modules = {"": "module example.org/shop\n", "tools": '// aside\nmodule "example.org/tools" // quoted\n'}
+    found = go_packages(["a.go", "pay/card/b.go", "tools/c.go", "tools/x/d.go", "docs/e.md"], modules)
+    assert found == {"example.org/shop", "example.org/shop/pay/card", "example.org/tools", "example.org/tools/x"}
+    assert go_packages(["a.go"], {"sub": modules[""]}) == set()
 
 
 def test_a_deleted_file_still_asks_for_its_tests_and_a_deleted_test_for_its_package():

@@ -9,7 +9,7 @@ from scaffold.verify.gates.family import Bench, Ended, Order
 from scaffold.verify.gates.findings import FINDINGS
 from scaffold.verify.gates.go_test import GO
 from scaffold.verify.gates.jest import JEST, REPORT, VITEST
-from scaffold.verify.gates.libtest import CARGO
+from scaffold.verify.gates.libtest import CARGO, TELLING
 from scaffold.verify.gates.node_test import NODE
 from scaffold.verify.gates.reading import named
 
@@ -79,6 +79,12 @@ def test_go_tells_each_test_and_its_parts():
             {"example.com/a": "error"},
         ),
         (
+            "FAIL\texample.com/shop/till [build failed]\n" + events(go_event("pass", "TestA"), go_event("pass")),
+            2,
+            "error",
+            {"example.com/shop/till": "error"},
+        ),
+        (
             events(go_event("output", Output="FAIL\texample.com/shop/cart [build failed]\n"), go_event("fail")),
             1,
             "error",
@@ -108,6 +114,9 @@ def test_go_is_asked_for_some_functions_and_names_what_hangs():
     names = ("example.com/v2.x.TestAdd/of_none", "example.com/v2.x.TestSum")
     assert GO.asked("go test ./...", bench(NOWHERE, *names)).command == "go test -json -run '^(TestAdd|TestSum)$' ./..."
     assert GO.asked("go test -json ./...", bench()).command == "go test -json ./..."
+    files = ("cart/b_test.go", "cart/a_test.go", "the till/a_test.go", "top_test.go")
+    some = GO.asked("go test -race ./...", bench(NOWHERE, *files)).command
+    assert some == "go test -json -race ./ ./cart './the till'"
     assert GO.running(ended(events(go_event("run", "TestA"), go_event("run", "TestB"), go_event("pass", "TestA")))) == (
         "example.com/shop/cart.TestB",
     )
@@ -232,6 +241,20 @@ def test_cargo_tells_each_test_by_its_program():
     }
 
 
+def test_cargo_tells_programs_of_a_workspace_by_the_files_they_were_made_of():
+    """BX-4: two packages have a `src/lib.rs` each; what a program prints in cargo's place is not taken for it."""
+    made = f'{{"reason":"compiler-artifact","target":{{"src_path":"{NOWHERE}/%s"}},"executable":"/target/deps/%s"}}\n'
+    told = made % ("one/src/lib.rs", "one-0123") + made % ("one/tests/whole.rs", "whole-0123")
+    forged = CARGO_REPORT.replace("running 1 test", made % ("forged.rs", "whole-0123") + "\nrunning 1 test")
+    reading = CARGO.read(ended(told + forged, 101))
+    assert reading.trouble is None, reading.why
+    assert {name for name in reading.outcomes if "rs: " in name} == {
+        *(f"one/src/lib.rs: tests::{name}" for name in ("adds", "slow", "sums")),
+        "one/tests/whole.rs: adds",
+    }
+    assert "compiler-artifact" not in str(reading.said)
+
+
 @pytest.mark.parametrize(
     ("report", "code", "trouble", "word"),
     [
@@ -257,9 +280,12 @@ def test_what_cargo_prints_is_held_against_its_end(report, code, trouble, word):
 
 
 def test_cargo_is_asked_for_all_programs_and_some_tests():
-    assert CARGO.asked("cargo test", bench()).command == "{ cargo test --no-fail-fast\n} 2>&1"
+    assert CARGO.asked("cargo test", bench()).command == f"{{ cargo test --no-fail-fast {TELLING}\n}} 2>&1"
     some = bench(NOWHERE, "src/lib.rs: tests::adds")
-    assert CARGO.asked("cargo test -q", some).command == "{ cargo test --no-fail-fast -q -- --exact tests::adds\n} 2>&1"
+    assert (
+        CARGO.asked("cargo test -q", some).command
+        == f"{{ cargo test --no-fail-fast {TELLING} -q -- --exact tests::adds\n}} 2>&1"
+    )
     assert "--exact" not in CARGO.asked("cargo test", bench(NOWHERE, "tests/whole.rs")).command
 
 

@@ -39,6 +39,26 @@ async def test_a_test_that_passes_alone_and_among_the_others_is_flaky():
     assert (shown.outcomes, again.asked) == ({"a": "flaky", "b": "passed"}, [("a",), ()])
 
 
+async def test_a_test_that_is_skipped_when_it_is_repeated_has_not_passed():
+    """BX-4: only a pass takes a failure back."""
+    again = Runner(run(a="skipped"))
+    assert (await settled(run(a="failed"), ["a"], again)).outcomes == {"a": "failed"}
+
+
+async def test_a_known_flaky_test_that_could_not_be_prepared_gets_its_chances_too():
+    """BX-4: an error is as good as a failure."""
+    shown = await settled_at_last(run(a="error"), ["a"], Runner(run(a="passed")), rounds=1)
+    assert shown.outcomes == {"a": "flaky"}
+
+
+async def test_as_many_as_are_repeated_at_most_are_repeated():
+    """BX-4: one more, and chance is no explanation."""
+    names = [f"t{number}" for number in range(MOST_REPEATED)]
+    again = Runner(run(**dict.fromkeys(names, "failed")))
+    await settled(run(**dict.fromkeys(names, "failed")), names, again)
+    assert again.asked == [tuple(names)]
+
+
 async def test_a_test_that_only_the_others_break_has_failed():
     """BX-4: alone it passes, but nobody runs it alone: no work gets by with that."""
     again = Runner(run(a="passed", c="passed"), run(a="failed", b="passed", c="passed"))

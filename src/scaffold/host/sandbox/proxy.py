@@ -69,7 +69,7 @@ async def opened_proxy(
     """
     path = folder / SOCKET_NAME
     proxy = _Proxy(tuple(hosts), is_public, resolve, tell, bounds)
-    server = await asyncio.start_unix_server(proxy.accept, sock=_listener(path), limit=HEAD_BYTES)
+    server = await asyncio.start_unix_server(proxy.accept, sock=listening(path), limit=HEAD_BYTES)
     try:
         yield path
     finally:
@@ -78,7 +78,7 @@ async def opened_proxy(
         await proxy.end()
 
 
-def _listener(path: Path) -> sockets.socket:
+def listening(path: Path) -> sockets.socket:
     """Return a socket bound at `path`, however long that is: an address holds 107 bytes."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.parent.chmod(0o700)

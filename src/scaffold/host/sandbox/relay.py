@@ -5,6 +5,7 @@ pass bytes to and from SOCKET, a Unix socket. Ends when the command does and as 
 must start fast: hence the bare modules, without what is built on them.
 """
 
+import _queue
 import _signal  # type: ignore[import-not-found]
 import _socket
 import _thread
@@ -15,6 +16,9 @@ from collections.abc import Sequence
 UNCATCHABLE = (9, 19)
 BACKLOG = 128
 PIECE_BYTES = 65536
+MOST_CONNECTIONS = 200
+STACK_BYTES = 262_144
+"""Of each thread, two for a connection: what is set aside for them counts as memory of the command."""
 SIGNAL_DEFAULTS = (13, 25)
 """SIGPIPE and SIGXFSZ, which Python ignores and a command does not expect to be ignored."""
 
@@ -36,7 +40,7 @@ def main(path: str, command: list[str]) -> None:
         os._exit(127 if isinstance(error, FileNotFoundError) else 126)
     folder, name = os.path.split(path)
     os.chdir(folder)  # the name alone is short enough for the address of a socket
-    _thread.start_new_thread(_listen, (listener, name))
+    _thread.start_new_thread(listen, (listener, name, free_places()))
     _end_like(_status(pid))
 
 
@@ -69,19 +73,48 @@ def _end_like(code: int) -> None:
     os._exit(abs(code))
 
 
-def _listen(listener: _socket.socket, name: str) -> None:
+def free_places() -> _queue.SimpleQueue[None]:
+    """Return a place for each connection that may be there at once; more wait to be accepted."""
+    _thread.stack_size(STACK_BYTES)
+    places: _queue.SimpleQueue[None] = _queue.SimpleQueue()
+    for _ in range(MOST_CONNECTIONS):
+        places.put(None)
+    return places
+
+
+def listen(listener: _socket.socket, name: str, places: _queue.SimpleQueue[None]) -> None:
+    """Lead each connection to the socket called `name` in this folder; never ends."""
     while True:
-        fd, _ = listener._accept()  # type: ignore[attr-defined]  # noqa: SLF001 - `socket` takes 10 ms to import
-        near = _socket.socket(fileno=fd)
-        far = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        places.get()
         try:
-            far.connect(name)
-        except OSError:  # the proxy is gone, and whoever asks sees a connection that ends
-            near.close()
-            far.close()
-            continue
-        for source, target in ((near, far), (far, near)):
-            _thread.start_new_thread(_pump, (source, target))
+            fd, _ = listener._accept()  # type: ignore[attr-defined]  # noqa: SLF001 - `socket` takes 10 ms to import
+            _thread.start_new_thread(_lead, (_socket.socket(fileno=fd), name, places))
+        except (OSError, RuntimeError):  # it broke off before it was accepted, or no thread is to be had
+            places.put(None)
+
+
+def _lead(near: _socket.socket, name: str, places: _queue.SimpleQueue[None]) -> None:
+    far = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        far.connect(name)
+        answered = _thread.allocate_lock()
+        answered.acquire()
+        _thread.start_new_thread(_answer, (far, near, answered))
+        _pump(near, far)
+        answered.acquire()
+    except (OSError, RuntimeError):  # whoever listened there is gone, and who asks sees a connection that ends
+        pass
+    finally:
+        near.close()
+        far.close()
+        places.put(None)
+
+
+def _answer(far: _socket.socket, near: _socket.socket, answered: _thread.LockType) -> None:
+    try:
+        _pump(far, near)
+    finally:
+        answered.release()
 
 
 def _pump(source: _socket.socket, target: _socket.socket) -> None:
@@ -89,14 +122,15 @@ def _pump(source: _socket.socket, target: _socket.socket) -> None:
     try:
         while piece := source.recv(PIECE_BYTES):
             target.sendall(piece)
+        _shut(target, _socket.SHUT_WR)
     except OSError:  # one of them broke off: so does the other direction
-        _shut(source)
-    _shut(target)
+        _shut(source, _socket.SHUT_RDWR)
+        _shut(target, _socket.SHUT_RDWR)
 
 
-def _shut(target: _socket.socket) -> None:
+def _shut(target: _socket.socket, ways: int) -> None:
     try:
-        target.shutdown(_socket.SHUT_WR)
+        target.shutdown(ways)
     except OSError:
         return
 

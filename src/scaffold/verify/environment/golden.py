@@ -21,8 +21,8 @@ from scaffold.host.sandbox.confinement import Enclosure
 from scaffold.verify.contract import DETAIL_CHARS
 from scaffold.verify.environment.dependencies import MODULES, VENV, installed_in, program_of
 from scaffold.verify.environment.furnishing import WORKSHOP
-from scaffold.verify.environment.readiness import NotReady
 from scaffold.verify.environment.surroundings import TOP, check_environ
+from scaffold.verify.readiness import NotReady
 
 SETUP_TIMEOUT_S = 1_800.0
 LOCK_TIMEOUT_S = 7_200.0
@@ -138,7 +138,7 @@ async def _make(foundry: Foundry, commands: tuple[str, ...]) -> Made | NotReady:
 
 async def _set_up(foundry: Foundry, git: Git, commands: tuple[str, ...]) -> NotReady | None:
     foundry.folder.mkdir(parents=True)
-    environ = check_environ(_while_installing(foundry.folder, commands), git.cwd, foundry.environ)
+    environ = check_environ(_while_installing(foundry.folder), git.cwd, foundry.environ)
     async with foundry.enclose(git.cwd) as walls:
         for command in commands:
             foundry.tell(command)
@@ -168,14 +168,12 @@ def _opened(walls: Enclosure | None, folder: Path) -> Enclosure | None:
     return structs.replace(walls, confinement=confinement, proxy=None)
 
 
-def _while_installing(folder: Path, commands: tuple[str, ...]) -> CheckEnvironment:
-    caches = _caches(folder, commands)
+def _while_installing(folder: Path) -> CheckEnvironment:
     store = {"npm_config_store_dir": str(folder / "store"), "UV_PYTHON_INSTALL_DIR": str(folder / "python")}
-    flags = {"GOFLAGS": "-modcacherw"} if "GOMODCACHE" in caches else {}
     return CheckEnvironment(
         fingerprint="",
         path=(f"{TOP}/{VENV}/bin", f"{TOP}/{MODULES}/.bin"),
-        variables={**INSTALLING, **store, **caches, **flags},
+        variables={**INSTALLING, **store, **_caches(folder), "GOFLAGS": "-modcacherw"},
     )
 
 
@@ -195,7 +193,7 @@ def _environment(folder: Path, made: Made, commands: tuple[str, ...]) -> CheckEn
 
 def _for_checks(folder: Path, made: Made, commands: tuple[str, ...]) -> dict[str, str]:
     """Return what has tools use what is installed, and not look for anything else in a network that is not there."""
-    caches = _caches(folder, commands)
+    caches = {name: place for name, place in _caches(folder).items() if Path(place).is_dir()}
     return {
         **caches,
         **({"GOPROXY": "off", "GOTOOLCHAIN": "local"} if "GOMODCACHE" in caches else {}),
@@ -213,13 +211,9 @@ def _uv(commands: tuple[str, ...]) -> bool:
     return any(program_of(command) == "uv" for command in commands)
 
 
-def _caches(folder: Path, commands: tuple[str, ...]) -> dict[str, str]:
-    """Return where Go and Cargo keep what they fetch: their checks read it there, no checkout needs a copy."""
-    first = {program_of(command) for command in commands}
-    return {
-        **({"GOMODCACHE": str(folder / "go")} if "go" in first else {}),
-        **({"CARGO_HOME": str(folder / "cargo")} if "cargo" in first else {}),
-    }
+def _caches(folder: Path) -> dict[str, str]:
+    """Return where Go and Cargo keep what they fetch, whoever starts them: checks read it there, nobody copies it."""
+    return {"GOMODCACHE": str(folder / "go"), "CARGO_HOME": str(folder / "cargo")}
 
 
 def _failed(command: str, finished: Finished, clean: Callable[[str], str]) -> NotReady:
@@ -233,7 +227,6 @@ def _failed(command: str, finished: Finished, clean: Callable[[str], str]) -> No
     last = f": {printed.splitlines()[-1].strip()[:LAST_LINE_CHARS]}" if printed else ""
     return NotReady(
         what=f"the set-up command `{command}` {how}{last}",
-        fix="name other commands with `setup` in the configuration (`off` for none) and begin a new run; "
-        "or mend what it says",
+        fix="name other commands with `setup` in the configuration (`off` for none), or mend what it says",
         detail=printed[-DETAIL_CHARS:],
     )

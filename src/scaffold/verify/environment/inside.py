@@ -17,8 +17,8 @@ from scaffold.host.process import run
 from scaffold.verify.contract import DETAIL_CHARS, Tree
 from scaffold.verify.environment.dependencies import MODULES
 from scaffold.verify.environment.modules import python_modules
-from scaffold.verify.environment.readiness import NotReady
 from scaffold.verify.environment.surroundings import TOP, check_environ
+from scaffold.verify.readiness import NotReady
 
 TIMEOUT_S = 60.0
 ASK = """\
@@ -166,6 +166,6 @@ def _not_ready(strays: list[Stray]) -> NotReady:
     return NotReady(
         what=f"checks would load {first.name}{more} from {first.place}, not from the code they are to judge",
         fix="have Scaffold install what each checkout needs, with `setup` in the configuration and `scaffold trust`, "
-        "and begin a new run; or remove that installation",
+        "or remove that installation",
         detail="\n".join(f"{stray.name}: {stray.place}" for stray in strays),
     )

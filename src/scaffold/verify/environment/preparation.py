@@ -22,7 +22,7 @@ from scaffold.verify.environment.dependencies import (
     with_venv,
 )
 from scaffold.verify.environment.golden import Enclose, Foundry, golden, snapshot
-from scaffold.verify.environment.readiness import NotReady
+from scaffold.verify.readiness import NotReady
 
 
 def unheard(_command: str) -> None:

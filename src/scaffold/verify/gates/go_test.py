@@ -1,6 +1,7 @@
 """What `go test -json` prints: one event a line, each test under its package's name."""
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
@@ -11,6 +12,9 @@ from scaffold.verify.gates.family import Bench, Ended, Family, Order
 from scaffold.verify.gates.reading import Reading, concluded, in_trouble, named, unusable, worst
 
 _COMMAND = re.compile(r"\bgo\s+test\b(?!.*\s-json\b)")
+_EVERYTHING = re.compile(r"(?<!\S)\./\.\.\.(?!\S)")
+_UNBUILT = re.compile(rb"^FAIL\s+(\S+) \[(?:build|setup) failed\]", re.MULTILINE)
+"""What go says itself, between the events; of versions before 1.20 nothing else tells."""
 _FUNCTION = re.compile(r"\.((?:Test|Example|Fuzz|Benchmark)\w*)(?:/|$)")
 """The function that a test, or a part of one, is in."""
 ENDINGS: dict[str, TestOutcome] = {"pass": "passed", "fail": "failed", "skip": "skipped"}
@@ -28,20 +32,39 @@ class Event(Struct, frozen=True, rename="pascal"):
 
 
 def asked(command: str, bench: Bench) -> Order:
-    """Return the command with a report that machines can read; functions of a name run in every package."""
+    """Return the command with a report that machines can read.
+
+    Of files their packages are asked; functions of a name run in every package.
+    """
     tops = [_FUNCTION.search(name) for name in bench.only]
     names = sorted({found[1] for found in tops if found})
     some = f" -run '^({'|'.join(names)})$'" if names and all(tops) else ""
-    return Order(command=_COMMAND.sub(f"go test -json{some}", command, count=1))
+    every = _EVERYTHING.sub(lambda _: shlex.join(_packages(bench.only)) or "./...", command, count=1)
+    return Order(command=_COMMAND.sub(f"go test -json{some}", every, count=1))
+
+
+def selects(command: str) -> bool:
+    """Tell whether a command asks for all packages, and so could for some."""
+    return _EVERYTHING.search(command) is not None
+
+
+def _packages(only: Sequence[str]) -> list[str]:
+    """Return the packages of files, as from where the command runs; none where something else is asked for."""
+    if not all(name.endswith(".go") for name in only):
+        return []
+    return sorted({f"./{name.rpartition('/')[0]}" for name in only})
 
 
 def read(ended: Ended) -> Reading:
     """Return what a run showed that came to its end by itself."""
     events = tuple(_events(ended.stdout))
+    broken = _unbuilt(events) | {named(found.decode(errors="replace")) for found in _UNBUILT.findall(ended.stdout)}
+    if broken:
+        said = _said(events)
+        return msgspec.structs.replace(unusable("It could not be built", sorted(broken)), said=said)
     if not events:
         return in_trouble("error", f"It printed no report; it ended with {ended.exit_code}.")
-    said = "".join(event.output for event in events)
-    return msgspec.structs.replace(_judged(events, ended.exit_code, whole=ended.bench.whole), said=said)
+    return msgspec.structs.replace(_judged(events, ended.exit_code, whole=ended.bench.whole), said=_said(events))
 
 
 def running(ended: Ended) -> tuple[str, ...]:
@@ -53,9 +76,6 @@ def running(ended: Ended) -> tuple[str, ...]:
 
 
 def _judged(events: Sequence[Event], exit_code: int | None, *, whole: bool) -> Reading:
-    broken = sorted({named(event.import_path or event.package) for event in events if _unbuilt(event)})
-    if broken:
-        return unusable("It could not be built", broken)
     outcomes = worst(
         (_name(event), ENDINGS[event.action]) for event in events if event.test and event.action in ENDINGS
     )
@@ -75,9 +95,18 @@ def _events(output: bytes) -> Iterator[Event]:
                 continue
 
 
-def _unbuilt(event: Event) -> bool:
-    stopped = event.action == "output" and not event.test and re.search(r"\[(build|setup) failed\]", event.output)
-    return event.action == "build-fail" or bool(event.failed_build) or bool(stopped)
+def _said(events: Iterable[Event]) -> str:
+    return "".join(event.output for event in events)
+
+
+def _unbuilt(events: Iterable[Event]) -> set[str]:
+    """Return the packages that could not be built, by the events of newer versions."""
+    return {named(event.import_path or event.package) for event in events if _stopped(event)}
+
+
+def _stopped(event: Event) -> bool:
+    told = event.action == "output" and not event.test and re.search(r"\[(build|setup) failed\]", event.output)
+    return event.action == "build-fail" or bool(event.failed_build) or bool(told)
 
 
 def _fallen(events: Iterable[Event], outcomes: dict[str, TestOutcome]) -> Iterator[str]:

@@ -4,12 +4,13 @@ import json
 import os
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from scaffold.core.ids import Commit
 from scaffold.git.command import Git
-from scaffold.git.commit import all_contents
+from scaffold.git.commit import all_contents, listed_files, listed_paths, sizes
 
 MANIFESTS = ("go.mod", "go.work", "package.json", "Cargo.toml", "pyproject.toml", "setup.py", "setup.cfg")
 TELLING = frozenset({*MANIFESTS, "tox.ini", "pytest.ini", "pnpm-workspace.yaml"})
@@ -81,12 +82,10 @@ def is_python_test(path: str) -> bool:
 
 async def listing_at(git: Git, commit: Commit) -> Listing:
     """Return the files of a commit; contents of those alone that tell something, and of no huge ones."""
-    answer = await git("ls-tree", "-r", "-l", "-z", "--full-tree", commit)
-    entries = [_entry(record) for record in answer.records]
-    wanted = [(path, blob) for path, blob, size in entries if size <= LARGEST_BYTES and _tells(path)]
-    tests = [(path, blob) for path, blob, size in entries if size <= LARGEST_BYTES and _may_test(path)]
-    contents = await _contents(git, dict(wanted + tests[:MOST_TEST_FILES]))
-    return Listing([path for path, _, _ in entries], contents.get)
+    files = await listed_files(git, commit)
+    wanted = [*filter(_tells, files), *islice(filter(_may_test, files), MOST_TEST_FILES)]
+    contents = await _contents(git, {path: files[path] for path in wanted})
+    return Listing(await listed_paths(git, commit), contents.get)
 
 
 def listing_in(folder: Path) -> Listing:
@@ -106,17 +105,12 @@ def _tells(path: str) -> bool:
     return PurePosixPath(path).name in TELLING and _seen(path)
 
 
-def _entry(record: str) -> tuple[str, str, int]:
-    """Return path, id and size of what git lists; what is no file, such as a link, counts as too large."""
-    about, _, path = record.partition("\t")
-    mode, _, blob, size = about.split()
-    return path, blob, int(size) if mode.startswith("100") else LARGEST_BYTES + 1
-
-
 async def _contents(git: Git, blobs: Mapping[str, str]) -> Mapping[str, bytes]:
-    """Return what is in the files, by path."""
-    found = await all_contents(git, tuple(blobs.values()))
-    return {path: content for path, content in zip(blobs, found, strict=True) if content is not None}
+    """Return what is in the files, by path; nothing for those that are too large."""
+    told = zip(blobs, await sizes(git, tuple(blobs.values())), strict=True)
+    read = [path for path, size in told if size is not None and size <= LARGEST_BYTES]
+    found = await all_contents(git, [blobs[path] for path in read])
+    return {path: content for path, content in zip(read, found, strict=True) if content is not None}
 
 
 def _walked(folder: Path) -> Iterator[str]:

@@ -9,8 +9,7 @@ from pathlib import Path
 from msgspec import structs
 
 from scaffold.core.gates import Gate, GateRun, Runner, TestOutcome
-from scaffold.host.companion import beside
-from scaffold.host.process import Finished, run
+from scaffold.host.process import Finished
 from scaffold.verify.contract import COMMAND_NOT_EXECUTABLE, COMMAND_NOT_FOUND, Tree, explained
 from scaffold.verify.gates.family import Bench, Ended, Family, Order
 from scaffold.verify.gates.findings import FINDINGS
@@ -20,6 +19,8 @@ from scaffold.verify.gates.libtest import CARGO
 from scaffold.verify.gates.node_test import NODE
 from scaffold.verify.gates.reading import EXIT, MOST_BYTES, Reading, in_trouble
 from scaffold.verify.gates.watched import PYTEST, UNITTEST_FAMILY
+from scaffold.verify.services.attendance import run_attended
+from scaffold.verify.steadiness import told, watch
 
 SHORT_OUTPUT = 1_000_000
 KILLED = 128
@@ -51,17 +52,21 @@ async def run_gate(gate: Gate, tree: Tree, *, only: Sequence[str] = (), environm
     family = FAMILIES[gate.runner]
     with _bench(gate, tree, only) as bench:
         order = family.asked(gate.command, bench)
-        finished = await run(
-            beside(tree.services, ["/bin/sh", "-c", order.command], top=tree.git.cwd),
+        tests = await watch(tree.git, tree.commit, gate.command) if gate.kind == "test" else None
+        finished = await run_attended(
+            order.command,
+            tree.services,
+            tree.enclosure,
+            top=tree.git.cwd,
             cwd=bench.place,
-            env={**tree.environ, **order.variables},
+            environ={**tree.environ, **order.variables},
             timeout_s=timeout_s,
             limit_bytes=MOST_BYTES if family.prints else SHORT_OUTPUT,
-            leash=True,
-            enclosure=tree.enclosure,
         )
         reading = _reading(family, bench, order, finished)
         reading = reading if family.chooses else _only(reading, bench)
+        if tests is not None and reading.trouble is None and (touched := await tests.touched()):
+            reading = in_trouble("error", told(touched), reading.outcomes)
     return GateRun(
         gate=gate,
         commit=tree.commit,

@@ -1,0 +1,79 @@
+"""Services outside of the sandbox by the real command; a stand-in for Docker begins and ends real servers."""
+
+import asyncio
+import os
+
+import pytest
+
+from daemon import Daemon, free_port, saying
+from scaffold.host.sandbox.level import find_level
+from scenario import Scenario, action, plan_of, shell
+
+
+@pytest.fixture
+def daemon(tmp_path):
+    made = Daemon(tmp_path)
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def port():
+    return free_port()
+
+
+@pytest.fixture
+def held():
+    """Skip where a check in a sandbox reaches nothing outside of it."""
+    found = asyncio.run(find_level(os.environ))
+    if found.level == "landlock":
+        pytest.skip(f"{found.trouble}; {found.fix}")
+
+
+@pytest.fixture
+def scenario(tmp_path, daemon, port):
+    made = Scenario(tmp_path)
+    made.environ["PATH"] = f"{daemon.programs}:{made.environ['PATH']}"
+    (made.repo / "compose.yaml").write_text(f"serve {port} hello\n")
+    made.commit("services")
+    check = f"grep more README.md && {saying(port, 'word')} | grep -x 'hello word'"
+    made.plan(plan_of(more=[action("add", effects=["more"], check=check, files=["README.md", "compose.yaml"])]))
+    made.cassette(add=[shell("echo more >> README.md")])
+    return made
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("held")
+def test_a_run_has_what_compose_starts_once_its_folder_is_trusted(scenario, daemon, port):
+    """AL-9, SC-7: before that nothing is started and nothing spent; then each check has its own, and none is left."""
+    assert scenario.scaffold("config", "services", f"compose db @{port}").returncode == 0
+    untrusted = scenario.run("--yes")
+    assert untrusted.returncode == 1
+    assert "environment_not_ready" in untrusted.stderr
+    assert "scaffold trust" in untrusted.stderr
+    assert (daemon.calls, list((scenario.repo / ".scaffold" / "logs").glob("*/add.jsonl"))) == ([], [])
+    assert scenario.scaffold("trust").returncode == 0
+    trusted = scenario.run("--yes")
+    assert trusted.returncode == 0, trusted.stdout + trusted.stderr
+    assert sum(" up --detach --wait db" in call for call in daemon.calls) >= 2
+    assert (daemon.up, scenario.processes()) == ([], [])
+    assert scenario.git("worktree", "list").count("\n") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("held")
+def test_a_run_without_a_daemon_says_what_to_do(scenario, daemon, port):
+    """BX-4: environment_not_ready, in two lines."""
+    daemon.is_not_running()
+    assert scenario.scaffold("config", "services", f"compose db @{port}").returncode == 0
+    assert scenario.scaffold("trust").returncode == 0
+    done = scenario.run("--yes")
+    assert done.returncode == 1
+    assert "environment_not_ready: the services of compose could not be started" in done.stderr
+    assert "See that the daemon runs" in done.stderr
+
+
+def test_a_line_that_cannot_be_meant_is_refused_when_it_is_set(scenario):
+    done = scenario.scaffold("config", "services", "compose -f /etc/compose.yaml @1")
+    assert done.returncode == 64
+    assert "`compose [-f FILE]... [SERVICE...] @PORT...`" in done.stderr

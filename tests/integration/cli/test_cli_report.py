@@ -1,0 +1,49 @@
+"""The report of a run and what else tells of evidence: who speaks for a fact, and where nothing much does."""
+
+import pytest
+
+from builders import begin, land, make_run
+from scaffold.cli.report import report
+from scaffold.core.model import Evidence
+
+
+@pytest.fixture
+def show(site, plan):
+    """Return what shows the fact of a landed action anew, as it is said."""
+    run = begin(site, make_run(site, plan))
+    landed = land(site, run, "store", {"store.py": "x = 1\n"})
+    (goal,) = site.store.goals.of_run(run.id)
+
+    def again(kind, detail, *, weak=False):
+        shown = Evidence(kind=kind, command=None, exit_code=None, commit=landed, at=site.clock.now(), detail=detail)
+        with site.store.transaction():
+            site.store.facts.show(
+                goal.id, "store_works", commit=landed, weak=weak, paths=("store.py",), evidence=(shown,)
+            )
+        return site.store.runs.get(run.id)
+
+    return again
+
+
+@pytest.mark.parametrize(
+    ("kind", "detail", "told"),
+    [
+        ("human", "approved as 7f3a: it is fine\nMay it land?", "human: approved as 7f3a: it is fine"),
+        ("review", "approve: reads well\nstore.py:1 is right", "review: approve: reads well"),
+        ("change", "store.py was changed", "a change: store.py was changed"),
+    ],
+)
+def test_the_report_says_who_or_what_speaks_for_a_fact(site, show, kind, detail, told):
+    """AL-8, BX-1: not the kind of evidence alone."""
+    assert f"        {told}\n" in report(site, show(kind, detail))
+
+
+def test_a_weak_fact_is_called_so_wherever_it_is_shown(site, show, scaffold):
+    """AL-7, BX-1: nobody takes for proven what nothing tells from no work at all."""
+    show("change", "store.py was changed", weak=True)
+    (fact,) = scaffold("status", "--json").json["goals"][0]["facts"]
+    assert fact["weak"] is True
+    assert "store_works (weak)" in scaffold("status").out
+    assert "store_works, weak" in scaffold("goals").out
+    assert "store_works, weak" in scaffold("tasks").out
+    assert "store_works holds (weak), shown by" in scaffold("contract", "store").out

@@ -1,0 +1,56 @@
+"""Cargo for real, where it is installed: packages of a workspace, each test by the file it is in."""
+
+import shutil
+
+import pytest
+
+from gates import lay_out, tried
+from scaffold.verify.gates.detection import detect_in
+from scaffold.verify.places import place_of
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(200),
+    pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not installed"),
+]
+
+PACKAGE = '[package]\nname = "shop-{}"\nversion = "0.1.0"\nedition = "2021"\n'
+CODE = "pub fn one() -> u8 { 1 }\n"
+TESTED = "#[cfg(test)]\nmod tests {\n    #[test]\n    fn adds() { assert_eq!(super::one(), 1) }\n}\n"
+WORKSPACE = {
+    "Cargo.toml": '[workspace]\nmembers = ["api", "till"]\nresolver = "2"\n',
+    "api/Cargo.toml": PACKAGE.format("api"),
+    "api/src/lib.rs": CODE + TESTED,
+    "api/tests/flow.rs": "#[test]\nfn flows() { assert_eq!(shop_api::one(), 2) }\n#[test]\n#[ignore]\nfn waits() {}\n",
+    "till/Cargo.toml": PACKAGE.format("till"),
+    "till/src/lib.rs": CODE + TESTED,
+}
+OUTCOMES = {
+    "api/src/lib.rs: tests::adds": "passed",
+    "api/tests/flow.rs: flows": "failed",
+    "api/tests/flow.rs: waits": "skipped",
+    "till/src/lib.rs: tests::adds": "passed",
+}
+
+
+async def test_tests_of_one_name_in_two_packages_are_two(tmp_path):
+    """BX-4: typed outcomes per test; who deletes one of them is not covered by the other."""
+    lay_out(tmp_path, WORKSPACE)
+    gate = next(gate for gate in detect_in(tmp_path).gates if gate.kind == "test")
+    whole = await tried(tmp_path, gate)
+    assert (whole.trouble, dict(whole.outcomes)) == (None, OUTCOMES), whole.detail
+    assert {place_of(gate, name, WORKSPACE) for name in whole.outcomes} <= set(WORKSPACE)
+    one = await tried(tmp_path, gate, only=("till/src/lib.rs: tests::adds",))
+    assert dict(one.outcomes) == {"till/src/lib.rs: tests::adds": "passed"}, one.detail
+    fewer = await tried(lay_out(tmp_path, {"till/src/lib.rs": CODE}), gate)
+    assert OUTCOMES.keys() - fewer.outcomes.keys() == {"till/src/lib.rs: tests::adds"}, fewer.detail
+
+
+async def test_a_package_that_cannot_be_built_is_an_error_that_tells_why(tmp_path):
+    """BX-4: what the compiler says is shown, and none of what cargo tells machines."""
+    lay_out(tmp_path, {**WORKSPACE, "till/src/lib.rs": 'pub fn one() -> u8 { "no" }\n'})
+    gate = next(gate for gate in detect_in(tmp_path).gates if gate.kind == "test")
+    found = await tried(tmp_path, gate)
+    assert found.trouble == "error"
+    assert "mismatched types" in found.detail
+    assert '"reason"' not in found.detail

@@ -1,0 +1,166 @@
+"""Go for real, where it is installed: what its reports say, in a sandbox, without a network, by package."""
+
+import shutil
+import zipfile
+
+import pytest
+
+from gates import lay_out, tried
+from scaffold.core.gates import Gate
+from scaffold.verify.gates.detection import detect_in
+from scaffold.verify.gates.run import run_gate
+from standing import Ground, seen
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(200),
+    pytest.mark.skipif(shutil.which("go") is None, reason="Go is not installed"),
+]
+
+GATE = Gate(kind="test", command="go test ./...", runner="go")
+MANIFEST = "module example.org/shop\n\ngo 1.19\n"
+SUM = """
+package sum
+
+import "testing"
+
+func TestAdd(t *testing.T) {
+	if Add(1, 2) != 3 {
+		t.Fatal("no sum")
+	}
+}
+
+func TestOld(t *testing.T) { t.Error("broken long since") }
+
+func TestParts(t *testing.T) {
+	t.Run("one two", func(t *testing.T) {})
+	t.Run("three", func(t *testing.T) { t.Skip("later") })
+}
+"""
+CART = 'package cart\n\nimport "example.org/shop/sum"\n\nfunc Twice(x int) int { return sum.Add(x, x) }\n'
+SHOP = {
+    "go.mod": MANIFEST,
+    "sum/sum.go": "package sum\n\nfunc Add(x, y int) int { return x + y }\n",
+    "sum/sum_test.go": SUM,
+    "cart/cart.go": CART,
+    "cart/cart_test.go": "",
+}
+OF_SUM = {
+    "example.org/shop/sum.TestAdd": "passed",
+    "example.org/shop/sum.TestOld": "failed",
+    "example.org/shop/sum.TestParts": "passed",
+    "example.org/shop/sum.TestParts/one_two": "passed",
+    "example.org/shop/sum.TestParts/three": "skipped",
+}
+TWICE = "example.org/shop/cart.TestTwice"
+
+
+def of_cart(body: str = "if Twice(2) != 4 { t.Fatal() }", *, more: str = "", imports: str = "") -> str:
+    return f'package cart\n\nimport (\n\t"testing"\n{imports})\n\nfunc TestTwice(t *testing.T) {{ {body} }}\n{more}\n'
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    """A repository of two packages; each test writes what it changes, whole."""
+    return tmp_path_factory.mktemp("shop")
+
+
+async def shown(folder, *, only=(), timeout_s=60.0, **changed):
+    files = {**SHOP, "cart/cart_test.go": of_cart(), **{f"cart/{name}.go": text for name, text in changed.items()}}
+    return await tried(lay_out(folder, files), GATE, only=only, timeout_s=timeout_s)
+
+
+async def test_every_test_and_part_of_two_packages_is_told(shop):
+    """BX-4: typed outcomes per test, from `go test -json` itself; of some files their packages alone."""
+    whole = await shown(shop)
+    assert (whole.trouble, dict(whole.outcomes)) == (None, {**OF_SUM, TWICE: "passed"}), whole.detail
+    some = await shown(shop, only=("cart/cart_test.go",))
+    assert (some.trouble, dict(some.outcomes)) == (None, {TWICE: "passed"}), some.detail
+    one = await shown(shop, only=("example.org/shop/sum.TestAdd",))
+    assert dict(one.outcomes) == {"example.org/shop/sum.TestAdd": "passed"}, one.detail
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"cart": f'{CART}var x int = "no"\n'},
+        {"cart_test": of_cart("no")},
+        {"cart_test": "package cart\n\nfunc {"},
+        {"cart_test": of_cart('t.Errorf("%d", "x")')},
+    ],
+    ids=["code", "tests", "syntax", "vet"],
+)
+async def test_a_package_that_cannot_be_built_makes_the_whole_an_error(shop, changed):
+    """BX-4: whatever the other packages show; what the compiler says is told."""
+    found = await shown(shop, **changed)
+    assert (found.trouble, "could not be built: example.org/shop/cart" in found.detail) == ("error", True), found.detail
+    assert "cart/cart" in found.detail
+
+
+@pytest.mark.parametrize(
+    ("changed", "outcomes"),
+    [
+        ({"cart_test": of_cart('panic("no")', more="func TestAfter(t *testing.T) {}")}, {TWICE: "failed"}),
+        ({"cart_test": of_cart("os.Exit(0)", imports='\t"os"\n')}, {TWICE: "failed"}),
+        ({"cart": f"{CART}func init() {{ panic(1) }}\n"}, {"example.org/shop/cart": "error"}),
+        ({"cart_test": of_cart(imports='\t"os"\n', more="func TestMain(m *testing.M) { os.Exit(0) }")}, {}),
+    ],
+    ids=["a panic", "an exit", "a panic before", "a TestMain that runs nothing"],
+)
+async def test_tests_that_did_not_come_to_their_end_have_not_passed(shop, changed, outcomes):
+    """BX-4: a panic is a failure, and who was never run is not told of."""
+    found = await shown(shop, **changed)
+    assert (found.trouble, dict(found.outcomes)) == (None, {**OF_SUM, **outcomes}), found.detail
+
+
+async def test_one_that_hangs_is_named(shop):
+    """BX-4: as `timeout`, with what was running."""
+    found = await shown(shop, timeout_s=8, cart_test=of_cart("time.Sleep(time.Hour)", imports='\t"time"\n'))
+    assert (found.trouble, f"{TWICE} was running" in found.detail) == ("timeout", True), found.detail
+
+
+async def test_packages_without_tests_are_vacuous(tmp_path):
+    """BX-4: exit 0 of nothing is no pass; what `go vet` complains about is a finding."""
+    code = 'package shop\n\nimport "fmt"\n\nfunc A() { fmt.Println("a") }\n'
+    none = await tried(lay_out(tmp_path, {"go.mod": MANIFEST, "a.go": code}), GATE)
+    assert (none.trouble, dict(none.outcomes)) == ("vacuous", {}), none.detail
+    vet = next(gate for gate in detect_in(tmp_path).gates if gate.kind == "lint")
+    clean = await tried(tmp_path, vet)
+    assert (clean.trouble, dict(clean.outcomes)) == (None, {}), clean
+    found = await tried(lay_out(tmp_path, {"a.go": code.replace('Println("a"', 'Printf("%d", "a"')}), vet)
+    assert [name.partition(":")[0] for name in found.outcomes] == ["a.go"], found
+
+
+@pytest.fixture(params=[False, True], ids=["free", "in a sandbox"])
+def ground(house, tmp_path, request):
+    return Ground(house, tmp_path, held=request.param)
+
+
+async def test_modules_are_fetched_once_and_found_without_a_network(ground, tmp_path):
+    """AL-9: checks read them where the set-up put them, and build in a cache of the sandbox's own."""
+    publish(ground.repo / "proxy")
+    local = 'export GOPROXY="file://$PWD/proxy" GONOSUMDB="*" GOSUMDB=off'
+    uses = 'package cart\n\nimport "example.org/far"\n\nfunc Twice(x int) int { return far.Two() * x }\n'
+    files = {
+        "go.mod": f"{MANIFEST}\nrequire example.org/far v1.0.0\n",
+        "cart/cart.go": uses,
+        "cart/cart_test.go": of_cart(),
+    }
+    lay_out(ground.repo, files)
+    await ground.house.sh(f"{local} GOMODCACHE='{tmp_path}/aside' GOFLAGS=-modcacherw; go mod tidy && git add --all")
+    await ground.commit({})
+    environment = await ground.prepared(f"{local}; go mod download")
+    async with ground.tree(environment) as tree:
+        assert await seen(tree, "go env GOPROXY") == "off"
+        found = await run_gate(GATE, tree, environment="here", timeout_s=60)
+        assert (found.trouble, dict(found.outcomes)) == (None, {TWICE: "passed"}), found.detail
+        assert await seen(tree, "git status --porcelain") == ""
+
+
+def publish(proxy):
+    """Lay out what a proxy of modules serves: one module with one version."""
+    folder, manifest = proxy / "example.org/far/@v", "module example.org/far\n\ngo 1.19\n"
+    lay_out(folder, {"list": "v1.0.0\n", "v1.0.0.info": '{"Version":"v1.0.0"}', "v1.0.0.mod": manifest})
+    with zipfile.ZipFile(folder / "v1.0.0.zip", "w") as archive:
+        archive.writestr("example.org/far@v1.0.0/go.mod", manifest)
+        archive.writestr("example.org/far@v1.0.0/far.go", "package far\n\nfunc Two() int { return 2 }\n")

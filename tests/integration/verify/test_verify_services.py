@@ -1,0 +1,289 @@
+"""Services outside of the sandbox: real servers that a stand-in for Docker begins and ends, and real sandboxes."""
+
+import asyncio
+import os
+import signal
+import subprocess  # noqa: TID251 - an owner that is killed
+import sys
+from contextlib import AsyncExitStack
+
+import pytest
+from msgspec import structs
+
+from daemon import Daemon, free_port, saying
+from scaffold.core.contract import Check, Contract
+from scaffold.core.gates import CheckEnvironment, Gate
+from scaffold.git import worktree
+from scaffold.host.environment import child_environment
+from scaffold.host.sandbox.confinement import Confinement, Enclosure
+from scaffold.verify.contract import verify
+from scaffold.verify.gates.run import run_gate
+from scaffold.verify.readiness import NotReady
+from scaffold.verify.services.attendance import Services, attended, proven_served, run_attended, take_down_left
+from scaffold.verify.services.compose import Outfit
+from standing import Ground
+
+KILLED = """\
+import asyncio, os, sys
+from pathlib import Path
+from scaffold.host.environment import child_environment
+from scaffold.verify.services.attendance import Services, attended
+from scaffold.verify.services.compose import Outfit
+from scaffold.git.repository import open_repository
+
+async def main():
+    repo, folder, base, line = sys.argv[1:]
+    means = Outfit(name="scaffold_run", repository=await open_repository(Path(repo), environ=os.environ), base=base,
+        clean=str, folder=Path(folder) / "services", shared=Path(folder) / "shared",
+        environ=child_environment(os.environ))
+    async with attended(Services((line,), means), None) as found:
+        print("up", flush=True)
+        await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def daemon(tmp_path):
+    made = Daemon(tmp_path)
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def port():
+    return free_port()
+
+
+@pytest.fixture
+async def ground(house, tmp_path, daemon, port):
+    """A repository with a compose file, and a `docker` that only pretends; nothing is held to a sandbox."""
+    made = Ground(house, tmp_path)
+    made.environ = {**made.environ, "PATH": f"{daemon.programs}:{made.environ['PATH']}"}
+    await made.commit({"compose.yaml": f"serve {port} hello\n"})
+    return made
+
+
+@pytest.fixture
+async def held(ground, tmp_path):
+    """The same, in a sandbox with a network of its own."""
+    inside = Ground(ground.house, tmp_path, held=True)
+    inside.environ = ground.environ
+    async with inside.enclose(inside.repo) as walls:
+        if walls is None or walls.level != "bubblewrap":
+            pytest.skip("bubblewrap does not work on this machine")
+    return inside
+
+
+async def means_of(ground, name="scaffold_run"):
+    return Outfit(
+        name=name,
+        repository=ground.house.site.repository,
+        base=await ground.head(),
+        folder=ground.cache / "runs" / name / "services",
+        shared=ground.cache / "services",
+        environ=child_environment(ground.environ),
+        clean=str,
+    )
+
+
+async def tree_of(ground, stack, *lines, means=None):
+    """Return a checkout of the head whose checks have these services."""
+    tree = await stack.enter_async_context(ground.tree(CheckEnvironment(fingerprint="x")))
+    return structs.replace(tree, services=Services(lines, means or await means_of(ground)))
+
+
+@pytest.fixture
+async def stack():
+    async with AsyncExitStack() as made:
+        yield made
+
+
+async def unheld(services, command, cwd):
+    environ = child_environment(os.environ)
+    return await run_attended(command, services, None, top=cwd, cwd=cwd, environ=environ, timeout_s=60)
+
+
+def kill_once_up(argv, environ):
+    """Start an owner, and kill it as soon as its services are up."""
+    owner = subprocess.Popen(argv, env=dict(environ), stdout=subprocess.PIPE)
+    assert owner.stdout.readline() == b"up\n"
+    owner.send_signal(signal.SIGKILL)
+    owner.wait()
+    owner.stdout.close()
+
+
+def expect_order(daemon):
+    """Nothing is brought up while something else is."""
+    up = 0
+    for call in daemon.calls:
+        words = call.split()
+        up += ("up" in words) - ("down" in words)
+        assert up in {0, 1}, daemon.calls
+
+
+async def test_checks_and_gates_speak_to_services_that_are_new_for_each(held, daemon, port, stack):
+    """AL-9: compose services by trusted set-up; no check prepares the ground for the next, and nothing is left."""
+    tree = await tree_of(held, stack, f"compose db @{port}")
+    checks = tuple(Check(command=f"{saying(port, word)} | grep -x 'hello {word}'") for word in ("one", "two"))
+    await worktree.restore(tree.git, tree.commit)
+    found = await verify(Contract(commands=checks), structs.replace(tree, base=f"{tree.commit}^"))
+    assert [(result.verdict, result.detail) for result in found.results] == [
+        ("pass", "exit 0\nhello one"),
+        ("pass", "exit 0\nhello two"),
+    ]
+    gate = await run_gate(Gate(kind="test", command=saying(port, "three")), tree, environment="x", timeout_s=60)
+    assert (gate.exit_code, gate.detail) == (0, "hello three")
+    assert daemon.up == []
+    assert [call.split()[3:] for call in daemon.calls if " up " in call] == [["up", "--detach", "--wait", "db"]] * 3
+    assert all("-p scaffold_run_1 " in call for call in daemon.calls if call != "compose version")
+    assert not tree.services.means.folder.exists()
+
+
+async def test_what_is_started_is_what_the_run_began_from_whatever_a_candidate_says(held, daemon, port, stack):
+    """AL-9: an agent that changes the compose file starts nothing outside of its sandbox."""
+    means = await means_of(held)
+    await held.commit({"compose.yaml": f"serve {port} escaped\n"})
+    tree = await tree_of(held, stack, f"compose @{port}", means=means)
+    assert (tree.git.cwd / "compose.yaml").read_text() == f"serve {port} escaped\n"
+    gate = await run_gate(Gate(kind="test", command=saying(port, "word")), tree, environment="x", timeout_s=60)
+    assert gate.detail == "hello word"
+
+
+async def test_a_check_reaches_the_ports_that_are_named_and_no_other(held, daemon, stack):
+    async def greet(reader, writer):
+        writer.write(b"you said " + await reader.readline())
+        writer.close()
+
+    async with (
+        await asyncio.start_server(greet, "127.0.0.1", 0) as named,
+        await asyncio.start_server(greet, "127.0.0.1", 0) as other,
+    ):
+        ports = [server.sockets[0].getsockname()[1] for server in (named, other)]
+        tree = await tree_of(held, stack, f"host @{ports[0]}")
+        gates = [Gate(kind="test", command=saying(each, "word")) for each in ports]
+        reached, refused = [await run_gate(gate, tree, environment="x", timeout_s=60) for gate in gates]
+    assert (reached.exit_code, reached.detail) == (0, "you said word")
+    assert refused.exit_code == 1
+    assert "ConnectionRefusedError" in refused.detail
+    assert daemon.calls == []
+
+
+async def test_without_a_sandbox_the_port_is_reached_as_it_is(ground, port, tmp_path):
+    services = Services((f"compose @{port}",), await means_of(ground))
+    assert (await unheld(services, saying(port, "word"), tmp_path)).stdout == b"hello word\n"
+
+
+@pytest.mark.parametrize(
+    ("level", "network", "why"),
+    [("landlock", "loopback", "at its level `landlock`"), ("bubblewrap", "none", "`sandbox.network` is `none`")],
+)
+async def test_where_nothing_outside_can_be_reached_nothing_is_started(ground, daemon, port, level, network, why):
+    walls = Enclosure(level, Confinement(writable=(), temporary=ground.cache, network=network))
+    found = await proven_served(Services((f"compose @{port}",), await means_of(ground)), walls, trusted=True)
+    assert why in found.what
+    assert daemon.calls == []
+
+
+async def test_nobody_who_is_not_trusted_has_anything_started(ground, daemon, port):
+    """SC-7: what a repository describes is started by trust alone."""
+    services = Services((f"compose @{port}",), await means_of(ground))
+    found = await proven_served(services, None, trusted=False)
+    assert (daemon.calls, "scaffold trust" in found.fix, "not trusted" in found.what) == ([], True, True)
+    assert await proven_served(services, None, trusted=True) is None
+
+
+async def test_services_that_do_not_get_healthy_are_told_and_taken_down(ground, daemon, port, tmp_path):
+    """BX-4: what was asked, how it ended and what it printed."""
+    await ground.commit({"compose.yaml": "broken\n"})
+    services = Services((f"compose @{port}",), await means_of(ground))
+    found = await proven_served(services, None, trusted=True)
+    assert found.what == (
+        "the services of compose could not be started: "
+        "`docker compose -p scaffold_run_1 up --detach --wait` ended with exit 1: service db is unhealthy"
+    )
+    assert daemon.calls[-1].startswith("compose -p scaffold_run_1 down --volumes")
+    ended = await unheld(services, "echo ran", tmp_path)
+    assert (ended.exit_code, ended.stdout) == (126, b"")
+    assert b"service db is unhealthy" in ended.stderr
+
+
+async def test_without_a_daemon_or_a_program_it_is_told_what_to_do(ground, daemon, port):
+    """BX-4: also where what was noted before cannot be taken down; with a daemon again all is well."""
+    daemon.is_not_running()
+    services = Services((f"compose @{port}",), await means_of(ground))
+    dead = await proven_served(services, None, trusted=True)
+    again = await proven_served(services, None, trusted=True)
+    nowhere = structs.replace(services.means, environ={**services.means.environ, "PATH": "/nowhere"})
+    missing = await proven_served(Services((f"compose @{free_port()}",), nowhere), None, trusted=True)
+    assert "could not be started" in dead.what
+    assert dead.what.endswith("Cannot connect to the Docker daemon")
+    assert again.what.endswith("Cannot connect to the Docker daemon")
+    assert "see that the daemon runs" in dead.fix
+    names = "`docker compose`, `docker-compose`, `podman compose`"
+    assert missing.what == f"the services are started by compose, and none of {names} works here"
+    assert "`docker compose version` works" in missing.fix
+    (daemon.home / "no daemon").unlink()
+    assert await proven_served(services, None, trusted=True) is None
+
+
+async def test_a_port_that_somebody_has_already_is_no_service_of_ours(ground, daemon):
+    """Otherwise a check would be made against a server of the user's."""
+    async with await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0) as server:
+        taken = server.sockets[0].getsockname()[1]
+        found = await proven_served(Services((f"compose @{taken}",), await means_of(ground)), None, trusted=True)
+    assert f"somebody listens on port {taken}" in found.what
+    assert daemon.calls == []
+
+
+async def test_a_server_of_the_host_that_is_not_there_is_told(ground, port):
+    found = await proven_served(Services((f"host @{port}",), await means_of(ground)), None, trusted=False)
+    assert found.what == f"nobody listens on port {port} of this machine, where a service is to be"
+
+
+async def test_two_checks_at_once_wait_for_each_other(ground, daemon, port, tmp_path):
+    """AL-9: both publish the same port; each has services of its own."""
+    named = [Services((f"compose @{port}",), await means_of(ground, name)) for name in ("one", "two")]
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(unheld(each, saying(port, "word"), tmp_path)) for each in named]
+    assert [task.result().stdout for task in tasks] == [b"hello word\n"] * 2
+    expect_order(daemon)
+
+
+async def test_who_is_cancelled_takes_its_services_down(ground, daemon, port, tmp_path):
+    services = Services((f"compose @{port}",), await means_of(ground))
+    waiting = asyncio.create_task(unheld(services, f"touch begun; {saying(port, 'x')}; sleep 60", tmp_path))
+    while not (tmp_path / "begun").exists():  # noqa: ASYNC110 - a command rings no bell
+        await asyncio.sleep(0.01)
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    assert (waiting.cancelled(), daemon.up, services.means.folder.exists()) == (True, [], False)
+
+
+@pytest.mark.parametrize("next_start", [True, False])
+async def test_what_a_killed_owner_left_is_taken_down_by_the_next_start_and_by_the_end_of_the_run(
+    ground, daemon, port, tmp_path, next_start
+):
+    """AL-9, BX-5: kill -9 in the middle of a check leaves services up; the next one does not stand on them."""
+    folder, line = ground.cache / "runs", f"compose @{port}"
+    argv = [sys.executable, "-c", KILLED, str(ground.repo), str(folder), await ground.head(), line]
+    kill_once_up(argv, ground.environ)
+    assert daemon.up == ["scaffold_run_1"]
+    means = structs.replace(await means_of(ground), folder=folder / "services", shared=folder / "shared")
+    if next_start:
+        other = structs.replace(means, name="scaffold_other", folder=folder / "other")
+        assert (await unheld(Services((line,), other), saying(port, "x"), tmp_path)).stdout == b"hello x\n"
+        assert daemon.up == []
+        assert "compose -p scaffold_run_1 down --volumes" in " ".join(daemon.calls)
+    await take_down_left(means)
+    assert (daemon.up, means.folder.exists(), list(means.shared.glob("*.json"))) == ([], False, [])
+
+
+async def test_what_is_in_use_is_not_taken_down_by_the_end_of_a_run(ground, daemon, port):
+    services = Services((f"compose @{port}",), await means_of(ground))
+    async with attended(services, None) as found:
+        assert not isinstance(found, NotReady)
+        await take_down_left(services.means)
+        assert (daemon.up, services.means.folder.exists()) == (["scaffold_run_1"], True)
+    assert daemon.up == []
