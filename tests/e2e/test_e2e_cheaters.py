@@ -11,7 +11,7 @@ from cheaters.honest import HONEST
 from cheaters.trial import tried
 
 PAGE = (Path(__file__).parents[2] / "docs" / "proof.md").read_text()
-SAMPLE = {"changes-nothing", "with-tests"}
+SAMPLE = {"changes-nothing", "just-the-code"}
 """Of all cases, those that `make test` tries."""
 
 

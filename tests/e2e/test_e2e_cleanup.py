@@ -103,6 +103,7 @@ def test_cleaning_up_may_be_killed_at_any_point_and_repeated(scenario):
     assert scenario.git("show", f"{ref}:slow") == "s\n"
 
 
+@pytest.mark.slow
 def test_a_run_that_is_carried_out_is_left_alone(scenario):
     """AL-15: by all three commands."""
     scenario.plan(plan_of(g=[action("slow", effects=["x"], check="test -f slow")]))

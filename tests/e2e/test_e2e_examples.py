@@ -12,6 +12,7 @@ from scenario import Scenario
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir()))
 def test_an_example_plan_lands_whole_on_its_replies(example, tmp_path):
     scenario = Scenario(tmp_path)

@@ -119,6 +119,7 @@ def test_a_compound_that_nobody_breaks_down_is_named_with_the_reason_at_the_end(
     assert (refused.returncode, "scaffold retry" in refused.stderr) == (64, True)
 
 
+@pytest.mark.slow
 def test_a_goal_has_no_more_workers_than_the_user_sets(scenario):
     """SC-15, SC-22: however many agents the run may have."""
     folder = scenario.home / "scaffold" / "config"
@@ -133,6 +134,7 @@ def test_a_goal_has_no_more_workers_than_the_user_sets(scenario):
     assert told.index(["check", "left"]) < told.index(["start", "right"])
 
 
+@pytest.mark.slow
 def test_a_retry_gives_a_goal_all_its_replans_again(scenario):
     """SC-20: nothing helped, so the goal failed; a human gives it another chance, and another way is found then."""
     cassette = scenario.cassette(guide=[write("GUIDE.txt", "x\n")], manual=[write("GUIDE.md", "# Guide\n")])

@@ -121,6 +121,7 @@ def test_other_goals_land_while_one_waits(scenario):
     assert scenario.scaffold("resume").returncode == 0
 
 
+@pytest.mark.slow
 def test_two_that_wish_the_same_wait_for_one_decision(scenario):
     """BX-13: identical approvals are grouped."""
     make = [shell("echo made > $SCAFFOLD_ACTION.txt")]
@@ -179,6 +180,7 @@ def test_on_a_server_it_is_the_same(scenario, postgres_url):
     assert [each["state"] for each in inbox(scenario, "--all")].count("open") == 0
 
 
+@pytest.mark.slow
 def test_resuming_with_yolo_asks_nobody_any_more(scenario):
     """RA-13: what was asked is withdrawn."""
     one_that_asks(scenario)
@@ -187,6 +189,7 @@ def test_resuming_with_yolo_asks_nobody_any_more(scenario):
     assert [each["state"] for each in inbox(scenario, "--all")] == ["withdrawn"]
 
 
+@pytest.mark.slow
 def test_a_consent_that_has_ended_is_asked_for_anew(scenario):
     """BX-13."""
     one_that_asks(scenario)
@@ -198,6 +201,7 @@ def test_a_consent_that_has_ended_is_asked_for_anew(scenario):
     assert [each["state"] for each in inbox(scenario, "--all")] == ["approved", "open"]
 
 
+@pytest.mark.slow
 def test_a_category_that_the_user_closed_is_closed_for_workers(scenario):
     """RA-13: whatever holds their commands; the run keeps to it when the setting has changed since."""
     assert scenario.scaffold("config", "approvals.shell", "ask").returncode == 0
@@ -220,6 +224,7 @@ def test_a_category_that_a_trusted_project_switches_off_is_off_for_its_workers(s
     assert "shell is switched off here" in scenario.journal("g", "make")
 
 
+@pytest.mark.slow
 def test_a_cancelled_run_asks_nothing(scenario):
     """BX-13."""
     one_that_asks(scenario)
@@ -302,7 +307,7 @@ def expect_asked_once_and_landed(scenario):
     assert attempts(scenario).count("landed") == 1
 
 
-@pytest.mark.parametrize("number", [28, 72])
+@pytest.mark.parametrize("number", [72])
 def test_a_kill_on_the_way_to_a_consent_asks_nothing_twice(scenario, number):
     """BX-13, BX-15: run, worker or the deciding command, before or after a commit; a sample of the points."""
     one_that_asks(scenario)

@@ -257,6 +257,7 @@ def expect_nothing_happened(world, victim, listener, *, output):
     assert KEY not in output
 
 
+@pytest.mark.slow
 def test_an_agent_that_is_asked_for_nothing_and_obeys_everybody_does_no_harm(world, victim):
     """BX-9, RA-13, RA-14: `ralph --yolo`, where nobody is asked and only the walls are left."""
     with Listener() as listener:

@@ -111,6 +111,7 @@ def children_of(pid):
     return []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not usable(), reason="workers are not forked on this system")
 def test_who_forks_the_workers_may_be_killed_and_the_run_does_not_even_stop(scenario):
     """BX-12, BX-15: the workers that live go on, the next ones have another zygote."""
@@ -191,6 +192,7 @@ def test_another_terminal_can_stop_a_run_and_cancel_it(scenario):
     assert "cancelled" in again.stderr
 
 
+@pytest.mark.slow
 def test_two_orchestrators_never_carry_out_the_same_run(scenario):
     busy_plan(scenario)
     running = scenario.start(scenario.run_command("--yes"))

@@ -230,6 +230,7 @@ def test_planning_is_put_down_in_good_order_and_gone_on_with(scenario, model, ho
     expect_landed(scenario, "hello", "world")
 
 
+@pytest.mark.slow
 def test_a_budget_that_ends_while_planning_pauses_the_run(scenario, model):
     """SC-8: no request starts beyond the limit; with more money it is planned anew."""
     path = scenario.home / "cassette.yaml"

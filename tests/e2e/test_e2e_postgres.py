@@ -52,6 +52,7 @@ def test_a_server_that_is_gone_is_told_in_two_lines(scenario):
     assert "secret" not in refused.stderr
 
 
+@pytest.mark.slow
 def test_purge_removes_the_schema_from_the_server(scenario, postgres_url):
     """Nothing of a repository's state is left behind, on a server either."""
     scenario.plan(plan_of(store=[action("model", effects=["model_works"], check="true")]))

@@ -89,7 +89,13 @@ def test_a_rejection_stops_what_needs_it_and_says_what_was_found(scenario):
     assert "rejected: It is not whole." in told.stdout
 
 
-@pytest.mark.parametrize("number", [76, 88, 97, 104, 109, 113])
+SAMPLE = (88, 109)
+
+
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(each, marks=[] if each in SAMPLE else pytest.mark.slow) for each in (76, 88, 97, 104, 109, 113)],
+)
 def test_a_kill_while_a_review_is_carried_out_or_recorded_changes_nothing_about_the_end(scenario, number):
     """BX-15, BX-2, SC-16: no ref moves, so there is nothing half done."""
     counter = scenario.home / "points"

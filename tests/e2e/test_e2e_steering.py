@@ -128,6 +128,7 @@ def test_a_goal_is_cancelled_and_the_run_completes_with_the_others(scenario):
     assert [goal["status"] for goal in scenario.status()["goals"]] == ["cancelled", "completed"]
 
 
+@pytest.mark.slow
 def test_a_goal_is_stopped_stays_so_when_the_run_goes_on_and_lands_once_resumed(scenario):
     """SC-17, SC-16: it is durable, whoever carries the run out."""
     scenario.plan(
@@ -191,6 +192,7 @@ def test_notify_tells_that_there_is_no_plan(scenario):
     assert (told["event"], "no plan that works" in told["text"]) == ("failed", True)
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_is_mentioned_when_another_one_starts(scenario):
     """AL-27: with the commands that go on with it, or end it; not once it was ended."""
     scenario.plan(plan_of(g=[action("make", effects=["made"], check="test -s made.txt")]))
@@ -208,6 +210,7 @@ def test_an_interrupted_run_is_mentioned_when_another_one_starts(scenario):
     assert "was interrupted" not in scenario.scaffold(*other).stderr
 
 
+@pytest.mark.slow
 def test_merged_logs_follow_a_run_to_its_end(scenario):
     """SC-19: all agents, by time, each line under its name."""
     scenario.plan(plan_of(g=[action("one", effects=["a"], check="true"), action("two", effects=["b"], check="true")]))

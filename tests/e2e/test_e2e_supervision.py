@@ -228,6 +228,7 @@ def test_an_owner_that_is_killed_leaves_nobody_and_the_next_one_goes_on(scenario
     expect_the_end(scenario)
 
 
+@pytest.mark.slow
 def test_an_owner_that_is_stopped_loses_its_run_and_changes_nothing_when_it_goes_on(scenario):
     """SC-16, BX-8: two orchestrators on one repository, one of which slept through its lease."""
     shop_and_docs(scenario, pause="1")
@@ -249,6 +250,7 @@ def test_killed_at_random_again_and_again_it_ends_the_same(scenario, seed):
     expect_the_same_end(scenario, seed, kills=8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [101])
 def test_killed_at_random_it_ends_the_same(scenario, seed):
     """SC-16, BX-15, BX-17: a sample."""

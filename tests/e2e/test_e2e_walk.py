@@ -254,6 +254,7 @@ def test_a_compound_is_done_when_its_children_are(scenario):
     )
 
 
+@pytest.mark.slow
 def test_never_more_agents_than_asked_for(scenario):
     """SC-22: the cap of the run holds over all goals together."""
     scenario.plan(

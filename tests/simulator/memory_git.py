@@ -5,7 +5,7 @@ It understands the plumbing that conducting, recovering and landing use, and not
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -18,6 +18,11 @@ from simulator.processes import Process
 Files = Mapping[str, str]
 """A tree: content by path."""
 _SUCCESS = frozenset({0})
+
+
+def _blob(text: str | None) -> str:
+    """Return the id of a text; that of nothing where there is none."""
+    return "0" * 40 if text is None else hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
 
 class Commit(Struct, frozen=True):
@@ -144,6 +149,10 @@ class MemoryGit:
             raise GitFailed(f"git {' '.join(args)} failed with exit code {code}", "This is a simulation.")
         return Answer(code, out.encode(), b"")
 
+    async def about(self, *args: str, commits: Sequence[str]) -> Answer:
+        """Ask for what is in commits; nothing is recalled."""
+        return await self(*args, *commits)
+
     def _answer(self, args: tuple[str, ...], stdin: str, env: Mapping[str, str]) -> tuple[int, str]:
         objects = self._objects
         match args:
@@ -173,22 +182,22 @@ class MemoryGit:
         """Answer with paths."""
         objects = self._objects
         match args:
-            case ("diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new):
-                return "".join(f"{path}\0" for path in objects.differing(self._known(old), self._known(new)))
-            case ("diff-tree", "-r", "-z", "--raw", "--no-renames", old, new):
-                return "".join(self._raw(path, old, new) for path in objects.differing(old, new))
+            case ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old, new):
+                then, now = self._known(old), self._known(new)
+                return "".join(self._raw(path, then, now) for path in objects.differing(then, now))
             case ("diff-tree", "-r", "-p", *_, old, new):
                 return "\n".join(f"+++ {path}" for path in objects.differing(old, new))
-            case ("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit):
-                return "".join(f"{path}\0" for path in sorted(objects.files(commit)))
+            case ("ls-tree", "-r", "-z", "--full-tree", commit):
+                found = sorted(objects.files(self._known(commit)).items())
+                return "".join(f"100644 blob {_blob(text)}\t{path}\0" for path, text in found)
             case _:
                 raise NotImplementedError(f"git {' '.join(args)}")
 
     def _raw(self, path: str, old: str, new: str) -> str:
-        """Return how a path differs, as git writes it without ids."""
-        before, after = path in self._objects.files(old), path in self._objects.files(new)
-        kind = "M" if before and after else "A" if after else "D"
-        return f":100644 100644 {'0' * 40} {'0' * 40} {kind}\0{path}\0"
+        """Return how a path differs, as git writes it."""
+        before, after = (self._objects.files(commit).get(path) for commit in (old, new))
+        kind = "A" if before is None else "D" if after is None else "M"
+        return f":100644 100644 {_blob(before)} {_blob(after)} {kind}\0{path}\0"
 
     def _about_files(self, args: tuple[str, ...], index: str) -> tuple[int, str]:
         """Answer what has to do with the files of a worktree; the index is a tree of its own."""

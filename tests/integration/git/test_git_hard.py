@@ -243,6 +243,7 @@ async def test_a_repository_of_another_user_is_refused_with_the_way_to_trust_it(
     assert "safe.directory" in caught.value.fix
 
 
+@pytest.mark.slow
 async def test_a_lock_in_the_repository_is_never_removed_and_named_with_its_age(repo, head, sh):
     """AL-15: of refs in the user's repository nobody knows who holds them."""
     locks = {"refs/heads/session-x": "refs/heads/session-x.lock", "packed": "packed-refs.lock"}

@@ -289,6 +289,7 @@ async def test_a_worker_that_is_killed_every_time_is_given_up(house):
     assert outcomes == ["lost"] * 19 + ["executor_failed"]
 
 
+@pytest.mark.slow
 async def test_a_worker_that_does_not_notice_its_deadline_is_ended(house):
     run = await house.lay_out(goal("g", act("a")), attempts=1, attempt_timeout_s=-120.0)
 

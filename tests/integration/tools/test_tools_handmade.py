@@ -46,6 +46,7 @@ with open({log!r}, "a") as log:
 """
 
 
+@pytest.mark.slow
 async def test_only_so_many_files_are_loaded_at_once(root, folder, tmp_path):
     log = tmp_path / "log"
     for n in range(3 * AT_ONCE):

@@ -286,6 +286,7 @@ async def test_a_test_that_is_renamed_in_a_declared_file_is_none_that_was_lost(b
     assert undeclared.tests["test_calc.py::test_sub"] == "new_failure"
 
 
+@pytest.mark.slow
 async def test_a_test_that_is_taken_out_because_it_would_fail_is_a_new_failure(bench):
     """AL-10, BX-4, BX-5: declared or not, with its file as it was it tells what the work broke."""
     base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})

@@ -61,6 +61,7 @@ async def test_the_last_attempt_says_who_can_help(house, last):
     assert ("Nobody but a human" in ending.error) == last
 
 
+@pytest.mark.slow
 async def test_a_command_that_prints_nothing_is_broken_off_twice(house):
     """BX-12: idle; the first time it is told, the second time the attempt ends."""
     run = await house.own(goal("g", act("a")), idle_s=1.5)
