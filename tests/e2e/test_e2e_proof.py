@@ -52,6 +52,11 @@ def one_action(scenario, check="grep -q double more.py"):
     scenario.cassette(double=[write("more.py", DOUBLE)])
 
 
+def gates_of(scenario):
+    """Return the commands of the gates in the baseline."""
+    return [each["command"] for each in json.loads(scenario.scaffold("baseline", "--json").stdout)["gates"]]
+
+
 def told(done):
     """Return the events of a run that was told as JSON."""
     return [json.loads(line) for line in done.stdout.splitlines()]
@@ -150,8 +155,25 @@ def test_what_is_configured_after_an_environment_was_not_ready_counts_when_it_is
     assert scenario.scaffold("retry").returncode == 0
     resumed = scenario.scaffold("resume")
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr
-    shown = json.loads(scenario.scaffold("baseline", "--json").stdout)
-    assert [each["command"] for each in shown["gates"]] == ["test -f README.md"]
+    assert gates_of(scenario) == ["test -f README.md"]
+
+
+@pytest.mark.slow
+def test_who_goes_on_with_a_run_that_was_killed_before_its_baseline_has_what_is_configured_now(scenario):
+    """AL-10, AL-27: by `run --yes` with the same input, as by `resume`."""
+    begun = scenario.home / "begun"
+    configured(scenario, quality_gates={"test": f"touch '{begun}' && sleep 600"})
+    one_action(scenario)
+    process = scenario.start(scenario.run_command("--yes", *UNHELD))
+    assert wait_until(begun.exists, 20)
+    process.kill()
+    assert process.wait(10) == -signal.SIGKILL
+    assert wait_until(lambda: not scenario.processes(), 10)
+    configured(scenario, quality_gates={"test": "test -f README.md"})
+    done = scenario.run("--yes", *UNHELD)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "was interrupted: going on with it" in done.stderr
+    assert gates_of(scenario) == ["test -f README.md"]
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,14 @@ from scaffold.cli.flags import Flags, flags_of, shared_options
 from scaffold.cli.lookup import action_if_any, find_run_besides, goal_if_any
 from scaffold.cli.models import usable_model
 from scaffold.cli.picture import GOING_ON
-from scaffold.cli.quality import regrounded, tiered
+from scaffold.cli.quality import tiered
 from scaffold.cli.reader import find_run, shown_status
+from scaffold.cli.regrounding import settings_now
 from scaffold.cli.sandbox import found
 from scaffold.cli.settings import load_settings
-from scaffold.cli.trusted import trusted_folder
 from scaffold.cli.wiring import open_site
 from scaffold.core.errors import UsageProblem
-from scaffold.core.model import Goal, Run, RunSettings
+from scaffold.core.model import Goal, Run
 from scaffold.core.states import INTERRUPTED, Active, Failed, Paused, Planning, status_of
 from scaffold.host.loop import run_async
 from scaffold.llm.catalog import cassette_digest
@@ -90,22 +90,13 @@ def _instead(latest: Run | None) -> str:
 
 def _reconfigure(site: Site, run: Run, flags: Flags) -> None:
     """Store what overrides the run's settings."""
-    settings = msgspec.structs.replace(_grounded(site, run, flags), **_flagged(site, run, flags))
+    grounded = settings_now(site, run, trust_once=flags.trust_once)
+    settings = msgspec.structs.replace(grounded, **_flagged(site, run, flags))
     if settings != run.settings:
         with site.store.transaction():
             site.store.runs.configure(run.id, settings)
             if (settings.sandbox, settings.yolo) != (run.settings.sandbox, run.settings.yolo):
                 site.store.inbox.withdraw(run.id)  # other rules: what still has to be asked is asked anew
-
-
-def _grounded(site: Site, run: Run, flags: Flags) -> RunSettings:
-    """Return the run's settings, those of its baseline as they are configured now if it has none."""
-    if site.store.baselines.of_run(run.id) is not None:
-        return run.settings
-    root, environ = site.repository.root, site.environ
-    trusted = trusted_folder(root, environ, once=flags.trust_once).trusted
-    settings = load_settings(root, environ, {}, trust_once=flags.trust_once)
-    return regrounded(run.settings, settings, trusted=trusted)
 
 
 def _flagged(site: Site, run: Run, flags: Flags) -> dict[str, object]:

@@ -13,8 +13,8 @@ from scaffold.cli.carry import go_on, planned, show_offer, tell_interrupted, tel
 from scaffold.cli.exits import WAITS
 from scaffold.cli.findings import tell_findings
 from scaffold.cli.flags import Flags, flags_of, overrides, shared_options
-from scaffold.cli.quality import regrounded
 from scaffold.cli.reader import shown_status
+from scaffold.cli.regrounding import settings_now
 from scaffold.cli.request import read_request
 from scaffold.cli.run_settings import run_settings
 from scaffold.cli.safe import printable
@@ -129,7 +129,8 @@ async def _begun(site: Site, settings: Settings, flags: Flags, work: Work) -> in
     again = _interrupted(site, input_hash(work.source, chosen)) if flags.yes else None
     if again is not None:
         click.echo(f"run {again.id} was interrupted: going on with it", err=True)
-        _reground(site, again, settings, trusted=chosen.trusted)
+        with site.store.transaction():
+            site.store.runs.configure(again.id, settings_now(site, again, trust_once=flags.trust_once))
         return await go_on(site, again.id, flags)
     tell_interrupted(site)
     started = open_run(
@@ -142,14 +143,6 @@ async def _begun(site: Site, settings: Settings, flags: Flags, work: Work) -> in
         now=site.clock.now(),
     )
     return await start(site, started, flags)
-
-
-def _reground(site: Site, run: Run, settings: Settings, *, trusted: bool) -> None:
-    """Have a run without a baseline make it as is configured now, as `resume` does."""
-    if site.store.baselines.of_run(run.id) is not None:
-        return
-    with site.store.transaction():
-        site.store.runs.configure(run.id, regrounded(run.settings, settings, trusted=trusted))
 
 
 async def start(site: Site, run: Run, flags: Flags) -> int:
