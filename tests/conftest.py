@@ -1,11 +1,13 @@
-"""What tests of several packages share: a PostgreSQL server that is started when the first test asks for it."""
+"""What tests of several packages share: a PostgreSQL server, and a stand-in for Docker."""
 
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from daemon import Daemon, free_port
 from postgres import private_server
 
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -24,3 +26,17 @@ def postgres_url() -> Iterator[str]:
     """The address of a private server; one for each process of a test run."""
     with private_server() as url:
         yield url
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    """A `docker` that begins real servers on loopback, and ends those that are left."""
+    made = Daemon(tmp_path)
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def port() -> int:
+    """A port on which nobody listens."""
+    return free_port()

@@ -5,21 +5,9 @@ import os
 
 import pytest
 
-from daemon import Daemon, free_port, saying
+from daemon import saying
 from scaffold.host.sandbox.level import find_level
 from scenario import Scenario, action, plan_of, shell
-
-
-@pytest.fixture
-def daemon(tmp_path):
-    made = Daemon(tmp_path)
-    yield made
-    made.end()
-
-
-@pytest.fixture
-def port():
-    return free_port()
 
 
 @pytest.fixture

@@ -16,14 +16,6 @@ print(urllib.request.urlopen('http://127.0.0.1:{{port}}/greeting').read().decode
 
 
 @pytest.fixture
-def port():
-    """A port that nobody listens on."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
-
-
-@pytest.fixture
 def beside_it(tmp_path, env):
     """Run a shell command with services beside it."""
 

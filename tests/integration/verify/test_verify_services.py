@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 import pytest
 from msgspec import structs
 
-from daemon import Daemon, free_port, saying
+from daemon import free_port, saying
 from scaffold.core.contract import Check, Contract
 from scaffold.core.gates import CheckEnvironment, Gate
 from scaffold.git import worktree
@@ -42,18 +42,6 @@ async def main():
 
 asyncio.run(main())
 """
-
-
-@pytest.fixture
-def daemon(tmp_path):
-    made = Daemon(tmp_path)
-    yield made
-    made.end()
-
-
-@pytest.fixture
-def port():
-    return free_port()
 
 
 @pytest.fixture

@@ -2,20 +2,12 @@
 
 import pytest
 
-from daemon import Daemon, free_port
 from fakes import House, act, goal
 from scaffold.core.gates import CheckEnvironment
 from scaffold.verify.services import compose
 from scaffold.verify.services.compose import Stack
 from scaffold.verify.services.lines import Compose
 from scaffold.worker.services import forget_services, services_of
-
-
-@pytest.fixture
-def daemon(tmp_path):
-    made = Daemon(tmp_path)
-    yield made
-    made.end()
 
 
 @pytest.fixture
@@ -26,9 +18,8 @@ async def house(tmp_path, daemon, monkeypatch):
     made.store.close()
 
 
-async def test_what_was_left_up_is_taken_down_though_the_settings_ask_for_it_no_more(house, daemon):
+async def test_what_was_left_up_is_taken_down_though_the_settings_ask_for_it_no_more(house, daemon, port):
     """AL-9: whoever mends `services` after a kill and resumes has the containers of before gone at the end."""
-    port = free_port()
     run = await house.own(goal("g", act("a")))
     means = services_of(house.site, run, CheckEnvironment(fingerprint="", services=(f"compose @{port}",))).means
     means.shared.mkdir(parents=True)
