@@ -7,7 +7,7 @@ import pytest
 
 from daemon import saying
 from scaffold.host.sandbox.level import find_level
-from scenario import Scenario, action, plan_of, shell
+from scenario import Scenario, action, plan_of, shell, write
 
 
 @pytest.fixture
@@ -59,6 +59,26 @@ def test_a_run_without_a_daemon_says_what_to_do(scenario, daemon, port):
     assert done.returncode == 1
     assert "environment_not_ready: the services of compose could not be started" in done.stderr
     assert "See that the daemon runs" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("held")
+def test_what_is_left_running_is_told_and_cleaned_up_once_the_daemon_is_there_again(scenario, daemon, port):
+    """BX-4, BX-5: the daemon goes while a check runs; the run says what stays, `cleanup` keeps it in mind."""
+    check = f"grep more README.md && touch '{daemon.home}/no daemon'"
+    scenario.plan(plan_of(more=[action("add", effects=["more"], check=check, files=["README.md"])]))
+    scenario.cassette(add=[write("README.md", "more\n")])
+    assert scenario.scaffold("config", "services", f"compose db @{port}").returncode == 0
+    assert scenario.scaffold("trust").returncode == 0
+    done = scenario.run("--yes", "--sandbox", "off")
+    [name] = daemon.up
+    [told] = [line for line in done.stdout.splitlines() if "could not be taken down" in line]
+    assert told.endswith(f"/docker' compose -p {name} down --volumes --remove-orphans`")
+    kept = scenario.scaffold("cleanup")
+    assert f"kept    services {name}\n    compose could not take them down; `" in kept.stdout
+    (daemon.home / "no daemon").unlink()
+    assert f"removed services {name}" in scenario.scaffold("cleanup").stdout
+    assert (daemon.up, scenario.scaffold("cleanup").stdout) == ([], "nothing to clean up\n")
 
 
 def test_a_line_that_cannot_be_meant_is_refused_when_it_is_set(scenario):

@@ -182,7 +182,17 @@ class MemoryGit:
         """Answer with paths."""
         objects = self._objects
         match args:
-            case ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old, new):
+            case (
+                "diff-tree",
+                "-r",
+                "-z",
+                "--raw",
+                "--no-renames",
+                "--no-abbrev",
+                "--ignore-submodules=none",
+                old,
+                new,
+            ):
                 then, now = self._known(old), self._known(new)
                 return "".join(self._raw(path, then, now) for path in objects.differing(then, now))
             case ("diff-tree", "-r", "-p", *_, old, new):

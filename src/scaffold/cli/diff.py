@@ -1,6 +1,5 @@
 """`diff`: what an action or a run changed, landed or not."""
 
-import asyncio
 import os
 import sys
 
@@ -14,12 +13,12 @@ from scaffold.cli.screen import json_option, paint, print_json
 from scaffold.core.errors import GitFailed, UsageProblem
 from scaffold.core.ids import Commit
 from scaffold.core.model import Action, Run
-from scaffold.git.commit import changed_paths
+from scaffold.git.commit import READABLE, changed_paths
 from scaffold.git.refs import resolve
+from scaffold.host.loop import run_async
 from scaffold.landing.record import session_ref
 from scaffold.worker.site import Site
 
-PLAIN = ("--no-ext-diff", "--no-textconv", "--no-color", "-M")
 COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -42,7 +41,7 @@ def diff(target: str | None, run_name: str | None, *, stat: bool, as_json: bool)
 
     Of an action that has not landed: its candidate, or what was pinned of its last attempt.
     """
-    asyncio.run(_diff(target, run_name, stat=stat, as_json=as_json))
+    run_async(_diff(target, run_name, stat=stat, as_json=as_json))
 
 
 async def _diff(target: str | None, run_name: str | None, *, stat: bool, as_json: bool) -> None:
@@ -53,7 +52,7 @@ async def _diff(target: str | None, run_name: str | None, *, stat: bool, as_json
         patch, paths = b"", tuple[str, ...]()
         if change.base is not None and change.commit is not None:
             form = ("--stat", "--summary") if stat else ("-p", "--binary")
-            patch = (await site.git("diff-tree", "-r", *PLAIN, *form, change.base, change.commit)).out
+            patch = (await site.git("diff-tree", "-r", *READABLE, *form, change.base, change.commit)).out
             paths = await changed_paths(site.git, change.base, change.commit)
     if as_json:
         print_json(_shape(change, paths, patch))

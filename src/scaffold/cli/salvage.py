@@ -1,6 +1,5 @@
 """`salvage`: work that did not land, and how to take it."""
 
-import asyncio
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,10 +12,10 @@ from scaffold.cli.safe import printable
 from scaffold.cli.screen import clip, json_option, print_json
 from scaffold.core.errors import GitFailed, UsageProblem
 from scaffold.git.command import Git
+from scaffold.git.commit import READABLE
 from scaffold.git.repository import open_repository
+from scaffold.host.loop import run_async
 from scaffold.orchestrator.salvage import Unlanded, make_branch, pick, unlanded
-
-PLAIN = ("--no-ext-diff", "--no-textconv", "--no-color", "-M", "--binary", "-p")
 
 
 @click.command()
@@ -31,7 +30,7 @@ def salvage(attempt: str | None, *, patch: bool, dry: bool, as_json: bool) -> No
     """
     if patch and attempt is None:
         raise UsageProblem("a patch of which attempt?", "Name one: `scaffold salvage` lists them.")
-    asyncio.run(_salvage(attempt, patch=patch, dry=dry, as_json=as_json))
+    run_async(_salvage(attempt, patch=patch, dry=dry, as_json=as_json))
 
 
 async def _salvage(attempt: str | None, *, patch: bool, dry: bool, as_json: bool) -> None:
@@ -88,4 +87,4 @@ async def _patch(git: Git, work: Unlanded) -> bytes:
         raise GitFailed(
             f"nobody knows where the work of {work.attempt} began", f"Look at it with `git show {work.commit}`."
         )
-    return (await git("diff-tree", "-r", *PLAIN, work.base, work.commit)).out
+    return (await git("diff-tree", "-r", "-p", "--binary", *READABLE, work.base, work.commit)).out

@@ -15,6 +15,10 @@ from scaffold.git.worktree import unlock
 
 _FILE = "100"
 """How the mode of a file begins, in octal; those of links and submodules do not."""
+ALL_SUBMODULES = "--ignore-submodules=none"
+"""Whatever .gitmodules says, which a candidate may have written."""
+READABLE = ("--no-ext-diff", "--no-textconv", "--no-color", "-M", ALL_SUBMODULES)
+"""For a patch that is the same whatever somebody has configured."""
 
 
 class Described(Struct, frozen=True):
@@ -158,9 +162,7 @@ async def all_contents(git: Git, names: Sequence[str]) -> tuple[bytes | None, ..
 
 async def diff_text(git: Git, old: Commit, new: Commit, *, limit_bytes: int) -> str:
     """Return the patch from `old` to `new` for reading; above `limit_bytes` its middle is left out, and it says so."""
-    answer = await git(
-        "diff-tree", "-r", "-p", "-M", "--no-ext-diff", "--no-textconv", "--no-color", old, new, limit_bytes=limit_bytes
-    )
+    answer = await git("diff-tree", "-r", "-p", *READABLE, old, new, limit_bytes=limit_bytes)
     return answer.out.decode(errors="replace")
 
 
@@ -217,7 +219,8 @@ async def _committed(git: Git, message: str, *, author: Signature, committer: Si
 
 async def _differences(git: Git, old: Commit, new: Commit) -> Answer:
     """Ask for all that is to be known at once, so that who wants one thing of it after the other asks only once."""
-    return await git.about("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", commits=(old, new))
+    asked = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", ALL_SUBMODULES)
+    return await git.about(*asked, commits=(old, new))
 
 
 async def _tree_records(git: Git, commit: Commit) -> list[str]:

@@ -52,11 +52,11 @@ def unsettled(store: Store, run: Run) -> tuple[Claim, ...]:
 
 def put_in_question(store: Store, claim: Claim) -> None:
     """Let a claim go stale, as far as anything could show it anew; who judged it is to judge again."""
-    if claim.means == "nothing":
+    if claim.renewal == "nothing":
         return
     for fact in claim.facts:
         store.facts.withdraw(fact.goal_id, fact.assertion, "stale")
-    if claim.means == "review":
+    if claim.renewal == "review":
         reopen(store, claim)
 
 

@@ -133,24 +133,34 @@ class MergeQueue:
         tip = self._landed
         for _ in range(TRIES_AGAINST_A_MOVING_BRANCH):
             tip = tip or await self._tip()
-            merged = await self._integrate(action, attempt, attempt.head_sha, tip)
-            if isinstance(merged, Refused):
-                return merged
-            proven = await self._prover.candidate(action, attempt, merged, tip)
-            if not proven.verification.passed:
-                return self._refuse(attempt, _outcome(proven.verification), summary(proven.verification))
-            if proven.broken:
-                return self._refuse(attempt, "gate_failed", proven.breaks)
-            step = await self._publish(action, attempt, attempt.head_sha, proven, tip)
-            if step is not None:
+            step = await self._land_on(tip, action, attempt, attempt.head_sha)
+            if isinstance(step, Refused):
+                if tip == await session_tip(self._site, self._run):
+                    return self._refuse(attempt, step)
+            elif step is not None:
                 return step
             tip = None
-        return self._refuse(attempt, "conflict", f"{self._run.session_branch} kept moving while this was landing")
+        moving = f"{self._run.session_branch} kept moving while this was landing"
+        return self._refuse(attempt, Refused("conflict", moving))
+
+    async def _land_on(
+        self, tip: Commit, action: Action, attempt: Attempt, head: Commit
+    ) -> Landed | Held | Refused | None:
+        """Take a candidate as far as it goes on a tip; None, or a refusal that counts for nothing, if it is old."""
+        merged = await self._integrate(action, head, tip)
+        if isinstance(merged, Refused):
+            return merged
+        proven = await self._prover.candidate(action, attempt, merged, tip)
+        if not proven.verification.passed:
+            return Refused(_outcome(proven.verification), summary(proven.verification))
+        if proven.broken:
+            return Refused("gate_failed", proven.breaks)
+        return await self._publish(action, attempt, head, proven, tip)
 
     async def _record(self, action: Action, attempt: Attempt) -> Step:
         """Record what was found if what it is about is as it was; else it is judged anew, and nobody has failed."""
         outdated = await record_unchanged(self._site, self._run, attempt, action)
-        return Recorded(attempt.base_sha) if outdated is None else self._refuse(attempt, "conflict", outdated)
+        return Recorded(attempt.base_sha) if outdated is None else self._refuse(attempt, Refused("conflict", outdated))
 
     async def _tip(self) -> Commit:
         """Return where the session branch is, with all that holds there settled.
@@ -168,12 +178,12 @@ class MergeQueue:
         await self._prover.upkeep.settle(tip)
         return tip
 
-    async def _integrate(self, action: Action, attempt: Attempt, head: Commit, tip: Commit) -> Commit | Refused:
+    async def _integrate(self, action: Action, head: Commit, tip: Commit) -> Commit | Refused:
         """Return the commit that would land: the candidate squashed onto the tip, made in memory."""
         merged = await merge(self._site.git, tip, head)
         if isinstance(merged, Conflicted):
             where = ", ".join(merged.paths)
-            return self._refuse(attempt, "conflict", f"conflicts with what landed before in {where}")
+            return Refused("conflict", f"conflicts with what landed before in {where}")
         return await commit.commit_tree(
             self._site.git,
             merged.tree,
@@ -185,7 +195,7 @@ class MergeQueue:
 
     async def _publish(
         self, action: Action, attempt: Attempt, head: Commit, proven: Proven, tip: Commit
-    ) -> Step | None:
+    ) -> Landed | Held | Refused | None:
         """Move the session branch to what was verified and record it; None if somebody else moved it meanwhile."""
         hold = await self._hold()
         if hold is not None:
@@ -223,15 +233,13 @@ class MergeQueue:
                 store.attempts.advance(attempt.id, fence=attempt.fence, phase="landing", verification=verification)
                 store.intents.add(intent)
         if lacking:
-            return self._refuse(
-                attempt, "conflict", f"what it was built on does not hold any more: {', '.join(lacking)}"
-            )
+            return Refused("conflict", f"what it was built on does not hold any more: {', '.join(lacking)}")
         return intent
 
-    def _refuse(self, attempt: Attempt, outcome: Outcome, why: str) -> Refused:
-        told = self._site.redactor.clean(why)
-        conclude(self._site.store, self._run, attempt.id, outcome, error=told, head=attempt.head_sha)
-        return Refused(outcome, told)
+    def _refuse(self, attempt: Attempt, refused: Refused) -> Refused:
+        told = self._site.redactor.clean(refused.why)
+        conclude(self._site.store, self._run, attempt.id, refused.outcome, error=told, head=attempt.head_sha)
+        return Refused(refused.outcome, told)
 
 
 def landing_message(run: Run, action: Action) -> str:

@@ -10,7 +10,7 @@ from scaffold.core.ids import ActionId, AttemptId, Commit
 from scaffold.core.model import Action, Fact
 from scaffold.verify.review import gives_verdict
 
-Means = Literal["contract", "review", "nothing"]
+Renewal = Literal["contract", "review", "nothing"]
 """By which a fact could be shown anew: its checks can be run again, somebody has to judge again, neither."""
 
 
@@ -21,7 +21,7 @@ class Claim(Struct, frozen=True, kw_only=True):
     facts: tuple[Fact, ...]
 
     @property
-    def means(self) -> Means:
+    def renewal(self) -> Renewal:
         """How it could be shown anew. Who judged looked at more than its checks, so these alone do not do."""
         if gives_verdict(self.action.role) or any(
             each.kind == "review" for fact in self.facts for each in fact.evidence
@@ -62,4 +62,4 @@ def older_than(tip: Commit, questions: Sequence[Claim]) -> tuple[Claim, ...]:
 
 def checkable(questions: Sequence[Claim]) -> tuple[Claim, ...]:
     """Return the claims whose checks can be run again."""
-    return tuple(claim for claim in questions if claim.means == "contract")
+    return tuple(claim for claim in questions if claim.renewal == "contract")

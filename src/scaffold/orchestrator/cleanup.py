@@ -1,6 +1,6 @@
 """Cleaning up: what ended runs and dead owners left goes, once everything in it that has not landed is pinned."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +15,7 @@ from scaffold.host.identity import alive
 from scaffold.orchestrator.recovery import recover
 from scaffold.orchestrator.takeover import take_over
 from scaffold.worker.lease import owned
-from scaffold.worker.services import forget_services
+from scaffold.worker.services import forget_services, services_left
 from scaffold.worker.site import Site
 
 Verdict = Literal["removed", "pinned", "kept"]
@@ -24,7 +24,7 @@ Verdict = Literal["removed", "pinned", "kept"]
 class Step(Struct, frozen=True, kw_only=True):
     """One thing that was looked at, and what becomes of it."""
 
-    kind: Literal["run", "attempt", "worktree", "folder", "ref"]
+    kind: Literal["run", "attempt", "worktree", "folder", "ref", "services"]
     name: str
     verdict: Verdict
     why: str
@@ -40,11 +40,13 @@ class Leftovers(Struct, frozen=True, kw_only=True):
     """Work refs with their commits and attempts."""
     folder: Path | None
     """The run's folder, where it ended and the folder is there."""
+    services: Mapping[str, str]
+    """What its checks have left running outside, with the commands that take it down."""
 
     @property
     def any(self) -> bool:
         """Whether there is anything at all."""
-        return bool(self.orphans or self.worktrees or self.pins or self.folder)
+        return bool(self.orphans or self.worktrees or self.pins or self.folder or self.services)
 
 
 async def clean_up(site: Site, *, dry: bool) -> tuple[Step, ...]:
@@ -77,7 +79,7 @@ async def _run(site: Site, run: Run, *, dry: bool) -> list[Step]:
             return [Step(kind="run", name=run.id, verdict="kept", why="another process took it just now")]
         except (RepositoryUnfit, GitFailed) as trouble:
             return [Step(kind="run", name=run.id, verdict="kept", why=f"{trouble.what}. {trouble.fix}")]
-    return list(_told(run, left))
+    return list(_told(run, left, {} if dry else services_left(site, run)))
 
 
 async def _look(site: Site, run: Run) -> Leftovers:
@@ -90,6 +92,7 @@ async def _look(site: Site, run: Run) -> Leftovers:
         worktrees=await _worktrees(site, folder),
         pins=tuple(pin for pin in pins if pin[2].status == "ended"),
         folder=folder if _over(run) and folder.is_dir() else None,
+        services=services_left(site, run),
     )
 
 
@@ -160,7 +163,7 @@ def _over(run: Run) -> bool:
     return isinstance(run.state, Completed | Failed | Cancelled)
 
 
-def _told(run: Run, left: Leftovers) -> Iterator[Step]:
+def _told(run: Run, left: Leftovers, still_up: Collection[str]) -> Iterator[Step]:
     over = f"run {run.id} is {status_of(run.state)}" if _over(run) else f"the owner of run {run.id} is gone"
     for attempt in left.orphans:
         yield Step(kind="attempt", name=attempt.id, verdict="pinned", why=f"{over}; its action can start again")
@@ -171,5 +174,12 @@ def _told(run: Run, left: Leftovers) -> Iterator[Step]:
             yield Step(kind="ref", name=ref, verdict="removed", why="it has landed")
         else:
             yield Step(kind="ref", name=ref, verdict="pinned", why=f"as {refs.rescue_ref(attempt.id)}; {over}")
+    for name, by_hand in left.services.items():
+        if name in still_up:
+            yield Step(
+                kind="services", name=name, verdict="kept", why=f"compose could not take them down; `{by_hand}` does"
+            )
+        else:
+            yield Step(kind="services", name=name, verdict="removed", why=over)
     if left.folder is not None:
         yield Step(kind="folder", name=str(left.folder), verdict="removed", why=over)

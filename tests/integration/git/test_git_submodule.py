@@ -4,7 +4,7 @@ import pytest
 
 from scaffold.core.errors import GitFailed
 from scaffold.git import worktree
-from scaffold.git.commit import changed_paths, commit_all
+from scaffold.git.commit import changed_paths, commit_all, diff_text
 from scaffold.git.merge import Conflicted, Merged, merge
 from scaffold.git.pool import Pool
 from scaffold.git.refs import listed, pin, work_ref
@@ -93,6 +93,17 @@ async def test_a_candidate_may_change_a_submodule(repo, head, pool, sh, people):
     await outer("reflog", "expire", "--expire=now", "--all")
     await outer("gc", "--prune=now", "--quiet")
     await outer("cat-file", "-e", next(iter((await listed(outer, KEPT)).values())))
+
+
+@pytest.mark.parametrize("setting", ["diff.ignoreSubmodules", f"submodule.{OUTER}.ignore"])
+async def test_a_pointer_that_changed_is_seen_whatever_is_to_be_ignored(repo, head, pool, sh, people, setting):
+    """SC-7: a candidate's own .gitmodules must not hide from us what it changes."""
+    slot = await pool.take("a1", head)
+    await sh(f"echo new > '{OUTER}/new'; git config --file .gitmodules '{setting}' all", cwd=slot.git.cwd)
+    work = await commit_all(slot.git, "work", **people)
+    await sh(f"git config '{setting}' all", cwd=repo.root)
+    assert await changed_paths(slot.git, head, work) == (".gitmodules", OUTER)
+    assert "Subproject commit" in await diff_text(slot.git, head, work, limit_bytes=10_000)
 
 
 async def test_what_an_agent_committed_in_a_submodule_is_kept(repo, head, pool, sh, people):

@@ -3,6 +3,7 @@
 import os
 import socket
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,10 @@ SERVE = f"exec '{sys.executable}' -m http.server --bind 127.0.0.1 {{port}} @{{po
 ASK = f"""'{sys.executable}' -c "
 import urllib.request
 print(urllib.request.urlopen('http://127.0.0.1:{{port}}/greeting').read().decode())" """
+
+
+QUEUE = Path("/proc/sys/net/core/somaxconn")
+LONG_QUEUES = QUEUE.exists() and int(QUEUE.read_text()) >= 500
 
 
 @pytest.fixture
@@ -44,6 +49,20 @@ async def test_a_command_finds_its_services_ready_and_they_end_with_it(beside_it
     ended = await beside_it([SERVE.format(port=port)], f"{ASK.format(port=port)}; exit {code}")
     assert (ended.exit_code, ended.stdout) == (code, b"hello\n"), ended.stderr
     assert not listens(port)
+
+
+@pytest.mark.skipif(not LONG_QUEUES, reason="the system has no queue of connections that is as long")
+async def test_hundreds_may_ask_at_once_what_is_outside_and_none_is_turned_away(tmp_path, env, port):
+    """Where a queue of connections is full, Linux answers by cookies, and what is said first can be lost."""
+    ways = tmp_path / "ways"
+    ways.mkdir()
+    with socket.socket(socket.AF_UNIX) as outside:
+        outside.bind(str(ways / str(port)))
+        outside.listen(500)
+        asking = f"import socket\nheld = [socket.create_connection(('127.0.0.1', {port}), 2) for _ in range(500)]"
+        argv = beside((), [sys.executable, "-c", asking], top=tmp_path, ways=ways)
+        ended = await run(argv, cwd=tmp_path, env=env, timeout_s=60, leash=True)
+    assert (ended.exit_code, ended.stderr) == (0, b"")
 
 
 async def test_a_service_that_ends_before_it_is_ready_is_told_with_its_output(beside_it, port, tmp_path):

@@ -141,6 +141,17 @@ async def test_a_commit_of_somebody_else_that_breaks_nothing_shows_the_fact_anew
     assert states(house, run, "a") == ["holds", "stale", "holds"], "another owner sees that it was shown there"
 
 
+async def test_work_that_takes_back_what_somebody_else_committed_lands(house):
+    """BX-1: on the tip that the queue landed last it changes nothing; what counts is the tip that there is."""
+    run, queue = await begin(house, goal("g", act("a", check=MORE), act("b")))
+    await land(house, run, queue, "a", "echo more >> list")
+    await others_commit(house, run, "sed -i s/more/less/ list")
+    await queue.reconsider()
+    assert fact(house, run, "a").state == "refuted"
+    await land(house, run, queue, "a", "sed -i s/less/more/ list")
+    assert (fact(house, run, "a").state, house.store.actions.failures(house.action(run, "a").id)) == ("holds", 0)
+
+
 async def test_a_candidate_lands_on_what_others_committed_once_facts_are_settled(house):
     """SC-4: what it was built on has fallen meanwhile, so it is given back."""
     run, queue = await begin(house, goal("g", act("a", check=MORE), act("b", needs=["a_done"])))

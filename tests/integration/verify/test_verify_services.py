@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shlex
 import signal
 import subprocess  # noqa: TID251 - an owner that is killed
 import sys
@@ -34,7 +35,7 @@ from scaffold.git.repository import open_repository
 async def main():
     repo, folder, base, line = sys.argv[1:]
     means = Outfit(name="scaffold_run", repository=await open_repository(Path(repo), environ=os.environ), base=base,
-        clean=str, folder=Path(folder) / "services", shared=Path(folder) / "shared",
+        clean=str, tell=str, folder=Path(folder) / "services", shared=Path(folder) / "shared",
         environ=child_environment(os.environ))
     async with attended(Services((line,), means), None) as found:
         print("up", flush=True)
@@ -64,7 +65,7 @@ async def held(ground, tmp_path):
     return inside
 
 
-async def means_of(ground, name="scaffold_run"):
+async def means_of(ground, name="scaffold_run", told=None):
     return Outfit(
         name=name,
         repository=ground.house.site.repository,
@@ -73,6 +74,7 @@ async def means_of(ground, name="scaffold_run"):
         shared=ground.cache / "services",
         environ=child_environment(ground.environ),
         clean=str,
+        tell=str if told is None else told.append,
     )
 
 
@@ -266,6 +268,26 @@ async def test_what_a_killed_owner_left_is_taken_down_by_the_next_start_and_by_t
         assert "compose -p scaffold_run_1 down --volumes" in " ".join(daemon.calls)
     await take_down_left(means)
     assert (daemon.up, means.folder.exists(), list(means.shared.glob("*.json"))) == ([], False, [])
+
+
+async def test_what_cannot_be_taken_down_is_told_with_the_command_that_does(ground, daemon, port, tmp_path):
+    """BX-4: the daemon is gone when a check ends; nobody else would know what is left, and it is kept in mind."""
+    told = []
+    services = Services((f"compose @{port}",), await means_of(ground, told=told))
+    ended = await unheld(services, f"touch '{daemon.home}/no daemon'", tmp_path)
+    await take_down_left(services.means)
+    docker = shlex.quote(str(daemon.programs / "docker"))
+    assert (ended.exit_code, daemon.up, told[0].count("\n")) == (0, ["scaffold_run_1"], 0)
+    line = (
+        "the services of compose are still there, and could not be taken down: `docker compose -p scaffold_run_1 "
+        "down --volumes --remove-orphans --rmi local --timeout 5` ended with exit 1: Cannot connect to the Docker "
+        "daemon. Once that works, `scaffold cleanup` takes them down, or "
+        f"`{docker} compose -p scaffold_run_1 down --volumes --remove-orphans`"
+    )
+    assert told == [line, line]
+    (daemon.home / "no daemon").unlink()
+    await take_down_left(services.means)
+    assert (daemon.up, len(told), list(services.means.shared.glob("*.json"))) == ([], 2, [])
 
 
 async def test_what_is_in_use_is_not_taken_down_by_the_end_of_a_run(ground, daemon, port):

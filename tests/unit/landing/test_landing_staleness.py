@@ -35,7 +35,7 @@ def claim(**fields):
 
 
 @pytest.mark.parametrize(
-    ("subject", "means"),
+    ("subject", "renewal"),
     [
         (claim(), "contract"),
         (claim(contract=EXISTS), "contract"),
@@ -48,9 +48,9 @@ def claim(**fields):
         (Claim(action=action(), facts=(fact(kind="review"),)), "review"),
     ],
 )
-def test_how_a_fact_can_be_shown_anew_depends_on_who_showed_it(subject, means):
+def test_how_a_fact_can_be_shown_anew_depends_on_who_showed_it(subject, renewal):
     """BX-1: by the same kind of evidence as before, or not at all."""
-    assert subject.means == means
+    assert subject.renewal == renewal
 
 
 def test_facts_are_asked_about_by_action_in_plan_order():

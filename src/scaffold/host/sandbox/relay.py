@@ -14,7 +14,8 @@ import sys
 from collections.abc import Sequence
 
 UNCATCHABLE = (9, 19)
-BACKLOG = 128
+BACKLOG = 4096
+"""More than anybody opens at once: where a queue is full, Linux answers by cookies, and may lose what is said first."""
 PIECE_BYTES = 65536
 MOST_CONNECTIONS = 200
 STACK_BYTES = 262_144

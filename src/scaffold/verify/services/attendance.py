@@ -123,8 +123,7 @@ async def take_down_left(means: Outfit) -> None:
 
     Whoever else has its ports now has done so already.
     """
-    left = [project for project in compose.noted(means) if project.name.startswith(f"{means.name}_")]
-    in_use = [project for project in left if not await _taken_down(means, project)]
+    in_use = [project for project in compose.noted_for(means) if not await _taken_down(means, project)]
     if not in_use and means.folder.exists():
         await compose.removed(means)
 
@@ -137,8 +136,13 @@ async def _taken_down(means: Outfit, project: Stack) -> bool:
                 await _take(means, project.ports, held)
         except TimeoutError:
             return False
-        await compose.taken_down(means, project)
+        await _taken_down_or_told(means, project)
     return True
+
+
+async def _taken_down_or_told(means: Outfit, project: Stack) -> None:
+    if trouble := await compose.taken_down(means, project):
+        means.tell(compose.left_running(project, trouble))
 
 
 async def _up(means: Outfit, outside: Sequence[Outside], held: AsyncExitStack) -> NotReady | None:
@@ -161,8 +165,8 @@ async def _take(means: Outfit, ports: Sequence[int], held: AsyncExitStack) -> No
 
 async def _composed(means: Outfit, described: Sequence[Compose], held: AsyncExitStack) -> NotReady | None:
     if taken := [port for port in ports_of(described) if await accepts(port)]:
-        what = f"somebody listens on port {taken[0]} of this machine already, which compose is to publish"
-        return NotReady(what=what, fix="end that, or publish another port: checks would be made against it")
+        what = f"somebody listens on port {taken[0]} of this machine already, where compose is to publish a service"
+        return NotReady(what=what, fix="end that, as checks would be made against it, or publish another port")
     program = await compose.program(means)
     if isinstance(program, NotReady):
         return program
@@ -177,7 +181,7 @@ async def _composed(means: Outfit, described: Sequence[Compose], held: AsyncExit
             folder=os.fspath(means.folder),
             ports=service.ports,
         )
-        held.push_async_callback(compose.taken_down, means, project)
+        held.push_async_callback(_taken_down_or_told, means, project)
         if trouble := await compose.brought_up(means, service, project):
             return trouble
     return None

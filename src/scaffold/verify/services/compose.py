@@ -4,6 +4,7 @@ The files that describe them, and what those name, are read in a checkout of the
 trusts the folder has trusted that, and nothing an agent writes decides what is started outside of a sandbox.
 """
 
+import shlex
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -51,6 +52,8 @@ class Outfit(Struct, frozen=True, kw_only=True):
     environ: Mapping[str, str]
     """The environment of what starts them: the user's, not that of checks."""
     clean: Callable[[str], str]
+    tell: Callable[[str], None]
+    """Takes a line that the user should read: what is still running although no check needs it."""
 
 
 class Stack(Struct, frozen=True, kw_only=True):
@@ -101,6 +104,16 @@ async def taken_down(means: Outfit, project: Stack) -> NotReady | None:
     return None
 
 
+def left_running(project: Stack, trouble: NotReady) -> str:
+    """Return in one line what could not be taken down, and what takes it down once that is mended."""
+    return f"{trouble.what}. Once that works, `scaffold cleanup` takes them down, or `{by_hand(project)}`"
+
+
+def by_hand(project: Stack) -> str:
+    """Return the shell command that takes a project down, also once its files are gone."""
+    return shlex.join((*project.program, "-p", project.name, "down", "--volumes", "--remove-orphans"))
+
+
 def noted(means: Outfit) -> tuple[Stack, ...]:
     """Return what somebody has brought up and nobody has taken down; it may be in use by who holds its ports."""
     found = []
@@ -108,6 +121,11 @@ def noted(means: Outfit) -> tuple[Stack, ...]:
         with suppress(OSError, msgspec.MsgspecError):
             found.append(msgspec.json.decode(path.read_bytes(), type=Stack))
     return tuple(found)
+
+
+def noted_for(means: Outfit) -> tuple[Stack, ...]:
+    """Return which of these are of this run."""
+    return tuple(project for project in noted(means) if project.name.startswith(f"{means.name}_"))
 
 
 async def checked_out(means: Outfit) -> NotReady | None:
