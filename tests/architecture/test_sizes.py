@@ -15,6 +15,8 @@ DRIVER_TABLE = "src/scaffold/store/place.py"
 TRANSPORT = "src/scaffold/cli/models.py"
 """The three places that may load late: what one command, database or live model needs costs the others nothing."""
 BOUNDARIES = {"src/scaffold/cli/main.py", "src/scaffold/cli/worker.py", "src/scaffold/agent/toolbox.py"}
+LOOPS = {"src/scaffold/host/loop.py", "src/scaffold/tools/workbench.py"}
+"""Where a loop may be begun: the one way of our programs, and a program of the user's tools that stands alone."""
 EMPTY_NAMES = {"base", "common", "helper", "helpers", "manager", "misc", "util", "utils"}
 DELAY = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK", "for " + "now"]) + r")\b")
 
@@ -85,6 +87,17 @@ def broad_except(path: str, text: str, tree: ast.Module) -> Iterator[str]:
             yield f"{path}:{node.lineno}: {caught}"
 
 
+def own_loop(path: str, text: str, tree: ast.Module) -> Iterator[str]:
+    """Find loops of programs that are not begun by `run_async`."""
+    if not path.startswith("src/") or path in LOOPS:
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute | ast.ImportFrom):
+            words = ast.unparse(node)
+            if re.search(r"\basyncio\.(run|Runner)$|from asyncio import .*\b(run|Runner)\b", words):
+                yield f"{path}:{node.lineno}: {words}"
+
+
 def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     """Yield all functions and methods, nested ones too."""
     for node in ast.walk(tree):
@@ -92,7 +105,7 @@ def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionD
             yield node
 
 
-RULES: tuple[Rule, ...] = (long_file, long_function, hidden_import, empty_name, mock, delay, broad_except)
+RULES: tuple[Rule, ...] = (long_file, long_function, hidden_import, empty_name, mock, delay, broad_except, own_loop)
 
 PLANTED: tuple[tuple[Rule, str, str], ...] = (
     (long_file, "src/scaffold/plan/long.py", "x = 1\n" * 401),
@@ -108,6 +121,8 @@ PLANTED: tuple[tuple[Rule, str, str], ...] = (
     (broad_except, "src/scaffold/plan/broad.py", "try:\n    pass\nexcept:\n    pass\n"),
     (broad_except, "src/scaffold/plan/broad.py", "try:\n    pass\nexcept (OSError, Exception):\n    pass\n"),
     (broad_except, "src/scaffold/plan/broad.py", "with contextlib.suppress(BaseException):\n    pass\n"),
+    (own_loop, "src/scaffold/cli/late.py", "import asyncio\nasyncio.run(main())\n"),
+    (own_loop, "src/scaffold/cli/late.py", "from asyncio import run\n"),
 )
 
 ALLOWED: tuple[tuple[Rule, str, str], ...] = (
@@ -121,6 +136,9 @@ ALLOWED: tuple[tuple[Rule, str, str], ...] = (
     (mock, "tests/unit/test_a.py", "def test_a(monkeypatch):\n    monkeypatch.setenv('CI', '1')\n"),
     (broad_except, "src/scaffold/cli/worker.py", "try:\n    pass\nexcept Exception:\n    pass\n"),
     (broad_except, "src/scaffold/plan/narrow.py", "try:\n    pass\nexcept OSError:\n    pass\n"),
+    (own_loop, "src/scaffold/host/loop.py", "import asyncio\nasyncio.run(main())\n"),
+    (own_loop, "src/scaffold/cli/late.py", "from scaffold.host.loop import run_async\nrun_async(main())\n"),
+    (own_loop, "tests/unit/test_a.py", "import asyncio\nasyncio.run(main())\n"),
 )
 
 

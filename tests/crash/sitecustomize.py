@@ -2,7 +2,9 @@
 
 Python imports this at start when the folder is on PYTHONPATH, so workers are reached as well; without
 `CRASH_COUNTER` it does nothing. A transition is a commit of the store or a git command that changes something;
-there is a point right before and right after each. With `CRASH_PHASE` only entering that phase of an attempt is one.
+there is a point right before and right after each. With `CRASH_PHASE` only entering that phase of an attempt is one;
+`drafting` and `refining` a contract are phases with points within. With `CRASH_OWNER`, the path of a file of ours, it
+is not who passes the point that dies, but the command that was started by hand.
 """
 
 import fcntl
@@ -23,11 +25,17 @@ def point(name: str) -> None:
         counter.write(f"{name}\n")
         counter.flush()
         if len(passed) + 1 == int(os.environ["CRASH_AT"]):
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(_victim(), signal.SIGKILL)
 
 
-def install() -> None:
-    """Put a point around every commit and every changing git command."""
+def _victim() -> int:
+    """Return who dies: this process, or the owner of the run, which waits for this one and so is alive."""
+    owner = os.environ.get("CRASH_OWNER")
+    return int(Path(owner).read_text()) if owner else os.getpid()
+
+
+def install(counts=lambda: True) -> None:
+    """Put a point around every commit and every changing git command, as long as it `counts`."""
     from scaffold.git.command import Git
     from scaffold.store.connection import Connection
 
@@ -37,11 +45,13 @@ def install() -> None:
     def crashing_transaction(self, *, durable=False):
         with transaction(self, durable=durable):
             yield
-            point("before commit")
-        point("after commit")
+            if counts():
+                point("before commit")
+        if counts():
+            point("after commit")
 
     async def crashing_call(self, *args, **options):
-        if args[0] not in CHANGING or "list" in args:
+        if args[0] not in CHANGING or "list" in args or not counts():
             return await call(self, *args, **options)
         point(f"before git {args[0]}")
         answer = await call(self, *args, **options)
@@ -71,8 +81,41 @@ def install_at(phase):
     Record.enter, Record.criticised = crashing_enter, crashing_criticised
 
 
+def install_within(phase):
+    """Put points on the way of a contract that is drafted or refined: at both ends, and at each change between."""
+    from scaffold.worker.proving import Proof
+
+    within = []
+    begun, strengthened = Proof.begun, Proof.strengthened
+
+    async def crashing(work, *args):
+        within.append(phase)
+        point(f"begin {phase}")
+        done = await work(*args)
+        point(f"end {phase}")
+        within.clear()
+        return done
+
+    async def crashing_begun(_, *args):
+        return await crashing(begun, *args)
+
+    async def crashing_strengthened(self, *args):
+        return await crashing(strengthened, self, *args)
+
+    if phase == "drafting":
+        Proof.begun = classmethod(crashing_begun)
+    else:
+        Proof.strengthened = crashing_strengthened
+    install(counts=lambda: bool(within))
+
+
 if "CRASH_COUNTER" in os.environ and "scaffold" in sys.orig_argv:
-    if "CRASH_PHASE" in os.environ:
-        install_at(os.environ["CRASH_PHASE"])
+    if "CRASH_OWNER" in os.environ and "run" in sys.orig_argv:
+        Path(os.environ["CRASH_OWNER"]).write_text(str(os.getpid()))
+    phase = os.environ.get("CRASH_PHASE")
+    if phase in {"drafting", "refining"}:
+        install_within(phase)
+    elif phase:
+        install_at(phase)
     else:
         install()

@@ -59,7 +59,7 @@ def test_an_action_without_a_contract_gets_one_before_its_work_and_a_stronger_on
     assert (held["phase"], held["given"], held["intent"]) == ("final", False, "it adds")
     assert [check["command"] for check in held["commands"]] == [ADDS, NEGATIVE]
     assert [seal["phase"] for seal in held["seals"]] == ["draft", "final"]
-    assert (held["last"]["weak"], held["last"]["red_on_base"]) == (False, [ADDS])
+    assert (held["last"]["weak"], held["last"]["red_on_base"]) == (False, [ADDS, NEGATIVE])
     assert "(final, sealed as " in scenario.scaffold("contract", "add").stdout
     told = [json.loads(line) for line in scenario.journal("sums", "add").splitlines()]
     words = [(each.get("role", "worker"), each["text"]) for each in told if each["type"] == "text"]

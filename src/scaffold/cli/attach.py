@@ -1,6 +1,5 @@
 """`attach`: watching a run that another process carries out, to its end."""
 
-import asyncio
 from collections.abc import Mapping
 
 import click
@@ -18,6 +17,7 @@ from scaffold.core.errors import ScaffoldError
 from scaffold.core.model import Run
 from scaffold.core.states import INTERRUPTED as LEFT_ALONE
 from scaffold.core.states import Cancelled, Completed, Failed, reason_of
+from scaffold.host.loop import run_async
 from scaffold.orchestrator.ending import PAUSE_REASONS
 from scaffold.orchestrator.takeover import known_run
 from scaffold.worker.site import Site
@@ -35,7 +35,7 @@ def attach(run_name: str | None, *, as_json: bool) -> int:
     Ctrl-C leaves the run alone and ends the watching.
     """
     try:
-        return asyncio.run(_attach(run_name, as_json=as_json))
+        return run_async(_attach(run_name, as_json=as_json))
     except KeyboardInterrupt:
         click.echo("\nwatching no longer; the run goes on, `scaffold stop` stops it", err=True)
         return OK

@@ -1,6 +1,5 @@
 """`baseline`: how the repository's own gates did before a run's work, and forgetting that."""
 
-import asyncio
 import os
 import textwrap
 from collections import Counter
@@ -21,6 +20,7 @@ from scaffold.core.errors import UsageProblem
 from scaffold.core.gates import Baseline, GateKind, GateRun
 from scaffold.core.model import Run
 from scaffold.core.states import status_of
+from scaffold.host.loop import run_async
 from scaffold.verify.baseline import blind, gate_document
 from scaffold.worker.site import Site
 
@@ -40,7 +40,7 @@ def baseline(deed: str, run_name: str | None, *, as_json: bool) -> None:
     Work is held against it: what failed before is nobody's fault, what fails anew is not landed.
     """
     if deed == "reset":
-        asyncio.run(_reset(run_name, as_json=as_json))
+        run_async(_reset(run_name, as_json=as_json))
         return
     with reader_if_any(Path.cwd(), os.environ) as reader:
         run = _run(reader, run_name)

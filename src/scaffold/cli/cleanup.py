@@ -1,6 +1,5 @@
 """`cleanup`: worktrees, folders and refs of runs that nobody carries out."""
 
-import asyncio
 from collections.abc import Sequence
 
 import click
@@ -8,6 +7,7 @@ import click
 from scaffold.cli.lookup import site_if_any
 from scaffold.cli.safe import printable
 from scaffold.cli.screen import json_option, print_json
+from scaffold.host.loop import run_async
 from scaffold.orchestrator.cleanup import Step, clean_up
 
 dry_run_option = click.option("--dry-run", "dry", is_flag=True, help="Show what would be done, do nothing.")
@@ -21,7 +21,7 @@ def cleanup(*, dry: bool, as_json: bool) -> None:
 
     Work that has not landed is pinned first: `scaffold salvage` lists it. A run that is carried out is left alone.
     """
-    steps = asyncio.run(_cleanup(dry=dry))
+    steps = run_async(_cleanup(dry=dry))
     if as_json:
         print_json({"dry_run": dry, "steps": steps})
         return

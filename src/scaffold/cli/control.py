@@ -1,7 +1,5 @@
 """`stop`, `pause`, `cancel`, `retry`: steering a run, a goal or an action from outside."""
 
-import asyncio
-
 import click
 
 from scaffold.cli.lookup import action_if_any, find_run_besides, goal_if_any
@@ -12,6 +10,7 @@ from scaffold.core.ids import ActionId, GoalId, WishId
 from scaffold.core.model import Action, Goal, Run, Wish, WishKind
 from scaffold.core.states import Cancelled, Completed, Failed, Skipped, reason_of, status_of
 from scaffold.host.ids import new_id
+from scaffold.host.loop import run_async
 from scaffold.orchestrator.control import grant, put_down, retry_action, retry_goal, retry_run
 from scaffold.store.runs import RunWish
 from scaffold.worker.site import Site
@@ -31,7 +30,7 @@ def stop(target: str | None, run_name: str | None) -> None:
     What is at work ends at once and is pinned. A run goes on with `scaffold resume`, a goal with `scaffold resume
     GOAL`; an action is cancelled, and the rest of its goal goes on without it.
     """
-    asyncio.run(_steer(target, run_name, "stop"))
+    run_async(_steer(target, run_name, "stop"))
 
 
 @click.command()
@@ -39,7 +38,7 @@ def stop(target: str | None, run_name: str | None) -> None:
 @run_of_target
 def pause(target: str | None, run_name: str | None) -> None:
     """Start nothing new in a run (the latest without an argument) or a goal; what runs finishes and lands."""
-    asyncio.run(_steer(target, run_name, "pause"))
+    run_async(_steer(target, run_name, "pause"))
 
 
 @click.command()
@@ -47,7 +46,7 @@ def pause(target: str | None, run_name: str | None) -> None:
 @run_of_target
 def cancel(target: str | None, run_name: str | None) -> None:
     """End a run (the latest without an argument) or a goal for good: what landed stays, the rest stays pinned."""
-    asyncio.run(_steer(target, run_name, "cancel"))
+    run_async(_steer(target, run_name, "cancel"))
 
 
 async def _steer(name: str | None, run_name: str | None, wish: RunWish) -> None:
@@ -140,7 +139,7 @@ async def _put_down(site: Site, run: Run, wish: RunWish) -> None:
 @click.option("--run", "run_name", help="The run the action or goal belongs to; the latest without it.")
 def retry(target: str | None, run_name: str | None) -> None:
     """Give TARGET - a failed action, goal or run; the latest run without it - another chance."""
-    asyncio.run(_retry(target, run_name))
+    run_async(_retry(target, run_name))
 
 
 async def _retry(target: str | None, run_name: str | None) -> None:

@@ -1,6 +1,5 @@
 """`demo`: a whole run on a sample project, with every reply of the model taken from a cassette."""
 
-import asyncio
 import os
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from scaffold.core.errors import UsageProblem
 from scaffold.core.model import RunSettings, Signature
 from scaffold.git.command import Git
 from scaffold.git.repository import survey
+from scaffold.host.loop import run_async
 from scaffold.orchestrator.opening import open_run
 from scaffold.plan.planfile import read_plan
 from scaffold.worker.site import Site
@@ -34,7 +34,7 @@ def demo(folder: Path | None, *, as_json: bool) -> int:
     place = folder if folder is not None else Path(tempfile.mkdtemp(prefix="scaffold-demo-"))
     if place.exists() and any(place.iterdir()):
         raise UsageProblem(f"{place} is not empty", "Name a folder that does not exist yet.")
-    return asyncio.run(_demo(place.absolute(), as_json=as_json))
+    return run_async(_demo(place.absolute(), as_json=as_json))
 
 
 async def _demo(place: Path, *, as_json: bool) -> int:

@@ -1,6 +1,5 @@
 """`doctor`: is this machine, and this repository, fit for work; and what mends what is not."""
 
-import asyncio
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from scaffold.cli.checkup import Check, check_machine, check_repository, prune_s
 from scaffold.cli.screen import WIDTH, clip, json_option, mark, print_json, wrapped
 from scaffold.core.errors import RepositoryUnfit
 from scaffold.git.repository import Repository, open_repository
+from scaffold.host.loop import run_async
 
 INDENT = " " * 7
 
@@ -23,7 +23,7 @@ def doctor(*, fix: bool, as_json: bool) -> int:
 
     Exit code 0 if nothing fails; warnings are allowed.
     """
-    checks = asyncio.run(_checks(fix=fix))
+    checks = run_async(_checks(fix=fix))
     healthy = not any(check.status == "fail" for check in checks)
     if as_json:
         print_json({"healthy": healthy, "checks": checks})

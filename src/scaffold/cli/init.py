@@ -1,6 +1,5 @@
 """`init`: look at a repository, say what was found, write a commented configuration, suggest a first plan."""
 
-import asyncio
 import json
 import os
 from pathlib import Path
@@ -14,6 +13,7 @@ from scaffold.cli.settings import PROJECT_FILES
 from scaffold.core.errors import UsageProblem
 from scaffold.git.repository import open_repository
 from scaffold.host.files import write_atomic
+from scaffold.host.loop import run_async
 
 CONFIGURATION = PROJECT_FILES[0]
 NOTES = "NOTES.md"
@@ -62,7 +62,7 @@ def init(*, force: bool, dry_run: bool, as_json: bool) -> None:
 
     None of the repository's code is run.
     """
-    root = asyncio.run(_root())
+    root = run_async(_root())
     findings = detect(root, os.environ)
     path = root / CONFIGURATION
     written = not dry_run and (force or not os.path.lexists(path))

@@ -1,6 +1,5 @@
 """`logs`: what the agents of an action, or of a whole run, said and did."""
 
-import asyncio
 import os
 from collections.abc import Iterable, Iterator
 from heapq import merge
@@ -14,6 +13,7 @@ from scaffold.cli.picture import GOING_ON
 from scaffold.cli.reader import shown_status
 from scaffold.cli.screen import json_option
 from scaffold.core.model import Action, Run
+from scaffold.host.loop import run_async
 from scaffold.worker.site import Site
 
 POLL_S = 0.3
@@ -69,7 +69,7 @@ def logs(action_name: str | None, run_name: str | None, *, follow: bool, as_json
     With `--json` the entries come as they were written down, one JSON object a line.
     """
     try:
-        asyncio.run(_logs(action_name, run_name, follow=follow, as_json=as_json))
+        run_async(_logs(action_name, run_name, follow=follow, as_json=as_json))
     except KeyboardInterrupt:
         if not follow:
             raise

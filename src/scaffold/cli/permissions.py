@@ -1,6 +1,5 @@
 """`permissions check`: what the gate would do with a command or a tool call, and why; nothing is run."""
 
-import asyncio
 import json
 import os
 import sys
@@ -17,6 +16,7 @@ from scaffold.cli.safe import printable
 from scaffold.cli.screen import json_option, print_json
 from scaffold.cli.settings import load_settings
 from scaffold.core.errors import ScaffoldError, UsageProblem
+from scaffold.host.loop import run_async
 from scaffold.policy.gate import Decision, Judgement, Rules
 from scaffold.policy.judge import Scene, judge
 from scaffold.policy.patterns import written
@@ -77,10 +77,10 @@ def check(command: tuple[str, ...], *, lines: bool, as_json: bool) -> int:
     if lines == bool(command):
         raise UsageProblem("nothing to judge, or too much", "Give a command after `--`, or `--jsonl` alone.")
     if lines:
-        asyncio.run(_judge_lines())
+        run_async(_judge_lines())
         return 0
     text = command[0] if len(command) == 1 else " ".join(_quoted(word) for word in command)
-    answer = asyncio.run(_Judge().answer(Request(tool="shell", args={"command": text})))
+    answer = run_async(_Judge().answer(Request(tool="shell", args={"command": text})))
     if as_json:
         print_json(answer)
     else:

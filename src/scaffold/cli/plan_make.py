@@ -1,6 +1,5 @@
 """`plan "TASK"`: what `run` would do, as a plan file; nothing is started and nothing kept."""
 
-import asyncio
 import os
 import sys
 from pathlib import Path
@@ -22,6 +21,7 @@ from scaffold.core.errors import PlanInvalid, UsageProblem
 from scaffold.core.plan import Plan
 from scaffold.git.repository import open_repository, survey
 from scaffold.host.files import write_atomic
+from scaffold.host.loop import run_async
 from scaffold.orchestrator.opening import UNPLANNED, open_run
 from scaffold.orchestrator.writing import plan_of
 from scaffold.plan.planfile import plan_document, read_plan, write_plan
@@ -42,7 +42,7 @@ def make(task: str | None, spec: str | None, output: str | None, *, as_json: boo
     place = None if output is None else Path(output)
     if place is not None:
         _refuse_to_replace(place)
-    return asyncio.run(_make(request, Flags(**options), place, as_json=as_json))
+    return run_async(_make(request, Flags(**options), place, as_json=as_json))
 
 
 async def _make(request: str, flags: Flags, place: Path | None, *, as_json: bool) -> int:

@@ -1,6 +1,5 @@
 """`purge`: take Scaffold's state away again."""
 
-import asyncio
 import os
 import sys
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from scaffold.cli.screen import at_terminal, json_option, print_json
 from scaffold.cli.wiring import dirs
 from scaffold.core.errors import UsageProblem
 from scaffold.git.repository import open_repository
+from scaffold.host.loop import run_async
 from scaffold.orchestrator.purge import Item, Purge
 
 UNITS = ("B", "kB", "MB", "GB", "TB")
@@ -33,7 +33,7 @@ def purge(scope: str, *, unlanded: bool, yes: bool, dry: bool, as_json: bool) ->
 
     Session branches are yours and stay. So does work that has not landed, unless `--unlanded` is given.
     """
-    items, gone = asyncio.run(_purge(everything=scope == "all", unlanded=unlanded, yes=yes, dry=dry, quiet=as_json))
+    items, gone = run_async(_purge(everything=scope == "all", unlanded=unlanded, yes=yes, dry=dry, quiet=as_json))
     if as_json:
         print_json({"dry_run": dry, "removed": gone, "items": items})
     elif gone:

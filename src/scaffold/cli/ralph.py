@@ -37,6 +37,7 @@ from scaffold.core.legible import legible
 from scaffold.core.model import Usage
 from scaffold.host.collector import calm_down
 from scaffold.host.identity import own_identity
+from scaffold.host.loop import run_async
 from scaffold.llm.naming import pinned_model
 from scaffold.policy.sandbox import SANDBOX_MODES
 from scaffold.store.conversations import StoredConversation
@@ -113,7 +114,7 @@ def ralph(**given: object) -> int:
     for note in chosen.notes:
         click.echo(printable(f"note: {note}"), err=True)
     try:
-        return asyncio.run(_work(flags, chosen, _piped(flags)))
+        return run_async(_work(flags, chosen, _piped(flags)))
     except (KeyboardInterrupt, asyncio.CancelledError):
         click.echo("interrupted: nothing that was said is lost; go on with `ralph -c`", err=True)
         return INTERRUPTED

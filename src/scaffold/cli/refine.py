@@ -1,6 +1,5 @@
 """`scaffold` without a command: a talk in which a plan is refined, and then carried out."""
 
-import asyncio
 import os
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from scaffold.cli.safe import printable
 from scaffold.cli.sandbox import sandbox_of
 from scaffold.cli.settings import Settings, load_settings
 from scaffold.cli.wiring import open_site
+from scaffold.host.loop import run_async
 
 MOST_REQUESTS = 100
 """Between one thing said and the next."""
@@ -30,7 +30,7 @@ MOST_REQUESTS = 100
 @shared_options
 def refine(**options: Any) -> int:
     """Talk about what is to be done, then have it carried out."""
-    return asyncio.run(_refine(flags_of(options)))
+    return run_async(_refine(flags_of(options)))
 
 
 async def _refine(flags: Flags) -> int:

@@ -1,6 +1,5 @@
 """`send`: a word to the agent of an action, which it reads before its next request."""
 
-import asyncio
 import sys
 
 import click
@@ -12,6 +11,7 @@ from scaffold.core.errors import UsageProblem
 from scaffold.core.legible import legible
 from scaffold.core.model import Action, Run
 from scaffold.core.states import WORKER_PHASES, Cancelled, Completed, Skipped, status_of
+from scaffold.host.loop import run_async
 from scaffold.worker.letters import HUMAN, LONGEST
 from scaffold.worker.site import Site
 
@@ -29,7 +29,7 @@ def send(action_name: str, words: tuple[str, ...], run_name: str | None) -> None
     Every later attempt of the action is told, too. Where nobody works on it yet, the text waits.
     """
     text = _piped() if words == (STDIN,) else " ".join(words)
-    asyncio.run(_send(action_name, _sendable(text), run_name))
+    run_async(_send(action_name, _sendable(text), run_name))
 
 
 def _piped() -> str:

@@ -24,6 +24,7 @@ from scaffold.host.clock import SystemClock
 from scaffold.host.collector import calm_down
 from scaffold.host.identity import own_identity
 from scaffold.host.lifeline import hold
+from scaffold.host.loop import run_async
 from scaffold.store.subagents import Outcome, Subagent
 from scaffold.store.user import UserStore
 
@@ -39,7 +40,7 @@ def subagent(subagent_id: str) -> int:
     hold()
     calm_down()
     try:
-        return asyncio.run(_work(ConversationId(subagent_id)))
+        return run_async(_work(ConversationId(subagent_id)))
     except (KeyboardInterrupt, asyncio.CancelledError):
         return INTERRUPTED
 

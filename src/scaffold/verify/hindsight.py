@@ -15,12 +15,17 @@ from scaffold.verify.contract import Tree, run_check, undo_changes
 from scaffold.verify.testlike import is_test
 
 
+def brought(changes: Sequence[Change]) -> tuple[str, ...]:
+    """Return the paths of tests that came with the work."""
+    return tuple(change.path for change in changes if change.kind == "A" and is_test(change.path))
+
+
 async def still_red(contract: Contract, red: Sequence[str], changes: Sequence[Change], tree: Tree) -> tuple[str, ...]:
     """Return those of the `red` checks that the work's own new tests do not turn green on the base.
 
     `tree` has the work checked out, and has it again at the end, with nothing in it that git does not know or ignore.
     """
-    added = [change.path for change in changes if change.kind == "A" and is_test(change.path)]
+    added = brought(changes)
     asked = [check for check in contract.commands if check.command in red]
     if not added or not asked:
         return tuple(red)

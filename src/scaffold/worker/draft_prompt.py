@@ -25,7 +25,7 @@ contract, all that stands in it unchanged and first, then what you add. You can 
 with the contract as it is."""
 
 
-class Project(Struct, frozen=True, kw_only=True):
+class Backdrop(Struct, frozen=True, kw_only=True):
     """What a contract is written for."""
 
     paths: tuple[str, ...]
@@ -34,15 +34,15 @@ class Project(Struct, frozen=True, kw_only=True):
     """What checks the repository anyway: names and commands."""
 
 
-def draft_prompt(action: Action, project: Project, briefing: str) -> str:
+def draft_prompt(action: Action, backdrop: Backdrop, briefing: str) -> str:
     """Return the question for a contract before the work."""
     parts = [
         f"# The work: {action.key} (role: {action.role})\n{clip(action.description, TASK_CHARS)}",
         _listed("# Effects that hold once it has landed", action.effects),
         _listed("# Files it means to touch", action.files),
-        _listed("# What is checked besides, without you", (f"{name}: `{command}`" for name, command in project.gates)),
-        _listed("# At the top of the repository", _top(project.paths)),
-        _listed("# Paths that may matter", _relevant(project.paths, action.files)),
+        _listed("# What is checked besides, without you", (f"{name}: `{command}`" for name, command in backdrop.gates)),
+        _listed("# At the top of the repository", _top(backdrop.paths)),
+        _listed("# Paths that may matter", _relevant(backdrop.paths, action.files)),
         f"# What earlier attempts showed\n{clip(briefing, BRIEFING_CHARS)}" if briefing else "",
         "Write the contract of this work. Nothing of it is there yet.",
     ]

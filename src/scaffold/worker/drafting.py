@@ -12,7 +12,7 @@ from scaffold.git import commit, worktree
 from scaffold.store.database import Store
 from scaffold.verify.contract import required_names
 from scaffold.verify.witness import Memory, Witness, recalled, red_on_base, timed
-from scaffold.worker.draft_prompt import Project, draft_prompt, refine_prompt, telling_nothing
+from scaffold.worker.draft_prompt import Backdrop, draft_prompt, refine_prompt, telling_nothing
 from scaffold.worker.drafter import Drafter, NoContract
 from scaffold.worker.notice import inform, warn
 from scaffold.worker.projection import project_contracts
@@ -59,6 +59,12 @@ def memory(station: Station) -> Memory:
     return Memory(store, baseline.environment.fingerprint if baseline else "")
 
 
+def mirror(station: Station) -> None:
+    """Write what is sealed or given into the checkout, for people; one that cannot be written has to do without."""
+    with suppress(OSError):
+        project_contracts(station.site, station.task.action.id)
+
+
 async def draft(station: Station, model: Model) -> Contract | None:
     """Have a contract written for an action that has none, and seal it; None where the cassette has no drafter.
 
@@ -68,7 +74,7 @@ async def draft(station: Station, model: Model) -> Contract | None:
     drafter = Drafter(station, model, "draft")
     try:
         contract = await drafter.contract(
-            draft_prompt(station.task.action, await _project(station), station.task.attempt.briefing)
+            draft_prompt(station.task.action, await _backdrop(station), station.task.attempt.briefing)
         )
     except Unwritten as missing:
         warn(station.site, station.task.run.id, f"Nobody drafts contracts: {missing.what}")
@@ -105,9 +111,9 @@ async def refine(station: Station, model: Model, head: Commit) -> Contract | Non
     return _seal(station, "final", final)
 
 
-async def _project(station: Station) -> Project:
+async def _backdrop(station: Station) -> Backdrop:
     baseline = station.site.store.baselines.of_run(station.task.run.id)
-    return Project(
+    return Backdrop(
         paths=await commit.listed_paths(station.workspace.git, station.workspace.base),
         gates=tuple((run.gate.name, run.gate.command) for run in baseline.runs) if baseline else (),
     )
@@ -120,6 +126,5 @@ def _seal(station: Station, phase: SealPhase, contract: Contract) -> Contract:
         store.attempts.check(attempt.id, fence=attempt.fence)
         held = next((seal for seal in store.seals.of_action(attempt.action_id) if seal.phase == phase), None)
         seal = held or store.seals.add(attempt.action_id, phase, contract)
-    with suppress(OSError):  # a mirror for people, which a checkout that cannot be written has to do without
-        project_contracts(station.site, attempt.action_id)
+    mirror(station)
     return seal.contract

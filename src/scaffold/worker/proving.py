@@ -11,14 +11,15 @@ from scaffold.git import commit, worktree
 from scaffold.policy.areas import Areas
 from scaffold.verify.contract import required_names
 from scaffold.verify.environment.furnishing import furnished_anew
-from scaffold.verify.hindsight import still_red
+from scaffold.verify.hindsight import brought, still_red
 from scaffold.verify.proof import Standard, prove
 from scaffold.verify.testlike import is_test
 from scaffold.verify.witness import Witness, timed
 from scaffold.worker.assignment import TESTING
-from scaffold.worker.drafting import contract_in_force, draft, refine, witness
+from scaffold.worker.drafting import contract_in_force, draft, mirror, refine, witness
 from scaffold.worker.notice import warn
 from scaffold.worker.station import Station
+from scaffold.worker.workspace import set_aside
 
 
 class Proof:
@@ -33,6 +34,7 @@ class Proof:
     @classmethod
     async def begun(cls, station: Station, model: Model) -> "Proof":
         """Return the proof of work that has not begun: its contract is drafted if it has none, and seen to fail."""
+        mirror(station)  # whoever sealed the contract may have died before it wrote that
         contract = contract_in_force(station.site.store, station.task.action.id)
         if contract is None and station.task.run.settings.drafter:
             contract = await draft(station, model)
@@ -66,7 +68,10 @@ class Proof:
         changes = await commit.changes(station.workspace.git, station.workspace.base, found.commit)
         if station.task.action.role == TESTING and all(is_test(change.path) for change in changes):
             return found  # the tests are the work, of something that was there before
-        red = await still_red(contract, found.red, changes, station.tree(found.commit))
+        if not brought(changes):
+            return found
+        async with set_aside(station.site, station.task.attempt.id, found.commit):
+            red = await still_red(contract, found.red, changes, station.tree(found.commit))
         weak = found.weak or required_names(contract).isdisjoint(red)
         return msgspec.structs.replace(found, red=red, weak=weak)
 
@@ -79,7 +84,18 @@ class Proof:
             key = self._station.task.action.key
             warn(self._station.site, self._station.task.run.id, f"The contract of {key} stays as drafted: {spent.what}")
             return passed
-        return passed if after == before else await self.of(passed.commit)
+        if after is None or after == before:
+            return passed
+        async with set_aside(self._station.site, self._station.task.attempt.id, passed.commit):
+            self._witness = await self._seen_before(after)
+            return await self.of(passed.commit)
+
+    async def _seen_before(self, contract: Contract) -> Witness:
+        """Return what the contract shows of the base, which takes the place of the work in the worktree."""
+        workspace = self._station.workspace
+        async with furnished_anew(self._station.environment, workspace.path):
+            await worktree.renew(workspace.git, workspace.base)
+        return await witness(self._station, contract)
 
     @property
     def _patient(self) -> Contract | None:

@@ -1,7 +1,7 @@
 """The worktree of an attempt: made, kept clean, and never thrown away before its work is pinned."""
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -40,6 +40,18 @@ async def open_workspace(site: Site, attempt: Attempt) -> Workspace:
     return Workspace(path=slot.git.cwd, git=slot.git, base=attempt.base_sha)
 
 
+@contextlib.asynccontextmanager
+async def set_aside(site: Site, attempt_id: AttemptId, work: Commit) -> AsyncIterator[None]:
+    """Keep what an attempt has committed by a ref while its worktree shows something else.
+
+    Whoever leaves by an error or dies leaves the ref, which counts for what there is to be rescued.
+    """
+    ref = refs.work_ref(attempt_id)
+    await refs.pin(site.git, ref, work)
+    yield
+    await refs.delete(site.git, ref, old=work)
+
+
 async def give_back(site: Site, attempt: Attempt) -> None:
     """Let the next attempt have the worktree of one whose candidate is pinned."""
     await _pool(site, attempt.run_id).give_back(attempt.id)
@@ -71,9 +83,12 @@ async def keep(site: Site, run: Run, attempt_id: AttemptId) -> Commit | None:
     path = _folder_of(site, attempt)
     pinned = await refs.resolve(site.git, refs.rescue_ref(attempt_id))
     if pinned is None and attempt.phase in AT_WORK and path.is_dir():
-        pinned = await _snapshot(site, run, attempt, path)
+        aside = await refs.resolve(site.git, refs.work_ref(attempt_id))
+        pinned = aside or await _snapshot(site, run, attempt, path)
         if pinned is not None and not await refs.move(site.git, refs.rescue_ref(attempt_id), new=pinned, old=None):
             return await refs.resolve(site.git, refs.rescue_ref(attempt_id))  # somebody else was faster
+        if aside is not None:
+            await refs.delete(site.git, refs.work_ref(attempt_id), old=aside)
     return pinned
 
 

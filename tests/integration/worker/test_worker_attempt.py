@@ -2,17 +2,30 @@
 
 import pytest
 
-from fakes import GHOST, UNHELD, act, goal
+from fakes import AUTHOR, COMMITTER, GHOST, UNHELD, act, goal
 from scaffold.core.errors import StaleFence
 from scaffold.core.states import Active
-from scaffold.git import refs, worktree
+from scaffold.git import commit, refs, worktree
 from scaffold.worker.ending import conclude
 from scaffold.worker.outcome import GaveUp, Handed
-from scaffold.worker.workspace import rescue
+from scaffold.worker.workspace import rescue, set_aside
 
 
 async def begin(house, *, check="test -f a", **settings):
     return await house.own(goal("g", act("a", check=check)), **settings)
+
+
+async def under_way(house, run, phase):
+    """Return an attempt of a worker that is gone, and git in its worktree, where it has left work."""
+    attempt = await house.queue(run, "a")
+    path = house.site.attempt_folder(run.id, attempt.id)
+    git = await worktree.add(house.site.repository, path, attempt.base_sha)
+    await house.sh("echo x > a", cwd=path)
+    with house.store.transaction():
+        store = house.store
+        store.attempts.claim(attempt.id, fence=attempt.fence, worker=GHOST, worktree=str(path), log_file="")
+        store.attempts.advance(attempt.id, fence=attempt.fence, phase=phase)
+    return attempt, git
 
 
 def rescued(house, attempt):
@@ -230,18 +243,10 @@ async def test_an_error_with_bytes_of_an_odd_name_can_be_stored(house):
 async def test_what_was_pinned_once_is_not_overwritten_by_a_half_removed_worktree(house):
     """BX-3: killed between pin and removal."""
     run = await begin(house)
-    attempt = await house.queue(run, "a")
-    path = house.site.attempt_folder(run.id, attempt.id)
-    git = await worktree.add(house.site.repository, path, attempt.base_sha)
-    await house.sh("echo x > a", cwd=path)
-    with house.store.transaction():
-        store = house.store
-        store.attempts.claim(attempt.id, fence=attempt.fence, worker=GHOST, worktree=str(path), log_file="")
-        store.attempts.advance(attempt.id, fence=attempt.fence, phase="executing")
+    attempt, git = await under_way(house, run, "executing")
     await refs.pin(house.site.git, refs.rescue_ref(attempt.id), attempt.base_sha)
-    assert git.cwd == path
     assert await rescue(house.site, run, attempt.id) == attempt.base_sha
-    assert not path.exists()
+    assert not git.cwd.exists()
     assert isinstance(run.state, Active)
 
 
@@ -256,6 +261,27 @@ async def test_work_is_pinned_from_where_it_was_done_when_the_repository_has_mov
         store = house.store
         store.attempts.claim(attempt.id, fence=attempt.fence, worker=GHOST, worktree=str(path), log_file="")
         store.attempts.advance(attempt.id, fence=attempt.fence, phase="executing")
+    assert await rescue(house.site, run, attempt.id) is not None
+    assert await house.show(f"{refs.rescue_ref(attempt.id)}:a") == "x"
+
+
+async def test_work_that_its_worktree_does_not_show_just_now_is_pinned_as_it_was_committed(house):
+    """BX-3, BX-15: killed while its tests were tried on the base."""
+    run = await begin(house)
+    attempt, git = await under_way(house, run, "verifying")
+    work = await commit.commit_all(git, "work", author=AUTHOR, committer=COMMITTER)
+    async with set_aside(house.site, attempt.id, work):
+        await worktree.restore(git, attempt.base_sha)
+        assert await rescue(house.site, run, attempt.id) == work
+    assert not git.cwd.exists()
+
+
+async def test_work_that_is_back_in_its_worktree_is_pinned_with_what_was_done_since(house):
+    """BX-3: nothing older stands in its way."""
+    run = await begin(house)
+    attempt, _ = await under_way(house, run, "executing")
+    async with set_aside(house.site, attempt.id, attempt.base_sha):
+        pass
     assert await rescue(house.site, run, attempt.id) is not None
     assert await house.show(f"{refs.rescue_ref(attempt.id)}:a") == "x"
 

@@ -100,7 +100,17 @@ async def test_a_contract_is_drafted_before_the_work_and_strengthened_after_it(h
     assert phases(house, run) == ["draft", "final"]
     (attempt,) = house.attempts(run, "a")
     assert [each.name for each in attempt.verification.results] == ["grep -q one a", "grep -q two a"]
+    assert (attempt.verification.red, attempt.verification.weak) == (("grep -q one a", "grep -q two a"), False)
+
+
+async def test_what_a_final_contract_adds_is_seen_on_the_base_as_well(house):
+    """AL-8, BX-5: a check that was added after the work tells it from nothing, if it fails without it."""
+    run = await begin(house, check=None, drafter=True)
+    drafts = {"draft": [written("true"), written("true")], "refine": [written("true", "grep -q one a")]}
+    assert isinstance(await work(house, run, "a", ["echo one > a"], {}, drafts=drafts), Handed)
+    (attempt,) = house.attempts(run, "a")
     assert (attempt.verification.red, attempt.verification.weak) == (("grep -q one a",), False)
+    assert await house.show(f"{attempt.head_sha}:a") == "one"
 
 
 async def test_the_next_attempt_is_held_to_what_was_sealed_in_the_one_before(house):

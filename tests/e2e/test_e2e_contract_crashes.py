@@ -1,0 +1,161 @@
+"""A kill while a contract is written, before the work or after it: one contract comes of it, whole and sealed."""
+
+import hashlib
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+import yaml
+
+from planned import actions, add_planner, goal, replies_of
+from scenario import Scenario, said, wait_until, write
+
+HARNESS = Path(__file__).parents[1] / "crash"
+LINE, SECOND, THERE = "grep -q one kept.txt", "grep -q two kept.txt", "test -d ."
+BARE = {
+    "key": "kept",
+    "description": "Write kept.txt.\n",
+    "effects": ["kept_there"],
+    "verification_intent": "two lines",
+}
+POINTS = {"drafting": 28, "refining": 32}
+"""How many points each phase has: its two ends, and each change between."""
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    made = Scenario(tmp_path)
+    yield made
+    assert wait_until(lambda: not made.processes()), "a process was left behind"
+
+
+def contract(*commands):
+    return f"```json\n{json.dumps({'commands': list(commands)})}\n```"
+
+
+DRAFTS = ("I trust them.", contract(THERE), contract(LINE))
+"""No contract, one that tells nothing, one that is taken."""
+FINALS = (contract(SECOND), contract(LINE, SECOND))
+"""One that asks for less, one that is taken."""
+
+
+def tape(scenario):
+    """Write replies to a request whose one action is drafted a contract, is done, and is asked for more."""
+    cassette = scenario.cassette(kept=[write("kept.txt", "one\ntwo\n"), "both lines are there"])
+    add_planner(cassette, [goal("texts", "kept_there"), actions("texts", BARE)])
+    content = yaml.safe_load(cassette.read_text())
+    drafter = [*replies_of(DRAFTS, role="drafter", event="draft"), *replies_of(FINALS, role="drafter", event="refine")]
+    pleased = said("critic", "Correctness: 3/3\nReadability: 3/3\nEdge cases: 3/3\nTotal: 9/9\nDONE")
+    cassette.write_text(yaml.safe_dump({**content, "replies": [*drafter, pleased, *content["replies"]]}))
+
+
+def crashed(scenario, phase, number, *, victim):
+    """Have a request carried out whose worker, or owner, dies at that point; go on, and return the points passed."""
+    tape(scenario)
+    counter, owner, calm = scenario.home / "points", scenario.home / "owner", dict(scenario.environ)
+    counter.write_text("")
+    scenario.environ |= {
+        "PYTHONPATH": str(HARNESS),
+        "CRASH_COUNTER": str(counter),
+        "CRASH_AT": str(number),
+        "CRASH_PHASE": phase,
+        **({"CRASH_OWNER": str(owner)} if victim == "owner" else {}),
+    }
+    done = scenario.request("a text", "--tier", "builder", "--yes")
+    scenario.environ = calm
+    assert done.returncode == (-9 if victim == "owner" else 0), done.stdout + done.stderr
+    if victim == "owner":
+        done = scenario.scaffold("resume", "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return counter.read_text().splitlines()
+
+
+def commands_in(document):
+    return [check["command"] for check in json.loads(document)["commands"]]
+
+
+def expect_one_contract(scenario):
+    """The draft and the final contract are sealed once, whole, as recorded and as mirrored; only the final counts."""
+    database = sqlite3.connect(scenario.repo / ".git" / "scaffold" / "state.db")
+    assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    seals = database.execute("SELECT phase, body, sha256 FROM seal ORDER BY phase").fetchall()
+    ((in_force,),) = database.execute("SELECT contract FROM action").fetchall()
+    events = [json.loads(body) for (body,) in database.execute("SELECT body FROM event ORDER BY seq")]
+    database.close()
+    assert [seal[0] for seal in seals] == ["draft", "final"]
+    assert [digest for _, _, digest in seals] == [hashlib.sha256(body.encode()).hexdigest() for _, body, _ in seals]
+    assert in_force == seals[1][1]
+    told = [(event["phase"], event["sha256"]) for event in events if event["type"] == "contract_sealed"]
+    assert told == [(phase, digest) for phase, _, digest in seals], "sealed once, and told once"
+    assert [commands_in(body) for _, body, _ in seals] == [[LINE], [LINE, SECOND]]
+    mirrors = [scenario.repo / ".scaffold" / "contracts" / f"{name}.json" for name in ("kept-draft", "kept")]
+    assert [commands_in(mirror.read_text()) for mirror in mirrors] == [[LINE], [LINE, SECOND]]
+    return events
+
+
+def expect_the_end(scenario):
+    """The work landed once, proven by every check of its final contract, and nothing of what died is left."""
+    status = scenario.status()
+    (kept,) = status["actions"]
+    assert (status["run"]["status"], kept["status"]) == ("completed", "completed")
+    assert [attempt["outcome"] for attempt in kept["attempts"]][-1:] == ["landed"]
+    assert {attempt["outcome"] for attempt in kept["attempts"][:-1]} <= {"lost"}
+    span = f"{status['run']['base_sha']}..{status['run']['session_branch']}"
+    assert scenario.git("log", "--format=%(trailers:key=Scaffold-Action,valueonly)", span).split() == ["kept"]
+    held = json.loads(scenario.scaffold("contract", "kept", "--json").stdout)
+    assert (held["last"]["attempt"], held["last"]["weak"]) == (len(kept["attempts"]), False)
+    assert held["last"]["red_on_base"] == [LINE, SECOND]
+    checked = [(each["name"], each["verdict"], each["exit_code"]) for each in held["last"]["results"]]
+    assert checked == [(LINE, "pass", 0), (SECOND, "pass", 0)], "executed once more, whoever died"
+    (fact,) = held["facts"]
+    assert (fact["state"], fact["weak"]) == ("holds", False)
+    assert [each["exit_code"] for each in fact["evidence"]] == [0, 0]
+    assert len(scenario.git("worktree", "list").splitlines()) == 1
+    assert scenario.git("for-each-ref", "refs/scaffold/work") == "", "what is rescued is pinned once"
+    return kept["attempts"]
+
+
+def expect_nothing_asked_twice(scenario, events):
+    """No attempt that began once a contract was sealed has asked for it."""
+    told = [json.loads(line) for line in scenario.journal("texts", "kept").splitlines()]
+    for phase, taken in (("draft", DRAFTS[-1]), ("final", FINALS[-1])):
+        asked = [each["attempt"] for each in told if each["type"] == "text" and each["text"] == taken]
+        kinds = [(event["type"], event.get("phase")) for event in events]
+        before = [kind for kind, _ in kinds[: kinds.index(("contract_sealed", phase))]]
+        assert max(asked) <= before.count("attempt_queued"), f"asked for a {phase} contract that was sealed"
+
+
+def expect_nothing_lost(scenario, phase, attempts):
+    """Work that was there is pinned as it was committed, also where its worktree showed the base just then."""
+    lost, landed = attempts
+    assert (lost["outcome"], landed["outcome"]) == ("lost", "landed")
+    assert (lost["head_sha"] is not None) == (phase == "refining")
+    if phase == "refining":
+        assert scenario.git("show", f"{lost['head_sha']}:kept.txt") == "one\ntwo\n"
+
+
+def expect_as_if_nobody_had_died(scenario, phase):
+    attempts = expect_the_end(scenario)
+    expect_nothing_lost(scenario, phase, attempts)
+    expect_nothing_asked_twice(scenario, expect_one_contract(scenario))
+
+
+@pytest.mark.parametrize(("phase", "number", "victim"), [("refining", 11, "worker")])
+def test_a_kill_right_after_a_contract_was_sealed_leaves_that_contract(scenario, phase, number, victim):
+    """AL-7, BX-5, BX-15: between its seal and its first use."""
+    points = crashed(scenario, phase, number, victim=victim)
+    assert points[number - 1] == "after commit"
+    expect_as_if_nobody_had_died(scenario, phase)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", ["worker", "owner"])
+@pytest.mark.parametrize(
+    ("phase", "number"), [(phase, number + 1) for phase, count in POINTS.items() for number in range(count)]
+)
+def test_a_kill_anywhere_on_the_way_of_a_contract_leaves_one_contract(scenario, phase, number, victim):
+    """AL-7, BX-2, BX-5, BX-15: who writes it dies, or who owns the run."""
+    points = crashed(scenario, phase, number, victim=victim)
+    assert len(points) >= number, "the point was never passed"
+    expect_as_if_nobody_had_died(scenario, phase)
