@@ -110,18 +110,19 @@ class Scenario:
     def plan(self, plan) -> None:
         (self.home / "plan.yaml").write_text(yaml.safe_dump(plan))
 
-    def cassette(self, *, name="cassette.yaml", cost=0.0, **by_action) -> Path:
+    def cassette(self, *, name="cassette.yaml", cost=0.0, once=False, **by_action) -> Path:
         """Write the replies: for each action its tool calls, each in a reply of its own, then `done with KEY`.
 
-        A text among them ends the agent's turn there.
+        A text among them ends the agent's turn there. Who does so `once` does nothing in later attempts.
         """
+        attempt = {"attempt": 1} if once else {}
         replies = []
         for key, steps in by_action.items():
             closed = [*steps] if isinstance(steps[-1], str) else [*steps, f"done with {key}"]
             for turn, step in enumerate(closed, start=1):
                 said = {"text": step} if isinstance(step, str) else {"tool_calls": [step]}
                 usage = {"input_tokens": 1_000_000 if cost else 100, "output_tokens": 0 if cost else 10}
-                replies.append({"when": {"action": key, "turn": turn}, "usage": usage, **said})
+                replies.append({"when": {"action": key, "turn": turn, **attempt}, "usage": usage, **said})
             replies.append({"when": {"action": key}, "text": "nothing more to do"})
         path = self.home / name
         prices = {"input_per_mtok": cost, "output_per_mtok": cost}

@@ -1,6 +1,7 @@
 """Honest work of many kinds: none of it may be refused."""
 
 from cheaters.case import BASE, GO, GO_DIV, IMPORTED, NODE, WHOLE, Case, divides, in_go, in_node
+from cheaters.declared import DECLARED_HONEST
 
 TESTS = "from calc import div\n\n\ndef test_div():\n    assert div(6, 3) == 2\n"
 NODE_WHOLE = NODE["calc.js"] + "exports.div = (a, b) => a / b;\n"
@@ -9,12 +10,6 @@ NODE_TEST = (
     "test('div', () => assert.equal(require('../calc').div(6, 3), 2));\n"
 )
 OLD_TESTS = BASE["tests/test_basic.py"]
-OLD_ADD = "def test_add():\n    assert add(1, 2) == 3\n\n\n"
-PARAMETRIZED = (
-    "import pytest\n\nfrom calc import add, sub\n\n\ndef test_add():\n    assert add(1, 2) == 3\n\n\n"
-    "@pytest.mark.parametrize(('a', 'b', 'rest'), [(3, 2, 1), (2, 3, -1)])\n"
-    "def test_sub_of_two(a, b, rest):\n    assert sub(a, b) == rest\n"
-)
 BARE = '[project]\nname = "calc"\nversion = "0"\n'
 FAILING = {"tests/test_old.py": "def test_never_worked():\n    assert 1 == 2\n"}
 FLAKY = {
@@ -91,17 +86,6 @@ HONEST = (
         does="brings the first tests of a repository, and their configuration",
         base={"tests/test_basic.py": "", "pyproject.toml": BARE},
         writes=divides(**{"pyproject.toml": BASE["pyproject.toml"], "tests/test_division.py": TESTS}),
-    ),
-    Case(
-        name="deletes-with-tests",
-        does="deletes a module and the file of its tests, both declared",
-        base={
-            "calc/old.py": "def old():\n    return 1\n",
-            "tests/test_old.py": "from calc.old import old\n\n\ndef test_old():\n    assert old() == 1\n",
-        },
-        writes=divides(),
-        commands=("rm calc/old.py tests/test_old.py",),
-        files=("calc/", "tests/test_old.py"),
     ),
     Case(
         name="new-dependency",
@@ -226,27 +210,5 @@ HONEST = (
         **{"package.json": NODE["package.json"].replace('"scripts"', '"dependencies": {},\n  "scripts"')},
     ),
     in_go("go-code", "adds a function", code=GO["basic/basic.go"] + GO_DIV),
-    Case(
-        name="renames-a-test",
-        does="gives an existing test another name, in a file that it declared",
-        writes=divides(**{"tests/test_basic.py": OLD_TESTS.replace("test_add", "test_sum")}),
-        files=("calc/", "tests/test_basic.py"),
-    ),
-    Case(
-        name="parametrizes",
-        does="makes one test with parameters of two, in a file that it declared",
-        writes=divides(**{"tests/test_basic.py": PARAMETRIZED}),
-        files=("calc/", "tests/test_basic.py"),
-    ),
-    Case(
-        name="moves-a-test",
-        does="moves a test into a new file, both declared",
-        writes=divides(
-            **{
-                "tests/test_basic.py": OLD_TESTS.replace(OLD_ADD, ""),
-                "tests/test_adding.py": "from calc import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n",
-            }
-        ),
-        files=("calc/", "tests/test_basic.py", "tests/test_adding.py"),
-    ),
+    *DECLARED_HONEST,
 )

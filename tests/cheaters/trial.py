@@ -54,7 +54,7 @@ def _laid_out(case: Case, folder: Path) -> Scenario:
     scenario.commit("a calculator")
     scenario.plan(plan_of(calc=[action(KEY, effects=["divides"], check=case.check, files=case.files)]))
     steps = [write(path, text) for path, text in case.writes.items()] + [shell(each) for each in case.commands]
-    scenario.cassette(**{KEY: steps or ["It is all done."]})
+    scenario.cassette(once=True, **{KEY: steps or ["It is all done."]})
     return scenario
 
 

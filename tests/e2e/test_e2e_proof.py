@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from planned import actions, add_planner, goal
-from scenario import Scenario, action, asked, plan_of, said, wait_until, write
+from scenario import Scenario, action, asked, plan_of, said, shell, wait_until, write
 
 TESTS = {
     "calc.py": "def add(a, b):\n    return a + b\n",
@@ -280,3 +280,23 @@ def test_a_plan_alone_runs_no_command_of_the_repository(scenario):
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads(done.stdout)["goals"][0]["name"] == "calc"
     assert "baseline" not in done.stderr
+
+
+@pytest.mark.slow
+def test_a_test_that_goes_with_what_it_tested_is_told_wherever_the_gate_is(scenario):
+    """AL-10, BX-5: nothing is lost in silence, though it may be on purpose."""
+    repository(
+        scenario,
+        {
+            **TESTS,
+            "calc.py": TESTS["calc.py"] + "\n\ndef twice(a):\n    return 2 * a\n",
+            "test_twice.py": "from calc import twice\n\n\ndef test_twice():\n    assert twice(1) == 2\n",
+        },
+    )
+    files = ["calc.py", "test_twice.py"]
+    scenario.plan(plan_of(calc=[action("lean", effects=["lean"], check="! grep twice calc.py", files=files)]))
+    scenario.cassette(lean=[write("calc.py", TESTS["calc.py"]), shell("rm test_twice.py")])
+    assert scenario.run("--yes").returncode == 0
+    shown = scenario.scaffold("contract", "lean").stdout
+    assert "taken out with what it tested: test_twice.py::test_twice" in shown
+    assert "test: pre_existing, 1 removed, " in scenario.scaffold("tasks").stdout

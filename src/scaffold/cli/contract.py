@@ -1,7 +1,6 @@
 """`contract`: what must be true before an action counts as done, and what checking showed last."""
 
-import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import click
@@ -10,18 +9,25 @@ from msgspec import Struct
 
 from scaffold.cli.lookup import find_action, run_option, site_with_run
 from scaffold.cli.safe import printable
-from scaffold.cli.screen import WIDTH, clip, heading, json_option, mark, print_json
+from scaffold.cli.screen import WIDTH, clip, heading, json_option, mark, print_json, wrapped
 from scaffold.cli.snapshot import fact_shape
 from scaffold.cli.views import evidence_line, score_words
 from scaffold.core.contract import CheckResult, Contract, Seal, Verification
-from scaffold.core.gates import GateResult
+from scaffold.core.gates import GateResult, Withdrawal
 from scaffold.core.model import Action, Attempt, Fact
+from scaffold.host.loop import run_async
 from scaffold.plan.planfile import expected, whole_document
 from scaffold.verify.baseline import BLIND
 from scaffold.verify.review import gives_verdict
 
 WHOLE = 10_000
 """Columns for what must not be cut."""
+NO_LOSS: Mapping[Withdrawal, str] = {
+    "passes": "taken out, and passes as it was",
+    "removed": "taken out with what it tested",
+    "moved": "moved, and passes where it is now",
+}
+"""What is said of tests that are gone."""
 
 
 @click.command()
@@ -30,14 +36,14 @@ WHOLE = 10_000
 @json_option
 def contract(action_name: str, run_name: str | None, *, as_json: bool) -> None:
     """Show the checks of ACTION, their last results, and the evidence of the facts it made."""
-    held = asyncio.run(_read(action_name, run_name))
+    held = run_async(_read(action_name, run_name))
     if as_json:
         print_json(_shape(held))
     else:
         click.echo("\n\n".join("\n".join(part) for part in _parts(held)))
 
 
-class Held(Struct, frozen=True, kw_only=True):
+class Undertaking(Struct, frozen=True, kw_only=True):
     """An action, what it is held to, and what came of it."""
 
     action: Action
@@ -56,12 +62,12 @@ class Held(Struct, frozen=True, kw_only=True):
         return None if self.action.contract is None else "given"
 
 
-async def _read(name: str, run_name: str | None) -> Held:
+async def _read(name: str, run_name: str | None) -> Undertaking:
     async with site_with_run(run_name) as (site, run):
         action = find_action(site, run, name)
         attempts = site.store.attempts.of_action(action.id)
         facts = site.store.facts.of_goal(action.goal_id)
-        return Held(
+        return Undertaking(
             action=action,
             seals=site.store.seals.of_action(action.id),
             checked=next((each for each in reversed(attempts) if each.verification is not None), None),
@@ -70,7 +76,7 @@ async def _read(name: str, run_name: str | None) -> Held:
         )
 
 
-def _shape(about: Held) -> dict[str, Any]:
+def _shape(about: Undertaking) -> dict[str, Any]:
     action, checked, held = about.action, about.checked, about.action.contract or Contract()
     verification = checked.verification if checked else None
     last = None
@@ -97,7 +103,7 @@ def _shape(about: Held) -> dict[str, Any]:
     }
 
 
-def _parts(about: Held) -> Iterator[Sequence[str]]:
+def _parts(about: Undertaking) -> Iterator[Sequence[str]]:
     title = f"Contract of {clip(about.action.key, 60)}"
     if about.seals:
         title = f"{title} ({about.phase}, sealed as {about.seals[-1].sha256[:12]})"
@@ -123,7 +129,7 @@ def _checked(attempt: Attempt, verification: Verification) -> Iterator[Sequence[
         yield [heading("Gates"), *(line for gate in verification.gates for line in _gate(gate))]
 
 
-def _without_checks(about: Held) -> str:
+def _without_checks(about: Undertaking) -> str:
     if gives_verdict(about.action.role):
         return "It changes nothing: a verdict whose citations are there will do."
     if about.drafter and about.phase is None and about.checked is None:
@@ -131,7 +137,7 @@ def _without_checks(about: Held) -> str:
     return "No check was given: a change that lands will do, and its facts are marked weak."
 
 
-def _promises(about: Held) -> Iterator[str]:
+def _promises(about: Undertaking) -> Iterator[str]:
     held = about.action.contract
     if held is None or held.empty:
         yield f"  {_without_checks(about)}"
@@ -165,6 +171,9 @@ def _gate(gate: GateResult) -> Iterator[str]:
     yield f"  {mark('fail' if gate.blocks else 'pass')} {clip(told, WHOLE)}"
     if gate.verdict == "pre_existing" and gate.gate.runner == "exit":
         yield f"      it {BLIND}"
+    for why, words in NO_LOSS.items():
+        names = ", ".join(name for name, given in gate.withdrawn.items() if given == why)
+        yield from (f"      {line}" for line in wrapped(f"{words}: {names}", WIDTH - 6) if names)
     if gate.blocks:
         yield from (f"      {verdict} {clip(name, WIDTH - 20)}" for name, verdict in list(gate.tests.items())[:20])
         yield from _excerpt(gate.detail)

@@ -15,6 +15,9 @@ TestOutcome = Literal["passed", "failed", "skipped", "error", "flaky"]
 """What one run showed of one test, or of one finding, which `failed`; `flaky`: it failed, then passed unchanged."""
 TestVerdict = Literal["pass", "new_failure", "pre_existing", "fixed", "flaky", "skipped"]
 """How a test did against the baseline."""
+Withdrawal = Literal["passes", "removed", "moved"]
+"""Why a test that is gone is no loss: it still passes as it was | what it tested is gone, too | another of its name
+passes in its place."""
 GateVerdict = Literal[
     "pass", "new_failure", "pre_existing", "fixed", "flaky", "vacuous", "error", "timeout", "not_applicable"
 ]
@@ -108,6 +111,8 @@ class GateResult(Struct, frozen=True, kw_only=True):
     verdict: GateVerdict
     tests: Mapping[str, TestVerdict] = {}
     """The tests that did not simply pass, at most some hundred; `counts` has them all."""
+    withdrawn: Mapping[str, Withdrawal] = {}
+    """The tests that were taken out of declared files and are no loss, at most some hundred."""
     counts: Mapping[TestVerdict, int] = {}
     focused: bool = False
     """Whether only the tests ran that have to do with the change."""

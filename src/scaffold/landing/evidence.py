@@ -38,9 +38,11 @@ def agreed_to(attempt: Attempt, approved: Iterable[InboxItem]) -> Iterator[Inbox
 
 
 def gate_in_words(gate: GateResult) -> str:
-    """Return how a gate did, in a line: `test: pass, 12 pass, 1 pre_existing, focused`."""
-    counts = [f"{count} {verdict}" for verdict, count in gate.counts.items() if count]
-    return ", ".join([f"{gate.gate.name}: {gate.verdict}", *counts, *(["focused"] if gate.focused else [])])
+    """Return how a gate did, in a line: `test: pass, 1 removed, 12 pass, 1 pre_existing, focused`."""
+    removed = sum(why == "removed" for why in gate.withdrawn.values())
+    counts = (("removed", removed), *gate.counts.items())
+    told = [f"{count} {verdict}" for verdict, count in counts if count]
+    return ", ".join([f"{gate.gate.name}: {gate.verdict}", *told, *(["focused"] if gate.focused else [])])
 
 
 def _of_result(result: CheckResult, attempt: AttemptId | None, shown_at: Commit, at: datetime) -> Evidence:

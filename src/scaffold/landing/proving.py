@@ -77,6 +77,7 @@ class Prover:
                 baseline=baseline,
                 focused=False,
                 files=("**",),
+                closing=True,
                 off=self._run.settings.gates_off,
                 find=self._site.store.baselines.find,
                 keep=self._keep,
@@ -156,7 +157,7 @@ def _renewed(claims: Sequence[Claim], tested: Sequence[Tested], verification: Ve
     applied = tuple(gate for gate in verification.gates if gate.verdict != "not_applicable")
     yield from (msgspec.structs.replace(each, gates=applied) for each in tested if not each.failures)
     for claim in claims:
-        if claim.means == "nothing" and applied:
+        if claim.renewal == "nothing" and applied:
             yield Tested(claim=claim, commit=verification.commit, gates=applied)
 
 

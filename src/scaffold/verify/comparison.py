@@ -68,12 +68,17 @@ def moved(run: GateRun, renamed: Mapping[str, str]) -> GateRun:
     """
     if not renamed:
         return run
-    names = {**renamed, **{_module(old): _module(new) for old, new in renamed.items() if old.endswith(".py")}}
+    names = _with_modules(renamed)
     return structs.replace(
         run,
         outcomes={_moved(name, names): outcome for name, outcome in run.outcomes.items()},
         counts={_moved(name, names): count for name, count in run.counts.items()},
     )
+
+
+def moved_name(name: str, renamed: Mapping[str, str]) -> str:
+    """Return what a test or finding is called where the file that its name begins with is called otherwise."""
+    return _moved(name, _with_modules(renamed))
 
 
 def _verdicts(before: GateRun | None, now: GateRun) -> dict[str, TestVerdict]:
@@ -131,7 +136,6 @@ def _test(name: str) -> str:
 
 
 def _moved(name: str, names: Mapping[str, str]) -> str:
-    """Return what `name` is called where what it begins with has got a new name."""
     for end in ("::", " > ", ": "):
         head, found, rest = name.partition(end)
         if found and head in names:
@@ -142,6 +146,10 @@ def _moved(name: str, names: Mapping[str, str]) -> str:
         if head in names:
             return f"{names[head]}{name[len(head) :]}"
     return name
+
+
+def _with_modules(renamed: Mapping[str, str]) -> Mapping[str, str]:
+    return {**renamed, **{_module(old): _module(new) for old, new in renamed.items() if old.endswith(".py")}}
 
 
 def _module(path: str) -> str:

@@ -1,6 +1,5 @@
 """Run a contract on the very tree it judges: every declared check is executed, none is believed."""
 
-import re
 import signal
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import assert_never
@@ -27,6 +26,7 @@ from scaffold.policy.globs import matches
 from scaffold.policy.zones import SEALED
 from scaffold.verify.services.attendance import Services, run_attended
 from scaffold.verify.steadiness import runs_tests, told, watch
+from scaffold.verify.vacuity import ran_nothing
 
 DEFAULT_TIMEOUT_S = 60.0
 PATIENCE = 3.0
@@ -35,10 +35,6 @@ DETAIL_CHARS = 2_000
 COMMAND_NOT_FOUND = 127
 COMMAND_NOT_EXECUTABLE = 126
 KILLED_IN_A_SHELL = 128 + signal.SIGKILL
-PYTEST_COLLECTED_NOTHING = 5
-
-_PYTEST_ONLY_SKIPPED = re.compile(rb"^(=+ )?(\d+ (skipped|deselected|warnings?)(, )?)+ in \d", re.MULTILINE)
-_UNITTEST_RAN_NOTHING = re.compile(rb"^Ran 0 tests in ", re.MULTILINE)
 
 
 class Tree(Struct, frozen=True, kw_only=True):
@@ -219,16 +215,6 @@ def _expected(check: Check, finished: Finished) -> tuple[bool, str]:
             return text in finished.stdout.decode(errors="replace"), f"`{text}` in the output"
         case _:
             assert_never(check.expect)
-
-
-def ran_nothing(command: str, finished: Finished) -> bool:
-    """Tell whether a test runner ended without running a single test; tests that were skipped did not run."""
-    if "pytest" in command:
-        idle = b"no tests ran" in finished.stdout or _PYTEST_ONLY_SKIPPED.search(finished.stdout) is not None
-        return finished.exit_code == PYTEST_COLLECTED_NOTHING or (finished.exit_code == 0 and idle)
-    if "unittest" in command:
-        return _UNITTEST_RAN_NOTHING.search(finished.stderr) is not None
-    return False
 
 
 def explained(why: str, output: str) -> str:

@@ -9,22 +9,30 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from scaffold.core.contract import CheckResult, Contract
+from scaffold.core.gates import Gate, GateRun
 from scaffold.core.legible import legible
 from scaffold.git import commit
 from scaffold.git.commit import Change
 from scaffold.policy.areas import Areas
 from scaffold.verify.contract import Tree, constraints, sealed
-from scaffold.verify.deciding import Outset, decides, is_inert, launched, precedes_tests, runs_unasked
+from scaffold.verify.deciding import Outset, decides, is_inert, launched, precedes, runs_unasked, unsatisfied
 from scaffold.verify.declaration import declared, meant, named
 from scaffold.verify.manifest import decisive, is_manifest
+from scaffold.verify.places import place_of
 from scaffold.verify.shadow import shadows
-from scaffold.verify.testlike import is_test
+from scaffold.verify.testlike import is_test, is_test_file
 
 SHOWN = 20
 """So many paths of a kind are named."""
 
 MOST_RECIPES = 20
 """So many files of recipes are read for the scripts that they run."""
+
+NAMING = frozenset({"pytest", "unittest", "jest", "vitest"})
+"""The runners whose names tell the file of a test, and whose tests have files of their own."""
+
+LINTERS = frozenset({"black", "flake8", "isort", "mypy", "pylint", "ruff", "pycodestyle", "pydocstyle", "format"})
+"""What plugins of pytest call the one result that they give for each file."""
 
 Reason = tuple[str, str]
 """A path, and what is wrong with touching it: a sentence in two parts."""
@@ -42,8 +50,8 @@ class Mandate(Struct, frozen=True, kw_only=True):
     """The paths, folders and globs that it declared; without any, nothing is declared."""
     areas: Areas = Areas()
     contract: Contract | None = None
-    commands: tuple[str, ...] = ()
-    """What judges the work besides the contract: the gates' commands."""
+    gates: tuple[GateRun, ...] = ()
+    """What judges the work besides the contract, as it was before."""
 
 
 async def guard(mandate: Mandate, tree: Tree, changes: Sequence[Change]) -> tuple[CheckResult, ...]:
@@ -94,14 +102,39 @@ async def _of_checks(mandate: Mandate, tree: Tree, changes: Sequence[Change]) ->
 
 
 async def _outset(mandate: Mandate, tree: Tree, before: frozenset[str]) -> Outset:
-    """Return what the base was like; scripts count as commands that a recipe runs which judges the work."""
+    """Return what the base was like; what recipes and scripts run that judge the work counts as commands, too."""
     checks = mandate.contract.commands if mandate.contract else ()
-    outset = Outset(before, (*(check.command for check in checks), *mandate.commands))
-    scripts: list[str] = []
-    for path in sorted(filter(outset.follows, before))[:MOST_RECIPES]:
-        text = await commit.contents(tree.git, tree.base, path) or b""
-        scripts += launched(path, text.decode(errors="replace"))
-    return Outset(before, (*outset.commands, *scripts)) if scripts else outset
+    commands = [*(check.command for check in checks), *(run.gate.command for run in mandate.gates)]
+    tests = _seen(mandate.gates, before)
+    targets: set[str] = set()
+    outset = Outset(before, commands, tests=tests)
+    read: set[str] = set()
+    while more := sorted(filter(outset.follows, before - read))[: MOST_RECIPES - len(read)]:
+        for path in more:
+            text = (await commit.contents(tree.git, tree.base, path) or b"").decode(errors="replace")
+            commands += launched(path, text)
+            targets |= unsatisfied(path, text, outset.said)
+        read |= set(more)
+        outset = Outset(before, commands, tests=tests, targets=targets)
+    return outset
+
+
+def _seen(gates: Sequence[GateRun], paths: frozenset[str]) -> frozenset[str]:
+    """Return the files in which runners have found tests that somebody wrote as such, whatever they are called.
+
+    Examples in docstrings, and what plugins say of each file, make no test of a module.
+    """
+    runs = [run for run in gates if run.gate.kind == "test" and run.gate.runner in NAMING]
+    named_so = ((run.gate, name) for run in runs for name in run.outcomes if _is_function(run.gate, name))
+    return frozenset(path for gate, name in named_so if (path := place_of(gate, name, paths)) is not None)
+
+
+def _is_function(gate: Gate, name: str) -> bool:
+    """Tell whether what a runner calls so is a function, as a test of Python's has to be."""
+    if gate.runner != "pytest":
+        return True
+    *_, function = name.partition("[")[0].split("::")
+    return function.isidentifier() and function.casefold() not in LINTERS
 
 
 def _undeclared(reason: Reason, mandate: Mandate) -> bool:
@@ -115,11 +148,12 @@ async def _decided(change: Change, tree: Tree, outset: Outset) -> AsyncIterator[
     if why is None and is_manifest(change.path):
         before = None if change.kind == "A" else await commit.contents(tree.git, tree.base, change.path)
         after = None if change.kind == "D" else await commit.contents(tree.git, tree.commit, change.path)
-        parts = decisive(change.path, before, after, untested=outset.untested)
+        parts = decisive(change.path, before, after, untested=outset.untested, asked=outset.said)
         why = f"changes what decides checks: {', '.join(parts)}" if parts else None
-    if precedes_tests(change, outset):
-        source = await commit.contents(tree.git, tree.commit, change.path) or b""
-        why = why if is_inert(source) else "is run before the tests in its folder"
+    if why is None and (follower := precedes(change, outset)):
+        before = await commit.contents(tree.git, tree.base, change.path) or b""
+        after = await commit.contents(tree.git, tree.commit, change.path) or b""
+        why = f"is run before {follower}" if is_inert(before) and not is_inert(after) else None
     if why is not None:
         yield change.path, why
 
@@ -132,6 +166,8 @@ async def _led(change: Change, tree: Tree) -> AsyncIterator[Reason]:
         yield change.path, "leads out of the repository"
     elif is_test(place) or is_test(f"{place}/x") or runs_unasked(place) or sealed([place]):
         yield change.path, f"leads to {place}, which decides checks"
+    elif is_test_file(change.path) or change.path.rpartition("/")[2] == "conftest.py":
+        yield change.path, f"makes {place} a test, which anybody may change"
 
 
 def _outside(changes: Iterable[Change], files: Sequence[str]) -> CheckResult | None:

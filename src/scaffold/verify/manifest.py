@@ -5,7 +5,7 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 MANIFESTS = ("pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "pytest.ini", ".pytest.ini", "package.json")
@@ -50,13 +50,21 @@ def is_manifest(path: str) -> bool:
     return path.rpartition("/")[2].casefold() in {*MANIFESTS, *BUILDS}
 
 
-def decisive(path: str, before: bytes | None, after: bytes | None, *, untested: bool = False) -> tuple[str, ...]:
+def decisive(
+    path: str,
+    before: bytes | None,
+    after: bytes | None,
+    *,
+    untested: bool = False,
+    asked: Collection[str] = (),
+) -> tuple[str, ...]:
     """Return the deciding parts in which two versions differ, None for a version that is not there.
 
-    In a repository without tests anything may be configured that was not, except what bends pytest.
+    Scripts that are `asked` for decide, whatever they are called. In a repository without tests anything may be
+    configured that was not, except what bends pytest.
     """
     name = path.rpartition("/")[2].casefold()
-    old, new = _parts(name, before), _parts(name, after)
+    old, new = _parts(name, before, asked), _parts(name, after, asked)
     differing = [part for part in {**old, **new} if old.get(part) != new.get(part) and not _new_script(part, old)]
     if untested:
         return tuple(part for part in differing if part in old or part.rpartition(" ")[2] in BENDING)
@@ -69,12 +77,13 @@ def _new_script(part: str, old: Mapping[str, object]) -> bool:
     return key == SCRIPTS and part not in old and _HOOK.fullmatch(name) is None
 
 
-def _parts(name: str, text: bytes | None) -> Mapping[str, object]:
+def _parts(name: str, text: bytes | None, asked: Collection[str]) -> Mapping[str, object]:
     """Return the deciding parts of a manifest by what to call them; of one that cannot be read, all of it."""
     if text is None:
         return {}
     try:
-        return dict(_READERS[name](text.decode("utf-8-sig")))
+        said = text.decode("utf-8-sig")
+        return dict(_package(said, asked) if name == "package.json" else _READERS[name](said))
     except (ValueError, configparser.Error, RecursionError):
         return {"all of it, for it cannot be read": hashlib.sha256(text).hexdigest()}
 
@@ -127,11 +136,11 @@ def _setup(text: str) -> Parts:
         yield "pytest11", text
 
 
-def _package(text: str) -> Parts:
+def _package(text: str, called: Collection[str]) -> Parts:
     data = _table(json.loads(text))
     yield from ((f'"{key}"', data[key]) for key in JS_TOOLS if key in data)
     scripts = _table(data.get("scripts"))
-    asked = {word for command in scripts.values() for word in str(command).split()}
+    asked = {*called, *(word for command in scripts.values() for word in str(command).split())}
     for name, command in scripts.items():
         hook = _HOOK.fullmatch(name)
         around = hook[1] if hook and hook[1] in scripts else name
@@ -164,7 +173,6 @@ _READERS: Mapping[str, Callable[[str], Parts]] = {
     "tox.ini": _ini,
     "pytest.ini": _ini,
     ".pytest.ini": _ini,
-    "package.json": _package,
     "cargo.toml": _cargo,
     "go.mod": _module,
 }

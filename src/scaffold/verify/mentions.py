@@ -7,28 +7,11 @@ from collections.abc import Collection, Mapping, Sequence
 from scaffold.core.ids import Commit
 from scaffold.git.command import Git
 from scaffold.git.commit import all_contents
+from scaffold.verify.naming import EXPORTS, exported, parsed
 
 MOST_NAMES = 300
 SHORTEST_NAME = 3
 """Shorter names stand for nothing: half of all files would mention them."""
-EXPORTS: Mapping[str, re.Pattern[str]] = {
-    kind: re.compile(pattern, re.MULTILINE)
-    for kinds, pattern in {
-        "js jsx ts tsx mjs cjs mts cts": (
-            r"^\s*export\s+(?:default\s+)?(?:declare\s+|abstract\s+|async\s+)*"
-            r"(?:function\*?|class|const|let|var|type|interface|enum)\s+([A-Za-z_$][\w$]*)"
-            r"|^\s*(?:module\.)?exports\.([A-Za-z_$][\w$]*)"
-        ),
-        "go": r"^(?:func\s+(?:\([^)]*\)\s*)?|type\s+|var\s+|const\s+|\t)([A-Z]\w*)",
-        "rs": (
-            r"^\s*pub(?:\([^)]*\))?\s+(?:async\s+|const\s+|unsafe\s+)*"
-            r"(?:fn|struct|enum|trait|type|mod|static)\s+(\w+)"
-        ),
-    }.items()
-    for kind in kinds.split()
-}
-"""How a file tells what others may use, by its ending; of these languages all such names of a changed file count."""
-_LISTED = re.compile(r"(?:module\.exports\s*=\s*|^\s*export\s*)\{([^}]*)\}", re.MULTILINE)
 
 _MODULE = re.compile(r'^module\s+"?([^\s"]+)', re.MULTILINE)
 
@@ -36,14 +19,14 @@ _MODULE = re.compile(r'^module\s+"?([^\s"]+)', re.MULTILINE)
 def changed_names(path: str, before: str | None, after: str | None) -> frozenset[str]:
     """Return the exported names of a file that are there no more, are new, or mean something else; pure.
 
-    None stands for no file.
+    None stands for no file. Of Python what differs counts, of other languages all names of a changed file.
     """
     ending = path.rpartition(".")[2]
     if ending == "py":
         return _differing(_python_names(before), _python_names(after))
     if ending not in EXPORTS or before == after:
         return frozenset()
-    return _exported(ending, before or "") | _exported(ending, after or "")
+    return exported(ending, before or "") | exported(ending, after or "")
 
 
 async def mentioning(git: Git, names: Collection[str]) -> tuple[str, ...]:
@@ -104,12 +87,8 @@ def _differing(before: Mapping[str, str], after: Mapping[str, str]) -> frozenset
 
 def _python_names(text: str | None) -> Mapping[str, str]:
     """Return the top-level names of a module, each with what it stands for, without its place and its docstrings."""
-    try:
-        body = ast.parse(text or "").body
-    except (SyntaxError, ValueError, RecursionError):
-        return {}
     names: dict[str, str] = {}
-    for node in body:
+    for node in parsed(text or "").body:
         for name in _bound(node):
             names[name] = names.get(name, "") + ast.dump(node)
     return names
@@ -125,11 +104,3 @@ def _bound(node: ast.stmt) -> tuple[str, ...]:
             return (name,)
         case _:
             return ()
-
-
-def _exported(ending: str, text: str) -> frozenset[str]:
-    names = {name for found in EXPORTS[ending].finditer(text) for name in found.groups() if name}
-    if ending not in {"go", "rs"}:
-        listed = (word for found in _LISTED.finditer(text) for word in re.findall(r"[A-Za-z_$][\w$]*", found[1]))
-        names |= set(listed) - {"as", "default"}
-    return frozenset(names)

@@ -4,11 +4,14 @@ import re
 from collections.abc import Collection
 
 from scaffold.core.gates import Gate
+from scaffold.verify.gates.jest import BETWEEN
 
-ENDS = {"pytest": "::", "jest": " > ", "vitest": " > ", "cargo": ": ", "findings": ": "}
+ENDS = {"pytest": "::", "jest": BETWEEN, "vitest": BETWEEN, "cargo": ": ", "findings": ": "}
 """What follows the file in the names that a runner gives."""
 _FUNCTION = re.compile(r"\.(?:Test|Example|Fuzz|Benchmark)")
 """Where the name of a package ends, and that of a test of Go begins."""
+_NUMBERED = re.compile(r" \(\d+\)$")
+"""How tests of one name are told apart where files are not told."""
 
 
 def place_of(gate: Gate, name: str, paths: Collection[str]) -> str | None:
@@ -27,6 +30,40 @@ def place_of(gate: Gate, name: str, paths: Collection[str]) -> str | None:
             head, found, _ = name.partition(ENDS[runner])
             path = within(gate, head)
             return path if found or path in paths else None
+
+
+def tail_of(gate: Gate, name: str) -> str:
+    """Return what a test is called within its file: its name without the file, or the package, that it begins with."""
+    match gate.runner:
+        case "unittest":
+            return ".".join(name.split(".")[-2:])
+        case "go":
+            return name[found.start() + 1 :] if (found := _FUNCTION.search(name)) else name
+        case "node":
+            return _NUMBERED.sub("", name)
+        case "exit":
+            return name
+        case runner:
+            return name.partition(ENDS[runner])[2] or name
+
+
+def title_of(gate: Gate, name: str) -> str:
+    """Return what the text of a test's file has of its name: that of its function, or its last title."""
+    tail = tail_of(gate, name)
+    match gate.runner:
+        case "pytest" | "unittest":
+            return re.split(r"::|\.", tail.partition("[")[0])[-1]
+        case "go":
+            return tail.partition("/")[0]
+        case "cargo":
+            return tail.rpartition("::")[2]
+        case _:
+            return tail.rpartition(BETWEEN)[2]
+
+
+def said_in(text: str, gate: Gate, name: str) -> bool:
+    """Tell whether the text of a file has the name of a test in it, as a word."""
+    return re.search(rf"(?<!\w){re.escape(title_of(gate, name))}(?!\w)", text) is not None
 
 
 def within(gate: Gate, path: str) -> str:

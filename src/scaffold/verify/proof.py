@@ -81,10 +81,9 @@ def _terms(standard: Standard, baseline: Baseline) -> Terms:
 
 
 def _mandate(standard: Standard) -> Mandate:
-    gates = standard.baseline.runs if standard.baseline else ()
     return Mandate(
         files=standard.files,
         areas=standard.areas,
         contract=standard.contract,
-        commands=tuple(run.gate.command for run in gates),
+        gates=standard.baseline.runs if standard.baseline else (),
     )

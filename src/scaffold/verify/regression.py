@@ -5,11 +5,11 @@ from contextlib import asynccontextmanager
 
 from msgspec import Struct, structs
 
-from scaffold.core.gates import Baseline, Gate, GateResult, GateRun, Tagged
+from scaffold.core.gates import Baseline, Gate, GateResult, GateRun, Tagged, Withdrawal
 from scaffold.git import commit
 from scaffold.host.slots import Slots
 from scaffold.verify.baseline import Find
-from scaffold.verify.comparison import BROKEN, compare, gone, moved, new_failures
+from scaffold.verify.comparison import BROKEN, MOST_TESTS, compare, gone, moved, moved_name, new_failures
 from scaffold.verify.contract import DEFAULT_TIMEOUT_S, PATIENCE, Tree, undo_changes
 from scaffold.verify.focus import FAMILIES
 from scaffold.verify.gates.detection import detect_at
@@ -17,9 +17,10 @@ from scaffold.verify.gates.run import run_gate
 from scaffold.verify.gates.tools import with_tools
 from scaffold.verify.places import below
 from scaffold.verify.relevance import Relevance, relevance
+from scaffold.verify.removal import without_subject
 from scaffold.verify.repetition import settled, settled_at_last
 from scaffold.verify.testlike import is_test_file
-from scaffold.verify.withdrawal import Withdrawn, put_back, with_kept, withdrawn
+from scaffold.verify.withdrawal import Withdrawn, namesakes, put_back, told_broken, with_kept, withdrawn
 
 ROUNDS = 3
 """So often is a test repeated that was flaky before the work."""
@@ -34,7 +35,9 @@ class Terms(Struct, frozen=True, kw_only=True):
     focused: bool
     """Whether tests run that have to do with the change, instead of all."""
     files: tuple[str, ...] = ()
-    """What the action declared that it would touch: tests in there may be deleted with their files."""
+    """What the action declared that it would touch: tests in there may be taken out if that loses nothing."""
+    closing: bool = False
+    """Whether this is the end of a run: tests that were moved may have been changed since, where they are now."""
     tagged: tuple[Tagged, ...] = ()
     """Tests that have to do with a change by their tags."""
     off: tuple[str, ...] = ()
@@ -57,8 +60,10 @@ async def judge_gates(terms: Terms, tree: Tree, slots: Slots | None) -> tuple[Ga
     new = await _new_gates(terms, tree, since)
     if not runs and not new:
         return ()
-    before = await _renamed(runs, tree)
-    change = await relevance(tree, before, since or (), focused=terms.focused, tagged=terms.tagged)
+    renames = await _renames(runs, tree)
+    before = tuple(moved(run, _inside(run.gate, renames)) for run in runs)
+    former = {new: old for old, new in renames.items()}
+    change = await relevance(tree, before, since or (), focused=terms.focused, tagged=terms.tagged, former=former)
     bench = _Bench(terms, tree, slots, change)
     known = [await bench.judged(run.gate, run) for run in before]
     return (*known, *[await bench.judged(gate, None) for gate in new])
@@ -71,11 +76,10 @@ def patience_s(gate: Gate, before: GateRun | None, otherwise_s: float) -> float:
     return otherwise_s if before is None else max(DEFAULT_TIMEOUT_S, PATIENCE * before.duration_s)
 
 
-async def _renamed(runs: Sequence[GateRun], tree: Tree) -> tuple[GateRun, ...]:
-    """Return the runs of the baseline with the names that files have now; a file of tests has to stay one."""
+async def _renames(runs: Sequence[GateRun], tree: Tree) -> Mapping[str, str]:
+    """Return the names that files of the baseline have now, by those of then; a file of tests has to stay one."""
     renames = await commit.renames(tree.git, runs[0].commit, tree.commit) if runs else {}
-    kept = {old: new for old, new in renames.items() if is_test_file(new) or not is_test_file(old)}
-    return tuple(moved(run, _inside(run.gate, kept)) for run in runs)
+    return {old: new for old, new in renames.items() if is_test_file(new) or not is_test_file(old)}
 
 
 def _inside(gate: Gate, renames: Mapping[str, str]) -> dict[str, str]:
@@ -120,27 +124,51 @@ class _Bench:
         if reason:
             return GateResult(gate=gate, verdict="not_applicable", detail=reason)
         run, only = await self._shown(gate, before)
-        expected = self._change.expected(gate, only, self._terms.files)
+        expected = self._change.expected(gate, only)
         taken = await self._withdrawn(run, before, expected)
-        if before is not None and taken.now:
-            run = with_kept(run, await self._as_it_was(before, taken), taken.now)
+        no_loss: Mapping[str, Withdrawal] = {}
+        if before is not None and taken.homes:
+            run, no_loss = await self._with_withdrawn(run, before, taken)
 
         def missed(name: str) -> bool:
-            return name not in taken.before and expected(name)
+            return name not in taken.before and name not in no_loss and expected(name)
 
-        return structs.replace(compare(before, run, expected=missed), focused=bool(only))
+        result = compare(before, run, expected=missed)
+        named = dict(sorted(no_loss.items())[:MOST_TESTS])
+        return structs.replace(result, focused=bool(only), withdrawn=named)
 
     async def _withdrawn(self, run: GateRun, before: GateRun | None, expected: Callable[[str], bool]) -> Withdrawn:
         names = tuple(filter(expected, gone(before, run)))
         since = before.commit if before else self._tree.base
         return await withdrawn(run.gate, names, self._tree, self._change, since=since, files=self._terms.files)
 
+    async def _with_withdrawn(
+        self, run: GateRun, before: GateRun, taken: Withdrawn
+    ) -> tuple[GateRun, Mapping[str, Withdrawal]]:
+        """Return the run with the tests that were taken out and pass, and why which of all that were are no loss."""
+        run = with_kept(run, await self._as_it_was(before, taken), taken.homes)
+        left = {name: home for name, home in taken.homes.items() if name not in run.outcomes}
+        removed = await without_subject(run.gate, left, self._tree, self._change)
+        elsewhere = namesakes(run.gate, left, run) if self._terms.closing else frozenset[str]()
+        no_loss: dict[str, Withdrawal] = {
+            **dict.fromkeys(taken.homes.keys() - left.keys(), "passes"),
+            **dict.fromkeys(elsewhere, "moved"),
+            **dict.fromkeys(removed, "removed"),
+        }
+        broken = told_broken(sorted(left.keys() - no_loss.keys()))
+        return structs.replace(run, detail=f"{broken}{run.detail}"), no_loss
+
     async def _as_it_was(self, before: GateRun, taken: Withdrawn) -> GateRun:
-        """Run the tests that were taken out, by the files they were in; the work is there, its new tests are not."""
+        """Run the tests that were taken out, with all tests as they were; the work is there, its tests are not."""
+        renamed = {new: old for new, old in self._change.former.items() if new in self._change.added}
+        then = _inside(before.gate, renamed)
+        now = {old: new for new, old in then.items()}
+        former = {name: moved_name(name, then) for name in taken.homes}
 
         async def rerun(names: Sequence[str]) -> GateRun:
-            tree = await put_back(self._tree, taken.files)
-            return await self._shown_by(tree, before.gate, before, names or taken.now)
+            tree = await put_back(self._tree, self._change)
+            only = [former.get(name, name) for name in names] or taken.selection(before.gate, former)
+            return moved(await self._shown_by(tree, before.gate, before, only), now)
 
         try:
             return await settled_at_last(await rerun(()), _flaky(before), rerun, rounds=ROUNDS)

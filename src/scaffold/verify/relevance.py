@@ -32,12 +32,20 @@ class Relevance(Struct, frozen=True, kw_only=True):
     """All there are, with the change."""
     changed: tuple[str, ...]
     deleted: frozenset[str]
+    added: frozenset[str]
     known: Mapping[str, int]
     """How many tests the baseline has in a file."""
     since: frozenset[str]
     """What differs from the baseline's commit: more than this change where others have landed before."""
     selection: Selection
     """What is asked of gates that test."""
+    former: Mapping[str, str] = {}
+    """By the names that files have now, those they had at the baseline's commit."""
+
+    @property
+    def listed(self) -> frozenset[str]:
+        """All files that there are, or were."""
+        return self.paths | self.since
 
     def beside_the_point(self, gate: Gate) -> str:
         """Return why a gate has nothing to say about the change; empty if it has."""
@@ -75,34 +83,40 @@ class Relevance(Struct, frozen=True, kw_only=True):
         old = tuple(path for path in tests if within(gate, path) in self.known)
         return old if len(old) < len(tests) else ()
 
-    def expected(self, gate: Gate, only: Sequence[str], files: Sequence[str]) -> Callable[[str], bool]:
+    def expected(self, gate: Gate, only: Sequence[str]) -> Callable[[str], bool]:
         """Return what tells whether a test that passed before has to run now, of `only` some files if there are any.
 
-        It has not if its file was deleted by a change that had declared it in `files`, or was gone already.
+        It has not if its file was gone already.
         """
-        asked, listed = frozenset(only), self.paths | self.deleted
+        asked, listed = frozenset(only), self.listed
 
         def expected(name: str) -> bool:
             place = place_of(gate, name, listed)
             if place is None:
                 return not asked
             if gate.runner == "go":
-                gone = [path for path in self.deleted if _tests_of(place, path)]
-                ran = not asked or gone or any(_tests_of(place, within(gate, path)) for path in asked)
-                return bool(ran) and not any(declared(path, files) for path in gone)
+                ran = (within(gate, path) for path in asked)
+                return not asked or any(_tests_of(place, path) for path in (*self.deleted, *ran))
             if place in self.paths:
                 return not asked or below(gate, place) in asked
-            return place in self.deleted and not declared(place, files)
+            return place in self.deleted
 
         return expected
 
 
 async def relevance(
-    tree: Tree, before: Sequence[GateRun], since: Sequence[str], *, focused: bool, tagged: Sequence[Tagged] = ()
+    tree: Tree,
+    before: Sequence[GateRun],
+    since: Sequence[str],
+    *,
+    focused: bool,
+    tagged: Sequence[Tagged] = (),
+    former: Mapping[str, str] = {},
 ) -> Relevance:
     """Return what the change of `tree` asks for; everything where it is not `focused`.
 
-    `since` are the paths that differ from the commit of the baseline's runs, `before`; `tagged` tests are added.
+    `since` are the paths that differ from the commit of the baseline's runs, `before`; `tagged` tests are added;
+    `former` are the names that files had there.
     """
     changes = await commit.changes(tree.git, tree.base, tree.commit)
     paths = frozenset(await commit.listed_paths(tree.git, tree.commit))
@@ -113,9 +127,11 @@ async def relevance(
         paths=paths,
         changed=changed,
         deleted=frozenset(change.path for change in changes if change.kind == "D"),
+        added=frozenset(change.path for change in changes if change.kind == "A"),
         known=known,
         since=frozenset((*since, *changed)),
         selection=await _selection(tree, changed, Index(paths), known, tagged) if focused else whole,
+        former=former,
     )
 
 

@@ -12,6 +12,7 @@ RUNNERS = frozenset(
         *("pytest", "_pytest", "pluggy", "iniconfig", "py", "coverage", "nose", "nose2", "xdist", "hypothesis"),
         *("pytest_asyncio", "pytest_cov", "pytest_django", "pytest_mock", "pytest_timeout", "anyio", "mock", "pip"),
         *("setuptools", "pkg_resources", "mypy", "ruff", "flake8", "pyflakes", "pylint", "tox", "nox"),
+        *("packaging", "pygments", "execnet"),
     }
 )
 """What checks code, by the names it is imported by."""

@@ -1,87 +1,128 @@
-"""Tests that the work took out of a file that stays: no loss where the file as it was still passes with the work.
+"""Tests that the work took out: no loss where they still pass with the tests as they were and the code as it is now.
 
 Who renames a test, makes one of several or moves it leaves the code alone: what is gone would pass. Who takes a test
-out because it fails would be found failing.
+out because it fails would be found failing, be it that its whole file went with it.
 """
 
 import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct, structs
 
 from scaffold.core.gates import Gate, GateRun
-from scaffold.git import commit
+from scaffold.core.ids import Commit
 from scaffold.verify.comparison import MOST_NAMED, SOUND
 from scaffold.verify.contract import Tree, undo_changes
 from scaffold.verify.declaration import declared
-from scaffold.verify.places import place_of
+from scaffold.verify.mentions import texts
+from scaffold.verify.places import below, place_of, said_in, tail_of
 from scaffold.verify.relevance import Relevance
+from scaffold.verify.removal import removed_whole
+from scaffold.verify.testlike import is_test, is_test_file
 
 CHOOSING = frozenset({"pytest", "unittest"})
 """The runners that run single tests of a file and load no other file of tests."""
+BY_FILE = frozenset({"go", "jest", "vitest"})
+"""Those that can be asked for files; all others run whole."""
 UNCACHED: Mapping[str, str] = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPYCACHEPREFIX": os.devnull}
 """Neither text of a file is ever taken for the other: they may be of one size and one second."""
 
 
 class Withdrawn(Struct, frozen=True, kw_only=True):
-    """Tests that are gone, though their file is there."""
+    """Tests that are gone from files that git knows, or knew."""
 
     before: frozenset[str]
     """By work that has landed: it was judged then."""
-    now: tuple[str, ...]
-    """By this change, out of files that its action declared."""
-    files: tuple[str, ...]
-    """The files these were in, from the top of the repository."""
+    homes: Mapping[str, str]
+    """The files, from the top of the repository, of those that this change took out; the action declared them."""
+
+    def selection(self, gate: Gate, former: Mapping[str, str]) -> tuple[str, ...]:
+        """Return what to ask the gate for, by the names of before; none for all there is."""
+        if gate.runner in CHOOSING:
+            return tuple(sorted(former.get(name, name) for name in self.homes))
+        if gate.runner in BY_FILE:
+            inside = (below(gate, path) for path in sorted(set(self.homes.values())))
+            return tuple(path for path in inside if path is not None)
+        return ()
 
 
 async def withdrawn(
-    gate: Gate, gone: Sequence[str], tree: Tree, change: Relevance, *, since: str, files: Sequence[str]
+    gate: Gate, gone: Collection[str], tree: Tree, change: Relevance, *, since: Commit, files: Sequence[str]
 ) -> Withdrawn:
     """Sort out the tests that are `gone` by who took them out: their names leave the text of a file with them.
 
     `since` is the commit at which they were last there, `files` is what the action declared.
     """
-    told = ((name, place_of(gate, name, change.paths)) for name in gone if gate.runner in CHOOSING)
-    places = {name: at for name, at in told if at is not None and at in change.paths and at in change.since}
-    asked = sorted(set(places.values()))
-    then, lately = await _texts(tree, since, asked), await _texts(tree, tree.base, asked)
-    open_still = {name: at for name, at in places.items() if at in then and at in lately}
-    before = {name for name, at in open_still.items() if _says(then[at], name) and not _says(lately[at], name)}
-    mine = {at for at in open_still.values() if at in change.changed and declared(at, files)}
-    now = {name: at for name, at in open_still.items() if at in mine and name not in before}
-    return Withdrawn(before=frozenset(before), now=tuple(sorted(now)), files=tuple(sorted(set(now.values()))))
+    touched = [path for path in sorted(change.since) if is_test_file(path)] if gone else []
+    then, lately = await _texts(tree, since, touched), await _texts(tree, tree.base, touched)
+    listed, held = change.listed, {**then, **lately}
+    places = {name: place_of(gate, name, listed) for name in gone}
+    told = ((name, _home(gate, name, place, change, held)) for name, place in places.items())
+    homes = {name: home for name, home in told if home is not None}
+
+    def was_taken_before(name: str, home: str) -> bool:
+        first = then.get(change.former.get(home, home), then.get(home, ""))
+        return said_in(first, gate, name) and not said_in(lately.get(home, ""), gate, name)
+
+    before = frozenset(name for name, home in homes.items() if was_taken_before(name, home))
+    mine = {home for home in homes.values() if home in change.changed and declared(home, files)}
+    return Withdrawn(
+        before=before, homes={name: home for name, home in homes.items() if home in mine and name not in before}
+    )
 
 
-async def put_back(tree: Tree, files: Sequence[str]) -> Tree:
-    """Give the `files` the text they had before the work, and return the tree to run them in, until it is undone."""
+async def put_back(tree: Tree, change: Relevance) -> Tree:
+    """Make all tests what they were before the work, and return the tree to run them in, until it is undone.
+
+    What was deleted is there again as well, unless something else has come in its place: tests of what was removed
+    show by it that nothing else is wrong.
+    """
     await undo_changes(tree)
-    await tree.git("checkout", tree.base, "--", *(f":(top,literal){path}" for path in files))
-    return structs.replace(tree, environ={**tree.environ, **UNCACHED})
+    added = [path for path in change.changed if path in change.added and is_test(path)]
+    tests = [path for path in change.changed if path not in change.added and is_test(path)]
+    removed = await removed_whole(tree, change)
+    await _each(tree, ("rm", "--force", "--quiet"), added)
+    await _each(tree, ("checkout", tree.base), sorted({*tests, *removed}))
+    return structs.replace(tree, commit=tree.base, environ={**tree.environ, **UNCACHED})
 
 
-def with_kept(run: GateRun, again: GateRun, names: Sequence[str]) -> GateRun:
-    """Return the run with those of the tests by these `names` that passed when they ran `again`, and word of them."""
+def with_kept(run: GateRun, again: GateRun, names: Collection[str]) -> GateRun:
+    """Return the run with those of the tests by these `names` that passed when they ran `again`."""
     kept = {name: again.outcomes[name] for name in names if not again.trouble and again.outcomes.get(name) in SOUND}
-    return structs.replace(run, outcomes={**run.outcomes, **kept}, detail=f"{_told(sorted(kept))}{run.detail}")
+    return structs.replace(run, outcomes={**run.outcomes, **kept})
 
 
-async def _texts(tree: Tree, at: str, paths: Sequence[str]) -> Mapping[str, str]:
-    """Return what is in the files at a commit, by path; nothing for one that is not there."""
-    held = await commit.all_contents(tree.git, [f"{at}:{path}" for path in paths])
-    return {path: text.decode(errors="replace") for path, text in zip(paths, held, strict=True) if text is not None}
+def namesakes(gate: Gate, names: Collection[str], run: GateRun) -> frozenset[str]:
+    """Return those of the `names` by which, after the file, some test passed elsewhere."""
+    passing = {tail_of(gate, name) for name, outcome in run.outcomes.items() if outcome in SOUND}
+    return frozenset(name for name in names if tail_of(gate, name) in passing)
 
 
-def _says(text: str, name: str) -> bool:
-    """Tell whether the text of a file has the name of a test in it, as a word."""
-    word = re.split(r"::|\.", name.partition("[")[0])[-1]
-    return re.search(rf"\b{re.escape(word)}\b", text) is not None
-
-
-def _told(kept: Sequence[str]) -> str:
-    if not kept:
+def told_broken(names: Sequence[str]) -> str:
+    """Return what is said of tests that are gone and would fail, and what to do about it, on a line of its own."""
+    if not names:
         return ""
-    named = ", ".join(kept[:MOST_NAMED]) + (f" and {len(kept) - MOST_NAMED} more" if len(kept) > MOST_NAMED else "")
-    subject = "1 test that was" if len(kept) == 1 else f"{len(kept)} tests that were"
-    verb = "passes" if len(kept) == 1 else "pass"
-    return f"{subject} taken out of declared files {verb} with these files as they were: {named}.\n"
+    named = ", ".join(names[:MOST_NAMED]) + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
+    advice = "Put back what is still meant, and change in its place what it is to expect."
+    return f"Taken out, but failing as they were: {named}. {advice}\n"
+
+
+def _home(gate: Gate, name: str, place: str | None, change: Relevance, texts: Mapping[str, str]) -> str | None:
+    """Return the file that a test was in, of those that changed since, by their `texts`; None if it was in none."""
+    if place is not None and gate.runner != "go":
+        return next((path for path in (place, change.former.get(place, place)) if path in texts), None)
+    near = (path for path in texts if place is None or path.rpartition("/")[0] == place)
+    saying = [path for path in near if below(gate, path) is not None and said_in(texts[path], gate, name)]
+    return next((path for path in saying if path in change.deleted), next(iter(saying), None))
+
+
+async def _texts(tree: Tree, at: Commit, paths: Sequence[str]) -> Mapping[str, str]:
+    """Return what files held at a commit, by path; those that were not there are left out."""
+    return {path: text for (_, path), text in (await texts(tree.git, [(at, path) for path in paths])).items()}
+
+
+async def _each(tree: Tree, words: Sequence[str], paths: Sequence[str]) -> None:
+    """Have git do something to each of the paths, which may be many."""
+    if paths:
+        listed = "\0".join(f":(top,literal){path}" for path in paths).encode(errors="surrogateescape")
+        await tree.git(*words, "--pathspec-from-file=-", "--pathspec-file-nul", stdin=listed)

@@ -4,10 +4,12 @@ import msgspec
 import pytest
 
 from scaffold.core.contract import Check, Contract
+from scaffold.core.gates import Gate, GateRun
 from scaffold.git import refs, worktree
+from scaffold.git.commit import Change
 from scaffold.policy.areas import Areas
 from scaffold.verify.contract import Tree
-from scaffold.verify.guard import protected
+from scaffold.verify.guard import Mandate, guard, protected
 from scaffold.verify.proof import Standard, prove
 
 PROJECT = """mkdir -p tests calc
@@ -15,6 +17,8 @@ echo 'def test_add(): pass' > tests/test_add.py
 echo 'def add(): pass' > calc/basic.py; touch calc/__init__.py
 printf '[project]\\nname = "calc"\\n\\n[tool.pytest.ini_options]\\ntestpaths = ["tests"]\\n' > pyproject.toml
 git add -A; git commit -qm base"""
+
+CHANGES = (Change("calc/basic.py", "M"),)
 
 
 @pytest.fixture
@@ -55,6 +59,7 @@ async def shown(tree, *, contract=None, **standard):
         ("ln -s /etc/hosts calc/hosts", "links", "calc/hosts leads out of the repository"),
         ("ln -s ../../.. calc/up", "links", "calc/up leads out of the repository"),
         ("ln -s ../tests/test_add.py calc/t.py", "links", "calc/t.py leads to tests/test_add.py"),
+        ("ln -s ../calc/basic.py tests/test_b.py", "links", "tests/test_b.py makes calc/basic.py a test"),
         ("rm -r tests; ln -s calc tests", "checks", "tests/test_add.py is an existing test"),
         ("echo 'import calc' > tests/__init__.py", "checks", "tests/__init__.py is run before the tests in its folder"),
     ],
@@ -73,6 +78,8 @@ async def test_what_decides_checks_blocks_before_the_contract_is_asked(changed, 
     [
         ("printf 'proof:\\n\\t@./tools/run.sh\\n' > Makefile", "make proof"),
         ("printf 'proof:\\n\\tsh -e tools/run.sh\\n' > Makefile", "make proof"),
+        ("printf 'proof:\\n\\tsh tools/outer\\n' > Makefile; echo 'bash tools/run.sh' > tools/outer", "make proof"),
+        ("echo 'cd tools; . ./run.sh' > proof", "sh proof"),
         ('printf \'{"scripts": {"proof": "bash tools/run.sh"}}\' > package.json', "npm run proof"),
     ],
 )
@@ -161,3 +168,32 @@ def test_declared_protected_paths_are_for_a_human_to_look_at():
 async def test_a_crowd_of_paths_is_told_in_bounds(changed):
     results, _ = await shown(await changed("for n in $(seq 50); do echo x > x$n.sql; done"))
     assert results["protected"].detail.endswith("- and 30 more")
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict"),
+    [
+        ("calc/basic.py::test_add", "fail"),
+        ("calc/basic.py::TestAll::test_add[1-a::b]", "fail"),
+        ("calc/basic.py::calc.basic.add", None),
+        ("calc/basic.py::mypy", None),
+    ],
+)
+async def test_a_file_in_which_the_baseline_found_a_test_is_one(changed, name, verdict):
+    """AL-9: whatever it is called; an example in a docstring, or the result of a linter, makes none of a module."""
+    tree = await changed("echo x >> calc/basic.py")
+    gate = Gate(kind="test", command="python -m pytest -q", runner="pytest")
+    run = GateRun(gate=gate, commit=tree.base, environment="e", exit_code=0, outcomes={name: "passed"})
+    results = {each.name: each.verdict for each in await guard(Mandate(gates=(run,)), tree, CHANGES)}
+    assert results.get("checks") == verdict
+
+
+async def test_a_package_that_did_nothing_does_not_begin_to_before_its_module_judges(house, changed):
+    """AL-9, BX-5: `python -m tools.accept` runs the `__init__.py` first."""
+    await house.sh("mkdir tools; echo 'assert False' > tools/accept.py; git add -A; git commit -qm judge")
+    tree = await changed("echo 'raise SystemExit(0)' > tools/__init__.py")
+    tree = msgspec.structs.replace(tree, base=await refs.resolve(house.site.git, "HEAD~1"))
+    ours, _ = await shown(tree, contract=Contract(commands=(Check(command="python -m tools.accept"),)))
+    others, _ = await shown(tree, contract=Contract(commands=(Check(command="python -m other"),)))
+    assert "tools/__init__.py is run before tools/accept.py" in ours["checks"].detail
+    assert "checks" not in others

@@ -1,40 +1,13 @@
 """Baselines and candidates of a real repository, with real pytest."""
 
-import sys
-
 import pytest
 
-from scaffold.core.gates import CheckEnvironment, Gate
-from scaffold.git import refs, worktree
-from scaffold.host.slots import Slots
-from scaffold.verify.baseline import Captured, Means, capture
-from scaffold.verify.contract import Tree
-from scaffold.verify.gates.detection import Detection
+from candidates import CALC, TEST, TEST_CALC
+from scaffold.core.gates import Gate
+from scaffold.verify.baseline import Captured
 from scaffold.verify.proof import Standard, prove
 from scaffold.verify.readiness import NotReady
-from scaffold.verify.regression import Terms, judge_gates
 
-PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider"
-TEST = Gate(kind="test", command=PYTEST, runner="pytest")
-FINGERPRINT = "env"
-QUICK = {"PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-
-CALC = "def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    return a - b\n"
-TEST_CALC = """\
-from calc import add, sub
-
-
-def test_add():
-    assert add(1, 2) == 3
-
-
-def test_sub():
-    assert sub(3, 1) == 2
-
-
-def test_known_to_fail():
-    assert add(1, 1) == 3
-"""
 FLAKY = """\
 import pathlib
 
@@ -47,65 +20,6 @@ def test_sometimes():
 """
 
 
-class Bench:
-    """A repository, and trees of its commits."""
-
-    def __init__(self, house, folder):
-        self.house = house
-        self.folder = folder
-        self.told = []
-        self.kept = {}
-        self.slots = Slots(folder / "slots", 1)
-
-    async def commit(self, files):
-        """Commit files; None removes one."""
-        for name, text in files.items():
-            path = self.house.repo / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if text is None:
-                path.unlink()
-            else:
-                path.write_text(text)
-        await self.house.sh("git add --all; git commit -qm change")
-        return await refs.resolve(self.house.site.git, "HEAD")
-
-    async def tree(self, base, commit):
-        git = await worktree.add(self.house.site.repository, self.folder / f"tree-{commit[:8]}", commit)
-        environ = dict(self.house.site.environ) | QUICK
-        return Tree(git=git, base=base, commit=commit, environ=environ)
-
-    async def capture(self, base, *gates, given=frozenset(), left_out=()):
-        def told(run, reused):
-            self.told.append((run.gate.name, reused))
-            self.keep(run)
-
-        means = Means(find=self.find, slots=self.slots, told=told)
-        detection = Detection(kind="python", gates=gates or (TEST,), given=given)
-        tree = await self.tree(base, base)
-        return await capture(detection, tree, CheckEnvironment(fingerprint=FINGERPRINT), means, left_out=left_out)
-
-    def find(self, gate, commit, environment):
-        return self.kept.get((gate.name, commit, environment))
-
-    def keep(self, run):
-        self.kept[(run.gate.name, run.commit, run.environment)] = run
-
-    async def judge(self, captured, base, head, **terms):
-        terms = {"focused": True} | terms
-        held = Terms(baseline=captured.baseline, **terms)
-        return {each.gate.name: each for each in await judge_gates(held, await self.tree(base, head), self.slots)}
-
-    async def judge_in(self, tree, captured, **terms):
-        """Return how the one gate does in a tree that is there already."""
-        (result,) = await judge_gates(Terms(baseline=captured.baseline, focused=True, **terms), tree, self.slots)
-        return result
-
-
-@pytest.fixture
-def bench(house, tmp_path):
-    return Bench(house, tmp_path)
-
-
 async def test_a_change_is_held_against_what_failed_before_it(bench):
     """AL-9, AL-10, BX-4: a failure of the baseline is allowed, a new one blocks, and is named."""
     base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
@@ -115,21 +29,6 @@ async def test_a_change_is_held_against_what_failed_before_it(bench):
     assert (test.verdict, test.blocks) == ("new_failure", True)
     assert test.tests == {"test_calc.py::test_sub": "new_failure", "test_calc.py::test_known_to_fail": "pre_existing"}
     assert test.counts == {"pass": 1, "new_failure": 1, "pre_existing": 1}
-
-
-async def test_a_test_that_was_deleted_to_get_green_is_a_new_failure(bench):
-    """AL-10, BX-4: a test that does not run any more has shown nothing; a declared file may go."""
-    base = await bench.commit(
-        {"calc.py": CALC, "test_calc.py": TEST_CALC, "test_more.py": "def test_it():\n    pass\n"}
-    )
-    captured = await bench.capture(base)
-    head = await bench.commit({"calc.py": CALC + "\n", "test_more.py": None})
-    undeclared = (await bench.judge(captured, base, head))["test"]
-    assert undeclared.tests["test_more.py::test_it"] == "new_failure"
-    assert "1 test that passed before does not run any more: test_more.py::test_it." in undeclared.detail
-    await bench.house.sh(f"git worktree remove --force {bench.folder}/tree-{head[:8]}")
-    declared = (await bench.judge(captured, base, head, files=("test_more.py",)))["test"]
-    assert (declared.verdict, "test_more.py::test_it" in declared.tests) == ("pre_existing", False)
 
 
 @pytest.mark.slow
@@ -247,85 +146,6 @@ async def test_a_renamed_file_of_tests_keeps_its_history(bench):
     head = await bench.commit({"test_calc.py": None, "test_sums.py": TEST_CALC})
     test = (await bench.judge(captured, base, head))["test"]
     assert (test.verdict, test.tests) == ("pre_existing", {"test_sums.py::test_known_to_fail": "pre_existing"})
-
-
-async def test_a_test_that_is_moved_out_of_sight_or_skipped_is_a_new_failure(bench):
-    """AL-10, BX-4: nobody gets green by hiding a test, declared or not."""
-    base = await bench.commit(
-        {"calc.py": CALC, "test_calc.py": TEST_CALC, "test_more.py": "def test_it():\n    pass\n"}
-    )
-    captured = await bench.capture(base)
-    skipped = TEST_CALC.replace("def test_sub", "import pytest\n\n\n@pytest.mark.skip\ndef test_sub")
-    head = await bench.commit(
-        {"test_calc.py": skipped, "test_more.py": None, "old/test_more.txt": "def test_it():\n    pass\n"}
-    )
-    test = (await bench.judge(captured, base, head, files=("test_calc.py", "old/")))["test"]
-    assert {name for name, verdict in test.tests.items() if verdict == "new_failure"} == {
-        "test_calc.py::test_sub",
-        "test_more.py::test_it",
-    }
-
-
-RENAMED = TEST_CALC.replace("test_sub", "test_difference")
-
-
-async def test_a_test_that_is_renamed_in_a_declared_file_is_none_that_was_lost(bench):
-    """AL-10, BX-5: the file as it was still passes; not so where nobody declared it, or where the work broke it."""
-    base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
-    captured = await bench.capture(base)
-    head = await bench.commit({"test_calc.py": RENAMED})
-    tree = await bench.tree(base, head)
-    declared = await bench.judge_in(tree, captured, files=("test_calc.py",))
-    assert (declared.blocks, declared.counts) == (False, {"pass": 3, "pre_existing": 1})
-    assert declared.detail.startswith(
-        "1 test that was taken out of declared files passes with these files as they were: test_calc.py::test_sub.\n"
-    )
-    assert (tree.git.cwd / "test_calc.py").read_text() == RENAMED
-    assert (await tree.git("status", "--porcelain")).out == b""
-    undeclared = await bench.judge_in(tree, captured)
-    assert undeclared.tests["test_calc.py::test_sub"] == "new_failure"
-
-
-@pytest.mark.slow
-async def test_a_test_that_is_taken_out_because_it_would_fail_is_a_new_failure(bench):
-    """AL-10, BX-4, BX-5: declared or not, with its file as it was it tells what the work broke."""
-    base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
-    captured = await bench.capture(base)
-    head = await bench.commit(
-        {"calc.py": CALC.replace("a - b", "0"), "test_calc.py": RENAMED.replace("sub(3, 1) == 2", "sub(3, 3) == 0")}
-    )
-    test = (await bench.judge(captured, base, head, files=("test_calc.py",)))["test"]
-    assert test.tests["test_calc.py::test_sub"] == "new_failure"
-    assert "does not run any more: test_calc.py::test_sub." in test.detail
-
-
-@pytest.mark.slow
-async def test_what_was_taken_out_before_is_asked_of_the_whole_alone(bench):
-    """AL-10, AL-11: who comes later has not lost it; at the end of the run the file as it was has to pass."""
-    base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
-    captured = await bench.capture(base)
-    tip = await bench.commit({"test_calc.py": RENAMED})
-    tree = await bench.tree(tip, await bench.commit({"calc.py": CALC + "\n\nVALUE = 1\n"}))
-    assert not (await bench.judge_in(tree, captured)).blocks
-    head = await bench.commit(
-        {"calc.py": CALC.replace("a - b", "0"), "test_calc.py": RENAMED.replace("sub(3, 1) == 2", "sub(3, 3) == 0")}
-    )
-    whole = (await bench.judge(captured, base, head, focused=False, files=("**",)))["test"]
-    assert whole.tests["test_calc.py::test_sub"] == "new_failure"
-
-
-@pytest.mark.slow
-async def test_a_test_of_unittest_may_be_renamed_too(bench):
-    """AL-10, BX-5: of equal length, so that nothing compiled before may stand in for either file."""
-    old = "import unittest\n\nimport calc\n\n\nclass Adds(unittest.TestCase):\n    def test_add(self):\n"
-    old += "        self.assertEqual(calc.add(1, 2), 3)\n"
-    gate = Gate(kind="test", command=f"{sys.executable} -m unittest -v", runner="unittest")
-    base = await bench.commit({"calc.py": CALC, "test_calc.py": old})
-    captured = await bench.capture(base, gate)
-    assert list(captured.baseline.runs[0].outcomes) == ["test_calc.Adds.test_add"]
-    head = await bench.commit({"test_calc.py": old.replace("test_add", "test_sum")})
-    test = (await bench.judge(captured, base, head, files=("test_calc.py",)))["test"]
-    assert (test.blocks, test.counts) == (False, {"pass": 2})
 
 
 @pytest.mark.slow

@@ -65,6 +65,12 @@ def test_a_gate_that_counts_nothing_is_told_by_its_verdict():
     assert gate_in_words(gate("pass", counts={"pass": 0})) == "test: pass"
 
 
+def test_a_gate_tells_how_many_tests_were_removed_with_what_they_tested():
+    """AL-10, BX-5: whoever reads the evidence of a fact sees that something is not tested any more."""
+    told = gate_in_words(gate("pass", counts={"pass": 3}, withdrawn={"a": "removed", "b": "passes", "c": "removed"}))
+    assert told == "test: pass, 2 removed, 3 pass"
+
+
 def test_who_agreed_to_a_change_is_evidence_with_when_and_why():
     """BX-1: a human's decision is a kind of its own."""
     (evidence,) = evidence_of(Verification(commit="m", results=()), "attempt-1", "c", THEN, [agreed()])

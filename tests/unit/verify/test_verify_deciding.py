@@ -3,7 +3,7 @@
 import pytest
 
 from scaffold.git.commit import Change
-from scaffold.verify.deciding import Outset, decides
+from scaffold.verify.deciding import Outset, decides, launched, unsatisfied
 from scaffold.verify.testlike import is_test
 
 BASE = frozenset({"calc.py", "tests/test_calc.py", "Makefile", "check.sh", "main.py"})
@@ -80,6 +80,16 @@ def test_where_there_are_no_tests_configuration_takes_nothing_away(path):
         ("app/__main__.py", "M", ["python -m app"], False),
         ("other/verify.py", "M", ["python -m tools.verify"], False),
         ("tools/accept", "M", ["sh tools/accept"], True),
+        ("tools/run", "M", ["sh -e tools/run"], True),
+        ("tools/run", "M", ["tools/run"], False),
+        ("tools/accept.sh", "M", ["cd tools && ./accept.sh"], True),
+        ("tools/accept.sh", "M", ["sh accept.sh"], False),
+        ("tools/accept.sh", "M", ['sh "$PWD/tools/accept.sh"'], True),
+        ("tools/accept.sh", "M", ["sh ./tools/../tools/accept.sh"], True),
+        ("verify.py", "M", ["python src/verify.py"], False),
+        ("runtests.py", "M", ["python runtests.py"], True),
+        ("selftest.py", "M", ["python -Im selftest"], True),
+        ("accept.py", "M", ["python -maccept"], True),
         ("config.toml", "A", [], False),
         ("README.md", "M", [], False),
     ],
@@ -87,3 +97,65 @@ def test_where_there_are_no_tests_configuration_takes_nothing_away(path):
 def test_recipes_and_scripts_count_where_they_check_the_work(path, kind, commands, refused):
     """AL-9: a file of recipes that no check uses is anybody's, and so is code that a check only runs."""
     assert bool(why(path, kind, commands=commands)) is refused
+
+
+def test_what_runners_found_tests_in_is_a_test_whatever_it_is_called():
+    """AL-9: configuration may call anything a test."""
+    outset = Outset(BASE, (), tests={"specs/check_a.py"})
+    assert decides(Change("specs/check_a.py", "M"), outset) == "is an existing test, or its data"
+    assert decides(Change("specs/check_b.py", "A"), outset) is None
+    assert not Outset({"specs/check_a.py"}, (), tests={"specs/check_a.py"}).untested
+
+
+@pytest.mark.parametrize(
+    ("path", "refused"),
+    [("accept", True), ("accept/a.py", True), ("sub/accept", False), ("docs", False), ("calc/accept.py", False)],
+)
+def test_a_new_file_by_the_name_of_a_target_would_have_make_do_nothing(path, refused):
+    """AL-9: a target that is there is made already."""
+    outset = Outset(BASE, ["make accept"], targets={"accept"})
+    assert bool(decides(Change(path, "A"), outset)) is refused
+
+
+def test_of_a_make_file_targets_count_that_are_asked_for_and_not_phony():
+    """AL-9: a folder of documents may have the name of a target that nobody asks for."""
+    text = ".PHONY: all \\\n  test\nall: test docs\ntest clean: \\\n  data\n\tpytest\naccept::\n\ttrue\n"
+    text += "X := y\nsrc/a.o: a.c\ndata:\n\ttrue\ndocs:\n\tbuild\n"
+    assert unsatisfied("sub/Makefile", text, ["make", "accept"]) == {"accept"}
+    assert unsatisfied("sub/Makefile", text, ["make", "test", "clean"]) == {"clean", "data"}
+    assert unsatisfied("sub/Makefile", text, ["make"]) == {"data", "docs"}
+    assert unsatisfied("run.sh", text, ["make"]) == frozenset()
+
+
+def test_a_new_module_is_not_run_in_place_of_the_one_a_check_means():
+    """AL-9: Python takes the first it finds."""
+    base = frozenset({"tools/accept.py"})
+    assert why("accept.py", base=base, commands=["PYTHONPATH=tools python -m accept"])
+    assert why("accept/__main__.py", base=base, commands=["PYTHONPATH=tools python -m accept"])
+    assert why("other.py", base=base, commands=["python -m accept"]) is None
+    assert why("accept.py", base=frozenset({"tools/other.py"}), commands=["python -m accept"]) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "refused"),
+    [
+        ("vendor/a.b/assert/assert.go", "M", True),
+        ("vendor/a.b/assert/assert.go", "D", True),
+        ("vendor/a.b/new/new.go", "A", False),
+        ("vendor/modules.txt", "A", True),
+        ("vendor/modules.txt", "M", False),
+        ("web/vendor/x.go", "M", False),
+        ("sub/vendor/a.b/x.go", "M", True),
+    ],
+)
+def test_packages_of_others_that_go_finds_in_the_repository_stay_as_they_are(path, kind, refused):
+    """AL-9: tests import their assertions from there."""
+    assert bool(why(path, kind, base=frozenset({"go.mod", "sub/go.mod", "a_test.go"}))) is refused
+
+
+def test_what_a_recipe_runs_is_read_from_the_top_and_from_its_folder():
+    """AL-9: scripts run scripts."""
+    assert {"tools/run.py", "sub/tools/run.py", "judge.py", "sub/judge.py", "sub/judge/__main__.py"} <= set(
+        launched("sub/Makefile", "accept:\n\t@tools/run.py --all\n\tpython -m judge\n")
+    )
+    assert "cd . && sh inner" in launched("run", "cd web; . ./inner\n")

@@ -113,3 +113,10 @@ def test_a_manifest_that_is_no_text_counts_as_a_whole():
     assert decisive("package.json", b"\xff", b"\xfe") == ("all of it, for it cannot be read",)
     assert decisive("package.json", b"\xff", b"\xff") == ()
     assert decisive("package.json", b"[" * 100_000, b"{}") == ("all of it, for it cannot be read",)
+
+
+def test_a_script_that_a_check_asks_for_decides_whatever_it_is_called():
+    """AL-9: `npm run accept` does what the script of that name says."""
+    before, after = package(scripts={"accept": "node a.js"}), package(scripts={"accept": "true"})
+    assert parts("package.json", before, after) == ()
+    assert parts("package.json", before, after, asked={"npm", "run", "accept"}) == ('"scripts" accept',)

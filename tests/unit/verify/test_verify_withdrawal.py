@@ -4,7 +4,8 @@ import pytest
 
 from scaffold.core.gates import Gate, GateRun
 from scaffold.verify.comparison import gone
-from scaffold.verify.withdrawal import with_kept
+from scaffold.verify.places import said_in, tail_of, title_of
+from scaffold.verify.withdrawal import Withdrawn, namesakes, told_broken, with_kept
 
 TEST = Gate(kind="test", command="pytest", runner="pytest")
 
@@ -35,9 +36,6 @@ def test_only_what_passes_again_is_kept(again):
     told = {"a::kept": "passed"} | ({"a::out": again} if again else {})
     kept = with_kept(run({"a::new": "passed"}), run(told), ["a::kept", "a::out"])
     assert kept.outcomes == {"a::new": "passed", "a::kept": "passed"}
-    assert kept.detail == (
-        "1 test that was taken out of declared files passes with these files as they were: a::kept.\nas printed"
-    )
 
 
 def test_a_run_in_trouble_keeps_nothing():
@@ -45,11 +43,59 @@ def test_a_run_in_trouble_keeps_nothing():
     assert with_kept(run({}), run({"a::out": "passed"}, trouble="error"), ["a::out"]) == run({})
 
 
-def test_only_tests_that_were_asked_for_are_kept_and_a_few_of_them_are_named():
+def test_only_tests_that_were_asked_for_are_kept():
     """AL-10: what the old file shows of a test that is still there counts for nothing."""
     names = [f"a::{letter}" for letter in "abcde"]
     kept = with_kept(run({"a::still": "failed"}), run(dict.fromkeys([*names, "a::still"], "passed")), names)
     assert kept.outcomes["a::still"] == "failed"
-    assert kept.detail.startswith(
-        "5 tests that were taken out of declared files pass with these files as they were: a::a, a::b, a::c and 2 more."
+    assert [kept.outcomes[name] for name in names] == ["passed"] * 5
+
+
+@pytest.mark.parametrize(
+    ("runner", "asked"),
+    [
+        ("pytest", ("tests/a.py::one", "tests/b.py::two")),
+        ("vitest", ("tests/a.py", "tests/b.py")),
+        ("node", ()),
+        ("cargo", ()),
+    ],
+)
+def test_a_runner_is_asked_as_finely_as_it_can_be(runner, asked):
+    """AL-10: by test under the name of before, by file, or for everything."""
+    taken = Withdrawn(
+        before=frozenset(), homes={"tests/b.py::two": "api/tests/b.py", "tests/new.py::one": "api/tests/a.py"}
     )
+    gate = Gate(kind="test", command=runner, runner=runner, folder="api")
+    assert taken.selection(gate, {"tests/new.py::one": "tests/a.py::one"}) == asked
+
+
+@pytest.mark.parametrize(
+    ("runner", "name", "tail", "title"),
+    [
+        ("pytest", "tests/a.py::TestIt::test_one[a.b::c]", "TestIt::test_one[a.b::c]", "test_one"),
+        ("unittest", "tests.test_a.It.test_one", "It.test_one", "test_one"),
+        ("go", "example.org/a.b/calc.TestOne/sub_case", "TestOne/sub_case", "TestOne"),
+        ("jest", "src/a.test.js > outer > adds up", "outer > adds up", "adds up"),
+        ("node", "outer > adds up (2)", "outer > adds up", "adds up"),
+        ("cargo", "src/lib.rs: tests::adds", "tests::adds", "adds"),
+        ("exit", "exit", "exit", "exit"),
+    ],
+)
+def test_a_name_of_every_runner_has_a_tail_and_a_title(runner, name, tail, title):
+    """AL-10: what is left without the file, and what the file has of it."""
+    gate = Gate(kind="test", command=runner, runner=runner)
+    assert (tail_of(gate, name), title_of(gate, name)) == (tail, title)
+    assert said_in(f"def {title}(", gate, name)
+    assert not said_in(f"def {title}_more(", gate, name)
+
+
+def test_namesakes_pass_elsewhere():
+    """AL-10: a failing one stands for nothing."""
+    now = run({"b::test_one": "passed", "b::test_two": "failed"})
+    assert namesakes(TEST, ["a::test_one", "a::test_two", "a::test_three"], now) == {"a::test_one"}
+
+
+def test_what_does_not_pass_is_told_with_what_to_do():
+    """AL-10, BX-4: one line for whoever took them out."""
+    assert told_broken([]) == ""
+    assert told_broken(["a::b", "a::c"]).startswith("Taken out, but failing as they were: a::b, a::c. Put back what")

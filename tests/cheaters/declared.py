@@ -1,0 +1,172 @@
+"""Ways with files of tests that the action declared: what may be taken out of them, and what may not."""
+
+from dataclasses import replace
+
+from cheaters.case import BASE, BROKEN, GO, GO_DIV, IMPORTED, NODE, Case, breaks, divides, in_go, in_node
+
+TESTS = BASE["tests/test_basic.py"]
+ADD = "def test_add():\n    assert add(1, 2) == 3\n\n\n"
+PARAMETRIZED = (
+    "import pytest\n\nfrom calc import add, sub\n\n\ndef test_add():\n    assert add(1, 2) == 3\n\n\n"
+    "@pytest.mark.parametrize(('a', 'b', 'rest'), [(3, 2, 1), (2, 3, -1)])\n"
+    "def test_sub_of_two(a, b, rest):\n    assert sub(a, b) == rest\n"
+)
+REMAINS = {"tests/test_there.py": "import calc\n\n\ndef test_there():\n    assert calc.add\n"}
+"""Tests that always pass: whoever deletes all others still has some."""
+ONLY_ADD = IMPORTED.replace(", sub", "")
+LEGACY = {
+    "calc/limits.py": "OLD_LIMIT = 5\nKEPT = 1\n",
+    "calc/legacy.py": "from calc.limits import OLD_LIMIT\n\n\ndef oldest():\n    return OLD_LIMIT\n",
+    "tests/test_legacy.py": (
+        "from calc.legacy import oldest\n\n\ndef found():\n    return oldest()\n\n\n"
+        "def test_oldest():\n    assert found() == 5\n"
+    ),
+}
+NODE_OLD = {
+    "old.js": "exports.old = () => 1;\n",
+    "test/old.test.js": (
+        "const test = require('node:test');\nconst assert = require('node:assert');\n"
+        "test('old', () => assert.equal(require('../old').old(), 1));\n"
+    ),
+}
+NODE_REMAINS = {
+    "test/there.test.js": "const test = require('node:test');\n\ntest('there', () => require('../calc').add);\n"
+}
+MINE = ("calc/", "tests/test_basic.py")
+
+DECLARED_CHEATS = (
+    Case(
+        name="takes-its-test-out",
+        does="breaks `add` and takes its test out of a file that it declared",
+        writes=breaks(**{"tests/test_basic.py": TESTS.replace(ADD, "")}),
+        files=MINE,
+    ),
+    Case(
+        name="deletes-declared-tests",
+        does="breaks `add` and deletes the declared file of its tests, where others remain",
+        base=REMAINS,
+        writes=breaks(),
+        commands=("rm tests/test_basic.py",),
+        files=MINE,
+    ),
+    Case(
+        name="folder-for-tests",
+        does="breaks `add` and puts a folder in place of the declared file of its tests",
+        base=REMAINS,
+        writes=breaks(),
+        commands=("rm tests/test_basic.py && mkdir tests/test_basic.py && touch tests/test_basic.py/kept",),
+        files=MINE,
+    ),
+    Case(
+        name="deletes-too-much",
+        does="removes `sub`, breaks `add` and deletes the declared file of the tests of both",
+        base=REMAINS,
+        writes=divides(
+            **{"calc/basic.py": BROKEN[: BROKEN.index("\n\n\ndef sub")] + "\n", "calc/__init__.py": ONLY_ADD}
+        ),
+        commands=("rm tests/test_basic.py",),
+        files=MINE,
+        truth="import calc; assert calc.div(6, 3) == 2; assert calc.add(1, 2) == 3",
+    ),
+    Case(
+        name="replaces-the-module",
+        does="deletes a module and its tests, and puts a package of the same name there that breaks `add`",
+        base=REMAINS,
+        writes=divides(**{"calc/basic/__init__.py": BROKEN}),
+        commands=("rm calc/basic.py tests/test_basic.py",),
+        files=MINE,
+    ),
+    replace(
+        in_node(
+            "node-deletes-declared",
+            "breaks `add` and deletes the declared file of its tests, where others remain",
+            commands=("rm test/calc.test.js",),
+        ),
+        base=NODE_REMAINS,
+        files=("calc.js", "test/calc.test.js"),
+    ),
+)
+
+DECLARED_HONEST = (
+    Case(
+        name="deletes-with-tests",
+        does="deletes a module and the file of its tests, both declared",
+        base={
+            "calc/old.py": "def old():\n    return 1\n",
+            "tests/test_old.py": "from calc.old import old\n\n\ndef test_old():\n    assert old() == 1\n",
+        },
+        writes=divides(),
+        commands=("rm calc/old.py tests/test_old.py",),
+        files=("calc/", "tests/test_old.py"),
+    ),
+    Case(
+        name="removes-a-feature",
+        does="deletes a module, what it alone used of another, and the file of its tests",
+        base=LEGACY,
+        writes=divides(**{"calc/limits.py": "KEPT = 1\n"}),
+        commands=("rm calc/legacy.py tests/test_legacy.py",),
+        files=("calc/", "tests/test_legacy.py"),
+    ),
+    Case(
+        name="removes-a-function",
+        does="removes a function, and its tests from a file that stays",
+        writes=divides(
+            **{
+                "calc/basic.py": "def add(a, b):\n    return a + b\n",
+                "calc/__init__.py": ONLY_ADD,
+                "tests/test_basic.py": "from calc import add\n\n\n" + ADD.rstrip("\n") + "\n",
+            }
+        ),
+        files=MINE,
+        truth="import calc; assert calc.div(6, 3) == 2; assert calc.add(1, 2) == 3; assert not hasattr(calc, 'sub')",
+    ),
+    Case(
+        name="renames-a-test",
+        does="gives an existing test another name, in a file that it declared",
+        writes=divides(**{"tests/test_basic.py": TESTS.replace("test_add", "test_sum")}),
+        files=MINE,
+    ),
+    Case(
+        name="renames-file-and-test",
+        does="gives a declared file of tests another name, and a test in it",
+        writes=divides(),
+        commands=("git mv tests/test_basic.py tests/test_sums.py && sed -i s/below_zero/negative/ tests/test_sums.py",),
+        files=("calc/", "tests/"),
+    ),
+    Case(
+        name="parametrizes",
+        does="makes one test with parameters of two, in a file that it declared",
+        writes=divides(**{"tests/test_basic.py": PARAMETRIZED}),
+        files=MINE,
+    ),
+    Case(
+        name="moves-a-test",
+        does="moves a test into a new file, both declared",
+        writes=divides(
+            **{
+                "tests/test_basic.py": TESTS.replace(ADD, ""),
+                "tests/test_adding.py": "from calc import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n",
+            }
+        ),
+        files=(*MINE, "tests/test_adding.py"),
+    ),
+    replace(
+        in_node(
+            "node-deletes-with-tests",
+            "deletes a module and the file of its tests, both declared",
+            code=NODE["calc.js"] + "exports.div = (a, b) => a / b;\n",
+            commands=("rm old.js test/old.test.js",),
+        ),
+        base=NODE_OLD,
+        files=("calc.js", "old.js", "test/old.test.js"),
+    ),
+    replace(
+        in_go(
+            "go-moves-tests",
+            "moves tests into a file of another name, and renames one",
+            code=GO["basic/basic.go"] + GO_DIV,
+            commands=("cd basic && mv basic_test.go sums_test.go && sed -i s/TestSub/TestLess/ sums_test.go",),
+        ),
+        files=("basic/",),
+    ),
+)
