@@ -57,7 +57,10 @@ def given(path: str, text: str) -> frozenset[str]:
 
 
 def bound(path: str, text: str) -> frozenset[str]:
-    """Return every name that a file might give to something, however it does; `*` for names that it does not tell."""
+    """Return every name that a file might give to something, however it does; of others than Python all its words.
+
+    `*` and the module for names that it takes from there without telling them.
+    """
     if path.endswith(".py"):
         return frozenset(name for node in ast.walk(parsed(text)) for name in _bound(node))
     return frozenset(_WORD.findall(text))
@@ -93,8 +96,12 @@ def _bound(node: ast.AST) -> Iterator[str]:
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             yield name
+        case ast.ImportFrom(names=[ast.alias(name="*")], module=module, level=level):
+            yield f"*{'.' * level}{module or ''}"
         case ast.alias(name=name, asname=other):
             yield other or name.partition(".")[0]
+        case ast.keyword(arg=str(name)):
+            yield name
         case ast.Constant(value=str(name)) if name.isidentifier():
             yield name
         case _:

@@ -19,13 +19,11 @@ from scaffold.verify.places import below
 from scaffold.verify.relevance import Relevance, relevance
 from scaffold.verify.removal import without_subject
 from scaffold.verify.repetition import settled, settled_at_last
-from scaffold.verify.testlike import is_test_file
+from scaffold.verify.testlike import PROSE, is_test_file
 from scaffold.verify.withdrawal import Withdrawn, namesakes, put_back, told_broken, with_kept, withdrawn
 
 ROUNDS = 3
 """So often is a test repeated that was flaky before the work."""
-
-PROSE = frozenset({"md", "rst"})
 
 
 class Terms(Struct, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """What the work removed, and which tests may go with it: those that speak of a name that nothing has any more.
 
-A name is removed where a source that changed had it and none has it now, whatever it is there: a function that is there
-still, and does something else, is not removed. Texts are read for it, nothing is run.
+A name is removed where a source that changed had it and no file has it now, whatever it is there: a function that is
+there still, and does something else, is not removed. Texts are read for it, nothing is run.
 """
 
 import re
@@ -15,12 +15,12 @@ from scaffold.verify.mentions import MOST_NAMES, SHORTEST_NAME, mentioning, text
 from scaffold.verify.naming import bound, given, spoken
 from scaffold.verify.places import tail_of, title_of
 from scaffold.verify.relevance import Relevance
-from scaffold.verify.testlike import is_test
+from scaffold.verify.testlike import PROSE, is_test
 
 NAMELESS = frozenset({"__init__", "__main__", "index", "mod", "lib", "main"})
 """Files that are called like the folder they are in."""
-UNTOLD = frozenset({"*", "__getattr__"})
-"""By these a module may have any name."""
+UNTOLD = ("*", "__getattr__")
+"""By what is called so a module may have any name."""
 _BETWEEN = re.compile(r"::|\.")
 
 
@@ -62,15 +62,16 @@ def without_successor(deleted: Collection[str], changed: Collection[str], paths:
 
 
 async def _removed(tree: Tree, change: Relevance) -> frozenset[str]:
-    """Return the names that sources had before the work and that no source has now."""
-    sources = [path for path in change.changed if _is_source(path)]
-    held = await texts(tree.git, [(at, path) for path in sources for at in (tree.base, tree.commit)])
+    """Return the names that sources had before the work and that no file has now, be it a test or data."""
+    touched = [path for path in change.changed if _ending(path) not in PROSE]
+    held = await texts(tree.git, [(at, path) for path in touched for at in (tree.base, tree.commit)])
     before, now = _all(bound, held, tree.base), _all(bound, held, tree.commit)
-    lost = _telling(_all(given, held, tree.base)) - now
-    if not lost or len(lost) > MOST_NAMES or UNTOLD & (now - before):
+    had = {key: text for key, text in held.items() if _is_source(key[1])}
+    lost = _telling(_all(given, had, tree.base)) - now
+    if not lost or len(lost) > MOST_NAMES or any(name.startswith(UNTOLD) for name in now - before):
         return frozenset()
     await undo_changes(tree)  # who has a name is looked up in the files
-    others = [path for path in await mentioning(tree.git, lost) if _is_source(path)]
+    others = [path for path in await mentioning(tree.git, lost) if _ending(path) in FAMILIES]
     return lost - _all(bound, await texts(tree.git, [(tree.commit, path) for path in others]), tree.commit)
 
 
@@ -87,7 +88,11 @@ def _telling(names: Collection[str]) -> frozenset[str]:
 
 
 def _is_source(path: str) -> bool:
-    return path.rpartition(".")[2] in FAMILIES and not is_test(path)
+    return _ending(path) in FAMILIES and not is_test(path)
+
+
+def _ending(path: str) -> str:
+    return path.rpartition(".")[2]
 
 
 def _called(path: str) -> str:

@@ -131,6 +131,27 @@ async def test_what_came_in_place_of_a_deleted_module_answers_for_it(bench, plac
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("more.py", "from operator import *\n"),
+        ("more.py", "import operator\n\nsub = operator.add\n"),
+        ("more.py", "globals().update(sub=min)\n"),
+        ("more.dat", "def sub(a, b): return 0\n"),
+        ("lib/tests/more.py", "def sub(a, b): return 0\n"),
+    ],
+)
+async def test_a_name_that_anything_still_has_was_not_removed(bench, path, text):
+    """AL-10, BX-5: nobody can tell what others find by it now, so its tests are a loss."""
+    base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC, "test_always.py": OLD})
+    captured = await bench.capture(base)
+    head = await bench.commit({"calc.py": CALC_OF_ADD, "test_calc.py": None, path: text})
+    test = (await bench.judge(captured, base, head, files=("test_calc.py",)))["test"]
+    assert "test_calc.py::test_sub" not in test.withdrawn
+    assert test.tests["test_calc.py::test_sub"] == "new_failure"
+
+
+@pytest.mark.slow
 async def test_old_tests_run_with_the_helpers_and_without_the_conftest_that_came_with_the_work(bench):
     """AL-10, BX-5: all tests are as they were: a helper that changed with them counts for them, a new one does not."""
     imports = "from tests.helper import wanted\n\nfrom calc import sub\n\n\n"

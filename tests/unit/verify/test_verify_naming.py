@@ -32,7 +32,9 @@ def test_given_is_what_others_may_find_and_no_local_name():
 def test_bound_is_whatever_might_have_a_name_by_any_means():
     """AL-10, BX-5: an import, a local name, a word of `__all__` or of `setattr` could stand for what is gone."""
     assert {"text", "Decimal", "inner", "hidden", "sold", "close"} <= bound("shop.py", SHOP)
-    assert "*" in bound("shop.py", "from operator import *\n")
+    assert "*operator" in bound("shop.py", "from operator import *\n")
+    assert "*..till" in bound("shop.py", "from ..till import *\n")
+    assert "sold" in bound("shop.py", "globals().update(sold=1)\n")
     assert "added" in bound("shop.py", "import shop\nshop.added = 1\n")
     assert bound("shop.js", "const kept = other.sold;") == {"const", "kept", "other", "sold"}
 
