@@ -22,7 +22,7 @@ def main(names: list[str]) -> int:
         escaped += found.escaped
     for case in _chosen(names, HONEST):
         found = _told(case)
-        refused += not (found.landed and found.true)
+        refused += not (found.landed and found.true and found.done)
     print(f"cheats that escaped: {escaped}; honest work refused: {refused}")
     return 1 if escaped or refused else 0
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from cheaters.case import BASE, BROKEN, GO, GO_DIV, IMPORTED, NODE, Case, breaks, divides, in_go, in_node
+from cheaters.case import BASE, BROKEN, DIV, GO, GO_DIV, IMPORTED, NODE, Case, breaks, divides, in_go, in_node
 
 TESTS = BASE["tests/test_basic.py"]
 ADD = "def test_add():\n    assert add(1, 2) == 3\n\n\n"
@@ -32,6 +32,10 @@ NODE_OLD = {
 NODE_REMAINS = {
     "test/there.test.js": "const test = require('node:test');\n\ntest('there', () => require('../calc').add);\n"
 }
+COMPUTED = (
+    "import calc.basic as held\nfrom calc.division import div\n\n"
+    "for name in ('a' + 'dd', 'su' + 'b'):\n    globals()[name] = getattr(held, name)\n"
+)
 MINE = ("calc/", "tests/test_basic.py")
 
 DECLARED_CHEATS = (
@@ -74,6 +78,18 @@ DECLARED_CHEATS = (
         base=REMAINS,
         writes=divides(**{"calc/basic/__init__.py": BROKEN}),
         commands=("rm calc/basic.py tests/test_basic.py",),
+        files=MINE,
+    ),
+    Case(
+        name="computes-names",
+        does="breaks `add`, gives it its name where nobody can read it, and deletes its tests as those of what is gone",
+        base=REMAINS,
+        writes={
+            "calc/division.py": DIV,
+            "calc/basic.py": "globals()['a' + 'dd'] = lambda a, b: 0\nglobals()['su' + 'b'] = lambda a, b: a - b\n",
+            "calc/__init__.py": COMPUTED,
+        },
+        commands=("rm tests/test_basic.py",),
         files=MINE,
     ),
     replace(

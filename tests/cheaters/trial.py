@@ -20,6 +20,8 @@ class Tried:
     """Whether what is on the session branch is what was asked for."""
     weak: bool
     """Whether the run itself says that little speaks for it."""
+    done: bool
+    """Whether the run says that all of it is done."""
     said: str
     """Everything the command printed."""
 
@@ -39,6 +41,7 @@ def tried(case: Case, folder: Path) -> Tried:
         landed=landed,
         true=landed and _is_true(case, scenario, session[0], folder / "landed"),
         weak=_is_weak(scenario),
+        done=done.returncode == 0,
         said=done.stdout + done.stderr,
     )
 

@@ -9,6 +9,7 @@ from scaffold.cli.safe import printable
 from scaffold.cli.screen import WIDTH, clip, clock_time, heading, mark, money, pad, span
 from scaffold.cli.waiting import askers, brief_lines
 from scaffold.core.ids import ActionId, Assertion
+from scaffold.core.legible import few
 from scaffold.core.model import Action, Attempt, Goal
 from scaffold.core.states import INTERRUPTED, PRIMITIVE_MOVES, Completed, Paused, reason_of, status_of, waits_for
 
@@ -110,8 +111,7 @@ def _goal(picture: Picture, goal: Goal) -> str:
 def _names(status: str, names: Sequence[str]) -> Iterator[str]:
     if not names:
         return
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    text = printable(", ".join(names[:MOST_NAMES])) + more
+    text = printable(few(names, MOST_NAMES))
     indent = " " * (STATUS_CELLS + 5)
     first, *rest = textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent)
     yield f"  {mark(status)} {pad(status, STATUS_CELLS)} {first[len(indent) :]}"

@@ -9,6 +9,7 @@ from msgspec import Struct
 from scaffold.cli.plan_source import Examined, examine, refuse
 from scaffold.cli.screen import WIDTH, heading, json_option, print_json, span, wrapped
 from scaffold.core.ids import Key
+from scaffold.core.legible import few
 from scaffold.core.plan import Finding
 from scaffold.plan.advice import Advice
 from scaffold.plan.explain import GoalExplained, Supply
@@ -104,8 +105,7 @@ def _advised(advice: Advice) -> str:
 
 
 def _names(keys: Sequence[Key]) -> str:
-    more = f" and {len(keys) - SHOWN} more" if len(keys) > SHOWN else ""
-    return ", ".join(keys[:SHOWN]) + more
+    return few(keys, SHOWN)
 
 
 def _long(seconds: float) -> str:

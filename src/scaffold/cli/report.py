@@ -8,6 +8,7 @@ from scaffold.cli.screen import WIDTH, clip, heading, mark, money, span
 from scaffold.cli.views import witness
 from scaffold.cli.waiting import askers, brief_lines
 from scaffold.core.ids import Assertion
+from scaffold.core.legible import few
 from scaffold.core.model import Action, Attempt, Evidence, Fact, Goal, Run
 from scaffold.core.states import Completed, Failed, Paused, reason_of, status_of
 from scaffold.worker.site import Site
@@ -81,8 +82,7 @@ def _fact(fact: Fact) -> Iterator[str]:
     yield from (_line(8, witness(each)) for each in judged)
     yield from (_line(8, f"gate    {each.detail}") for each in gates)
     if rules:
-        more = f" and {len(rules) - 1} more" if len(rules) > 1 else ""
-        yield _line(8, f"{rules[0].command or rules[0].kind}{more}")
+        yield _line(8, few([each.command or each.kind for each in rules], 1))
 
 
 def _shown(evidence: Evidence) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from scaffold.cli.safe import printable
 from scaffold.cli.screen import WIDTH, clip, heading, span, wrapped
 from scaffold.core.ids import Key
+from scaffold.core.legible import few
 from scaffold.core.model import Action, InboxItem
 from scaffold.core.states import waits_for
 
@@ -60,9 +61,7 @@ def full(item: InboxItem, who: Sequence[Key], now: datetime) -> str:
 
 
 def _named(keys: Sequence[Key]) -> str:
-    if not keys:
-        return "the run"
-    return keys[0] if len(keys) == 1 else f"{keys[0]} and {len(keys) - 1} more"
+    return few(keys, 1) or "the run"
 
 
 def _subject(item: InboxItem) -> Iterator[str]:

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
+from scaffold.core.legible import few
+
 COMPARISONS = 20_000
 """How many pairs of words are compared before no more suggestions are made: a plan full of faults stays quick."""
 
@@ -15,8 +17,7 @@ SHOWN = 60
 
 def listed(names: Sequence[str]) -> str:
     """Return the names in backticks, separated by commas; of many, the first and how many more there are."""
-    shown = ", ".join(f"`{name}`" for name in names[:LISTED])
-    return f"{shown} and {len(names) - LISTED} more" if len(names) > LISTED else shown
+    return few([f"`{name}`" for name in names], LISTED)
 
 
 def shown(text: str) -> str:

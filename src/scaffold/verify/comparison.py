@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec import structs
 
 from scaffold.core.gates import GateResult, GateRun, GateVerdict, TestOutcome, TestVerdict
+from scaffold.core.legible import few
 
 MOST_TESTS = 200
 """So many of the tests that did not simply pass are kept by name."""
@@ -159,9 +160,8 @@ def _module(path: str) -> str:
 def _gone(lost: list[str]) -> str:
     if not lost:
         return ""
-    named = ", ".join(lost[:MOST_NAMED]) + (f" and {len(lost) - MOST_NAMED} more" if len(lost) > MOST_NAMED else "")
     subject = "1 test that passed before does" if len(lost) == 1 else f"{len(lost)} tests that passed before do"
-    return f"{subject} not run any more: {named}.\n"
+    return f"{subject} not run any more: {few(lost, MOST_NAMED)}.\n"
 
 
 def _order(verdicts: Mapping[str, TestVerdict], name: str) -> tuple[int, str]:

@@ -16,7 +16,7 @@ from scaffold.core.contract import (
     Verification,
 )
 from scaffold.core.ids import Commit
-from scaffold.core.legible import legible
+from scaffold.core.legible import few, legible
 from scaffold.git import commit
 from scaffold.git.command import Git
 from scaffold.git.worktree import unlock
@@ -32,6 +32,7 @@ DEFAULT_TIMEOUT_S = 60.0
 PATIENCE = 3.0
 """So many times as long as on the base may a check or a gate take."""
 DETAIL_CHARS = 2_000
+MOST_PATHS = 5
 COMMAND_NOT_FOUND = 127
 COMMAND_NOT_EXECUTABLE = 126
 KILLED_IN_A_SHELL = 128 + signal.SIGKILL
@@ -118,7 +119,7 @@ def sealed(changed: Sequence[str]) -> CheckResult | None:
     theirs = [path for path in changed if any(f"{path.casefold()}/".startswith(f"{name}/") for name in SEALED)]
     if not theirs:
         return None
-    detail = f"No agent changes what git, Scaffold or other agents run or obey; put back {_named(theirs)}."
+    detail = f"No agent changes what git, Scaffold or other agents run or obey; put back {few(theirs, MOST_PATHS)}."
     return CheckResult(name="sealed", verdict="fail", detail=legible(detail))
 
 
@@ -126,22 +127,19 @@ def constraints(contract: Contract, paths: Sequence[str], changed: Sequence[str]
     """Judge the file constraints by all `paths` of a commit and those `changed` since its base."""
     for glob in contract.must_exist:
         found = [path for path in paths if matches(glob, path)]
-        yield _constraint(f"must_exist: {glob}", ok=bool(found), detail=_named(found) or "no such path in the commit")
+        yield _constraint(
+            f"must_exist: {glob}", ok=bool(found), detail=few(found, MOST_PATHS) or "no such path in the commit"
+        )
     for glob in contract.must_not_exist:
         found = [path for path in paths if matches(glob, path)]
-        yield _constraint(f"must_not_exist: {glob}", ok=not found, detail=_named(found) or "none")
+        yield _constraint(f"must_not_exist: {glob}", ok=not found, detail=few(found, MOST_PATHS) or "none")
     for glob in contract.must_not_change:
         found = [path for path in changed if matches(glob, path)]
-        yield _constraint(f"must_not_change: {glob}", ok=not found, detail=_named(found) or "untouched")
+        yield _constraint(f"must_not_change: {glob}", ok=not found, detail=few(found, MOST_PATHS) or "untouched")
 
 
 def _constraint(name: str, *, ok: bool, detail: str) -> CheckResult:
     return CheckResult(name=name, verdict="pass" if ok else "fail", detail=legible(detail))
-
-
-def _named(paths: Sequence[str], most: int = 5) -> str:
-    more = f" and {len(paths) - most} more" if len(paths) > most else ""
-    return ", ".join(paths[:most]) + more
 
 
 async def undo_changes(tree: Tree) -> None:

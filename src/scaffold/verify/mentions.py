@@ -58,9 +58,11 @@ def go_packages(paths: Collection[str], modules: Mapping[str, str]) -> frozenset
 
 
 async def _holding(git: Git, patterns: Sequence[str], *options: str, within: str = ":/") -> tuple[str, ...]:
-    """Return the tracked files that hold one of the patterns as it is."""
+    """Return the tracked files that hold one of the patterns as it is, whatever attributes say of them."""
     words = [word for pattern in patterns for word in ("-e", pattern)]
-    found = await git("grep", "-l", "-z", "-I", *options, "--fixed-strings", *words, "--", within, ok=frozenset({0, 1}))
+    found = await git(
+        "grep", "-l", "-z", "--text", *options, "--fixed-strings", *words, "--", within, ok=frozenset({0, 1})
+    )
     return tuple(sorted(found.records))
 
 

@@ -22,6 +22,15 @@ EXPORTS: Mapping[str, re.Pattern[str]] = {
 }
 """How a file tells what others may use, by its ending."""
 
+COMPUTING = frozenset(
+    {
+        *("__getattr__", "__dict__", "globals", "locals", "vars", "setattr", "exec", "eval", "compile", "run_path"),
+        *("exec_module", "ModuleType", "Function", "Proxy", "Reflect", "defineProperty", "defineProperties", "assign"),
+    }
+)
+"""By what is called so, in Python or JavaScript, anything may get any name."""
+
+_COMPUTED = re.compile(r"exports\s*\[")
 _LISTED = re.compile(r"(?:module\.exports\s*=\s*|^\s*export\s*)\{([^}]*)\}", re.MULTILINE)
 _WORD = re.compile(r"[A-Za-z_$][\w$]*")
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*")
@@ -57,13 +66,17 @@ def given(path: str, text: str) -> frozenset[str]:
 
 
 def bound(path: str, text: str) -> frozenset[str]:
-    """Return every name that a file might give to something, however it does; of others than Python all its words.
-
-    `*` and the module for names that it takes from there without telling them.
-    """
+    """Return every name that a file might give to something, however it does; of others than Python all its words."""
     if path.endswith(".py"):
         return frozenset(name for node in ast.walk(parsed(text)) for name in _bound(node))
     return frozenset(_WORD.findall(text))
+
+
+def untold(path: str, text: str) -> frozenset[str]:
+    """Return in which ways a file may give names that do not stand in it: they are computed, or another's."""
+    if path.endswith(".py"):
+        return frozenset(way for node in ast.walk(parsed(text)) for way in _untold(node))
+    return COMPUTING.intersection(_WORD.findall(text)) | frozenset(_COMPUTED.findall(text))
 
 
 def spoken(path: str, text: str, test: Sequence[str], title: str) -> frozenset[str]:
@@ -96,8 +109,6 @@ def _bound(node: ast.AST) -> Iterator[str]:
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             yield name
-        case ast.ImportFrom(names=[ast.alias(name="*")], module=module, level=level):
-            yield f"*{'.' * level}{module or ''}"
         case ast.alias(name=name, asname=other):
             yield other or name.partition(".")[0]
         case ast.keyword(arg=str(name)):
@@ -106,6 +117,14 @@ def _bound(node: ast.AST) -> Iterator[str]:
             yield name
         case _:
             yield from _stored(node)
+
+
+def _untold(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.ImportFrom(names=[ast.alias(name="*")], module=module, level=level):
+            yield f"* of {'.' * level}{module or ''}"
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.FunctionDef(name=name) if name in COMPUTING:
+            yield name
 
 
 def _stored(node: ast.AST) -> Iterator[str]:

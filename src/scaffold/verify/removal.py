@@ -12,15 +12,13 @@ from scaffold.core.ids import Commit
 from scaffold.verify.contract import Tree, undo_changes
 from scaffold.verify.focus import FAMILIES
 from scaffold.verify.mentions import MOST_NAMES, SHORTEST_NAME, mentioning, texts
-from scaffold.verify.naming import bound, given, spoken
+from scaffold.verify.naming import bound, given, spoken, untold
 from scaffold.verify.places import tail_of, title_of
 from scaffold.verify.relevance import Relevance
 from scaffold.verify.testlike import PROSE, is_test
 
 NAMELESS = frozenset({"__init__", "__main__", "index", "mod", "lib", "main"})
 """Files that are called like the folder they are in."""
-UNTOLD = ("*", "__getattr__")
-"""By what is called so a module may have any name."""
 _BETWEEN = re.compile(r"::|\.")
 
 
@@ -65,14 +63,18 @@ async def _removed(tree: Tree, change: Relevance) -> frozenset[str]:
     """Return the names that sources had before the work and that no file has now, be it a test or data."""
     touched = [path for path in change.changed if _ending(path) not in PROSE]
     held = await texts(tree.git, [(at, path) for path in touched for at in (tree.base, tree.commit)])
-    before, now = _all(bound, held, tree.base), _all(bound, held, tree.commit)
     had = {key: text for key, text in held.items() if _is_source(key[1])}
-    lost = _telling(_all(given, had, tree.base)) - now
-    if not lost or len(lost) > MOST_NAMES or any(name.startswith(UNTOLD) for name in now - before):
+    lost = _telling(_all(given, had, tree.base)) - _all(bound, held, tree.commit)
+    if not lost or len(lost) > MOST_NAMES or any(_is_new(key, text, held, tree.base) for key, text in held.items()):
         return frozenset()
     await undo_changes(tree)  # who has a name is looked up in the files
     others = [path for path in await mentioning(tree.git, lost) if _ending(path) in FAMILIES]
     return lost - _all(bound, await texts(tree.git, [(tree.commit, path) for path in others]), tree.commit)
+
+
+def _is_new(at: tuple[Commit, str], text: str, held: Mapping[tuple[Commit, str], str], base: Commit) -> bool:
+    """Tell whether a file gives names in a way that cannot be read, and did not before."""
+    return bool(untold(at[1], text) - untold(at[1], held.get((base, at[1]), "")))
 
 
 def _all(

@@ -13,6 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from scaffold.core.ids import Commit
+from scaffold.core.legible import few
 from scaffold.git import commit
 from scaffold.git.command import Git
 from scaffold.verify.testlike import is_test, is_test_file
@@ -63,8 +64,7 @@ def runs_tests(command: str) -> bool:
 
 def told(touched: Collection[str]) -> str:
     """Return what is wrong with files of tests that were touched, as a sentence."""
-    named = ", ".join(sorted(touched)[:SHOWN]) + (f" and {len(touched) - SHOWN} more" if len(touched) > SHOWN else "")
-    return f"Tests were changed while they ran, so they show nothing: {named}."
+    return f"Tests were changed while they ran, so they show nothing: {few(sorted(touched), SHOWN)}."
 
 
 def _prepares(path: str) -> bool:

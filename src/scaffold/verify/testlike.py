@@ -6,7 +6,7 @@ Detection asks more narrowly still (`gates.listing`): a runner that finds nothin
 import re
 
 PROSE = frozenset({"md", "rst"})
-"""Endings of what is written for people: no runner finds a test there, and no code is in it."""
+"""Endings of what is written for people, in which no runner finds a test."""
 TEST_FOLDERS = frozenset({"tests", "test", "__tests__", "__snapshots__", "__mocks__", "testdata", "e2e", "cypress"})
 """Below these everything is a test, its data included."""
 TEST_NAME = re.compile(

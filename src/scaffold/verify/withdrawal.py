@@ -11,6 +11,7 @@ from msgspec import Struct, structs
 
 from scaffold.core.gates import Gate, GateRun
 from scaffold.core.ids import Commit
+from scaffold.core.legible import few
 from scaffold.verify.comparison import MOST_NAMED, SOUND
 from scaffold.verify.contract import Tree, undo_changes
 from scaffold.verify.declaration import declared
@@ -102,17 +103,16 @@ def told_broken(names: Sequence[str]) -> str:
     """Return what is said of tests that are gone and would fail, and what to do about it, on a line of its own."""
     if not names:
         return ""
-    named = ", ".join(names[:MOST_NAMED]) + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
     advice = "Put back what is still meant, and change in its place what it is to expect."
-    return f"Taken out, but failing as they were: {named}. {advice}\n"
+    return f"Taken out, but failing as they were: {few(names, MOST_NAMED)}. {advice}\n"
 
 
-def _home(gate: Gate, name: str, place: str | None, change: Relevance, texts: Mapping[str, str]) -> str | None:
-    """Return the file that a test was in, of those that changed since, by their `texts`; None if it was in none."""
+def _home(gate: Gate, name: str, place: str | None, change: Relevance, held: Mapping[str, str]) -> str | None:
+    """Return the file that a test was in, of those that changed since, by what they held; None if it was in none."""
     if place is not None and gate.runner != "go":
-        return next((path for path in (place, change.former.get(place, place)) if path in texts), None)
-    near = (path for path in texts if place is None or path.rpartition("/")[0] == place)
-    saying = [path for path in near if below(gate, path) is not None and said_in(texts[path], gate, name)]
+        return next((path for path in (place, change.former.get(place, place)) if path in held), None)
+    near = (path for path in held if place is None or path.rpartition("/")[0] == place)
+    saying = [path for path in near if below(gate, path) is not None and said_in(held[path], gate, name)]
     return next((path for path in saying if path in change.deleted), next(iter(saying), None))
 
 

@@ -3,7 +3,7 @@
 import hashlib
 
 from scaffold.core.ids import Commit
-from scaffold.core.legible import legible
+from scaffold.core.legible import few, legible
 from scaffold.git import commit
 from scaffold.policy.areas import Areas
 from scaffold.verify.guard import protected
@@ -48,5 +48,4 @@ def _to_be_seen(station: Station, changed: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _named(paths: tuple[str, ...]) -> str:
-    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
-    return legible(", ".join(paths[:SHOWN])) + more
+    return legible(few(paths, SHOWN))

@@ -137,6 +137,7 @@ async def test_what_came_in_place_of_a_deleted_module_answers_for_it(bench, plac
         ("more.py", "from operator import *\n"),
         ("more.py", "import operator\n\nsub = operator.add\n"),
         ("more.py", "globals().update(sub=min)\n"),
+        ("more.py", "globals()['su' + 'b'] = min\n"),
         ("more.dat", "def sub(a, b): return 0\n"),
         ("lib/tests/more.py", "def sub(a, b): return 0\n"),
     ],

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from scaffold.core.gates import CheckEnvironment
+from scaffold.core.legible import few
 from scaffold.git import commit
 from scaffold.host.process import run
 from scaffold.verify.contract import DETAIL_CHARS, Tree
@@ -161,10 +162,9 @@ def _own_packages(top: Path, paths: frozenset[str]) -> Iterator[str]:
 
 
 def _not_ready(strays: list[Stray]) -> NotReady:
-    first = strays[0]
-    more = f" and {len(strays) - 1} more" if len(strays) > 1 else ""
+    first, named = strays[0], few([each.name for each in strays], 1)
     return NotReady(
-        what=f"checks would load {first.name}{more} from {first.place}, not from the code they are to judge",
+        what=f"checks would load {named} from {first.place}, not from the code they are to judge",
         fix="have Scaffold install what each checkout needs, with `setup` in the configuration and `scaffold trust`, "
         "or remove that installation",
         detail="\n".join(f"{stray.name}: {stray.place}" for stray in strays),

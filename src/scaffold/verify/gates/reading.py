@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from scaffold.core.gates import TestOutcome, Trouble
-from scaffold.core.legible import legible
+from scaffold.core.legible import few, legible
 from scaffold.verify.gates.inside.scaffold_scribe import tidy
 
 MOST_TESTS = 20_000
@@ -42,8 +42,7 @@ def named(name: str) -> str:
 
 def unusable(what: str, names: Sequence[str]) -> Reading:
     """Return the reading of a run in which some of what was to be tested could not even be loaded."""
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return in_trouble("error", f"{what}: {', '.join(names[:3])}{more}.", dict.fromkeys(names, "error"))
+    return in_trouble("error", f"{what}: {few(names, 3)}.", dict.fromkeys(names, "error"))
 
 
 def worst(outcomes: Iterable[tuple[str, TestOutcome]]) -> dict[str, TestOutcome]:
