@@ -4,6 +4,7 @@ The worker and the merge queue ask for the same proof of their trees; nobody's w
 """
 
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Literal
 
 import msgspec
@@ -48,6 +49,8 @@ class Standard(Struct, frozen=True, kw_only=True):
     """Finds whole runs of gates that were kept, by commit."""
     keep: Callable[[GateRun], None] | None = None
     """Takes whole runs of gates, so that they are found again."""
+    aside: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    """Keeps the work while its tree shows something else."""
 
 
 async def prove(standard: Standard, tree: Tree) -> Verification:
@@ -77,6 +80,7 @@ def _terms(standard: Standard, baseline: Baseline) -> Terms:
         find=standard.find,
         keep=standard.keep,
         timeout_s=standard.gate_timeout_s,
+        aside=standard.aside,
     )
 
 

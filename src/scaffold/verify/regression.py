@@ -1,7 +1,7 @@
 """What the gates show of a candidate: run as far as the change asks for, held against the baseline, repeated if new."""
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 
 from msgspec import Struct, structs
 
@@ -46,6 +46,8 @@ class Terms(Struct, frozen=True, kw_only=True):
     """Takes each whole run that had no trouble, so that it is found again."""
     timeout_s: float = 600.0
     """What a gate may take that came with the work."""
+    aside: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    """Keeps the work while its tree has the old tests in place of the new ones."""
 
 
 async def judge_gates(terms: Terms, tree: Tree, slots: Slots | None) -> tuple[GateResult, ...]:
@@ -168,10 +170,11 @@ class _Bench:
             only = [former.get(name, name) for name in names] or taken.selection(before.gate, former)
             return moved(await self._shown_by(tree, before.gate, before, only), now)
 
-        try:
-            return await settled_at_last(await rerun(()), _flaky(before), rerun, rounds=ROUNDS)
-        finally:
-            await undo_changes(self._tree)
+        async with self._terms.aside():
+            try:
+                return await settled_at_last(await rerun(()), _flaky(before), rerun, rounds=ROUNDS)
+            finally:
+                await undo_changes(self._tree)
 
     async def _shown(self, gate: Gate, before: GateRun | None) -> tuple[GateRun, tuple[str, ...]]:
         """Return what a gate shows, and of which files of tests alone; none for all there is."""

@@ -1,5 +1,7 @@
 """What the work of an attempt is held to, and whether it passes: in its worktree, made clean for it."""
 
+from functools import partial
+
 import msgspec
 
 from scaffold.core.contract import Contract, Verification
@@ -55,7 +57,7 @@ class Proof:
         git, path = self._station.workspace.git, self._station.workspace.path
         async with furnished_anew(self._station.environment, path):
             await worktree.renew(git, head)
-        verification = await prove(self._standard(), self._station.tree(head))
+        verification = await prove(self._standard(head), self._station.tree(head))
         if not verification.passed:
             await worktree.restore(git, head)
         return await self._in_hindsight(verification)
@@ -103,7 +105,7 @@ class Proof:
         contract, witness = self.contract, self._witness
         return timed(contract, witness) if contract and witness else contract
 
-    def _standard(self) -> Standard:
+    def _standard(self, head: Commit) -> Standard:
         settings, witness = self._station.task.run.settings, self._witness
         return Standard(
             contract=self._patient,
@@ -117,6 +119,7 @@ class Proof:
             slots=self._station.site.slots(settings.gate_slots),
             find=self._station.site.store.baselines.find,
             keep=self._keep,
+            aside=partial(set_aside, self._station.site, self._station.task.attempt.id, head),
         )
 
     def _keep(self, run: GateRun) -> None:

@@ -1,6 +1,7 @@
 """What the work of an attempt is held to: its contract, seen to fail before it, and the gates of the repository."""
 
 import json
+import sys
 
 import pytest
 
@@ -9,6 +10,7 @@ from integration.worker.critics import CRITICISED, total, work
 from scaffold.core.contract import Check, Contract
 from scaffold.core.events import ContractSealed
 from scaffold.core.gates import Baseline, CheckEnvironment, Gate, GateRun
+from scaffold.git import refs
 from scaffold.plan.planfile import contract_document
 from scaffold.worker.outcome import Handed
 
@@ -61,6 +63,31 @@ async def test_a_gate_that_gets_worse_is_put_back_with_what_is_new(house):
     assert "./a" in prompts(house)[1]
     (attempt,) = house.attempts(run, "a")
     assert [(each.gate.name, each.verdict) for each in attempt.verification.gates] == [("lint", "pass")]
+
+
+async def test_work_is_kept_by_a_ref_while_old_tests_stand_in_place_of_its_own(house, tmp_path):
+    """BX-3, BX-15: whoever is killed then has not shown the new tests to whoever rescues the work."""
+    told = (
+        f"git for-each-ref --format='%(refname) %(objectname)' refs/scaffold > {tmp_path}/refs; ls > {tmp_path}/files"
+    )
+    old = f"import subprocess\n\n\ndef test_old():\n    subprocess.run({told!r}, shell=True, check=True)\n"
+    (house.repo / "test_old.py").write_text(old)
+    await house.sh("git add -A; git commit -qm tests")
+    run = await house.own(
+        goal("g", act("a", check="test -f a", files=("a", "test_old.py"))), **(CRITICISED | {"critic": False})
+    )
+    gate = Gate(kind="test", command=f"{sys.executable} -m pytest -q", runner="pytest")
+    before = GateRun(
+        gate=gate, commit=run.base_sha, environment="f", exit_code=0, outcomes={"test_old.py::test_old": "passed"}
+    )
+    with house.store.transaction():
+        environment = CheckEnvironment(fingerprint="f")
+        house.store.baselines.hold(run.id, Baseline(environment=environment, runs=(before,)))
+    turn = "touch a; rm test_old.py; printf 'def test_new():\\n    pass\\n' > test_new.py"
+    assert isinstance(await work(house, run, "a", [turn], {}), Handed)
+    (attempt,) = house.attempts(run, "a")
+    assert f"{refs.work_ref(attempt.id)} {attempt.head_sha}" in (tmp_path / "refs").read_text().splitlines()
+    assert {"test_old.py", "test_new.py"} & set((tmp_path / "files").read_text().split()) == {"test_old.py"}
 
 
 async def test_an_attempt_that_leaves_a_gate_worse_has_failed_by_it(house):
