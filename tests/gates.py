@@ -9,6 +9,7 @@ from scaffold.core.gates import Gate, GateRun
 from scaffold.core.ids import Commit
 from scaffold.git.command import Git
 from scaffold.host.environment import child_environment
+from scaffold.host.process import Finished
 from scaffold.verify.contract import Tree
 from scaffold.verify.gates.run import run_gate
 
@@ -43,3 +44,18 @@ async def tried(
 ) -> GateRun:
     """Run a gate once in a folder."""
     return await run_gate(gate, tree_in(folder, **variables), only=only, environment="here", timeout_s=timeout_s)
+
+
+def finished(exit_code=0, *, out="", err="", signal=None, timed_out=False) -> Finished:
+    """Return how a command ended and what it printed."""
+    ended = timed_out or signal is not None
+    return Finished(
+        exit_code=None if ended else exit_code,
+        signal=signal,
+        timed_out=timed_out,
+        stdout=out.encode(),
+        stderr=err.encode(),
+        stdout_sha256="0" * 64,
+        truncated=False,
+        duration_s=0.1,
+    )

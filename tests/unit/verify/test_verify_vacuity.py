@@ -2,7 +2,7 @@
 
 import pytest
 
-from scaffold.host.process import Finished
+from gates import finished
 from scaffold.verify.vacuity import ran_nothing
 
 NODE = "TAP version 13\n{}\n1..1\n# tests 1\n# suites 0\n# pass {}\n# fail 0\n# skipped {}\n# todo 0\n"
@@ -10,19 +10,7 @@ CARGO = "running {} tests\n\ntest result: ok. {} passed; 0 failed; 0 ignored; 0 
 
 
 def idle(command, out="", *, err="", exit_code=0):
-    return ran_nothing(
-        command,
-        Finished(
-            exit_code=exit_code,
-            signal=None,
-            timed_out=False,
-            stdout=out.encode(),
-            stderr=err.encode(),
-            stdout_sha256="0" * 64,
-            truncated=False,
-            duration_s=0.1,
-        ),
-    )
+    return ran_nothing(command, finished(exit_code, out=out, err=err))
 
 
 @pytest.mark.parametrize(

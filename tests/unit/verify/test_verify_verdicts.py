@@ -2,23 +2,9 @@
 
 import pytest
 
+from gates import finished
 from scaffold.core.contract import Check, Contract, ExitCode, OutputContains
-from scaffold.host.process import Finished
 from scaffold.verify.contract import constraints, judge, sealed
-
-
-def finished(exit_code=0, *, out="", err="", signal=None, timed_out=False):
-    ended = timed_out or signal is not None
-    return Finished(
-        exit_code=None if ended else exit_code,
-        signal=signal,
-        timed_out=timed_out,
-        stdout=out.encode(),
-        stderr=err.encode(),
-        stdout_sha256="0" * 64,
-        truncated=False,
-        duration_s=0.1,
-    )
 
 
 def verdict(command, ending, expect=None):
