@@ -1,6 +1,8 @@
-# Everything runs from a fresh clone: each target first sees to .venv, built from the hashed lock.
+# Everything runs from a fresh clone: each target first builds .venv from the hashed lock if it is missing or outdated.
 .DEFAULT_GOAL := help
 .PHONY: help demo test coverage bench check format lock clean broken
+
+unexport PYTHONDONTWRITEBYTECODE  # without cached bytecode every pytest process would rewrite the assertions of all tests
 
 READY := .venv/.ready
 SOUND := $(shell [ "$$(cat $(READY) 2>/dev/null)" = "$$(pwd)" ] && .venv/bin/python -c '' 2>/dev/null && echo yes)
@@ -9,42 +11,42 @@ PIN   := uv pip compile --quiet --universal --python-version 3.11 --generate-has
          --no-emit-index-url --no-annotate --no-header
 LOCK  := $(PIN) pyproject.toml
 
-help: ## Say what there is
+help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile
 
-demo: $(READY) ## Land a sample plan with a recorded model: no key, no server
+demo: $(READY) ## Land a sample plan with a recorded model; needs no API key and no server
 	@$(HERE) scaffold demo
 
-test: $(READY) ## Run the quick tests
-	@$(HERE) pytest -n 2
+test: $(READY) ## Run the quick tests and show why any were skipped
+	@$(HERE) pytest -n 2 -rfEs
 
-coverage: $(READY) ## Hold core and plan to every branch, by their own tests
+coverage: $(READY) ## Require 100% branch coverage of core and plan from their own tests
 	@$(HERE) pytest -q -n 2 tests/unit/core tests/unit/plan --cov=scaffold.core --cov=scaffold.plan --cov-branch \
 		--cov-report=term-missing:skip-covered --cov-fail-under=100
 
-bench: $(READY) ## Measure speed: one JSON object a line
-	@bench/peers/setup || echo "make bench: the peers could not be set up; their rows are skipped" >&2
+bench: $(READY) ## Measure speed; prints one JSON object per line
+	@bench/peers/setup || echo "make bench: setting up the peers failed; their rows are skipped" >&2
 	@$(HERE) python bench/run.py
 
-check: $(READY) ## Judge format, lint, types and layers
+check: $(READY) ## Check format, lint, types and layers
 	@$(HERE) ruff format --check .
 	@$(HERE) ruff check .
 	@$(HERE) mypy
 	@$(HERE) lint-imports --no-logo
 
-format: $(READY) ## Format, and mend what the linter can mend
+format: $(READY) ## Format the code and apply the linter's fixes
 	@$(HERE) ruff format .
 	@$(HERE) ruff check --fix .
 
-lock: ## Pin the dependencies again, with hashes (needs uv)
-	@command -v uv >/dev/null || { echo "make lock: uv was not found; install it first" >&2; exit 1; }
+lock: ## Update the locks, with hashes (needs uv)
+	@command -v uv >/dev/null || { echo "make lock: uv is not installed; install it first" >&2; exit 1; }
 	@$(LOCK) --output-file requirements/run.txt
 	@$(LOCK) --group dev --output-file requirements/dev.txt
 	@$(PIN) requirements/peers.in --output-file requirements/peers.txt
 	@$(PIN) --no-deps requirements/local-model.in --output-file requirements/local-model.txt
-	@echo "make lock: if genai-prices changed, write the price book anew: .venv/bin/python tests/pricebook.py"
+	@echo "make lock: if genai-prices changed, regenerate the price table: .venv/bin/python tests/pricebook.py"
 
-clean: ## Remove what was built
+clean: ## Remove everything that was built
 	rm -rf .venv .venv-peers .venv-servers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov dist build .coverage*
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 

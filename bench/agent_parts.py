@@ -9,20 +9,20 @@ from typing import Any
 
 from msgspec import Struct
 
-from scaffold.agent.agent import Agent, Books, Brief, Unkept
+from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, NullHistory
 from scaffold.core.conversation import Caller
 from scaffold.core.ids import ConversationId, ReservationId
 from scaffold.core.model import Usage
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.clock import SystemClock
 from scaffold.host.identity import own_identity
-from scaffold.host.ids import new_id
-from scaffold.llm.catalog import open_model
-from scaffold.llm.line import Line
-from scaffold.llm.transport import Transport
-from scaffold.store.history import ConversationHistory
-from scaffold.store.throttle import SharedThrottle
-from scaffold.store.user import UserStore
+from scaffold.host.random_ids import new_id
+from scaffold.llm.model_factory import open_model
+from scaffold.llm.transport.http import Transport
+from scaffold.llm.transport.ports import LiveContext
+from scaffold.store.conversation_history import ConversationHistory
+from scaffold.store.shared_throttle import SharedThrottle
+from scaffold.store.user_store import UserStore
 
 SYSTEM = "You are an agent. Look before you act.\n" * 50
 FOUND = ToolOutput("A line of the notes that were asked for.\n" * 10)
@@ -68,15 +68,17 @@ class House(Struct, frozen=True):
     """What all agents of a process share."""
 
     store: UserStore
-    line: Line
+    line: LiveContext
 
     async def converse(self, model: str, *, kept: bool = True) -> None:
         """Hold one conversation to its end; `kept`: each message is in the database before the next request."""
         agent = Agent(
             model=open_model(model, clock=SystemClock(), rng=Random(1), line=self.line),
             tools=(LOOK,),
-            brief=Brief(caller=Caller(role="agent"), system=SYSTEM, max_requests=1000),
-            books=Books(journal=Silent(), budget=Free(), history=self._history(model) if kept else Unkept()),
+            brief=AgentSpec(caller=Caller(role="agent"), system=SYSTEM, max_requests=1000),
+            books=AgentRecords(
+                journal=Silent(), budget=Free(), history=self._history(model) if kept else NullHistory()
+            ),
         )
         await agent.turn("Go on.")
 
@@ -102,5 +104,5 @@ async def house(port: int) -> AsyncIterator[House]:
         store = UserStore.open(Path(folder) / "user.db", clock=clock)
         async with Transport({}) as wire:
             throttle = SharedThrottle(store, clock=clock, me=own_identity())
-            yield House(store, Line(wire=wire, throttle=throttle, environ=environ))
+            yield House(store, LiveContext(wire=wire, throttle=throttle, environ=environ))
         store.close()

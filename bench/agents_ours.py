@@ -11,7 +11,7 @@ import sys
 import time
 
 from agent_parts import house
-from scaffold.host.collector import calm_down
+from scaffold.host.process.gc_tuning import relax_gc
 
 PEAK_PER_MB = 1024 if sys.platform == "linux" else 1024 * 1024
 
@@ -32,5 +32,5 @@ async def main(port: int, agents: int, requests: int, delay_ms: int, kept: int) 
 
 
 if __name__ == "__main__":
-    calm_down()  # as `ralph` and the workers do
+    relax_gc()  # as `ralph` and the workers do
     asyncio.run(main(*map(int, sys.argv[1:])))

@@ -9,10 +9,10 @@ from tempfile import TemporaryDirectory
 
 from layout import RUN, a_goal, an_action
 from row import Row, medians, row
-from scaffold.cli.place import database_path
 from scaffold.core.ids import Assertion
 from scaffold.host.clock import SystemClock
 from scaffold.store.database import Store
+from scaffold.store.state_location import database_path
 
 ACTIONS = 10
 

@@ -11,8 +11,8 @@ from msgspec import Struct
 from row import Row, medians, row, seconds
 from scaffold.core.ids import Commit
 from scaffold.git.command import Git
-from scaffold.git.pool import Pool
-from scaffold.git.repository import Repository, open_repository, survey
+from scaffold.git.repository import Repository, checkout_status, open_repository
+from scaffold.git.worktree_pool import WorktreePool
 
 FOLDERS = 50
 GOAL = 0.6
@@ -35,7 +35,7 @@ class Place(Struct, frozen=True):
 
     def recycled(self) -> float:
         """Return how long the pool takes for one in which an attempt has changed and added files."""
-        pool = Pool(self.repo, self.folder / "pool")
+        pool = WorktreePool(self.repo, self.folder / "pool")
         used = asyncio.run(pool.take("a", self.head)).git.cwd
         for number in range(20):
             (used / "d0" / f"f{number}").write_text("changed")
@@ -69,4 +69,4 @@ async def _place(folder: Path, count: int) -> Place:
     await git("add", "--all")
     await git(*IDENTITY, "commit", "--quiet", "--message", "first")
     repo = await open_repository(root, environ=os.environ)
-    return Place(repo, (await survey(repo)).head, folder)
+    return Place(repo, (await checkout_status(repo)).head, folder)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from scaffold.core.ids import ActionId, Assertion, Commit, GoalId, Key, RunId
+from scaffold.core.ids import ActionId, ActionKey, Assertion, Commit, GoalId, RunId
 from scaffold.core.model import Action, Goal, Run, RunSettings, Signature
 from scaffold.core.states import Active, Pending
 from scaffold.host.clock import SystemClock
@@ -58,7 +58,7 @@ def an_action(number: int, *, needs: tuple[Assertion, ...], effects: tuple[Asser
         run_id=RUN.id,
         goal_id=GoalId("goal"),
         parent_id=None,
-        key=Key(f"key-{number}"),
+        key=ActionKey(f"key-{number}"),
         description=f"do {number}",
         kind="primitive",
         method="single",

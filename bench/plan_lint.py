@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from row import Row, medians, row, seconds
-from scaffold.core.ids import Assertion, Key
+from scaffold.core.ids import ActionKey, Assertion
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
-from scaffold.plan.lint import lint
+from scaffold.plan.analysis.lint import lint
 
 LIMIT_S = 1.0
 WIDTH = 100
@@ -29,7 +29,9 @@ def layered(count: int) -> Plan:
         above = number - WIDTH
         return () if above < 0 else (made(above), made(above - above % WIDTH + (above + 1) % WIDTH))
 
-    actions = tuple(ActionSpec(key=Key(f"key-{n}"), preconditions=needs(n), effects=(made(n),)) for n in range(count))
+    actions = tuple(
+        ActionSpec(key=ActionKey(f"key-{n}"), preconditions=needs(n), effects=(made(n),)) for n in range(count)
+    )
     desired = tuple(made(number) for number in range(count - WIDTH, count))
     return Plan(goals=(GoalSpec(name="goal", goal_state=desired, actions=actions),))
 

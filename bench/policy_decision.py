@@ -8,11 +8,12 @@ from pathlib import Path
 from time import perf_counter
 
 from row import Row, row
-from scaffold.host.process import run
-from scaffold.policy.rules import parse_rule
-from scaffold.policy.shell.decision import Ground, judge_command
-from scaffold.policy.shell.places import Disk, Place
-from scaffold.policy.shell.reading import Reader, installed_parser
+from scaffold.host.process.command import run_command
+from scaffold.policy.rule.rules import parse_rule
+from scaffold.policy.shell.command_decision import decide_command
+from scaffold.policy.shell.command_parser import CommandParser, installed_parser
+from scaffold.policy.shell.decision_context import DecisionContext
+from scaffold.policy.shell.workspace_paths import DiskFileSystem, WorkspacePaths
 
 RULES = (parse_rule("shell:pytest"), parse_rule("shell:git commit"))
 COMMANDS = (
@@ -39,18 +40,18 @@ def rows(*, quick: bool) -> Iterator[Row]:
 
 async def _times(rounds: int) -> tuple[list[float], list[float]]:
     """Return the milliseconds of each decision and of each start; they take turns, and no round remembers another."""
-    ground = Ground(place=Place(root="/w", home="/home/u", files=Disk()), allow=RULES)
+    ground = DecisionContext(place=WorkspacePaths(root="/w", home="/home/u", files=DiskFileSystem()), allow=RULES)
     parser = installed_parser()
     decisions: list[float] = []
     starts: list[float] = []
     for _ in range(rounds):
-        reader = Reader(parser)
+        reader = CommandParser(parser)
         for command in COMMANDS:
             start = perf_counter()
-            await judge_command(command, ground, reader)
+            await decide_command(command, ground, reader)
             decisions.append((perf_counter() - start) * 1000)
         start = perf_counter()
-        await run([sys.executable, "-c", "pass"], cwd=Path("/"), env={}, timeout_s=60)
+        await run_command([sys.executable, "-c", "pass"], cwd=Path("/"), env={}, timeout_s=60)
         starts.append((perf_counter() - start) * 1000)
     return decisions, starts
 

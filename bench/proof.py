@@ -14,20 +14,20 @@ from row import Row, medians, row
 from scaffold.core.contract import Check, Contract
 from scaffold.core.gates import Baseline, CheckEnvironment, Gate, GateRun
 from scaffold.core.ids import Commit
-from scaffold.git import commit, worktree
+from scaffold.git import commits, worktree
 from scaffold.git.command import Git
 from scaffold.git.refs import resolve
 from scaffold.git.repository import open_repository
 from scaffold.host.clock import SystemClock
-from scaffold.host.loop import run_async
+from scaffold.host.process.async_runner import run_async
 from scaffold.host.slots import Slots
 from scaffold.store.database import Store
-from scaffold.verify.baseline import Captured, Means, capture
-from scaffold.verify.contract import Tree
-from scaffold.verify.gates.detection import Detection, detect_at
-from scaffold.verify.hindsight import still_red
-from scaffold.verify.proof import Standard, prove
-from scaffold.verify.relevance import relevance
+from scaffold.verify.contract.checks import Tree
+from scaffold.verify.contract.new_tests_on_base import still_red_on_base
+from scaffold.verify.gates.detection import DetectedGates, detect_at_commit
+from scaffold.verify.proof import ProofRequest, prove_candidate
+from scaffold.verify.regression.affected_tests import analyze_impact
+from scaffold.verify.regression.baseline import BaselineInputs, BaselineResult, capture_baseline
 
 PACKAGES = 50
 IDENTITY = ("-c", "user.name=Bench", "-c", "user.email=bench@example.org")
@@ -54,27 +54,27 @@ class Bench(Struct, frozen=True):
     async def captured(self, *, known: bool) -> float:
         """Return how long it takes to capture the baseline, kept from before or not."""
         find = self.store.baselines.find if known else lambda *_: None
-        means = Means(find=find, slots=self.slots, told=self._keep)
+        means = BaselineInputs(find=find, slots=self.slots, on_gate_run=self._keep)
         base = structs.replace(self._tree, commit=self.base)
         start = perf_counter()
-        found = await capture(Detection(kind="python", gates=(TEST,)), base, ENVIRONMENT, means)
+        found = await capture_baseline(DetectedGates(kind="python", gates=(TEST,)), base, ENVIRONMENT, means)
         taken = perf_counter() - start
-        if not isinstance(found, Captured):
+        if not isinstance(found, BaselineResult):
             raise TypeError(found.what)
         return taken
 
     async def selected(self) -> float:
         """Return how long it takes to choose the tests for the change, callers included."""
         start = perf_counter()
-        found = await relevance(self._tree, (), (), focused=True)
-        if found.selection.whole:
-            raise AssertionError(found.selection.whole)
+        found = await analyze_impact(self._tree, (), (), focused=True)
+        if found.selection.run_all_reason:
+            raise AssertionError(found.selection.run_all_reason)
         return perf_counter() - start
 
     async def detected(self) -> float:
         """Return how long it takes to tell which gates the commit has."""
         start = perf_counter()
-        found = await detect_at(self._tree.git, self.head)
+        found = await detect_at_commit(self._tree.git, self.head)
         if found.kind != "python":
             raise AssertionError(found.kind)
         return perf_counter() - start
@@ -84,7 +84,7 @@ class Bench(Struct, frozen=True):
         outcomes = {f"p{n % PACKAGES}.test_m{n}.Case.test": "passed" for n in range(2_000)}
         run = GateRun(gate=TEST, commit=self.base, environment="bench", exit_code=0, outcomes=outcomes)
         contract, tree = Contract(commands=(CHECK,)), self._tree
-        standard = Standard(
+        standard = ProofRequest(
             contract=contract,
             red=(CHECK.command,),
             baseline=Baseline(environment=ENVIRONMENT, runs=(run,)),
@@ -93,9 +93,9 @@ class Bench(Struct, frozen=True):
             find=lambda *_: run,
         )
         start = perf_counter()
-        found = await prove(standard, tree)
-        changes = await commit.changes(tree.git, tree.base, tree.commit)
-        red = await still_red(contract, found.red, changes, tree)
+        found = await prove_candidate(standard, tree)
+        changes = await commits.path_changes(tree.git, tree.base, tree.commit)
+        red = await still_red_on_base(contract, found.failed_on_base, changes, tree)
         taken = perf_counter() - start
         if not (found.passed and found.gates and not red):
             raise AssertionError((found, red))

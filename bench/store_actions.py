@@ -12,8 +12,8 @@ from scaffold.core.ids import Assertion
 from scaffold.core.model import Action, Evidence, Goal
 from scaffold.core.states import Completed, Landing, Running, Verifying
 from scaffold.host.clock import SystemClock
-from scaffold.orchestrator.look import look
-from scaffold.plan.decide import Complete, Dispatch, decide
+from scaffold.orchestrator.supervisor.goal_view import read_goal_view
+from scaffold.plan.decide import CompleteGoal, Dispatch, decide
 from scaffold.store.database import Store
 
 CHAIN = 10
@@ -93,8 +93,8 @@ def _supervise(store: Store, goal: Goal) -> None:
     clock = SystemClock()
     while True:
         with store.transaction():
-            commands = decide(look(store, RUN, goal))
-            if commands == (Complete(),):
+            commands = decide(read_goal_view(store, RUN, goal))
+            if commands == (CompleteGoal(),):
                 store.goals.move(goal.id, Completed())
                 return
             dispatched = {command.action for command in commands if isinstance(command, Dispatch)}

@@ -7,9 +7,9 @@ from layout import BASE, a_goal, an_action, laid_out
 from row import Row, medians, row, seconds
 from scaffold.core.ids import Assertion
 from scaffold.core.model import Action
-from scaffold.plan.readiness import Node, ready
-from scaffold.store.columns import ASSERTIONS
+from scaffold.plan.graph.readiness import ActionNode, ready_actions
 from scaffold.store.database import Store
+from scaffold.store.driver.columns import ASSERTIONS
 
 FIRST = 100
 NEEDERS = 10
@@ -58,7 +58,7 @@ def flip(store: Store) -> float:
 
     taken = seconds(once)
     with store.transaction():
-        store.facts.withdraw(a_goal(NEVER).id, FLIPPED, "stale")
+        store.facts.invalidate(a_goal(NEVER).id, FLIPPED, "stale")
     return taken
 
 
@@ -73,7 +73,7 @@ def naive(store: Store) -> None:
     goal_id = a_goal(NEVER).id
     show(store, FLIPPED)
     nodes = [
-        Node(
+        ActionNode(
             id=each["id"],
             parent_id=each["parent_id"],
             preconditions=ASSERTIONS.read(each["preconditions"]),
@@ -83,8 +83,8 @@ def naive(store: Store) -> None:
         )
         for each in store._connection.rows(SCAN, goal_id=goal_id)  # noqa: SLF001 - no product code reads it all
     ]
-    found = ready(nodes, store.facts.holding(goal_id))[:FIRST]
+    found = ready_actions(nodes, store.facts.holding(goal_id))[:FIRST]
     if [action.id for action in store.actions.ready(goal_id, FIRST)] != list(found):
         raise AssertionError
     with store.transaction():
-        store.facts.withdraw(goal_id, FLIPPED, "stale")
+        store.facts.invalidate(goal_id, FLIPPED, "stale")

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 import yaml
 
 from row import Row, row
-from scaffold.orchestrator.takeover import LEASE_S
+from scaffold.orchestrator.owner.run_lease import LEASE_S
 
 MOST_CPU_MS = 50.0
 """For an action, without the time of a model."""

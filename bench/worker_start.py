@@ -10,19 +10,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from row import Row, row
-from scaffold.host.child import start
 from scaffold.host.environment import child_environment
-from scaffold.host.zygote import Zygote, open_zygote, usable
+from scaffold.host.fork.zygote import Zygote, can_fork, open_zygote
+from scaffold.host.process.child import start_child
 
 LONGEST_FORK_MS = 10.0
 MOST_MEGABYTES = 6.0
-LOADED = "import os, scaffold.cli.worker"
+LOADED = "import os, scaffold.cli.commands.processes.worker"
 FRESH = f"{LOADED}\nos._exit(0)"
 WARM = f"""
 {LOADED}
 import socket, sys
-from scaffold.host import nursery
-born = nursery.serve(socket.socket(fileno=int(sys.argv[1])))
+from scaffold.host.fork import server
+born = server.serve(socket.socket(fileno=int(sys.argv[1])))
 if born is not None and born.main == "wait":
     lines = open("/proc/self/smaps_rollup").read().splitlines()
     kilobytes = sum(int(line.split()[1]) for line in lines if line.startswith("Private_"))
@@ -34,7 +34,7 @@ os._exit(0)
 
 def rows(*, quick: bool) -> Iterator[Row]:
     """Yield: a fork; a forked worker's beginning and end against a fresh one's; what each of many waiting has alone."""
-    if not usable():
+    if not can_fork():
         sys.stderr.write("worker-start is not measured: workers are not forked on this system\n")
         return
     with TemporaryDirectory(prefix="scaffold-bench-") as folder:
@@ -55,7 +55,7 @@ async def _measured(folder: Path, rounds: int, crowd: int) -> tuple[float, float
         await zygote.fork("end", "", log=log)
 
     async def fresh() -> None:
-        await (await start([sys.executable, "-c", FRESH], cwd=folder, env=env, log=log)).wait()
+        await (await start_child([sys.executable, "-c", FRESH], cwd=folder, env=env, log=log)).wait()
 
     try:
         await forked()  # until then it loads

@@ -1,36 +1,81 @@
-"""Real repositories and runs in any state, made the short way: real store, real git, no model, no worker."""
+"""Real repositories and runs in any state, made the short way: real store, real git, no model, no worker.
+
+And what a test does where a program it needs is missing: it is skipped with a reason that names the program.
+"""
 
 import asyncio
+import atexit
 import os
+import shutil
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from scaffold.cli.wiring import open_site
+import pytest
+
+from scaffold.cli.wiring import open_context
 from scaffold.core.contract import CheckResult, Verification
-from scaffold.core.ids import Commit, Key
+from scaffold.core.ids import ActionKey, Commit
 from scaffold.core.model import Attempt, ProcessIdentity, Run, RunSettings, Signature, Usage
 from scaffold.core.states import Active, Landing, Planning, Running, Verifying
-from scaffold.git import commit, refs
+from scaffold.git import commits, refs
 from scaffold.git.command import Git
-from scaffold.git.repository import survey
+from scaffold.git.repository import checkout_status
 from scaffold.host.identity import own_identity
-from scaffold.host.ids import new_id
-from scaffold.landing.record import record_landing, session_ref, session_tip
-from scaffold.orchestrator.opening import open_run
-from scaffold.orchestrator.recovery import ensure_session_branch
-from scaffold.plan.planfile import read_plan
-from scaffold.worker.ending import conclude
-from scaffold.worker.site import Site
+from scaffold.host.random_ids import new_id
+from scaffold.host.sandbox.level import DetectedLevel, detect_level
+from scaffold.landing.record import record_recovered_landing, session_ref, session_tip
+from scaffold.orchestrator.owner.open_run import open_run
+from scaffold.orchestrator.owner.recovery import ensure_session_branch
+from scaffold.plan.text.file_format import read_plan
+from scaffold.run.attempt_end import end_attempt
+from scaffold.run.context import RunContext
 
 SOMEBODY = Signature("Ada Example", "ada@example.org")
 PASSED = CheckResult(name="make test", verdict="pass", exit_code=0, detail="exit 0\n3 passed")
-FAILED = CheckResult(name="make test", verdict="fail", exit_code=1, detail="Expected exit 0, got exit 1.\n1 failed")
+FAILED = CheckResult(
+    name="make test", verdict="fail", exit_code=1, detail="Expected exit code 0, but got exit code 1.\n1 failed"
+)
+
+
+OPTIONAL = {"rg": "ripgrep (rg)", "node": "Node.js (node)", "npm": "npm (part of Node.js)"}
+"""What a person calls a program that a test may need, where that is not its name."""
+FOUND: list[DetectedLevel] = []
+"""The sandbox of this machine, once it was looked for."""
+
+
+def needs(*programs: str) -> pytest.MarkDecorator:
+    """Return a mark that skips a test unless all these programs are on PATH; the reason names those that are not."""
+    lacking = [OPTIONAL.get(name, name) for name in programs if shutil.which(name) is None]
+    reason = f"{' and '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} not installed"
+    return pytest.mark.skipif(bool(lacking), reason=reason)
+
+
+async def bubblewrap_or_skip() -> DetectedLevel:
+    """Return how bubblewrap holds commands here; skip the test where it does not, with the reason."""
+    if not FOUND:
+        FOUND.append(await detect_level(os.environ))
+    if FOUND[0].level != "bubblewrap":
+        pytest.skip(f"{FOUND[0].trouble}; {FOUND[0].fix}")
+    return FOUND[0]
 
 
 def git(folder: Path, *args: str, env: Mapping[str, str] | None = None, stdin: bytes = b"") -> str:
     """Run git and return what it says; unlike in the product, clones of local repositories are allowed."""
     local = {"GIT_ALLOW_PROTOCOL": "file"} | dict(env or {})
     return asyncio.run(Git(folder, environ=os.environ)(*args, env=local, stdin=stdin)).line
+
+
+def folder_until_exit() -> Path:
+    """Return a new folder that is gone when this process ends; a fork of it removes nothing."""
+    folder, owner = Path(tempfile.mkdtemp(prefix="scaffold-sample-")), os.getpid()
+
+    def remove() -> None:
+        if os.getpid() == owner:
+            shutil.rmtree(folder)
+
+    atexit.register(remove)
+    return folder
 
 
 def make_repository(folder: Path) -> Path:
@@ -45,12 +90,12 @@ def make_repository(folder: Path) -> Path:
     return folder
 
 
-def make_site(repository: Path) -> Site:
+def make_site(repository: Path) -> RunContext:
     """Open a repository with a new store; whoever calls closes the store."""
-    return asyncio.run(open_site(repository, create=True))
+    return asyncio.run(open_context(repository, create=True))
 
 
-def make_run(site: Site, plan_text: str, **settings: object) -> Run:
+def make_run(site: RunContext, plan_text: str, **settings: object) -> Run:
     """Lay out a run of the plan, in `planning` and owned by nobody."""
     plan, _ = read_plan(plan_text, name="plan.yaml")
     given = {"model": "cassette:/nowhere.yaml", "author": SOMEBODY, "committer": SOMEBODY, "attempts": 1} | settings
@@ -58,14 +103,14 @@ def make_run(site: Site, plan_text: str, **settings: object) -> Run:
         site.store,
         plan,
         request="plan.yaml",
-        survey=asyncio.run(survey(site.repository)),
+        survey=asyncio.run(checkout_status(site.repository)),
         settings=RunSettings(repository=str(site.repository.root), **given),  # type: ignore[arg-type] - a test's own
         source=plan_text,
         now=site.clock.now(),
     )
 
 
-def begin(site: Site, run: Run) -> Run:
+def begin(site: RunContext, run: Run) -> Run:
     """Make this process the owner of the run, and the run and its goals active."""
     store = site.store
     with store.transaction():
@@ -80,7 +125,7 @@ def begin(site: Site, run: Run) -> Run:
 
 
 def work(
-    site: Site,
+    site: RunContext,
     run: Run,
     key: str,
     *,
@@ -90,7 +135,7 @@ def work(
 ) -> Attempt:
     """Start an attempt of an action; its worker is this process, or `worker`, and executing."""
     store = site.store
-    action = store.actions.by_key(run.id, Key(key))
+    action = store.actions.by_key(run.id, ActionKey(key))
     assert action is not None
     goal = store.goals.get(action.goal_id)
     assert goal is not None
@@ -121,7 +166,7 @@ def work(
     return store.attempts.get(attempt.id) or attempt
 
 
-def hand_in(site: Site, run: Run, key: str, files: Mapping[str, str]) -> Attempt:
+def hand_in(site: RunContext, run: Run, key: str, files: Mapping[str, str]) -> Attempt:
     """Do an action in a new attempt that hands in a candidate with `files`."""
     attempt = work(site, run, key)
     head = make_commit(site, attempt.base_sha, files, key)
@@ -140,16 +185,18 @@ def hand_in(site: Site, run: Run, key: str, files: Mapping[str, str]) -> Attempt
     return site.store.attempts.get(attempt.id) or attempt
 
 
-def land(site: Site, run: Run, key: str, files: Mapping[str, str]) -> Commit:
+def land(site: RunContext, run: Run, key: str, files: Mapping[str, str]) -> Commit:
     """Do an action and land it; its effects become facts."""
     attempt = hand_in(site, run, key, files)
     assert attempt.head_sha is not None
     asyncio.run(refs.move(site.git, session_ref(run), new=attempt.head_sha, old=attempt.base_sha))
-    asyncio.run(record_landing(site, run, attempt.id, attempt.head_sha))
+    asyncio.run(record_recovered_landing(site, run, attempt.id, attempt.head_sha))
     return attempt.head_sha
 
 
-def fail(site: Site, run: Run, key: str, files: Mapping[str, str], *, error: str = "make test: 1 failed") -> Attempt:
+def fail(
+    site: RunContext, run: Run, key: str, files: Mapping[str, str], *, error: str = "make test: 1 failed"
+) -> Attempt:
     """Do an action in an attempt whose checks fail; `files` are what is pinned of it."""
     attempt = work(site, run, key)
     head = make_commit(site, attempt.base_sha, files, key) if files else None
@@ -157,11 +204,11 @@ def fail(site: Site, run: Run, key: str, files: Mapping[str, str], *, error: str
         verification = Verification(commit=head, results=(FAILED,))
         with site.store.transaction():
             site.store.attempts.advance(attempt.id, fence=run.fence, phase="verifying", verification=verification)
-    conclude(site.store, run, attempt.id, "contract_failed", error=error, head=head)
+    end_attempt(site.store, run, attempt.id, "contract_failed", error=error, head=head)
     return site.store.attempts.get(attempt.id) or attempt
 
 
-def make_commit(site: Site, parent: Commit, files: Mapping[str, str], message: str) -> Commit:
+def make_commit(site: RunContext, parent: Commit, files: Mapping[str, str], message: str) -> Commit:
     """Commit `files` on top of `parent`, leaving every checkout alone."""
     folder = site.repository.root
     index = {"GIT_INDEX_FILE": str(site.repository.common_dir / f"index-{new_id()}")}
@@ -170,5 +217,5 @@ def make_commit(site: Site, parent: Commit, files: Mapping[str, str], message: s
         blob = git(folder, "hash-object", "-w", "--stdin", stdin=content.encode(errors="surrogateescape"))
         git(folder, "update-index", "--add", "--cacheinfo", f"100644,{blob},{path}", env=index)
     tree = git(folder, "write-tree", env=index)
-    made = commit.commit_tree(site.git, tree, parents=(parent,), message=message, author=SOMEBODY, committer=SOMEBODY)
+    made = commits.commit_tree(site.git, tree, parents=(parent,), message=message, author=SOMEBODY, committer=SOMEBODY)
     return asyncio.run(made)

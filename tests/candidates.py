@@ -5,10 +5,10 @@ import sys
 from scaffold.core.gates import CheckEnvironment, Gate
 from scaffold.git import refs, worktree
 from scaffold.host.slots import Slots
-from scaffold.verify.baseline import Means, capture
-from scaffold.verify.contract import Tree
-from scaffold.verify.gates.detection import Detection
-from scaffold.verify.regression import Terms, judge_gates
+from scaffold.verify.contract.checks import Tree
+from scaffold.verify.gates.detection import DetectedGates
+from scaffold.verify.regression.baseline import BaselineInputs, capture_baseline
+from scaffold.verify.regression.gate_results import RegressionRequest, judge_gates
 
 PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider"
 TEST = Gate(kind="test", command=PYTEST, runner="pytest")
@@ -65,10 +65,12 @@ class Bench:
             self.told.append((run.gate.name, reused))
             self.keep(run)
 
-        means = Means(find=self.find, slots=self.slots, told=told)
-        detection = Detection(kind="python", gates=gates or (TEST,), given=given)
+        means = BaselineInputs(find=self.find, slots=self.slots, on_gate_run=told)
+        detection = DetectedGates(kind="python", gates=gates or (TEST,), given=given)
         tree = await self.tree(base, base)
-        return await capture(detection, tree, CheckEnvironment(fingerprint=FINGERPRINT), means, left_out=left_out)
+        return await capture_baseline(
+            detection, tree, CheckEnvironment(fingerprint=FINGERPRINT), means, left_out=left_out
+        )
 
     def find(self, gate, commit, environment):
         return self.kept.get((gate.name, commit, environment))
@@ -78,10 +80,12 @@ class Bench:
 
     async def judge(self, captured, base, head, **terms):
         terms = {"focused": True} | terms
-        held = Terms(baseline=captured.baseline, **terms)
+        held = RegressionRequest(baseline=captured.baseline, **terms)
         return {each.gate.name: each for each in await judge_gates(held, await self.tree(base, head), self.slots)}
 
     async def judge_in(self, tree, captured, **terms):
         """Return how the one gate does in a tree that is there already."""
-        (result,) = await judge_gates(Terms(baseline=captured.baseline, focused=True, **terms), tree, self.slots)
+        (result,) = await judge_gates(
+            RegressionRequest(baseline=captured.baseline, focused=True, **terms), tree, self.slots
+        )
         return result

@@ -4,16 +4,16 @@ import asyncio
 import os
 from contextlib import contextmanager
 
-from scaffold.agent.company import Company
-from scaffold.agent.crew import Commission, Limits
-from scaffold.core.errors import UsageProblem
-from scaffold.host.child import start
+from scaffold.agent.subagents.peers import Peers
+from scaffold.agent.subagents.pool import SubagentLimits, SubagentSpec
+from scaffold.core.errors import UsageError
 from scaffold.host.clock import SystemClock
 from scaffold.host.environment import child_environment
 from scaffold.host.identity import own_identity
-from scaffold.policy.gate import Judgement
-from scaffold.store.history import ConversationHistory
-from scaffold.store.user import SESSIONS, UserStore
+from scaffold.host.process.child import start_child
+from scaffold.policy.rule.ruleset import PolicyDecision
+from scaffold.store.conversation_history import ConversationHistory
+from scaffold.store.user_store import SESSIONS, UserStore
 
 ME = "ann"
 """The session; ids of others are `ben` and `cid`."""
@@ -28,10 +28,10 @@ class Scripts:
         self.before = lambda: None
         """What happens before a process is started."""
 
-    def commission(self, model):
+    def spec(self, model):
         if model == "nobody:knows":
-            raise UsageProblem("there is no model `nobody:knows`", "Name another one.")
-        return Commission(model or "cassette:/tape", "{}")
+            raise UsageError("there is no model `nobody:knows`", "Name another one.")
+        return SubagentSpec(model or "cassette:/tape", "{}")
 
     async def start(self, subagent):
         self.before()
@@ -40,9 +40,9 @@ class Scripts:
         if not self.able:
             raise OSError(11, "Resource temporarily unavailable")
         argv = ["sh", "-c", subagent.task]
-        return await start(argv, cwd=self._folder, env=child_environment(os.environ), log=self._log(subagent))
+        return await start_child(argv, cwd=self._folder, env=child_environment(os.environ), log=self._log(subagent))
 
-    def remains(self, subagent):
+    def take_log_tail(self, subagent):
         log = self._log(subagent)
         said = log.read_text().strip() if log.exists() else ""
         log.unlink(missing_ok=True)
@@ -53,7 +53,7 @@ class Scripts:
 
 
 async def nobody_is_asked(agent, wish):
-    return Judgement("deny", "category", f"{agent} may not {wish.subject}")
+    return PolicyDecision("deny", "category", f"{agent} may not {wish.subject}")
 
 
 class Seat:
@@ -69,7 +69,7 @@ class Seat:
             begin(self.store, ME)
         with self.store.transaction():
             self.store.conversations.claim(ME, own_identity())
-        self.company = Company(
+        self.peers = Peers(
             self.store,
             ME,
             cwd="/shop",
@@ -78,10 +78,10 @@ class Seat:
             about=lambda: {"model": "cassette:/tape", "mode": "default"},
             warn=self.warnings.append,
             clock=self.clock,
-            limits=Limits(**limits),
+            limits=SubagentLimits(**limits),
         )
-        self.tools = {tool.name: tool for tool in self.company.tools}
-        self.history = self.company.kept(ConversationHistory(self.store, ME, own_identity()))
+        self.tools = {tool.name: tool for tool in self.peers.tools}
+        self.history = self.peers.kept(ConversationHistory(self.store, ME, own_identity()))
 
     async def call(self, name, **args):
         """Return what a tool says; how it went is in `failed`."""

@@ -9,8 +9,11 @@ from hypothesis import HealthCheck, settings
 
 from daemon import Daemon, free_port
 from postgres import private_server
+from thorough import up_to
 
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "untimed", deadline=None, max_examples=up_to(100), suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("untimed")  # how long something takes says nothing of whether it is right
 
 

@@ -2,33 +2,43 @@
 
 import asyncio
 import os
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from builders import folder_until_exit
 from scaffold.core.contract import Check, Contract
-from scaffold.core.ids import AttemptId, GoalId, Key
+from scaffold.core.ids import ActionKey, AttemptId, GoalId
 from scaffold.core.model import Action, Attempt, ProcessIdentity, Run, RunSettings, Signature
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
 from scaffold.core.states import Active, Paused, Planning, status_of
 from scaffold.git.command import Git
-from scaffold.git.repository import open_repository, survey
+from scaffold.git.repository import checkout_status, open_repository
 from scaffold.host.clock import SystemClock
-from scaffold.host.process import run as run_command
+from scaffold.host.process.command import run_command
 from scaffold.landing.record import session_tip
-from scaffold.llm.cassette import Cassette, CassetteModel, Entry, When, WrittenCall, WrittenPrices, WrittenUsage
-from scaffold.orchestrator.conduct import Conductor, Ending, conduct
+from scaffold.llm.cassette.model import (
+    Cassette,
+    CassetteEntry,
+    CassetteModel,
+    CassettePrices,
+    CassetteToolCall,
+    CassetteUsage,
+    RequestMatcher,
+)
 from scaffold.orchestrator.dispatch import queue_attempt
-from scaffold.orchestrator.opening import open_run
-from scaffold.orchestrator.pursuit import pursue
-from scaffold.orchestrator.recovery import ensure_session_branch
-from scaffold.orchestrator.takeover import take_over
-from scaffold.orchestrator.tasks import TaskEngine
+from scaffold.orchestrator.owner.open_run import open_run
+from scaffold.orchestrator.owner.recovery import ensure_session_branch
+from scaffold.orchestrator.owner.run_lease import take_over_run
+from scaffold.orchestrator.owner.run_loop import RunEnding, RunOwner, recover_run_owner
+from scaffold.orchestrator.owner.task_engine import TaskEngine
+from scaffold.orchestrator.supervisor.process import supervise_goal
+from scaffold.run.assignment import read_assignment
+from scaffold.run.context import RunContext
 from scaffold.store.database import Store
-from scaffold.worker.assignment import read_assignment
 from scaffold.worker.attempt import Worker
-from scaffold.worker.outcome import GaveUp, Handed
-from scaffold.worker.site import Site
+from scaffold.worker.outcome import CandidateReady, NoCandidate
 
 GHOST = ProcessIdentity(1, "never", "another boot")
 """A process that is not alive; tasks claim their attempts in its name."""
@@ -53,7 +63,7 @@ def act(key: str, *, needs: Sequence[str] = (), check: str | None = None, **fiel
     """Return an action that makes `KEY_done` true; its contract, if any, is one command."""
     contract = Contract(commands=(Check(command=check),)) if check else None
     given: dict[str, Any] = {"description": f"Do {key}.", "effects": (f"{key}_done",), "contract": contract}
-    return ActionSpec(key=Key(key), preconditions=tuple(needs), **(given | fields))
+    return ActionSpec(key=ActionKey(key), preconditions=tuple(needs), **(given | fields))
 
 
 def script(turns_of: Mapping[str, Turns], *, usd: float = 0.0) -> CassetteModel:
@@ -62,14 +72,17 @@ def script(turns_of: Mapping[str, Turns], *, usd: float = 0.0) -> CassetteModel:
     for key, turns in turns_of.items():
         replies: list[dict[str, Any]] = []
         for command in turns:
-            call = WrittenCall("shell", {"command": command, "timeout_s": 30})
+            call = CassetteToolCall("shell", {"command": command, "timeout_s": 30})
             replies += [{"tool_calls": (call,)}] if command else []
             replies.append({"text": f"done with {key}"})
-        usage = WrittenUsage(input_tokens=1_000_000)
-        entries += [Entry(when=When(action=key, turn=at), usage=usage, **said) for at, said in enumerate(replies, 1)]
-        entries.append(Entry(when=When(action=key), text="nothing more to do"))
+        usage = CassetteUsage(input_tokens=1_000_000)
+        entries += [
+            CassetteEntry(when=RequestMatcher(action=key, turn=at), usage=usage, **said)
+            for at, said in enumerate(replies, 1)
+        ]
+        entries.append(CassetteEntry(when=RequestMatcher(action=key), text="nothing more to do"))
     return CassetteModel(
-        Cassette(path=Path("script"), digest="", entries=tuple(entries), prices=WrittenPrices(input_per_mtok=usd))
+        Cassette(path=Path("script"), digest="", entries=tuple(entries), prices=CassettePrices(input_per_mtok=usd))
     )
 
 
@@ -86,10 +99,23 @@ class Thoughtless:
         raise AssertionError(f"nobody was to judge: {why}")
 
 
+_sample: list[Path] = []
+"""The repository that each house gets a copy of; made by the first one."""
+
+
+async def _make_sample(repo: Path, environ: Mapping[str, str]) -> None:
+    git = Git(repo, environ=environ)
+    await git("init", "--quiet")
+    (repo / "README").write_text("sample\n")
+    (repo / "list").write_text("one\ntwo\nthree\n")
+    await git("add", "--all")
+    await git("commit", "--quiet", "--message", "first")
+
+
 class House:
     """One repository with its store; open it with `await House.build(folder)`."""
 
-    def __init__(self, folder: Path, site: Site) -> None:
+    def __init__(self, folder: Path, site: RunContext) -> None:
         self.repo = folder / "my räpo"
         self.site = site
         self.store = site.store
@@ -99,18 +125,18 @@ class House:
     async def build(cls, folder: Path) -> "House":
         """Make a repository with one commit of two files, and a user's home beside it."""
         repo, home = folder / "my räpo", folder / "home"
-        repo.mkdir()
         home.mkdir()
         environ = {"PATH": os.environ["PATH"], "HOME": str(home)}
         (home / ".gitconfig").write_text(
             "[user]\n\tname = Ann\n\temail = ann@example.org\n[init]\n\tdefaultBranch = main\n"
         )
-        git = Git(repo, environ=environ)
-        await git("init", "--quiet")
-        (repo / "README").write_text("sample\n")
-        (repo / "list").write_text("one\ntwo\nthree\n")
-        await git("add", "--all")
-        await git("commit", "--quiet", "--message", "first")
+        if not _sample:
+            whole = folder_until_exit()
+            (whole / "repo").mkdir()
+            await _make_sample(whole / "repo", environ)
+            _sample.append(whole / "repo")
+        shutil.copytree(_sample[0], repo, symlinks=True)
+        await Git(repo, environ=environ)("update-index", "--refresh", "-q")
         site = await open_site(repo, cache=folder / "cache", environ=environ)
         return cls(folder, site)
 
@@ -128,7 +154,7 @@ class House:
             self.store,
             Plan(goals=goals),
             request="the plan",
-            survey=await survey(self.site.repository),
+            survey=await checkout_status(self.site.repository),
             settings=RunSettings(**(given | settings)),
             source="plan",
             now=self.clock.now(),
@@ -140,7 +166,7 @@ class House:
 
     async def take(self, run: Run) -> Run:
         """Take a run over and make it active, as a conductor begins."""
-        taken = take_over(self.site, run.id)
+        taken = take_over_run(self.site, run.id)
         await ensure_session_branch(self.site, taken)
         with self.store.transaction():
             if not isinstance(taken.state, Active):
@@ -164,13 +190,13 @@ class House:
         assert attempt is not None, "no slot is free"
         return attempt
 
-    async def work(self, run: Run, key: str, *turns: str, usd: float = 0.0) -> Handed | GaveUp:
+    async def work(self, run: Run, key: str, *turns: str, usd: float = 0.0) -> CandidateReady | NoCandidate:
         """Have an attempt of an action carried out, up to its candidate."""
         return await self.carry_attempt_out(await self.queue(run, key), {key: turns}, usd=usd)
 
     async def carry_attempt_out(
         self, attempt: Attempt, turns_of: Mapping[str, Turns], *, usd: float = 0.0
-    ) -> Handed | GaveUp:
+    ) -> CandidateReady | NoCandidate:
         """Be the worker of an attempt, with a store of its own as a process would have."""
         site = await open_site(self.repo, cache=self.site.cache, environ=self.site.environ)
         try:
@@ -194,20 +220,20 @@ class House:
         site = await open_site(self.repo, cache=self.site.cache, environ=self.site.environ)
         try:
             run = site.store.runs.get(site.store.goals.get(goal_id).run_id)
-            return await pursue(site, run, goal_id, Thoughtless())
+            return await supervise_goal(site, run, goal_id, Thoughtless())
         finally:
             site.store.close()
 
-    async def conductor(self, run: Run, turns_of: Mapping[str, Turns], *, usd: float = 0.0) -> Conductor:
+    async def conductor(self, run: Run, turns_of: Mapping[str, Turns], *, usd: float = 0.0) -> RunOwner:
         """Own the run, settle what is left over, and return who carries it out."""
-        return await conduct(self.site, take_over(self.site, run.id), self.engine(turns_of, usd=usd))
+        return await recover_run_owner(self.site, take_over_run(self.site, run.id), self.engine(turns_of, usd=usd))
 
-    async def carry_out(self, run: Run, *, usd: float = 0.0, **turns_of: Turns) -> Ending:
+    async def carry_out(self, run: Run, *, usd: float = 0.0, **turns_of: Turns) -> RunEnding:
         """Carry a run on as far as it goes."""
         return await (await self.conductor(run, turns_of, usd=usd)).carry_out()
 
     def action(self, run: Run, key: str) -> Action:
-        found = self.store.actions.by_key(run.id, Key(key))
+        found = self.store.actions.by_key(run.id, ActionKey(key))
         assert found is not None
         return found
 
@@ -255,9 +281,9 @@ async def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
             await asyncio.sleep(0.01)
 
 
-async def open_site(repo: Path, *, cache: Path, environ: Mapping[str, str]) -> Site:
+async def open_site(repo: Path, *, cache: Path, environ: Mapping[str, str]) -> RunContext:
     """Open a repository as one process sees it."""
     clock = SystemClock()
     store = Store.open(repo / ".git" / "scaffold" / "state.db", clock=clock)
     repository = await open_repository(repo, environ=environ)
-    return Site(repository=repository, store=store, clock=clock, cache=cache, environ=environ)
+    return RunContext(repository=repository, store=store, clock=clock, cache=cache, environ=environ)

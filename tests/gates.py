@@ -9,8 +9,8 @@ from scaffold.core.gates import Gate, GateRun
 from scaffold.core.ids import Commit
 from scaffold.git.command import Git
 from scaffold.host.environment import child_environment
-from scaffold.host.process import Finished
-from scaffold.verify.contract import Tree
+from scaffold.host.process.command import CommandResult
+from scaffold.verify.contract.checks import Tree
 from scaffold.verify.gates.run import run_gate
 
 BARE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
@@ -46,10 +46,10 @@ async def tried(
     return await run_gate(gate, tree_in(folder, **variables), only=only, environment="here", timeout_s=timeout_s)
 
 
-def finished(exit_code=0, *, out="", err="", signal=None, timed_out=False) -> Finished:
+def finished(exit_code=0, *, out="", err="", signal=None, timed_out=False) -> CommandResult:
     """Return how a command ended and what it printed."""
     ended = timed_out or signal is not None
-    return Finished(
+    return CommandResult(
         exit_code=None if ended else exit_code,
         signal=signal,
         timed_out=timed_out,

@@ -5,11 +5,20 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from scaffold.core.conversation import Request, Text, UserMessage, unheard
-from scaffold.llm.cassette import Cassette, CassetteModel, Entry, Fault, When, WrittenCall, WrittenPrices, WrittenUsage
+from scaffold.core.conversation import Request, Text, UserMessage, ignore_delta
+from scaffold.llm.cassette.model import (
+    Cassette,
+    CassetteEntry,
+    CassetteFault,
+    CassetteModel,
+    CassettePrices,
+    CassetteToolCall,
+    CassetteUsage,
+    RequestMatcher,
+)
 
 Call = tuple[str, Mapping[str, Any]]
-Said = str | Fault | Call | Sequence[Call]
+Said = str | CassetteFault | Call | Sequence[Call]
 """Last words, what goes wrong, or tool calls."""
 
 
@@ -44,14 +53,14 @@ class Mind:
                 path=Path("minds"),
                 digest="",
                 entries=tuple(_entry(at, each) for at, each in enumerate(said, 1)),
-                prices=WrittenPrices(input_per_mtok=usd),
+                prices=CassettePrices(input_per_mtok=usd),
             )
         )
 
     def estimate(self, request):
         return self._tape.estimate(request)
 
-    async def reply(self, request, hear=unheard):
+    async def reply(self, request, hear=ignore_delta):
         self.asked.append(request)
         if self._meanwhile is not None:
             self._meanwhile(len(self.asked))
@@ -69,14 +78,14 @@ class Mind:
         yield self
 
 
-def _entry(turn: int, said: Said) -> Entry:
-    when, usage = When(role="supervisor", turn=turn), WrittenUsage(input_tokens=1_000_000)
+def _entry(turn: int, said: Said) -> CassetteEntry:
+    when, usage = RequestMatcher(role="supervisor", turn=turn), CassetteUsage(input_tokens=1_000_000)
     match said:
         case str():
-            return Entry(when=when, usage=usage, text=said)
-        case Fault():
-            return Entry(when=when, usage=usage, fault=said)
+            return CassetteEntry(when=when, usage=usage, text=said)
+        case CassetteFault():
+            return CassetteEntry(when=when, usage=usage, fault=said)
         case (str(), Mapping()):
-            return Entry(when=when, usage=usage, tool_calls=(WrittenCall(*said),))
+            return CassetteEntry(when=when, usage=usage, tool_calls=(CassetteToolCall(*said),))
         case _:
-            return Entry(when=when, usage=usage, tool_calls=tuple(WrittenCall(*call) for call in said))
+            return CassetteEntry(when=when, usage=usage, tool_calls=tuple(CassetteToolCall(*call) for call in said))

@@ -20,13 +20,13 @@ from scaffold.core.conversation import (
     ToolResult,
     UserMessage,
 )
-from scaffold.core.errors import ModelTrouble
+from scaffold.core.errors import ModelError
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.llm.codec import Codec, Heard, Target
-from scaffold.llm.sse import Events
+from scaffold.llm.wire.codec import Codec, ModelTarget, WireReply
+from scaffold.llm.wire.sse import SseDecoder
 
 OURS, OTHERS = "openai:gpt-5", "anthropic:claude"
-TARGET = Target(name="gpt-5", model=OURS)
+TARGET = ModelTarget(name="gpt-5", model=OURS)
 
 
 class Tape(httpx2.BaseTransport):
@@ -78,7 +78,7 @@ names = st.from_regex(r"[A-Za-z0-9_-]{1,12}", fullmatch=True)
 scalars = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | words
 args = st.dictionaries(words, scalars | st.lists(scalars, max_size=2), max_size=3)
 calls = st.builds(ToolCall, id=names.map("call_{}".format), name=names, args=args)
-thoughts = st.builds(Thinking, text=words, seal=words, id=said)
+thoughts = st.builds(Thinking, text=words, signature=words, id=said)
 pictures = st.builds(Image, media_type=st.sampled_from(["image/png", "image/jpeg"]), data=st.binary(max_size=9))
 results = st.builds(ToolResult, call_id=names, name=names, content=words, failed=st.booleans())
 
@@ -120,21 +120,21 @@ def body_of(codec: Codec, request: Request) -> Any:
     return json.loads(codec.request(request, pieces, TARGET))
 
 
-def read(codec: Codec, *pieces: bytes) -> Heard:
+def read(codec: Codec, *pieces: bytes) -> WireReply:
     """Return what we make of a stream that comes in `pieces`."""
-    events, reader = Events(), codec.reader(TARGET)
+    events, reader = SseDecoder(), codec.reader(TARGET)
     for piece in pieces:
         for event in events.feed(piece):
             reader.feed(event)
     return reader.end()
 
 
-def whole_or_none(codec: Codec, stream: bytes, whole: Heard) -> Iterator[bool]:
+def whole_or_none(codec: Codec, stream: bytes, whole: WireReply) -> Iterator[bool]:
     """Tell, for each place a stream may break off at, whether that gives the whole reply or trouble that passes."""
     for length in range(len(stream)):
         try:
             heard = read(codec, stream[:length])
-        except ModelTrouble as trouble:
+        except ModelError as trouble:
             yield trouble.transient
         else:
             yield (heard.message, heard.stop) == (whole.message, whole.stop)

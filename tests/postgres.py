@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from scaffold.store.place import Server
+from scaffold.store.driver.location import PostgresLocation
 
 NOBODY = "nobody"
 """The server refuses to be run by root."""
@@ -64,9 +64,9 @@ def _until(mark: bytes, lines: Iterable[bytes]) -> Iterator[bytes]:
             return
 
 
-def new_place(url: str) -> Server:
+def new_place(url: str) -> PostgresLocation:
     """Return a place on the server where nothing is yet."""
-    return Server(url, f"test_{secrets.token_hex(6)}")
+    return PostgresLocation(url, f"test_{secrets.token_hex(6)}")
 
 
 def _installed(folder: Path, *, for_another: bool) -> Path:

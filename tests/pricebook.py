@@ -1,4 +1,4 @@
-"""Builds `src/scaffold/llm/prices.json` from the data of `genai-prices`: run it when that dependency moves."""
+"""Builds `src/scaffold/llm/registry/prices.json` from the data of `genai-prices`: run it when that dependency moves."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from typing import Any
 from genai_prices import types
 from genai_prices.data import providers
 
-BOOK = Path(__file__).parents[1] / "src" / "scaffold" / "llm" / "prices.json"
+BOOK = Path(__file__).parents[1] / "src" / "scaffold" / "llm" / "registry" / "prices.json"
 PROVIDERS = ("anthropic", "openai")
 NO_CONVERSATION = re.compile(
     r"audio|realtime|transcribe|tts|image|embedding|moderation|search|computer-use|instruct|live|^ft:|oss|translate"

@@ -3,12 +3,19 @@
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import yaml
+
+from builders import folder_until_exit
+
+BARE = "PYTEST_DISABLE_PLUGIN_AUTOLOAD"
 
 
 def action(key, *, effects, needs=(), check=None, contract=None, files=()):
@@ -74,6 +81,28 @@ def wait_until(condition, seconds=5.0):
     return True
 
 
+@cache
+def _sample() -> Path:
+    """Return the repository that each scenario gets a copy of."""
+    whole = folder_until_exit()
+    repo = whole / "repo"
+    repo.mkdir()
+    environ = {"PATH": os.environ["PATH"], "HOME": str(whole), "GIT_CONFIG_NOSYSTEM": "1", "LANG": "C.UTF-8"}
+    (repo / "README.md").write_text("# Sample\n")
+    _git(repo, environ, "init", "-q", "-b", "main")
+    _git(repo, environ, "config", "user.name", "Ada")
+    _git(repo, environ, "config", "user.email", "ada@example.invalid")
+    _git(repo, environ, "add", "-A")
+    _git(repo, environ, "commit", "-q", "-m", "start")
+    return repo
+
+
+def _git(repo: Path, environ: Mapping[str, str], *args: str) -> str:
+    done = subprocess.run(["git", *args], cwd=repo, env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 class Scenario:
     """A fresh repository in `folder`, with a home of its own."""
 
@@ -81,8 +110,8 @@ class Scenario:
         self.home = folder / "home"
         self.repo = folder / "repo"
         self.cache = self.home / "scaffold" / "cache"
+        self.out = self.repo / "out"
         self.home.mkdir()
-        self.repo.mkdir()
         self.environ = {
             "PATH": os.environ["PATH"],
             "HOME": str(self.home),
@@ -90,22 +119,27 @@ class Scenario:
             "GIT_CONFIG_NOSYSTEM": "1",
             "LANG": "C.UTF-8",
         }
-        self.git("init", "-q", "-b", "main")
-        self.git("config", "user.name", "Ada")
-        self.git("config", "user.email", "ada@example.invalid")
-        (self.repo / "README.md").write_text("# Sample\n")
-        self.commit("start")
+        shutil.copytree(_sample(), self.repo, symlinks=True)
+        self.git("update-index", "--refresh", "-q")
+        self.out.mkdir()  # here commands can make files even where the sandbox is Landlock's
 
     def git(self, *args: str) -> str:
-        done = subprocess.run(
-            ["git", *args], cwd=self.repo, env=self.environ, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        return _git(self.repo, self.environ, *args)
 
     def commit(self, message: str) -> None:
         self.git("add", "-A")
         self.git("commit", "-q", "-m", message)
+
+    def configure(self, **settings) -> None:
+        """Write the user's configuration; it replaces what was written before.
+
+        Gates then run pytest without the plugins that happen to be installed beside us, which take longer to load than
+        the tests take to run.
+        """
+        self.environ[BARE] = "1"
+        folder = self.home / "scaffold" / "config"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "config.yaml").write_text(yaml.safe_dump({"environment": [BARE], **settings}))
 
     def plan(self, plan) -> None:
         (self.home / "plan.yaml").write_text(yaml.safe_dump(plan))

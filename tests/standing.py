@@ -13,13 +13,13 @@ from scaffold.core.gates import CheckEnvironment
 from scaffold.core.ids import Commit
 from scaffold.git import refs, worktree
 from scaffold.host.environment import child_environment
-from scaffold.host.process import Finished, run
-from scaffold.host.sandbox.confinement import Enclosure, Level
-from scaffold.policy.sandbox import Grounds, Sandbox, enclosed
-from scaffold.verify.contract import Tree
-from scaffold.verify.environment.furnishing import furnish
-from scaffold.verify.environment.preparation import Prepared, Wanted, prepare
-from scaffold.verify.environment.surroundings import check_environ, within
+from scaffold.host.process.command import CommandResult, run_command
+from scaffold.host.sandbox.confinement import Level, SandboxSpec
+from scaffold.policy.sandbox_setup import SandboxInputs, SandboxSettings, build_enclosure
+from scaffold.verify.contract.checks import Tree
+from scaffold.verify.environment.check_env import check_environ, with_shown_folders
+from scaffold.verify.environment.preparation import EnvironmentRequest, PreparedEnvironment, prepare_environment
+from scaffold.verify.environment.provisioning import provision_checkout
 from scaffold.verify.readiness import NotReady
 
 
@@ -37,9 +37,9 @@ class Ground:
         """A weaker sandbox than the best there is."""
 
     @asynccontextmanager
-    async def enclose(self, root: Path) -> AsyncIterator[Enclosure | None]:
+    async def enclose(self, root: Path) -> AsyncIterator[SandboxSpec | None]:
         """Yield what holds commands in a checkout, as for a run; nothing unless this ground is `held`."""
-        grounds = Grounds(
+        grounds = SandboxInputs(
             root=root,
             home=self._folder / "home",
             temporary=self._folder / "temporary",
@@ -47,8 +47,8 @@ class Ground:
             shown=(self.house.site.repository.common_dir, self._folder / "programs"),
             disposable=True,
         )
-        sandbox = Sandbox(mode="auto" if self._held else "off")
-        walls = await enclosed(sandbox, grounds, self.environ, cache=self._folder / "sandbox.json")
+        sandbox = SandboxSettings(mode="auto" if self._held else "off")
+        walls = await build_enclosure(sandbox, grounds, self.environ, cache=self._folder / "sandbox.json")
         yield structs.replace(walls, level=self.level) if walls and self.level else walls
 
     async def commit(self, files: Mapping[str, str]) -> Commit:
@@ -66,9 +66,9 @@ class Ground:
         assert head is not None
         return head
 
-    async def prepare(self, *setup: str, trusted: bool = True, **options: Any) -> Prepared | NotReady:
+    async def prepare(self, *setup: str, trusted: bool = True, **options: Any) -> PreparedEnvironment | NotReady:
         """Prepare an environment at the head."""
-        wanted = Wanted(
+        wanted = EnvironmentRequest(
             repository=self.house.site.repository,
             base=await self.head(),
             setup=setup,
@@ -79,12 +79,12 @@ class Ground:
             clean=str,
             **options,
         )
-        return await prepare(wanted)
+        return await prepare_environment(wanted)
 
     async def prepared(self, *setup: str, **options: Any) -> CheckEnvironment:
         """Do so where nothing can go wrong."""
         found = await self.prepare(*setup, **options)
-        assert isinstance(found, Prepared), found
+        assert isinstance(found, PreparedEnvironment), found
         return found.environment
 
     @asynccontextmanager
@@ -92,15 +92,17 @@ class Ground:
         """Yield a checkout of the head, furnished."""
         head = await self.head()
         git = await worktree.add(self.house.site.repository, self.cache / "runs" / name, head)
-        await furnish(environment, git.cwd)
+        await provision_checkout(environment, git.cwd)
         environ = check_environ(environment, git.cwd, child_environment(self.environ))
         async with self.enclose(git.cwd) as walls:
-            yield Tree(git=git, base=head, commit=head, environ=environ, enclosure=within(environment, walls))
+            yield Tree(
+                git=git, base=head, commit=head, environ=environ, enclosure=with_shown_folders(environment, walls)
+            )
 
 
-async def look(tree: Tree, command: str, cwd: Path | None = None) -> Finished:
+async def look(tree: Tree, command: str, cwd: Path | None = None) -> CommandResult:
     """Run a shell command as a check of the tree."""
-    return await run(
+    return await run_command(
         ["/bin/sh", "-c", command],
         cwd=cwd or tree.git.cwd,
         env=tree.environ,

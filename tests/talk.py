@@ -2,16 +2,24 @@
 
 from pathlib import Path
 
-from scaffold.agent.agent import Agent, Books, Brief
-from scaffold.agent.conversation import Conversation
+from scaffold.agent.context.conversation import Conversation
 from scaffold.agent.journal import JournalList
-from scaffold.agent.outside import FixedContext, NoNews, Outside
-from scaffold.core.conversation import AssistantMessage, Caller, Reply, unheard
-from scaffold.core.errors import BudgetSpent
+from scaffold.agent.ports import AgentIO, FixedContext, NoIncoming
+from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec
+from scaffold.core.conversation import AssistantMessage, Caller, Reply, ignore_delta
+from scaffold.core.errors import BudgetExceeded
 from scaffold.core.model import Usage
-from scaffold.core.ports import NOTHING
+from scaffold.core.ports import NO_USAGE
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.llm.cassette import Cassette, CassetteModel, Entry, When, WrittenCall, WrittenPrices, WrittenUsage
+from scaffold.llm.cassette.model import (
+    Cassette,
+    CassetteEntry,
+    CassetteModel,
+    CassettePrices,
+    CassetteToolCall,
+    CassetteUsage,
+    RequestMatcher,
+)
 from scaffold.tools.arguments import object_schema
 
 CALLER = Caller(role="implementation", action="store", attempt=2)
@@ -27,7 +35,7 @@ class Purse:
 
     async def reserve(self, estimate):
         if self.left == 0:
-            raise BudgetSpent("The budget is used up.", "Raise it.")
+            raise BudgetExceeded("The budget is used up.", "Raise it.")
         self.left -= 1
         self.reserved.append(estimate)
         return f"reservation {len(self.reserved)}"
@@ -44,7 +52,7 @@ class Kept:
         self.usage = Usage()
         self.compactions = []
 
-    def add(self, message, usage=NOTHING):
+    def add(self, message, usage=NO_USAGE):
         self.messages.append(message)
         self.usage += usage
 
@@ -70,7 +78,7 @@ class Listening:
     def estimate(self, request):
         return self._inner.estimate(request)
 
-    async def reply(self, request, hear=unheard):
+    async def reply(self, request, hear=ignore_delta):
         self.requests.append(request)
         return await self._inner.reply(request, hear)
 
@@ -86,7 +94,7 @@ class Scripted:
     def estimate(self, request):
         return Usage(input_tokens=10, requests=1)
 
-    async def reply(self, request, hear=unheard):
+    async def reply(self, request, hear=ignore_delta):
         said = self._replies.pop(0)
         if isinstance(said, Exception):
             raise said
@@ -99,14 +107,14 @@ def saying(*parts, stop="end", input_tokens=0):
 
 def tape(*entries):
     return CassetteModel(
-        Cassette(path=Path("tape"), digest="", entries=entries, prices=WrittenPrices(output_per_mtok=1.0))
+        Cassette(path=Path("tape"), digest="", entries=entries, prices=CassettePrices(output_per_mtok=1.0))
     )
 
 
 def calling(turn, *calls, text="", output_tokens=0):
-    written = tuple(WrittenCall(name, args) for name, args in calls)
-    usage = WrittenUsage(output_tokens=output_tokens)
-    return Entry(when=When(turn=turn), text=text, tool_calls=written, usage=usage)
+    written = tuple(CassetteToolCall(name, args) for name, args in calls)
+    usage = CassetteUsage(output_tokens=output_tokens)
+    return CassetteEntry(when=RequestMatcher(turn=turn), text=text, tool_calls=written, usage=usage)
 
 
 def tool(name, work, *, category="file_write", **required):
@@ -124,12 +132,12 @@ async def echo(text):
 ECHO = tool("echo", echo, text="string")
 
 
-def agent(model, *tools, conversation=None, hear=unheard, news=None, context="", **options):
+def agent(model, *tools, conversation=None, hear=ignore_delta, news=None, context="", **options):
     books = {name: options.pop(name) for name in ("journal", "budget", "history") if name in options}
     return Agent(
         model=model,
         tools=tools,
-        brief=Brief(
+        brief=AgentSpec(
             **{
                 "system": "Be good.",
                 "caller": CALLER,
@@ -137,7 +145,7 @@ def agent(model, *tools, conversation=None, hear=unheard, news=None, context="",
                 **options,
             }
         ),
-        books=Books(**{"journal": JournalList(), "budget": Purse(), **books}),
+        books=AgentRecords(**{"journal": JournalList(), "budget": Purse(), **books}),
         conversation=conversation,
-        outside=Outside(hear=hear, news=news or NoNews()),
+        outside=AgentIO(hear=hear, news=news or NoIncoming()),
     )

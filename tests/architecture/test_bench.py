@@ -11,9 +11,9 @@ ROOT = Path(__file__).parents[2]
 HEAVY = {"asyncio", "ssl", "yaml", "rich", "psycopg", "importlib.metadata", "scaffold.git.command", "scaffold.agent"}
 LOADED = """
 import sys
-from scaffold.cli.main import call, scaffold_group
+from scaffold.cli.main import run_command, scaffold_group
 
-code = call(scaffold_group, sys.argv[1:], prog="scaffold")
+code = run_command(scaffold_group, sys.argv[1:], prog="scaffold")
 sys.stderr.write(" ".join(sys.modules))
 sys.exit(code)
 """

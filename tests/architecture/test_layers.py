@@ -21,6 +21,8 @@ LAYERS, CORE, PLAN, PROCESSES, SQL, TEXTUAL, CYCLES = CONTRACTS
 PLANTED = [
     (LAYERS, {"core/planted.py": "import scaffold.plan"}, "scaffold.core.planted -> scaffold.plan"),
     (LAYERS, {"llm/planted.py": "from scaffold import git"}, "scaffold.llm.planted -> scaffold.git"),
+    (LAYERS, {"landing/planted.py": "import scaffold.worker"}, "scaffold.landing.planted -> scaffold.worker"),
+    (LAYERS, {"views/planted.py": "import scaffold.cli.wiring"}, "scaffold.views.planted -> scaffold.cli.wiring"),
     (LAYERS, {"attic/__init__.py": ""}, "scaffold.attic"),
     (CORE, {"core/planted.py": "import yaml"}, "scaffold.core.planted -> yaml"),
     (CORE, {"core/planted.py": "def read():\n    from pathlib import Path"}, "scaffold.core.planted -> pathlib"),
@@ -30,7 +32,7 @@ PLANTED = [
     (PROCESSES, {"tools/planted.py": "import multiprocessing.pool"}, "scaffold.tools.planted -> multiprocessing"),
     (PROCESSES, {"cli/planted.py": "import pty"}, "scaffold.cli.planted -> pty"),
     (SQL, {"orchestrator/planted.py": "import sqlite3"}, "scaffold.orchestrator.planted -> sqlite3"),
-    (SQL, {"memory/planted.py": "from psycopg import sql"}, "scaffold.memory.planted -> psycopg"),
+    (SQL, {"views/planted.py": "from psycopg import sql"}, "scaffold.views.planted -> psycopg"),
     (TEXTUAL, {"cli/planted.py": "from textual.app import App"}, "scaffold.cli.planted -> textual"),
     (
         CYCLES,
@@ -68,6 +70,7 @@ def test_the_tree_keeps_every_contract() -> None:
     assert f"{len(CONTRACTS)} kept, 0 broken" in report
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("contract", "files", "named"), PLANTED, ids=[named for _, _, named in PLANTED])
 def test_a_planted_violation_breaks_its_contract(
     tmp_path: Path, contract: str, files: dict[str, str], named: str

@@ -49,6 +49,7 @@ def tried(case: Case, folder: Path) -> Tried:
 def _laid_out(case: Case, folder: Path) -> Scenario:
     """Return a repository with the case's files, a plan of one action, and the worker's replies."""
     scenario = Scenario(folder)
+    scenario.configure()
     for path, text in {**case.ground, **case.base}.items():
         target = scenario.repo / path
         target.parent.mkdir(parents=True, exist_ok=True)

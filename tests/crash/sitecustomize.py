@@ -3,8 +3,9 @@
 Python imports this at start when the folder is on PYTHONPATH, so workers are reached as well; without
 `CRASH_COUNTER` it does nothing. A transition is a commit of the store or a git command that changes something;
 there is a point right before and right after each. With `CRASH_PHASE` only entering that phase of an attempt is one;
-`drafting` and `refining` a contract are phases with points within. With `CRASH_OWNER`, the path of a file of ours, it
-is not who passes the point that dies, but the command that was started by hand.
+`drafting` and `refining` a contract are phases with points within. With `CRASH_DISTINCT`, `before` or `after`, only
+points before or after a change count, and each once for its place in the source. With `CRASH_OWNER`, the path of a
+file of ours, it is not who passes the point that dies, but the command that was started by hand.
 """
 
 import fcntl
@@ -22,10 +23,25 @@ def point(name: str) -> None:
     with Path(os.environ["CRASH_COUNTER"]).open("r+") as counter:
         fcntl.flock(counter, fcntl.LOCK_EX)
         passed = counter.read().splitlines()
+        if "CRASH_DISTINCT" in os.environ:
+            name = f"{name} in {_caller()}"
+            if not name.startswith(os.environ["CRASH_DISTINCT"]) or name in passed:
+                return
         counter.write(f"{name}\n")
         counter.flush()
         if len(passed) + 1 == int(os.environ["CRASH_AT"]):
             os.kill(_victim(), signal.SIGKILL)
+
+
+def _caller() -> str:
+    """Return the two innermost functions outside of store and git that lead here: who changes, and on whose behalf."""
+    frame, callers = sys._getframe(1), []
+    while frame is not None and len(callers) < 2:
+        module = frame.f_globals.get("__name__", "")
+        if module.startswith("scaffold.") and not module.startswith(("scaffold.store.", "scaffold.git.")):
+            callers.append(f"{module}.{frame.f_code.co_qualname}")
+        frame = frame.f_back
+    return " for ".join(callers)
 
 
 def _victim() -> int:
@@ -37,7 +53,7 @@ def _victim() -> int:
 def install(counts=lambda: True) -> None:
     """Put a point around every commit and every changing git command, as long as it `counts`."""
     from scaffold.git.command import Git
-    from scaffold.store.connection import Connection
+    from scaffold.store.driver.connection import Connection
 
     transaction, call = Connection.transaction, Git.__call__
 
@@ -64,9 +80,9 @@ def install(counts=lambda: True) -> None:
 
 def install_at(phase):
     """Put a point right after an attempt is known to have entered the phase, and one after it was `criticised`."""
-    from scaffold.worker.record import Record
+    from scaffold.worker.attempt_record import AttemptRecorder
 
-    enter, criticised = Record.enter, Record.criticised
+    enter, criticised = AttemptRecorder.enter, AttemptRecorder.criticised
 
     def crashing_enter(self, entered, **options):
         enter(self, entered, **options)
@@ -78,15 +94,15 @@ def install_at(phase):
         if phase == "criticised":
             point(phase)
 
-    Record.enter, Record.criticised = crashing_enter, crashing_criticised
+    AttemptRecorder.enter, AttemptRecorder.criticised = crashing_enter, crashing_criticised
 
 
 def install_within(phase):
     """Put points on the way of a contract that is drafted or refined: at both ends, and at each change between."""
-    from scaffold.worker.proving import Proof
+    from scaffold.worker.verification import AttemptVerifier
 
     within = []
-    begun, strengthened = Proof.begun, Proof.strengthened
+    begun, strengthened = AttemptVerifier.prepare, AttemptVerifier.strengthened
 
     async def crashing(work, *args):
         within.append(phase)
@@ -103,9 +119,9 @@ def install_within(phase):
         return await crashing(strengthened, self, *args)
 
     if phase == "drafting":
-        Proof.begun = classmethod(crashing_begun)
+        AttemptVerifier.prepare = classmethod(crashing_begun)
     else:
-        Proof.strengthened = crashing_strengthened
+        AttemptVerifier.strengthened = crashing_strengthened
     install(counts=lambda: bool(within))
 
 

@@ -66,6 +66,7 @@ def one_that_is_killed(scenario):
     assert worktrees(scenario) == 1
 
 
+@pytest.mark.slow
 def test_what_a_killed_run_left_is_removed_after_its_work_was_pinned(scenario):
     """AL-15, AL-27, BX-3: and the run can still be resumed."""
     one_that_is_killed(scenario)
@@ -86,6 +87,7 @@ def test_what_a_killed_run_left_is_removed_after_its_work_was_pinned(scenario):
     assert scenario.checkout() == before[0]
 
 
+@pytest.mark.slow
 def test_cleaning_up_may_be_killed_at_any_point_and_repeated(scenario):
     """BX-3, BX-15"""
     one_that_is_killed(scenario)
@@ -120,6 +122,7 @@ def test_a_run_that_is_carried_out_is_left_alone(scenario):
     assert running.wait(PATIENCE_S) == 0
 
 
+@pytest.mark.slow
 def test_what_an_ended_run_left_is_removed(scenario):
     """AL-12, BX-3: its folder too, and a pinned candidate is kept where rescued work is."""
     one_that_fails(scenario)
@@ -152,6 +155,7 @@ def query(database, statement):
         return connection.execute(statement).fetchall()
 
 
+@pytest.mark.slow
 def test_unlanded_work_is_listed_and_taken(scenario):
     """BX-3"""
     one_that_fails(scenario)
@@ -180,7 +184,8 @@ def test_unlanded_work_is_listed_and_taken(scenario):
 
 
 @pytest.mark.parametrize(
-    ("args", "words"), [(["zzz"], "Kept are: none"), (["--patch"], "a patch of which"), (["../x"], "is not an attempt")]
+    ("args", "words"),
+    [(["zzz"], "Attempts with pinned work: none"), (["--patch"], "a patch of which"), (["../x"], "is not an attempt")],
 )
 def test_what_cannot_be_salvaged_is_told(scenario, args, words):
     told = scenario.scaffold("salvage", *args)
@@ -188,6 +193,7 @@ def test_what_cannot_be_salvaged_is_told(scenario, args, words):
     assert words in told.stderr
 
 
+@pytest.mark.slow
 def test_purging_leaves_what_is_the_user_s(scenario):
     """BX-3: session branches, unlanded work, and the checkout."""
     one_that_fails(scenario)
@@ -216,6 +222,7 @@ def test_purging_leaves_what_is_the_user_s(scenario):
     assert "nothing to remove" in scenario.scaffold("purge", "--yes").stdout
 
 
+@pytest.mark.slow
 def test_purging_pins_what_a_killed_run_left(scenario):
     """BX-3"""
     one_that_is_killed(scenario)
@@ -225,6 +232,7 @@ def test_purging_pins_what_a_killed_run_left(scenario):
     assert scenario.git("show", f"{ref}:slow") == "s\n"
 
 
+@pytest.mark.slow
 def test_purging_everything_spares_the_worktrees_of_other_repositories(scenario):
     """BX-3"""
     one_that_fails(scenario)
@@ -242,6 +250,7 @@ def test_purging_everything_spares_the_worktrees_of_other_repositories(scenario)
     assert not config.exists()
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_a_link_is_never_purged(scenario):
     """BX-3"""
     one_that_fails(scenario)

@@ -66,9 +66,9 @@ def test_work_goes_on_until_it_is_good_enough_and_ends_when_nothing_comes_of_it(
     branch = scenario.status()["run"]["session_branch"]
     landed = {key: scenario.git("show", f"{branch}:{key}.txt") for key in ("better", "stubborn", "hasty", "alone")}
     assert landed == {"better": "one\ntwo\n", "stubborn": "one\n", "hasty": "good enough\n", "alone": "one\n"}
-    assert "You asked for an end; there is none before the work passes." in scenario.journal("texts", "hasty")
+    assert "You asked to stop, but the work does not pass." in scenario.journal("texts", "hasty")
     assert "contradicts" not in done.stdout
-    (warning,) = [line for line in done.stdout.splitlines() if "Nobody criticised" in line]
+    (warning,) = [line for line in done.stdout.splitlines() if "was not criticised" in line]
     assert "alone" in warning
     counted = {each["key"]: each["attempts"][0]["iteration"] for each in scenario.status()["actions"]}
     assert counted == {"better": 2, "stubborn": 2, "hasty": 3, "alone": 1}

@@ -45,10 +45,11 @@ def leaked(text):
     return {name for name, canary in CANARIES.items() if canary in text}
 
 
-PYTHON = "import os, pathlib; pathlib.Path('seen.env').write_text(str(sorted(os.environ.items())))"
+PYTHON = "import os, pathlib; pathlib.Path('out/seen.env').write_text(str(sorted(os.environ.items())))"
 
 
-@pytest.mark.parametrize("call", [shell("env > seen.env"), {"name": "python", "args": {"code": PYTHON}}])
+@pytest.mark.slow
+@pytest.mark.parametrize("call", [shell("env > out/seen.env"), {"name": "python", "args": {"code": PYTHON}}])
 def test_no_secret_of_the_user_reaches_a_command_of_ralph_but_one_that_is_named(scenario, call):
     """BX-9: children get an allow-listed environment."""
     model = tape(scenario, turn(1, call), turn(2, text="seen"))
@@ -56,7 +57,7 @@ def test_no_secret_of_the_user_reaches_a_command_of_ralph_but_one_that_is_named(
     def seen():
         done = scenario.scaffold("ralph", "look", "--model", model, "--yolo")
         assert done.returncode == 0, done.stderr
-        return (scenario.repo / "seen.env").read_text()
+        return (scenario.out / "seen.env").read_text()
 
     before = seen()
     name_one(scenario)
@@ -68,7 +69,7 @@ def test_subagents_see_as_little_and_are_marked_each_as_its_own(scenario):
     """DR-16."""
     name_one(scenario)
     start = {"name": "subagent", "args": {"task": "look"}}
-    own = [shell('env > seen-"$SCAFFOLD_AGENT_ID"')]
+    own = [shell('env > out/seen-"$SCAFFOLD_AGENT_ID"')]
     model = tape(
         scenario,
         *(turn(1, *own, action=name) for name in ("sub-1", "sub-2")),
@@ -77,7 +78,7 @@ def test_subagents_see_as_little_and_are_marked_each_as_its_own(scenario):
         turn(2, text="over"),
     )
     done = scenario.scaffold("ralph", "look", "--model", model, "--yolo")
-    seen = {path.name.removeprefix("seen-"): path.read_text() for path in scenario.repo.glob("seen-*")}
+    seen = {path.name.removeprefix("seen-"): path.read_text() for path in scenario.out.glob("seen-*")}
     assert len(seen) == 2, done.stderr
     for agent, text in seen.items():
         assert f"COMPOSE_PROJECT_NAME=ralph_agent_{agent}\n" in text

@@ -16,6 +16,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 @pytest.mark.parametrize("example", sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir()))
 def test_an_example_plan_lands_whole_on_its_replies(example, tmp_path):
     scenario = Scenario(tmp_path)
+    scenario.configure()
     folder = EXAMPLES / example
     checked = scenario.scaffold("plan", "check", str(folder / "plan.yaml"), "--json")
     assert json.loads(checked.stdout)["findings"] == []
@@ -26,9 +27,11 @@ def test_an_example_plan_lands_whole_on_its_replies(example, tmp_path):
     assert {each["status"] for each in scenario.status()["actions"]} == {"completed"}
 
 
+@pytest.mark.slow
 def test_the_demo_lands_everything_and_says_so_in_its_last_line(tmp_path):
     """BX-14, AL-28: no key, no server; a conflict and two failures on the way."""
     scenario = Scenario(tmp_path)
+    scenario.configure()
     sample = tmp_path / "sample"
     done = subprocess.run(
         [sys.executable, "-m", "scaffold", "demo", "--dir", str(sample)],

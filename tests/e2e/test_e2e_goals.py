@@ -75,6 +75,7 @@ def expect_the_end(scenario):
     assert len(scenario.git("worktree", "list").splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_a_request_of_two_goals_is_broken_down_just_in_time_and_replanned_once(scenario):
     """SC-8, SC-1: plan, compounds, children when they are ready, another way where one fails; all of it lands."""
     done = scenario.scaffold("run", "a shop with a guide", "--model", supervised(scenario), "--yes")
@@ -100,6 +101,7 @@ def test_a_plan_with_a_tier_may_be_broken_down_and_without_one_is_refused(scenar
     assert {each["key"] for each in scenario.status()["actions"]} == {"store", "model", "tests"}
 
 
+@pytest.mark.slow
 def test_a_compound_that_nobody_breaks_down_is_named_with_the_reason_at_the_end(scenario):
     """SC-8, AL-27: a person sees why, and what helps: a run that failed is retried before it goes on."""
     model = add_planner(
@@ -114,7 +116,7 @@ def test_a_compound_that_nobody_breaks_down_is_named_with_the_reason_at_the_end(
     done = scenario.scaffold("run", "a shop", "--model", model, "--yes")
     assert done.returncode == 1, done.stdout + done.stderr
     told = done.stdout.partition("\n\n")[2]
-    assert "store  failed: could not be broken down" in told
+    assert "store  failed: could not be decomposed" in told
     refused = scenario.scaffold("resume")
     assert (refused.returncode, "scaffold retry" in refused.stderr) == (64, True)
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from scaffold.host.sandbox.level import find_level
+from scaffold.host.sandbox.level import detect_level
 from scenario import Scenario, action, plan_of, shell, write
 
 CANARY = "canary-9z-injected-5d1e8a3c"
@@ -218,7 +218,7 @@ def _left_behind():
 
 @pytest.fixture(scope="module", autouse=True)
 def _a_sandbox():
-    finding = asyncio.run(find_level(dict(os.environ)))
+    finding = asyncio.run(detect_level(dict(os.environ)))
     if finding.level == "none":
         pytest.skip(f"no sandbox on this machine: {finding.trouble}")
 

@@ -16,6 +16,7 @@ def scenario(tmp_path):
     return made
 
 
+@pytest.mark.slow
 def test_a_checkout_that_cannot_take_projections_keeps_its_journals_beside_the_state(scenario):
     """The run goes on without `.scaffold/`, as it says, and `logs` still has what was said."""
     (scenario.repo / ".scaffold").write_text("mine")
@@ -27,6 +28,7 @@ def test_a_checkout_that_cannot_take_projections_keeps_its_journals_beside_the_s
     assert (scenario.repo / ".scaffold").read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_a_run_begins_while_a_command_in_a_sandbox_keeps_the_folder_of_projections_closed(scenario):
     """BX-9: it says so, and does its work."""
     os.mknod(scenario.repo / ".scaffold", stat.S_IFSOCK)
@@ -35,6 +37,7 @@ def test_a_run_begins_while_a_command_in_a_sandbox_keeps_the_folder_of_projectio
     assert "a command in a sandbox keeps it closed just now" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_repository_may_have_the_longest_name_there_is(scenario):
     renamed = scenario.repo.with_name("r" * 255)
     scenario.repo.rename(renamed)

@@ -14,6 +14,7 @@ def scenario(tmp_path):
     assert made.processes() == [], "a process was left behind"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["yaml.py", "msgspec.py", "scaffold.py"])
 def test_a_worker_takes_no_module_from_the_repository(scenario, name):
     """SC-1, OR-1: what lies in the repository is not run by being there."""

@@ -100,7 +100,7 @@ def test_a_mode_that_changes_nothing_is_a_lock_until_it_is_left(scenario, mode):
     calls = [write("a", "x"), shell("touch made"), python, shell("ls"), leave, write("a", "x")]
     denied, results = lived(scenario, *calls, flags=("--yolo", "--mode", mode))
     assert denied == [True, True, True, False, False, False]
-    assert f"in the mode {mode} nothing is changed" in results[0]
+    assert f"the mode {mode} allows no changes" in results[0]
     assert not (scenario.repo / "made").exists()
 
 

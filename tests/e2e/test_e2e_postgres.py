@@ -16,6 +16,7 @@ def scenario(tmp_path, postgres_url):
     assert made.processes() == [], "a process was left behind"
 
 
+@pytest.mark.slow
 def test_a_run_lands_with_its_state_on_a_server_and_nothing_in_a_file(scenario):
     """OR-8, SC-9: planner, workers and reading commands find the same state by the address alone."""
     assert scenario.status()["run"] is None

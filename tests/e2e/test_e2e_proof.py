@@ -6,7 +6,6 @@ import signal
 import sys
 
 import pytest
-import yaml
 
 from planned import actions, add_planner, goal
 from scenario import Scenario, action, asked, plan_of, said, shell, wait_until, write
@@ -29,6 +28,7 @@ DOUBLE = "def double(a):\n    return 2 * a\n"
 @pytest.fixture
 def scenario(tmp_path):
     made = Scenario(tmp_path)
+    made.configure()
     made.environ["PATH"] = f"{os.path.dirname(sys.executable)}:{made.environ['PATH']}"  # noqa: PTH120 - a name
     yield made
     assert wait_until(lambda: not made.processes()), "a process was left behind"
@@ -38,13 +38,6 @@ def repository(scenario, files):
     for path, text in files.items():
         (scenario.repo / path).write_text(text)
     scenario.commit("a calculator")
-
-
-def configured(scenario, **settings):
-    """Set what the user's own configuration says."""
-    folder = scenario.home / "scaffold" / "config"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.yaml").write_text(yaml.safe_dump(settings))
 
 
 def one_action(scenario, check="grep -q double more.py"):
@@ -117,7 +110,7 @@ def test_tests_with_a_tag_hold_work_before_it_lands(scenario):
     for path in TAGGED:
         (scenario.repo / path).parent.mkdir(exist_ok=True)
     repository(scenario, {**TESTS, **TAGGED})
-    configured(scenario, quality_gates={"tags": ["pay @pay"]})
+    scenario.configure(quality_gates={"tags": ["pay @pay"]})
     scenario.plan(plan_of(calc=[action("double", effects=["doubles"], check="grep -q 3 pay/rate.txt")]))
     scenario.cassette(double=[write("pay/rate.txt", "3")])
     done = scenario.run("--yes")
@@ -127,10 +120,11 @@ def test_tests_with_a_tag_hold_work_before_it_lands(scenario):
     assert scenario.git("rev-parse", session) == scenario.git("rev-parse", "main")
 
 
+@pytest.mark.slow
 def test_a_plan_that_is_given_is_stopped_just_the_same_and_its_goals_fail_with_it(scenario):
     """AL-10: retried and resumed it tries again; programs get their result line."""
     tool = scenario.home / "gate-tool"
-    configured(scenario, quality_gates={"test": str(tool)})
+    scenario.configure(quality_gates={"test": str(tool)})
     one_action(scenario)
     done = scenario.run("--yes", "--json", *UNHELD)
     assert done.returncode == 1, done.stdout + done.stderr
@@ -145,13 +139,14 @@ def test_a_plan_that_is_given_is_stopped_just_the_same_and_its_goals_fail_with_i
     assert scenario.status()["run"]["status"] == "completed"
 
 
+@pytest.mark.slow
 def test_what_is_configured_after_an_environment_was_not_ready_counts_when_it_is_tried_again(scenario):
     """AL-10: as it is told to; once there is a baseline, work goes on being held against that."""
-    configured(scenario, quality_gates={"test": "no-such-runner"})
+    scenario.configure(quality_gates={"test": "no-such-runner"})
     one_action(scenario)
     done = scenario.run("--yes")
     assert (done.returncode, "`quality_gates.test`" in done.stderr) == (1, True), done.stdout + done.stderr
-    configured(scenario, quality_gates={"test": "test -f README.md"})
+    scenario.configure(quality_gates={"test": "test -f README.md"})
     assert scenario.scaffold("retry").returncode == 0
     resumed = scenario.scaffold("resume")
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr
@@ -162,20 +157,21 @@ def test_what_is_configured_after_an_environment_was_not_ready_counts_when_it_is
 def test_who_goes_on_with_a_run_that_was_killed_before_its_baseline_has_what_is_configured_now(scenario):
     """AL-10, AL-27: by `run --yes` with the same input, as by `resume`."""
     begun = scenario.home / "begun"
-    configured(scenario, quality_gates={"test": f"touch '{begun}' && sleep 600"})
+    scenario.configure(quality_gates={"test": f"touch '{begun}' && sleep 600"})
     one_action(scenario)
     process = scenario.start(scenario.run_command("--yes", *UNHELD))
     assert wait_until(begun.exists, 20)
     process.kill()
     assert process.wait(10) == -signal.SIGKILL
     assert wait_until(lambda: not scenario.processes(), 10)
-    configured(scenario, quality_gates={"test": "test -f README.md"})
+    scenario.configure(quality_gates={"test": "test -f README.md"})
     done = scenario.run("--yes", *UNHELD)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "was interrupted: going on with it" in done.stderr
     assert gates_of(scenario) == ["test -f README.md"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mending",
     [[["trust"], ["retry"], ["resume"]], [["retry"], ["resume", "--yes", "--trust-once"]]],
@@ -185,21 +181,22 @@ def test_set_up_that_is_configured_and_not_trusted_is_what_the_user_is_told_to_t
     """AL-10, BX-1: and once that is done, be it for one command alone, the same run goes on."""
     makes_tool = "mkdir node_modules && echo '#!/bin/sh' > node_modules/tool && chmod +x node_modules/tool\n"
     repository(scenario, {".gitignore": "node_modules\n", "deps.sh": makes_tool})
-    configured(scenario, setup=["sh deps.sh"], quality_gates={"test": "node_modules/tool"})
+    scenario.configure(setup=["sh deps.sh"], quality_gates={"test": "node_modules/tool"})
     one_action(scenario)
     done = scenario.run("--yes")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "Let `sh deps.sh` be run: `scaffold trust`" in done.stderr
+    assert "Run `scaffold trust` so that `sh deps.sh` may run" in done.stderr
     for mended in mending:
         done = scenario.scaffold(*mended)
         assert done.returncode == 0, done.stdout + done.stderr
     assert scenario.status()["run"]["status"] == "completed"
 
 
+@pytest.mark.slow
 def test_killed_while_its_gates_are_asked_a_run_begins_again(scenario):
     """BX-15, AL-10: nothing is held against half a baseline, and no gate is left behind."""
     go = scenario.home / "go"
-    configured(scenario, quality_gates={"test": f"test -f {go} || sleep 57"})
+    scenario.configure(quality_gates={"test": f"test -f {go} || sleep 57"})
     one_action(scenario)
     running = scenario.start(scenario.run_command("--yes", *UNHELD))
     assert wait_until(lambda: asleep(scenario), 20), "no gate was asked"
@@ -214,10 +211,11 @@ def test_killed_while_its_gates_are_asked_a_run_begins_again(scenario):
     assert len(scenario.git("worktree", "list").splitlines()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("planned", [False, True], ids=["given", "planned"])
 def test_interrupted_while_its_gates_are_asked_a_run_is_paused(scenario, planned):
     """AL-10: at once, with the gate gone."""
-    configured(scenario, quality_gates={"test": "sleep 57"})
+    scenario.configure(quality_gates={"test": "sleep 57"})
     one_action(scenario)
     argv = scenario.request_command("double it", "--yes") if planned else scenario.run_command("--yes")
     running = scenario.start(argv)

@@ -66,7 +66,7 @@ def test_a_session_without_an_end_is_an_error_that_names_the_limit(scenario):
     model = replies(scenario, *[shell("true")] * 3)
     done = scenario.scaffold("ralph", "go on", "--model", model, "--max-turns", "2", "--output-format", "json")
     assert done.returncode == 2
-    assert "turn limit" in json.loads(done.stdout)["error"]
+    assert "Turn limit" in json.loads(done.stdout)["error"]
 
 
 @pytest.mark.parametrize("amount", ["nan", "inf"])
@@ -137,8 +137,8 @@ def test_a_command_to_come_is_no_task(scenario):
 )
 def test_a_rule_allows_what_fits_it_and_nothing_else(scenario, rule, made):
     """RA-13: `--allow`, `--allow-category` and `--yolo` give the consent that nobody is there to give."""
-    scenario.scaffold("ralph", "make it", "--model", replies(scenario, shell("touch made.txt"), "ok"), *rule)
-    assert (scenario.repo / "made.txt").exists() is made
+    scenario.scaffold("ralph", "make it", "--model", replies(scenario, shell("touch out/made.txt"), "ok"), *rule)
+    assert (scenario.out / "made.txt").exists() is made
 
 
 def test_protected_files_stay_protected_whatever_is_allowed(scenario):

@@ -59,7 +59,7 @@ def test_a_mode_is_kept_for_the_next_call(scenario, conversation):
         (["-c", "/mode nonsense"], "there is no mode `nonsense`"),
         (["-c", "/clear"], "this command is for a talk"),
         (["-c", "/resume x"], "there is no talk to go on in"),
-        (["/tools now"], "is not how it goes"),
+        (["/tools now"], "has invalid arguments"),
         (["/helo"], "there is no command `/helo`"),
     ],
 )

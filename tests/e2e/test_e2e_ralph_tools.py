@@ -8,7 +8,7 @@ import zipfile
 import pytest
 import yaml
 
-from scaffold.tools.catalogue import all_tools
+from scaffold.tools.catalog import all_tools
 from scaffold.tools.todos import Todos
 from scaffold.tools.workspace import Workspace
 from scenario import Scenario, shell, wait_until, write
@@ -109,7 +109,7 @@ def test_every_tool_does_what_it_says(scenario):
     assert [name for name, _, failed in results if failed] == ["web_fetch"]
     said = [content for _, content, _ in results]
     assert said[0] == "[>] 1. write it\n[ ] 2. check it"
-    assert said[1] == "The mode is debug now (it was default)."
+    assert said[1] == "The mode is now debug (it was default)."
     assert said[4] == said[6] == "notes/a.txt: total_lines 3, range 1-3\n1\tone\n2\ttwo\n3\tthree"
     assert " 14 " in said[5]
     assert json.loads(said[7])["total_lines"] == 3
@@ -157,11 +157,11 @@ def test_mode_and_todos_are_there_when_a_conversation_goes_on(scenario):
     model = replies(scenario, [call("TodoRead"), call("switch_mode", mode="debug")], "ok")
     _, results = ralph(scenario, model, "-c")
     assert json.loads(results[0][1])[0]["content"] == "mend the clock"
-    assert results[1][1] == "The mode is debug now (it was plan)."
+    assert results[1][1] == "The mode is now debug (it was plan)."
     _, results = ralph(
         scenario, replies(scenario, [call("switch_mode", mode="default")], "ok"), "-c", "--mode", "review"
     )
-    assert results[0][1] == "The mode is default now (it was review)."
+    assert results[0][1] == "The mode is now default (it was review)."
 
 
 def test_a_mode_nobody_knows_is_refused_before_work(scenario):
@@ -175,9 +175,9 @@ def test_a_mode_nobody_knows_is_refused_before_work(scenario):
 def test_todos_are_safe_as_soon_as_the_tool_has_answered(scenario, how):
     """RA-5, RA-21: an interruption, or a kill, in the next call loses nothing; results that were there stay."""
     todos = call("TodoWrite", todos=[{"content": "mend the clock"}])
-    model = replies(scenario, [todos, shell("touch begun; sleep 60")], "ok")
+    model = replies(scenario, [todos, shell("touch out/begun; sleep 60")], "ok")
     work = scenario.start(scenario.command("ralph", "-p", "go", "--model", model, "--yolo"))
-    assert wait_until((scenario.repo / "begun").exists, 20)
+    assert wait_until((scenario.out / "begun").exists, 20)
     os.kill(work.pid, how)
     work.wait(10)
     _, results = ralph(scenario, replies(scenario, [call("TodoRead")], [call("TodoRead")], "ok"), "-c")
@@ -193,8 +193,8 @@ def test_a_tool_file_that_cannot_be_loaded_is_told_and_the_work_goes_on(scenario
     (own / "taken.py").write_text('def shell(command: str) -> str:\n    """Do nothing."""\n    return ""\n')
     done = scenario.scaffold("ralph", "-p", "go", "--model", replies(scenario, [call("list_dir", path=".")], "ok"))
     assert (done.returncode, done.stdout) == (0, "ok\n")
-    assert "broken.py: it cannot be loaded (ModuleNotFoundError" in done.stderr
-    assert "taken.py: there is another tool `shell`" in done.stderr
+    assert "broken.py: loading failed (ModuleNotFoundError" in done.stderr
+    assert "taken.py: there is already a tool `shell`" in done.stderr
 
 
 def test_what_a_session_may_never_need_is_imported_when_it_does(scenario):
@@ -203,5 +203,5 @@ def test_what_a_session_may_never_need_is_imported_when_it_does(scenario):
     done = scenario.call([argv[0], "-X", "importtime", *argv[1:]])
     assert done.stdout == "ok\n"
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert "scaffold.cli.toolkit" in imported
-    assert not {"aiohttp", "html.parser", "importlib.metadata", "scaffold.tools.web"} & imported
+    assert "scaffold.session.tools" in imported
+    assert not {"aiohttp", "html.parser", "importlib.metadata", "scaffold.tools.web.http"} & imported

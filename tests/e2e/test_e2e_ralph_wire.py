@@ -78,6 +78,7 @@ async def test_a_stream_that_breaks_is_repeated_whole_and_its_half_call_never_ru
     assert events[-1]["turns"] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wire", WIRES)
 async def test_a_wrong_key_is_told_at_once_and_never_shown(scenario, wire):
     refused = Turn(status=401, error=("authentication_error", f"invalid key {KEY}"))
@@ -89,6 +90,7 @@ async def test_a_wrong_key_is_told_at_once_and_never_shown(scenario, wire):
     assert len(err.splitlines()) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("status", [400, 200], ids=["refused", "in-band"])
 async def test_a_server_that_repeats_the_key_does_not_make_it_known(scenario, wire, status):
@@ -182,7 +184,7 @@ async def test_a_model_without_a_price_counts_tokens_and_its_cost_is_unknown(sce
         assert json.loads(out)["usage"]["input_tokens"] == 100
         code, _, err = await ralph(scenario, server, "hi", "--max-budget-usd", "1", model="openai-chat:nobody-knows-me")
     assert code == 64
-    assert "cannot be held" in err
+    assert "cannot be enforced" in err
 
 
 async def test_a_process_killed_while_it_waits_has_lost_nothing_it_was_told(scenario):
@@ -212,6 +214,7 @@ async def test_a_process_killed_while_it_waits_has_lost_nothing_it_was_told(scen
     assert "tool_result" in json.dumps(last)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 async def test_an_interrupt_ends_it_at_once_with_the_way_to_go_on(scenario, number):
     asked = asyncio.Event()
@@ -246,6 +249,7 @@ async def test_what_is_piped_in_is_part_of_the_task_and_a_silent_pipe_is_not_wai
     assert (code, "not waited for" in err) == (0, True)
 
 
+@pytest.mark.slow
 async def test_a_run_works_with_a_live_model_too(scenario):
     """SC-11: each worker talks to the provider itself; its result is the model's last words."""
     scenario.plan(plan_of(notes=[action("notes", effects=["noted"], check="test -f made.txt", files=["made.txt"])]))

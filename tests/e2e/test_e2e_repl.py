@@ -17,7 +17,7 @@ from terminal import ALT_ENTER, CTRL_C, CTRL_D, ESCAPE, recorded, talks
 
 IDLE = r"/help$"
 """The end of the status line of a talk that waits for the user."""
-HELD = shell("touch began; until [ -e gate ]; do sleep 0.05; done")
+HELD = shell("touch out/began; until [ -e gate ]; do sleep 0.05; done")
 """A call that goes on until the test lets it end."""
 
 
@@ -38,8 +38,8 @@ def test_a_whole_talk_with_consent_given_kept_and_withheld(scenario, talk):
     model = recorded(
         scenario,
         write("made.txt", "one\ntwo\n"),
-        shell("echo a >> log"),
-        shell("echo a >> log"),
+        shell("echo a >> out/log"),
+        shell("echo a >> out/log"),
         write("never.txt", "x"),
         "All **done**.",
     )
@@ -49,14 +49,14 @@ def test_a_whole_talk_with_consent_given_kept_and_withheld(scenario, talk):
     screen.shows(r"the agent asks to use write_file")
     screen.shows(r"1 \+ one")
     screen.answers("y")
-    screen.shows(r"echo a >> log")
+    screen.shows(r"echo a >> out/log")
     screen.answers("a")
     screen.shows(r"never\.txt")
     screen.answers("n")
     text = screen.shows(r"^All done\.")
     assert text.count("asks to use shell") == 1
     assert (scenario.repo / "made.txt").read_text() == "one\ntwo\n"
-    assert (scenario.repo / "log").read_text() == "a\na\n"
+    assert (scenario.out / "log").read_text() == "a\na\n"
     assert not (scenario.repo / "never.txt").exists()
     assert "Denied: the user said no" in text
     screen.shows(r"↑500 ↓50")
@@ -65,6 +65,7 @@ def test_a_whole_talk_with_consent_given_kept_and_withheld(scenario, talk):
     assert re.search(r"go on with `ralph --resume \w+`", screen.text)
 
 
+@pytest.mark.slow
 def test_a_conversation_is_gone_on_with_and_known_by_what_was_said_first(scenario, talk):
     """RA-18, SC-19."""
     first = talk("--model", recorded(scenario, "hello there"))
@@ -74,14 +75,14 @@ def test_a_conversation_is_gone_on_with_and_known_by_what_was_said_first(scenari
     first.line("/quit")
     assert first.ends() == 0
     second = talk("-c")
-    second.shows("Going on with: my first words")
+    second.shows("Resuming: my first words")
     second.line("/clear")
     second.shows(r"a new conversation, \w+")
     second.line("/resume")
     second.shows(r"\w+  +\d+ s ago +my first words")
     name = re.search(r"(\w{12})  +\d+ s ago", second.text)[1]
     second.line(f"/resume {name}")
-    second.shows("Going on with: my first words", times=2)
+    second.shows("Resuming: my first words", times=2)
 
 
 def test_escape_and_ctrl_c_say_no(scenario, talk):
@@ -134,10 +135,10 @@ def test_words_said_at_work_reach_the_agent_with_its_next_request(scenario, talk
 
 def test_ctrl_c_stops_the_turn_and_the_talk_goes_on(scenario, talk):
     """RA-19: running tools end, nothing that was said is lost."""
-    screen = talk("--model", recorded(scenario, shell("touch began; sleep 60"), "went on"), "--yolo")
+    screen = talk("--model", recorded(scenario, shell("touch out/began; sleep 60"), "went on"), "--yolo")
     screen.shows(IDLE)
     screen.line("go")
-    assert wait_until((scenario.repo / "began").exists)
+    assert wait_until((scenario.out / "began").exists)
     screen.line("waiting words")
     screen.shows("queued: waiting words")
     screen.send(CTRL_C)
@@ -152,10 +153,10 @@ def test_ctrl_c_stops_the_turn_and_the_talk_goes_on(scenario, talk):
 
 def test_a_second_ctrl_c_ends_everything(scenario, talk):
     """RA-19, SC-1: within seconds, no orphan."""
-    screen = talk("--model", recorded(scenario, shell("touch began; sleep 60")), "--yolo")
+    screen = talk("--model", recorded(scenario, shell("touch out/began; sleep 60")), "--yolo")
     screen.shows(IDLE)
     screen.line("go")
-    assert wait_until((scenario.repo / "began").exists)
+    assert wait_until((scenario.out / "began").exists)
     screen.send(CTRL_C + CTRL_C)
     assert screen.ends() == 130
     assert wait_until(lambda: not running(scenario, "sleep 60"))
@@ -179,7 +180,7 @@ def test_commands_are_answered_without_a_model(scenario, talk):
     screen = talk("--model", recorded(scenario), "--max-budget-usd", "2")
     screen.shows(IDLE)
     for command, told in (
-        ("/help", r"/resume \[ID\] +this directory's"),
+        ("/help", r"/resume \[ID\] +list this directory's"),
         ("/model", r"anthropic:claude"),
         ("/model nonsense:x", r"✗ "),
         ("/mode plan", "works in mode plan from now on"),
@@ -206,7 +207,7 @@ def test_at_work_what_only_tells_is_answered_at_once_and_the_rest_waits(scenario
     screen = talk("--model", recorded(scenario, HELD, "ended"), "--yolo")
     screen.shows(IDLE)
     screen.line("go")
-    assert wait_until((scenario.repo / "began").exists)
+    assert wait_until((scenario.out / "began").exists)
     screen.line("/compact")
     screen.shows("queued: /compact")
     screen.line("/cost")
@@ -267,6 +268,7 @@ def test_commands_and_files_are_completed(scenario, talk):
     assert "unused" not in screen.text, "a completion sends nothing"
 
 
+@pytest.mark.slow
 def test_what_was_said_before_is_found_again_in_a_private_file(scenario, talk):
     """RA-18."""
     first = talk("--model", recorded(scenario, "hello"))
@@ -324,26 +326,27 @@ def test_a_store_that_fails_is_told_and_the_talk_goes_on(scenario, talk):
 
 def test_a_closed_terminal_ends_the_talk_and_what_it_runs(scenario, talk):
     """SC-1, RA-11: no orphan, nothing lost, no loop on a terminal that is gone."""
-    screen = talk("--model", recorded(scenario, shell("touch began; sleep 60")), "--yolo")
+    screen = talk("--model", recorded(scenario, shell("touch out/began; sleep 60")), "--yolo")
     screen.shows(IDLE)
     screen.line("go")
-    assert wait_until((scenario.repo / "began").exists)
+    assert wait_until((scenario.out / "began").exists)
     screen.close()
     assert wait_until(lambda: not scenario.processes())
     again = talk("-c")
-    again.shows("Going on with: go")
+    again.shows("Resuming: go")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at_work", [True, False], ids=["at work", "at rest"])
 def test_a_request_to_end_is_followed_and_the_terminal_is_as_before(scenario, talk, at_work):
     """RA-19: kill -TERM."""
-    model = recorded(scenario, shell("touch began; sleep 60"))
+    model = recorded(scenario, shell("touch out/began; sleep 60"))
     screen = talk("--model", model, "--yolo")
     before = termios.tcgetattr(screen.child.fileno())
     screen.shows(IDLE)
     if at_work:
         screen.line("go")
-        assert wait_until((scenario.repo / "began").exists)
+        assert wait_until((scenario.out / "began").exists)
     assert termios.tcgetattr(screen.child.fileno())[3] != before[3]
     screen.child.kill(signal.SIGTERM)
     screen.shows("interrupted: nothing that was said is lost")
@@ -353,6 +356,7 @@ def test_a_request_to_end_is_followed_and_the_terminal_is_as_before(scenario, ta
     assert "Traceback" not in screen.text
 
 
+@pytest.mark.slow
 def test_a_subagent_asks_by_its_name_and_its_end_wakes_the_talk(scenario, talk):
     """RA-11, RA-12, RA-18: what the user is typing meanwhile stays."""
     spawn = {"name": "subagent", "args": {"task": "count the beans"}}
@@ -361,7 +365,7 @@ def test_a_subagent_asks_by_its_name_and_its_end_wakes_the_talk(scenario, talk):
     told = yaml.safe_load(path.read_text())
     count = {"role": "agent", "action": "sub-1", "turn": 1}
     told["replies"][:0] = [
-        {"when": count, "tool_calls": [shell("echo seven > beans")]},
+        {"when": count, "tool_calls": [shell("echo seven > out/beans")]},
         {"when": {"role": "agent", "action": "sub-1"}, "text": "seven beans"},
     ]
     path.write_text(yaml.safe_dump(told))
@@ -376,16 +380,17 @@ def test_a_subagent_asks_by_its_name_and_its_end_wakes_the_talk(scenario, talk):
     screen.answers("y")
     screen.shows("^The beans are counted")
     screen.shows("^› half a thought")
-    assert (scenario.repo / "beans").read_text() == "seven\n"
+    assert (scenario.out / "beans").read_text() == "seven\n"
     screen.send(CTRL_C)
     screen.line("/agents")
     screen.shows(r"sub-1  success .* count the beans")
 
 
+@pytest.mark.slow
 def test_news_after_a_stop_are_told_and_wait_for_the_user(scenario, talk):
     """RA-12, RA-19: who stopped the agent does not see it begin again by itself."""
     spawn = {"name": "subagent", "args": {"task": "count the beans"}}
-    model = recorded(scenario, spawn, shell("touch began; sleep 60"), "The beans are counted.")
+    model = recorded(scenario, spawn, shell("touch out/began; sleep 60"), "The beans are counted.")
     path = scenario.home / "talk.yaml"
     told = yaml.safe_load(path.read_text())
     count = {"role": "agent", "action": "sub-1", "turn": 1}
@@ -410,8 +415,8 @@ def test_news_after_a_stop_are_told_and_wait_for_the_user(scenario, talk):
 def test_a_one_shot_imports_nothing_of_a_talk(scenario):
     """RA-18: prompt_toolkit and Rich are long to import, and only a talk needs them."""
     script = (
-        "import sys; from scaffold.cli.main import call; from scaffold.cli.table import load; "
-        f"call(load('ralph'), ['hi', '--model', {recorded(scenario, 'hello')!r}], prog='ralph'); "
+        "import sys; from scaffold.cli.main import run_command; from scaffold.cli.lazy_commands import load_command; "
+        f"run_command(load_command('ralph'), ['hi', '--model', {recorded(scenario, 'hello')!r}], prog='ralph'); "
         "sys.exit(str(sorted({'prompt_toolkit', 'rich', 'pygments', 'markdown_it'} & set(sys.modules)) or ''))"
     )
     done = subprocess.run(

@@ -75,6 +75,7 @@ def test_work_goes_on_once_its_review_approves(scenario):
     assert "scratch.txt:1: the commit has no such file" in scenario.journal("chain", "look")
 
 
+@pytest.mark.slow
 def test_a_rejection_stops_what_needs_it_and_says_what_was_found(scenario):
     """SC-7, SC-20: in a plan without a planner that is the end, with the reason."""
     told = played(scenario, verdict("reject", summary="It is not whole."))
@@ -92,6 +93,7 @@ def test_a_rejection_stops_what_needs_it_and_says_what_was_found(scenario):
 SAMPLE = (88, 109)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "number",
     [pytest.param(each, marks=[] if each in SAMPLE else pytest.mark.slow) for each in (76, 88, 97, 104, 109, 113)],

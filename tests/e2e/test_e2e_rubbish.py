@@ -11,12 +11,28 @@ import pytest
 from scenario import Scenario, action, plan_of, write
 
 
-@pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
+def with_a_plan(folder):
+    made = Scenario(folder)
     made.plan(plan_of(g=[action("a", effects=["x"], check="true")]))
     made.cassette(a=[write("a", "a")])
+    return made
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    made = with_a_plan(tmp_path)
     yield made
+    assert made.processes() == [], "a process was left behind"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A scenario whose run has ended, for calls that are refused and so change nothing."""
+    made = with_a_plan(tmp_path_factory.mktemp("finished"))
+    assert made.run("--yes").returncode == 0
+    before = made.status()
+    yield made
+    assert made.status() == before
     assert made.processes() == [], "a process was left behind"
 
 
@@ -79,6 +95,7 @@ def test_a_json_plan_is_read_as_json_and_its_mistakes_are_placed(scenario):
     }
 
 
+@pytest.mark.slow
 def test_an_unknown_key_is_a_warning_and_the_plan_still_runs(scenario):
     (scenario.home / "plan.yaml").write_text(GOAL + "      - {key: a, effects: [x], preconditons: []}\n")
     done = scenario.run("--yes")
@@ -87,6 +104,7 @@ def test_an_unknown_key_is_a_warning_and_the_plan_still_runs(scenario):
     assert "preconditions" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_request_that_the_cassette_does_not_know_fails_the_action_and_names_the_request(scenario):
     scenario.cassette(b=[write("b", "b")])
     assert scenario.run("--yes").returncode == 1
@@ -95,13 +113,14 @@ def test_a_request_that_the_cassette_does_not_know_fails_the_action_and_names_th
         assert word in error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "words"),
     [
         ("cassette:nowhere.yaml", ["nowhere.yaml"]),
         ("anthropic:some-model", ["ANTHROPIC_API_KEY", "scaffold demo"]),
         ("local:some-model", ["local"]),
-        ("nonsense", ["names no model"]),
+        ("nonsense", ["is not a model string"]),
     ],
 )
 def test_a_model_that_cannot_answer_is_refused_before_work(scenario, model, words):
@@ -115,6 +134,7 @@ def test_without_a_model_the_ways_to_name_one_are_told(scenario):
     expect_refusal(scenario.scaffold("run", "--plan", str(scenario.home / "plan.yaml"), "--yes"), 64, "SCAFFOLD_MODEL")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["replies: 3", "version: 1\nreplies:\n- when: {rol: x}\n", "\0", "- [", '{"a"'])
 def test_a_broken_cassette_is_refused_before_work(scenario, text):
     (scenario.home / "cassette.yaml").write_text(text)
@@ -127,6 +147,7 @@ def test_a_changed_cassette_is_refused_on_resume(scenario):
     expect_refusal(scenario.scaffold("resume"), 64, "has changed", "--model")
 
 
+@pytest.mark.slow
 def test_a_sandbox_that_is_required_and_not_there_refuses_the_run(scenario):
     """BX-9: it says what is missing and what to do, and nothing was begun."""
     scenario.scaffold("doctor")
@@ -203,11 +224,11 @@ def test_a_database_that_is_none_is_never_replaced(scenario):
         ["plan", "check", "no-such-file.yaml"],
     ],
 )
-def test_a_call_that_makes_no_sense_ends_with_64_and_a_hint(scenario, args):
-    assert scenario.run("--yes").returncode == 0
-    expect_refusal(scenario.scaffold(*args), 64)
+def test_a_call_that_makes_no_sense_ends_with_64_and_a_hint(finished, args):
+    expect_refusal(finished.scaffold(*args), 64)
 
 
+@pytest.mark.slow
 def test_a_database_whose_making_was_cut_off_is_as_if_nothing_was_ever_run(scenario):
     (scenario.repo / ".git" / "scaffold").mkdir()
     (scenario.repo / ".git" / "scaffold" / "state.db").touch()
@@ -238,10 +259,11 @@ def test_a_group_of_commands_without_a_command_shows_its_help(scenario):
     assert done.stderr.startswith("Usage: ")
 
 
+@pytest.mark.slow
 def test_flipped_bytes_in_the_database_are_called_damage(scenario):
     """BX-9: what cannot be read is told, and nothing is written over it."""
     assert scenario.run("--yes").returncode == 0
     (place,) = scenario.repo.glob(".git/scaffold/state.db")
     with closing(sqlite3.connect(place)) as raw, raw:
         raw.execute("UPDATE goal SET name = CAST(x'ff80fe' AS TEXT)")
-    expect_refusal(scenario.scaffold("status"), 1, "damaged")
+    expect_refusal(scenario.scaffold("status"), 1, "corrupt")

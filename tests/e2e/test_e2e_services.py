@@ -6,14 +6,14 @@ import os
 import pytest
 
 from daemon import saying
-from scaffold.host.sandbox.level import find_level
+from scaffold.host.sandbox.level import detect_level
 from scenario import Scenario, action, plan_of, shell, write
 
 
 @pytest.fixture
 def held():
     """Skip where a check in a sandbox reaches nothing outside of it."""
-    found = asyncio.run(find_level(os.environ))
+    found = asyncio.run(detect_level(os.environ))
     if found.level == "landlock":
         pytest.skip(f"{found.trouble}; {found.fix}")
 
@@ -58,7 +58,7 @@ def test_a_run_without_a_daemon_says_what_to_do(scenario, daemon, port):
     done = scenario.run("--yes")
     assert done.returncode == 1
     assert "environment_not_ready: the services of compose could not be started" in done.stderr
-    assert "See that the daemon runs" in done.stderr
+    assert "Check that the daemon runs" in done.stderr
 
 
 @pytest.mark.slow
@@ -72,10 +72,10 @@ def test_what_is_left_running_is_told_and_cleaned_up_once_the_daemon_is_there_ag
     assert scenario.scaffold("trust").returncode == 0
     done = scenario.run("--yes", "--sandbox", "off")
     [name] = daemon.up
-    [told] = [line for line in done.stdout.splitlines() if "could not be taken down" in line]
+    [told] = [line for line in done.stdout.splitlines() if "could not be stopped" in line]
     assert told.endswith(f"/docker' compose -p {name} down --volumes --remove-orphans`")
     kept = scenario.scaffold("cleanup")
-    assert f"kept    services {name}\n    compose could not take them down; `" in kept.stdout
+    assert f"kept    services {name}\n    compose could not stop it; run `" in kept.stdout
     (daemon.home / "no daemon").unlink()
     assert f"removed services {name}" in scenario.scaffold("cleanup").stdout
     assert (daemon.up, scenario.scaffold("cleanup").stdout) == ([], "nothing to clean up\n")

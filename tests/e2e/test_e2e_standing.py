@@ -1,10 +1,12 @@
 """What the checks of a run stand on, by the real command."""
 
+import asyncio
 import subprocess
 import sys
 
 import pytest
 
+from builders import bubblewrap_or_skip
 from scenario import Scenario, action, plan_of, write
 
 ADD = "def add(a, b):\n    return a + b\n"
@@ -45,6 +47,7 @@ def changes(scenario, content, check=CHECK):
     return scenario.run("--yes")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("content", "landed"), [(WRONG, False), (f"{ADD}\n\nTWO = 2\n", True)])
 def test_the_worktree_is_tested_though_the_users_installation_is_editable(scenario, content, landed):
     """AL-9, BX-4: a check that is run from elsewhere loads the candidate's code, not that of the user's checkout."""
@@ -67,8 +70,10 @@ def test_a_run_whose_checks_would_load_other_code_ends_before_anything_is_spent(
     assert not list((scenario.repo / ".scaffold" / "logs").glob("*/add.jsonl"))
 
 
+@pytest.mark.slow
 def test_set_up_commands_run_once_trusted_and_services_beside_each_check(scenario):
     """AL-9: nothing of a repository is run before its folder is trusted; then each checkout gets what was installed."""
+    asyncio.run(bubblewrap_or_skip())  # Landlock lets no service listen
     setup = f"'{sys.executable}' -m venv --without-pip .venv && echo made > .venv/made"
     serve = f"exec '{sys.executable}' -m http.server 8124 @8124"
     assert scenario.scaffold("config", "setup", setup).returncode == 0

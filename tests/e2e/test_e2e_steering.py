@@ -76,6 +76,7 @@ def test_a_word_sent_to_a_running_agent_reaches_it_before_its_next_request(scena
     assert TOLD in news[0]["text"]
 
 
+@pytest.mark.slow
 def test_a_running_agent_is_seen_with_its_folder_its_process_and_its_last_act(scenario):
     """SC-19, BX-12: agents, path and a frame tell the same of it."""
     scenario.plan(plan_of(g=[action("make", effects=["made"], check="true")]))
@@ -153,6 +154,7 @@ def test_a_goal_is_stopped_stays_so_when_the_run_goes_on_and_lands_once_resumed(
     assert statuses(scenario) == {"late": "completed", "quick": "completed"}
 
 
+@pytest.mark.slow
 def test_notify_tells_the_users_command_how_the_run_ended_and_a_project_cannot_name_one(scenario):
     """BX-17, RA-13: the command is the user's alone."""
     folder = scenario.home / "scaffold" / "config"
@@ -169,6 +171,7 @@ def test_notify_tells_the_users_command_how_the_run_ended_and_a_project_cannot_n
     assert not (scenario.home / "owned").exists()
 
 
+@pytest.mark.slow
 def test_a_notify_command_that_fails_at_the_very_end_is_told_to_who_watches(scenario):
     """SC-19: the end is what it is mostly called for."""
     folder = scenario.home / "scaffold" / "config"
@@ -178,7 +181,7 @@ def test_a_notify_command_that_fails_at_the_very_end_is_told_to_who_watches(scen
     scenario.cassette(make=[write("made.txt", "x\n")])
     done = scenario.run("--yes")
     assert done.returncode == 0, done.stderr
-    assert "The command that `notify` names failed: exit code 127" in done.stdout
+    assert "The `notify` command failed: exit code 127" in done.stdout
 
 
 def test_notify_tells_that_there_is_no_plan(scenario):

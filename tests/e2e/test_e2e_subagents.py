@@ -117,6 +117,7 @@ def test_a_one_shot_goes_on_when_what_it_did_not_wait_for_comes(scenario):
     assert "Your subagent sub-1 ended" in heard
 
 
+@pytest.mark.slow
 def test_a_subagent_whose_model_fails_or_whose_turns_are_used_up_is_a_failed_result(scenario):
     """RA-11: failure, with the error's own words; `--max-turns` is each agent's own."""
     model = tape(
@@ -124,7 +125,7 @@ def test_a_subagent_whose_model_fails_or_whose_turns_are_used_up_is_a_failed_res
         *(turn(number, {"name": "list_dir", "args": {}}, action="sub-2") for number in (1, 2, 3)),
         turn(1, start("nobody wrote a reply for this"), start("go round"), when={"contains": "^do it"}),
         turn(2, wait(), when={"contains": "running"}),
-        turn(3, "both failed", when={"contains": "has no reply for this request(.|\n)*turn limit is reached: 3"}),
+        turn(3, "both failed", when={"contains": "has no reply for this request(.|\n)*Turn limit reached: 3"}),
     )
     done, events = ralph(scenario, model, *FREE, "--max-turns", "3")
     assert (done.returncode, events[-1]["result"]) == (0, "both failed"), done
@@ -139,6 +140,7 @@ def test_without_consent_no_subagent_is_started(scenario):
     assert statuses(scenario) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "said"), [((), "Denied: shell needs"), (("--allow", "shell:touch *"), "exit code: 0")]
 )
@@ -146,14 +148,14 @@ def test_a_subagent_may_do_what_its_parent_may(scenario, rule, said):
     """RA-11, RA-13: it inherits the rules; what is not allowed goes to the parent, whom nobody helps here."""
     model = tape(
         scenario,
-        turn(1, shell("touch made.txt"), action="sub-1"),
+        turn(1, shell("touch out/made.txt"), action="sub-1"),
         turn(2, "tried", action="sub-1"),
         turn(1, start("make it")),
         turn(2, wait()),
         turn(3, "over"),
     )
     done, events = ralph(scenario, model, *FREE, *rule)
-    assert (done.returncode, (scenario.repo / "made.txt").exists()) == (0, bool(rule)), done
+    assert (done.returncode, (scenario.out / "made.txt").exists()) == (0, bool(rule)), done
     assert [event["agent"] for event in events if event["type"] == "approval" and event["tool"] == "shell"] == (
         [] if rule else ["sub-1"]
     )
@@ -204,14 +206,15 @@ def test_keys_reach_a_subagent_and_not_its_commands(scenario):
     assert "ANTHROPIC_API_KEY=secret-key" in (scenario.repo / "ours.txt").read_text()
 
 
+@pytest.mark.slow
 def test_all_agents_of_a_session_spend_one_budget_and_its_end_ends_all(scenario):
     """RA-11: a session that stops with an error leaves nobody working; what a subagent spent is the session's."""
     spent = {"usage": {"output_tokens": 600_000}}
     model = tape(
         scenario,
         turn(1, "dear", action="sub-1", **spent),
-        turn(1, shell("touch running; exec sleep 300"), action="sub-2"),
-        turn(1, start("spend"), start("sleep"), shell("while ! [ -e running ]; do sleep 0.01; done")),
+        turn(1, shell("touch out/running; exec sleep 300"), action="sub-2"),
+        turn(1, start("spend"), start("sleep"), shell("while ! [ -e out/running ]; do sleep 0.01; done")),
         turn(2, wait(subagent_id="sub-1"), **spent),
         turn(3, "cannot be paid"),
         output_per_mtok=1.0,
@@ -243,12 +246,12 @@ def sleeping(scenario):
         scenario,
         {"when": {"role": "agent", "contains": "interrupted: the session"}, "text": "I see that it was interrupted"},
         {"when": {"role": "agent", "contains": "cancelled"}, "text": "I see that it was cancelled"},
-        turn(1, shell("touch running; exec sleep 300"), action="sub-1"),
+        turn(1, shell("touch out/running; exec sleep 300"), action="sub-1"),
         turn(1, start("sleep")),
         turn(2, wait()),
     )
     parent = scenario.start(scenario.command("ralph", "-p", "do it", "--model", model, "--yolo"))
-    assert wait_until((scenario.repo / "running").exists, 20)
+    assert wait_until((scenario.out / "running").exists, 20)
     assert len(scenario.processes()) >= 3
     return parent
 
@@ -307,17 +310,17 @@ def test_a_subagent_takes_no_module_from_the_directory_it_works_in(scenario):
 def test_a_folder_may_have_a_name_that_is_no_text(scenario):
     """RA-11, RA-2: a subagent works where its parent does."""
     folder = scenario.home / os.fsdecode(b"caf\xe9")
-    folder.mkdir()
+    (folder / "out").mkdir(parents=True)
     model = tape(
         scenario,
-        turn(1, shell("touch made.txt"), action="sub-1"),
+        turn(1, shell("touch out/made.txt"), action="sub-1"),
         turn(2, "made", action="sub-1"),
         turn(1, start("x")),
         turn(2, wait()),
         turn(3, "over"),
     )
     done, _ = ralph(scenario, model, "--yolo", "--cwd", folder)
-    assert (done.returncode, (folder / "made.txt").exists()) == (0, True), done
+    assert (done.returncode, (folder / "out" / "made.txt").exists()) == (0, True), done
 
 
 @pytest.mark.slow
@@ -360,6 +363,8 @@ def test_sessions_write_to_each_other(scenario):
     model = tape(scenario, turn(1, call, unknown), turn(2, "sent", when={"contains": "Sent to(.|\n)*no agent 'zzz'"}))
     done, events = ralph(scenario, model)
     assert events[-1]["result"] == "sent", done
-    heard = tape(scenario, {"when": {"role": "agent", "contains": "no orders(.|\n)*[|] ahoy"}, "text": "I heard"})
+    heard = tape(
+        scenario, {"when": {"role": "agent", "contains": "not an instruction(.|\n)*[|] ahoy"}, "text": "I heard"}
+    )
     done = scenario.scaffold("ralph", "--resume", first, "go on", "--model", heard)
     assert done.stdout == "I heard\n", done

@@ -128,7 +128,7 @@ def expect_the_end(scenario):
     assert len(scenario.git("worktree", "list").splitlines()) == 1
     database = sqlite3.connect(scenario.repo / ".git" / "scaffold" / "state.db")
     assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    assert database.execute("SELECT COUNT(*) FROM turn WHERE outcome IS NULL").fetchone() == (0,)
+    assert database.execute("SELECT COUNT(*) FROM planning_turn WHERE outcome IS NULL").fetchone() == (0,)
     database.close()
     scenario.git("fsck", "--connectivity-only")
 
@@ -142,12 +142,13 @@ def test_a_request_becomes_two_goals_that_land(scenario):
     expect_the_end(scenario)
     assert scenario.checkout() == before
     events = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [each["event"] for each in events if each["type"] == "turn_began"].count("replan") == 1
+    assert [each["event"] for each in events if each["type"] == "planning_turn_started"].count("replan") == 1
     order = [(each["type"], each.get("action")) for each in events]
-    assert order.index(("landed", "shelf2")) < order.index(("turn_began", "welcome")), "not before it was ready"
+    landed, began = order.index(("action_landed", "shelf2")), order.index(("planning_turn_started", "welcome"))
+    assert landed < began, "not before it was ready"
     assert events[-1]["run"]["status"] == "completed"
-    owners = {each["pid"] for each in events if each["type"] == "run_taken"}
-    began = [each["pid"] for each in events if each["type"] == "supervisor_began"]
+    owners = {each["pid"] for each in events if each["type"] == "run_claimed"}
+    began = [each["pid"] for each in events if each["type"] == "supervisor_started"]
     assert len(set(began)) == 2, "a process for each goal"
     assert owners.isdisjoint(began)
 
@@ -244,17 +245,10 @@ def test_an_owner_that_is_stopped_loses_its_run_and_changes_nothing_when_it_goes
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_killed_at_random_again_and_again_it_ends_the_same(scenario, seed):
     """SC-16, BX-15, BX-17: supervisors, workers, the owner, anybody."""
     expect_the_same_end(scenario, seed, kills=8)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [101])
-def test_killed_at_random_it_ends_the_same(scenario, seed):
-    """SC-16, BX-15, BX-17: a sample."""
-    expect_the_same_end(scenario, seed, kills=4)
 
 
 def expect_the_same_end(scenario, seed, kills):
@@ -298,7 +292,7 @@ def test_a_detached_run_outlives_whoever_started_it_and_can_be_followed(scenario
     assert "scaffold attach" in done.stdout
     again = scenario.scaffold("resume", scenario.status()["run"]["id"])
     assert again.returncode != 0
-    assert "is being carried out by process" in again.stderr
+    assert "is executing run" in again.stderr
     followed = scenario.scaffold("attach")
     assert followed.returncode == 0, followed.stdout + followed.stderr
     assert "landed" in followed.stdout
@@ -316,8 +310,8 @@ def test_the_tier_quick_is_one_action_without_a_supervisor_of_its_own(scenario):
     status = scenario.status()
     assert [each["key"] for each in status["actions"]] == ["task"]
     database = sqlite3.connect(scenario.repo / ".git" / "scaffold" / "state.db")
-    assert database.execute("SELECT COUNT(*) FROM turn").fetchone() == (0,)
+    assert database.execute("SELECT COUNT(*) FROM planning_turn").fetchone() == (0,)
     database.close()
     events = [json.loads(line) for line in done.stdout.splitlines()]
-    pids = {each["type"]: each["pid"] for each in events if each["type"] in {"run_taken", "supervisor_began"}}
-    assert pids["supervisor_began"] == pids["run_taken"], "the owner itself pursues so small a goal"
+    pids = {each["type"]: each["pid"] for each in events if each["type"] in {"run_claimed", "supervisor_started"}}
+    assert pids["supervisor_started"] == pids["run_claimed"], "the owner itself pursues so small a goal"

@@ -28,6 +28,7 @@ def ready(scenario):
     scenario.cassette(guide=[write("GUIDE.md", "# Guide\n")])
 
 
+@pytest.mark.slow
 def test_a_run_in_an_untrusted_folder_works_and_says_what_it_ignores(scenario):
     """RA-13."""
     ready(scenario)
@@ -36,6 +37,7 @@ def test_a_run_in_an_untrusted_folder_works_and_says_what_it_ignores(scenario):
     assert done.stderr.count("note: .scaffold.yaml ignored: folder not trusted; `scaffold trust`") == 1
 
 
+@pytest.mark.slow
 def test_what_a_folder_brings_counts_when_trusted_for_once_and_until_it_changes(scenario):
     """RA-13: --trust-once keeps nothing."""
     ready(scenario)

@@ -52,6 +52,7 @@ def test_a_plan_becomes_one_commit_per_action_with_its_trailers(scenario):
     assert set(runs.split()) == {run["id"]}
 
 
+@pytest.mark.slow
 def test_no_worktree_and_no_work_ref_is_left_at_the_end(scenario):
     two_goals(scenario)
     assert scenario.run("--yes").returncode == 0
@@ -93,6 +94,7 @@ def test_a_dirty_checkout_is_left_exactly_as_it_was(scenario):
     assert scenario.checkout() == before
 
 
+@pytest.mark.slow
 def test_a_detached_head_is_a_fine_start(scenario):
     two_goals(scenario)
     scenario.git("checkout", "-q", "--detach")
@@ -139,6 +141,7 @@ def test_what_never_passes_fails_and_blocks_what_needs_it(scenario):
     assert len(rescued) == 3, "work that did not land stays pinned"
 
 
+@pytest.mark.slow
 def test_a_failed_action_can_be_retried_and_the_run_resumed(scenario):
     scenario.plan(
         plan_of(
@@ -186,6 +189,7 @@ def test_a_conflict_is_pinned_and_redone_on_the_new_base(scenario):
     assert "+[ right]" in told
 
 
+@pytest.mark.slow
 def test_a_claim_without_a_change_is_no_work(scenario):
     scenario.plan(plan_of(g=[action("idle", effects=["i"], check="true")]))
     scenario.cassette(idle=["I have done everything, trust me"])
@@ -218,6 +222,7 @@ def test_every_kind_of_check_in_a_contract_is_enforced(scenario):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("violation", "named"),
     [
@@ -275,6 +280,7 @@ def test_never_more_agents_than_asked_for(scenario):
     assert max(seen) == 2
 
 
+@pytest.mark.slow
 def test_the_run_is_saved_when_nobody_agrees_to_it(scenario):
     two_goals(scenario)
     asked = scenario.run()
@@ -285,12 +291,13 @@ def test_the_run_is_saved_when_nobody_agrees_to_it(scenario):
     assert scenario.scaffold("resume", name[1]).returncode == 0
 
 
+@pytest.mark.slow
 def test_json_output_is_one_event_a_line_and_ends_with_the_result(scenario):
     two_goals(scenario)
     done = scenario.run("--yes", "--json")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert lines[0]["type"] == "run_opened"
-    assert [line["action"] for line in lines if line["type"] == "landed"].count("model") == 1
+    assert lines[0]["type"] == "run_created"
+    assert [line["action"] for line in lines if line["type"] == "action_landed"].count("model") == 1
     assert lines[-1]["type"] == "result"
     assert lines[-1]["run"]["status"] == "completed"
 

@@ -5,10 +5,10 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaffold.agent.compaction import LEAST_LIMIT, compacted, fitted
-from scaffold.agent.conversation import Conversation
-from scaffold.agent.measure import shortened, size_of, text_size
-from scaffold.agent.summary import Entry, entries_of, summarised
+from scaffold.agent.context.compaction import MIN_LIMIT, compact_messages, fit_messages
+from scaffold.agent.context.conversation import Conversation
+from scaffold.agent.context.summary import SummaryEntry, extend_summary, summary_entries
+from scaffold.agent.context.text_size import cut_middle, message_size, text_size
 from scaffold.core.conversation import AssistantMessage, Image, Text, ToolCall, ToolResult, UserMessage
 
 WORDS = st.sampled_from(
@@ -40,7 +40,7 @@ def turns(draw):
 
 
 CONVERSATIONS = st.lists(turns(), min_size=1, max_size=5).map(lambda all_turns: [m for turn in all_turns for m in turn])
-LIMITS = st.integers(LEAST_LIMIT, 60_000)
+LIMITS = st.integers(MIN_LIMIT, 60_000)
 
 
 def checked(shown):
@@ -62,7 +62,7 @@ def test_a_compacted_conversation_fits_and_can_be_sent(messages, limit):
     last = messages[-1]
     conversation.compact(limit)
     shown = checked(conversation.shown())
-    assert sum(map(size_of, shown)) == conversation.size
+    assert sum(map(message_size, shown)) == conversation.size
     overhead = sum(60 for message in conversation.kept for _ in message.parts)
     assert conversation.size <= max(limit, overhead)
     assert type(shown[-1]) is type(last)
@@ -81,12 +81,12 @@ def test_what_fits_stays_as_it_is(messages, limit):
 
 @given(CONVERSATIONS, LIMITS)
 def test_what_is_kept_is_the_end_and_the_rest_is_counted(messages, limit):
-    after = compacted(messages, "", limit)
+    after = compact_messages(messages, "", limit)
     assert after.dropped + len(after.kept) == len(messages)
     assert [type(message) for message in after.kept] == [type(message) for message in messages[after.dropped :]]
     assert bool(after.summary) == bool(after.dropped)
     assert text_size(after.summary) <= limit // 4
-    exact = compacted(messages, "", max(sum(map(size_of, messages)), LEAST_LIMIT))
+    exact = compact_messages(messages, "", max(sum(map(message_size, messages)), MIN_LIMIT))
     assert exact.kept == tuple(messages)
 
 
@@ -95,10 +95,10 @@ def test_a_summary_of_summaries_keeps_its_bound_and_the_first_request(parts, lim
     """RA-10: rolling."""
     summary = ""
     for messages in parts:
-        summary = summarised(summary, messages, limit)
+        summary = extend_summary(summary, messages, limit)
         assert text_size(summary) <= limit
-        assert summarised(summary, [], limit) == summary
-    first, again = entries_of("", parts[0])[0], entries_of(summary, [])[0]
+        assert extend_summary(summary, [], limit) == summary
+    first, again = summary_entries("", parts[0])[0], summary_entries(summary, [])[0]
     assert again.kind == "user"
     assert again.text.split()[0][:3] == first.text.split()[0][:3]
 
@@ -106,17 +106,17 @@ def test_a_summary_of_summaries_keeps_its_bound_and_the_first_request(parts, lim
 @given(st.lists(LONG, min_size=1, max_size=6), st.integers(200, 5_000))
 def test_the_longest_texts_are_cut_first(texts, limit):
     messages = [UserMessage(tuple(Text(text) for text in texts))]
-    [after] = fitted(messages, limit)
-    assert size_of(after) <= limit
+    [after] = fit_messages(messages, limit)
+    assert message_size(after) <= limit
     cut = [text_size(old) for old, new in zip(texts, after.parts, strict=True) if old != new.text]
     whole = [text_size(old) for old, new in zip(texts, after.parts, strict=True) if old == new.text]
     assert not cut or max(whole, default=0) <= min(cut)
-    assert not cut or size_of(after) >= limit - 20 * len(texts), "the room there is is used"
+    assert not cut or message_size(after) >= limit - 20 * len(texts), "the room there is is used"
 
 
 @given(LONG, st.sampled_from(("user", "you", "tool")), st.integers(20, 3_000))
 def test_an_entry_keeps_its_bound(text, kind, limit):
-    entry = Entry(kind, text)
+    entry = SummaryEntry(kind, text)
     short = entry.within(limit)
     assert text_size(str(short)) <= limit
     assert (short == entry) == (text_size(str(entry)) <= limit)
@@ -124,6 +124,6 @@ def test_an_entry_keeps_its_bound(text, kind, limit):
 
 @given(LONG, st.integers(0, 3_000))
 def test_a_shortened_text_keeps_its_bound(text, limit):
-    short = shortened(text, limit)
+    short = cut_middle(text, limit)
     assert text_size(short) <= limit
     assert (short == text) == (text_size(text) <= limit)

@@ -13,10 +13,18 @@ from integration.store.nouns import THEN, a_run
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
 from scaffold.core.states import Failed, Running, status_of
 from scaffold.host.clock import FakeClock
-from scaffold.orchestrator.writing import plan_of, read_draft, write_changes
-from scaffold.plan.draft import CreateActions, CreateGoal, Draft, DraftRefused, Propose, UpdateAction
-from scaffold.plan.standing import Standing
+from scaffold.orchestrator.planning.apply_plan import apply_changes, read_draft, stored_plan
+from scaffold.plan.edit.draft import (
+    ChangeRejected,
+    CreateActions,
+    CreateGoal,
+    PlanDraft,
+    ProposeAssertions,
+    UpdateAction,
+)
+from scaffold.plan.progress import PlanProgress
 from scaffold.store.database import Store
+from thorough import up_to
 
 NUMBERS = itertools.count()
 goals = st.sampled_from(["shop", "lab", "", "nowhere"])
@@ -37,7 +45,9 @@ changes = st.one_of(
     st.builds(CreateActions, goals, st.lists(specs, max_size=4).map(tuple)),
     st.builds(CreateActions, st.sampled_from(["shop", "lab"]), st.tuples(specs)),
     st.builds(UpdateAction, keys, st.sampled_from(["pending", "skipped"]), st.sampled_from(["", "n", "m"])),
-    st.builds(Propose, goals, st.dictionaries(st.sampled_from(["x", "y"]), st.booleans()), st.just(""), st.none()),
+    st.builds(
+        ProposeAssertions, goals, st.dictionaries(st.sampled_from(["x", "y"]), st.booleans()), st.just(""), st.none()
+    ),
 )
 LAID = [CreateGoal(GoalSpec(name=name, description="d", goal_state=("x",))) for name in ("shop", "lab")]
 statuses = st.dictionaries(keys, st.sampled_from(["pending", "running", "failed", "completed", "blocked"]))
@@ -49,13 +59,13 @@ def store():
         yield store
 
 
-def taken(on: Draft, change) -> bool:
-    with suppress(DraftRefused):
+def taken(on: PlanDraft, change) -> bool:
+    with suppress(ChangeRejected):
         return on.apply(change)
     return False
 
 
-def expect_whole(on: Draft) -> None:
+def expect_whole(on: PlanDraft) -> None:
     """Keys and names are unique, and every parent is a compound of the same goal and no descendant of its child."""
     names = [goal.name for goal in on.plan.goals]
     keys = [action.key for action in on.plan.actions]
@@ -71,12 +81,12 @@ def expect_whole(on: Draft) -> None:
                 assert steps <= len(home)
 
 
-@settings(max_examples=120)
+@settings(max_examples=up_to(120))
 @given(st.lists(changes, max_size=12), statuses)
 def test_a_draft_stays_whole_and_makes_no_fact_whatever_is_proposed(proposed, given_statuses):
     """SC-4, SC-12: what is refused leaves no trace; what is taken in is taken in once."""
     facts = {"shop": ("y",)}
-    on = Draft(Plan(goals=()), Standing(statuses=given_statuses, facts=facts))
+    on = PlanDraft(Plan(goals=()), PlanProgress(statuses=given_statuses, facts=facts))
     for change in (*LAID, *proposed):
         before = (on.plan, on.standing, on.history, on.changes)
         if taken(on, change):
@@ -91,7 +101,7 @@ def test_a_draft_stays_whole_and_makes_no_fact_whatever_is_proposed(proposed, gi
         on.findings()
 
 
-@settings(max_examples=60)
+@settings(max_examples=up_to(60))
 @given(
     st.lists(changes, max_size=8), st.lists(st.tuples(keys, st.booleans()), max_size=3), st.lists(changes, max_size=6)
 )
@@ -117,9 +127,9 @@ def expect_written(store: Store, run, proposed) -> None:
     for change in proposed:
         taken(on, change)
     with store.transaction():
-        assert write_changes(store, run, on.changes, now=THEN) == on.changes
+        assert apply_changes(store, run, on.changes, now=THEN) == on.changes
     now = read_draft(store, run)
-    assert now.plan == on.plan == plan_of(store, run)
+    assert now.plan == on.plan == stored_plan(store, run)
     assert dict(now.history.approaches) == dict(on.history.approaches)
     freed = {"pending", "blocked"}
     for action in now.plan.actions:
@@ -127,8 +137,8 @@ def expect_written(store: Store, run, proposed) -> None:
         assert was == became or {was, became} == freed
     last = store.events.last_seq(run.id)
     with store.transaction():
-        claims = [change for change in on.changes if not isinstance(change, Propose)]
-        assert write_changes(store, run, claims, now=THEN) == ()
+        claims = [change for change in on.changes if not isinstance(change, ProposeAssertions)]
+        assert apply_changes(store, run, claims, now=THEN) == ()
     assert store.events.last_seq(run.id) == last
     for goal in store.goals.of_run(run.id):
         assert store.facts.of_goal(goal.id) == ()

@@ -9,25 +9,26 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
-from scaffold.plan.agenda import Agenda
+from scaffold.plan.analysis.lint import lint
 from scaffold.plan.decide import (
-    Begin,
-    Complete,
-    CompoundView,
+    CompleteCompound,
+    CompleteGoal,
     Decompose,
     Dispatch,
-    Exhausted,
-    Fail,
-    Finish,
-    GiveUp,
+    FailCompound,
+    FailedPrimitive,
+    FailGoal,
+    GoalView,
     ReadyAction,
     Replan,
-    View,
+    RunningCompound,
+    StartCompound,
     decide,
 )
-from scaffold.plan.levels import makespan_bound
-from scaffold.plan.lint import lint
-from scaffold.plan.readiness import Node, ready, stranded
+from scaffold.plan.graph.levels import makespan_bound
+from scaffold.plan.graph.readiness import ActionNode, blocked_by_failure, ready_actions
+from scaffold.plan.graph.ready_queue import ReadyQueue
+from thorough import up_to
 
 ASSERTIONS = "abcde"
 some = st.lists(st.sampled_from(ASSERTIONS), max_size=2, unique=True).map(tuple)
@@ -106,7 +107,7 @@ def kept(goal: GoalSpec, held: tuple[str, ...] = ()) -> bool:
     )
 
 
-@settings(max_examples=400)
+@settings(max_examples=up_to(400))
 @given(any_goal(), any_goal(name="h", prefix="l"), some)
 def test_lint_finds_an_error_exactly_if_brute_force_does(first, second, held):
     """BX-7, SC-3: valid means unique keys, goals reached, every action run, every promise of a compound kept.
@@ -122,7 +123,7 @@ def test_lint_finds_an_error_exactly_if_brute_force_does(first, second, held):
     assert lint(plan, {"g": held}).valid is sound
 
 
-@settings(max_examples=200)
+@settings(max_examples=up_to(200))
 @given(any_goal())
 def test_a_goal_is_called_unreachable_exactly_if_brute_force_never_reaches_it(goal):
     """SC-3."""
@@ -162,7 +163,7 @@ def unique(goal: GoalSpec) -> bool:
     return len({action.key for action in goal.actions}) == len(goal.actions)
 
 
-@settings(max_examples=400)
+@settings(max_examples=up_to(400))
 @given(any_goal().filter(unique))
 def test_when_everything_lint_blames_is_mended_every_action_runs(goal):
     """BX-7: with the causes gone, and the actions of each cycle free, nothing is left to wait for."""
@@ -187,14 +188,14 @@ def test_nothing_that_is_stranded_ever_becomes_ready(effects, data):
     """SC-4: blocked for good means that no order of successes helps."""
     statuses = st.sampled_from(["pending", "running", "completed", "failed", "blocked", "cancelled", "skipped"])
     nodes = [
-        Node(f"n{i}", data.draw(st.none() | st.just(f"n{i - 1}")) if i else None, data.draw(some), gives,
+        ActionNode(f"n{i}", data.draw(st.none() | st.just(f"n{i - 1}")) if i else None, data.draw(some), gives,
              data.draw(statuses), "compound")
         for i, gives in enumerate(effects)
     ]  # fmt: skip
-    lost = stranded(nodes, frozenset())
+    lost = blocked_by_failure(nodes, frozenset())
     facts = {effect for node in nodes if node.status in {"running", "completed"} for effect in node.effects}
     alive = [replace(node, status="running") if node.status == "completed" else node for node in nodes]
-    while now_ready := ready(alive, frozenset(facts)):
+    while now_ready := ready_actions(alive, frozenset(facts)):
         assert lost.keys().isdisjoint(now_ready)
         alive = [replace(node, status="running") if node.id in now_ready else node for node in alive]
         facts.update(effect for node in alive if node.id in now_ready for effect in node.effects)
@@ -204,13 +205,13 @@ def test_nothing_that_is_stranded_ever_becomes_ready(effects, data):
 STATUSES = ["pending", "running", "verifying", "landing", "completed", "failed", "blocked", "cancelled", "skipped"]
 
 
-@settings(max_examples=300)
+@settings(max_examples=up_to(300))
 @given(st.lists(some, min_size=1, max_size=6), st.data())
 def test_counted_readiness_is_the_defined_one_after_any_changes(needs, data):
     """SC-4, SC-2: facts are shown, go stale and come back, actions and parents move, in any order."""
     parents = st.none() | st.sampled_from([*range(len(needs)), 99])
     nodes = [
-        Node(
+        ActionNode(
             f"n{i}",
             None if (up := data.draw(parents)) is None else f"n{up}",
             mine,
@@ -221,7 +222,7 @@ def test_counted_readiness_is_the_defined_one_after_any_changes(needs, data):
         for i, mine in enumerate(needs)
     ]
     facts = set(data.draw(some))
-    agenda = Agenda(nodes, facts)
+    agenda = ReadyQueue(nodes, facts)
     changes = st.one_of(
         st.tuples(st.just("shown"), st.sampled_from(ASSERTIONS)),
         st.tuples(st.just("withdrawn"), st.sampled_from(ASSERTIONS)),
@@ -230,14 +231,14 @@ def test_counted_readiness_is_the_defined_one_after_any_changes(needs, data):
     for what, which in data.draw(st.lists(changes, max_size=12)):
         if isinstance(what, int):
             nodes[what] = replace(nodes[what], status=which)
-            agenda.moved(nodes[what].id, which)
+            agenda.set_status(nodes[what].id, which)
         elif what == "shown":
             facts.add(which)
-            agenda.shown(which)
+            agenda.add_fact(which)
         else:
             facts.discard(which)
-            agenda.withdrawn(which)
-        assert agenda.ready() == ready(nodes, frozenset(facts))
+            agenda.remove_fact(which)
+        assert agenda.ready() == ready_actions(nodes, frozenset(facts))
         is_open = [sum(c.parent_id == n.id and c.status in STATUSES[:4] for c in nodes) for n in nodes]
         assert [agenda.open_children(node.id) for node in nodes] == is_open
         assert (agenda.facts, agenda.actions) == (facts, tuple(nodes))
@@ -255,25 +256,25 @@ def any_view(draw):
         for _ in range(draw(st.integers(0, 5)))
     )
     compounds = tuple(
-        CompoundView(f"id{next(fresh)}", "key", draw(st.integers(0, 2)), draw(names))
+        RunningCompound(f"id{next(fresh)}", "key", draw(st.integers(0, 2)), draw(names))
         for _ in range(draw(st.integers(0, 3)))
     )
-    return View(
+    return GoalView(
         unmet=draw(names),
         ready=ready_actions,
         compounds=compounds,
         running=draw(st.integers(0, 3)),
         pending=draw(st.integers(0, 5)),
         waiting=draw(st.integers(0, 2)),
-        exhausted=tuple(Exhausted(key, draw(st.sampled_from([None, "id0"]))) for key in draw(names)),
+        exhausted=tuple(FailedPrimitive(key, draw(st.sampled_from([None, "id0"]))) for key in draw(names)),
         slots=draw(st.integers(0, 4)),
         replans_left=draw(st.integers(0, 2)),
         can_decompose=draw(st.booleans()),
-        thinking=draw(st.booleans()),
+        planner_busy=draw(st.booleans()),
     )
 
 
-@settings(max_examples=400)
+@settings(max_examples=up_to(400))
 @given(any_view())
 def test_decisions_keep_their_bounds_whatever_the_view(view):
     """OR-3: never more than fits, nothing twice, no end while something runs, no waiting for nothing."""
@@ -283,18 +284,18 @@ def test_decisions_keep_their_bounds_whatever_the_view(view):
     targets = [getattr(command, "compound", getattr(command, "action", None)) for command in commands]
     assert len(set(targets)) == len(targets)
     assert commands == decide(view)
-    if any(isinstance(command, Complete | Fail | Replan) for command in commands):
+    if any(isinstance(command, CompleteGoal | FailGoal | Replan) for command in commands):
         assert len(commands) == 1
-    if any(isinstance(command, Complete | Fail) for command in commands):
+    if any(isinstance(command, CompleteGoal | FailGoal) for command in commands):
         assert view.running == 0
     if view.waiting:
-        assert not any(isinstance(command, Fail) for command in commands)
+        assert not any(isinstance(command, FailGoal) for command in commands)
     if not commands:
-        assert view.running or view.waiting or view.thinking or (view.pending and not view.slots)
-    if view.thinking:
-        assert not any(isinstance(command, Decompose | Replan | Fail) for command in commands)
+        assert view.running or view.waiting or view.planner_busy or (view.pending and not view.slots)
+    if view.planner_busy:
+        assert not any(isinstance(command, Decompose | Replan | FailGoal) for command in commands)
     if not view.unmet:
-        assert all(isinstance(command, Complete | Finish) for command in commands)
+        assert all(isinstance(command, CompleteGoal | CompleteCompound) for command in commands)
 
 
 class Toy:
@@ -305,15 +306,17 @@ class Toy:
         self.facts: set[str] = set()
         self.dispatched: list[str] = []
         self.nodes = {
-            action.key: Node(action.key, action.parent, action.preconditions, action.effects, "pending", action.kind)
+            action.key: ActionNode(
+                action.key, action.parent, action.preconditions, action.effects, "pending", action.kind
+            )
             for action in goal.actions
         }
 
-    def run(self) -> Complete | Fail:
+    def run(self) -> CompleteGoal | FailGoal:
         for _ in range(200):
             commands = decide(self.view())
             for command in commands:
-                if isinstance(command, Complete | Fail):
+                if isinstance(command, CompleteGoal | FailGoal):
                     return command
                 self.carry_out(command)
             if not commands:
@@ -323,51 +326,53 @@ class Toy:
     def move(self, key: str, status: str) -> None:
         self.nodes[key] = replace(self.nodes[key], status=status)
 
-    def children(self, key: str) -> list[Node]:
+    def children(self, key: str) -> list[ActionNode]:
         return [node for node in self.nodes.values() if node.parent_id == key]
 
-    def with_status(self, status: str, kind: str) -> list[Node]:
+    def with_status(self, status: str, kind: str) -> list[ActionNode]:
         return [node for node in self.nodes.values() if (node.status, node.kind) == (status, kind)]
 
-    def view(self) -> View:
-        for key in stranded(list(self.nodes.values()), frozenset(self.facts)):
+    def view(self) -> GoalView:
+        for key in blocked_by_failure(list(self.nodes.values()), frozenset(self.facts)):
             self.move(key, "blocked")
         running = len(self.with_status("running", "primitive"))
-        able = [self.nodes[key] for key in ready(list(self.nodes.values()), frozenset(self.facts))]
-        return View(
+        able = [self.nodes[key] for key in ready_actions(list(self.nodes.values()), frozenset(self.facts))]
+        return GoalView(
             unmet=tuple(wish for wish in self.goal.goal_state if wish not in self.facts),
             ready=tuple(ReadyAction(node.id, node.id, node.kind, bool(self.children(node.id))) for node in able),
             compounds=tuple(map(self.compound, self.with_status("running", "compound"))),
             running=running,
             pending=sum(node.status == "pending" for node in self.nodes.values()),
             waiting=0,
-            exhausted=tuple(Exhausted(node.id, node.parent_id) for node in self.with_status("failed", "primitive")),
+            exhausted=tuple(
+                FailedPrimitive(node.id, node.parent_id) for node in self.with_status("failed", "primitive")
+            ),
             slots=self.slots - running,
             replans_left=0,
             can_decompose=True,
         )
 
-    def compound(self, node: Node) -> CompoundView:
+    def compound(self, node: ActionNode) -> RunningCompound:
         is_open = [child.status in {"pending", "running"} for child in self.children(node.id)]
         unmet = tuple(effect for effect in node.effects if effect not in self.facts)
-        return CompoundView(node.id, node.id, sum(is_open), unmet)
+        return RunningCompound(node.id, node.id, sum(is_open), unmet)
 
     def carry_out(self, command: Any) -> None:
         match command:
             case Dispatch(action=key):
                 self.dispatched.append(key)
                 self.move(key, "running")
-            case Begin(compound=key):
+            case StartCompound(compound=key):
                 self.move(key, "running")
-            case Finish(compound=key):
+            case CompleteCompound(compound=key):
                 self.move(key, "completed")
-            case GiveUp(compound=key):
+            case FailCompound(compound=key):
                 self.move(key, "failed")
             case Decompose(compound=key, gap=gap):
                 self.move(key, "running")
                 for effect in gap or self.nodes[key].effects:
                     child = f"{key}:{len(self.nodes)}"
-                    self.nodes[child] = Node(child, key, (), (effect,), "pending", "primitive")
+                    self.nodes[child] = ActionNode(child, key, (), (effect,), "pending", "primitive")
 
     def end_one(self) -> None:
         running = self.with_status("running", "primitive")
@@ -382,7 +387,7 @@ def test_a_linted_plan_is_always_carried_out_to_its_end(goal, slots, data):
     """BX-7, OR-3, SC-3, SC-5: if every attempt succeeds, the goal completes and nothing is dispatched twice."""
     assert lint(Plan(goals=(goal,))).valid
     toy = Toy(goal, slots, lambda running: data.draw(st.integers(0, running - 1)), lambda: True)
-    assert toy.run() == Complete()
+    assert toy.run() == CompleteGoal()
     assert toy.facts.issuperset(goal.goal_state)
     assert len(set(toy.dispatched)) == len(toy.dispatched)
 
@@ -398,5 +403,5 @@ def test_whatever_fails_the_goal_ends_and_says_so(goal, slots, data):
         succeeds=lambda: data.draw(st.booleans()) or next(failures, True),
     )
     end = toy.run()
-    assert isinstance(end, Complete) is toy.facts.issuperset(goal.goal_state)
+    assert isinstance(end, CompleteGoal) is toy.facts.issuperset(goal.goal_state)
     assert len(set(toy.dispatched)) == len(toy.dispatched)

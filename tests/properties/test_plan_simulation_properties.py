@@ -5,12 +5,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
-from scaffold.plan.difference import difference
-from scaffold.plan.lint import lint
-from scaffold.plan.luck import Pace
-from scaffold.plan.repair import repair
-from scaffold.plan.simulate import Simulation, simulate
-from scaffold.plan.standing import BEGUN, Standing
+from scaffold.plan.analysis.diff import diff_plans
+from scaffold.plan.analysis.lint import lint
+from scaffold.plan.edit.repair import repair_plan
+from scaffold.plan.progress import STARTED_STATUSES, PlanProgress
+from scaffold.plan.simulation.sim_random import AttemptTiming
+from scaffold.plan.simulation.simulate import Simulation, simulate
+from thorough import up_to
 
 
 @st.composite
@@ -35,7 +36,7 @@ def sound_goal(draw, name="g"):
 plans = st.tuples(sound_goal(), sound_goal("h")).map(lambda goals: Plan(goals=goals))
 crews = st.integers(1, 5)
 seeds = st.integers(0, 2**32)
-PACE = Pace(mean_s=20, spread=0.9, landing_s=7)
+PACE = AttemptTiming(mean_s=20, spread=0.9, landing_s=7)
 
 
 def check_order(plan: Plan, simulation: Simulation, agents: int, cap: int = 3) -> None:
@@ -58,7 +59,7 @@ def check_order(plan: Plan, simulation: Simulation, agents: int, cap: int = 3) -
             assert spec.parent is None or shown.issuperset(specs[spec.parent].preconditions)
 
 
-@settings(max_examples=200)
+@settings(max_examples=up_to(200))
 @given(plans, crews, seeds)
 def test_a_linted_plan_always_completes_in_a_simulation_without_failures(plan, agents, seed):
     """BX-7, OR-3, SC-3, SC-5: and nothing is dispatched twice, early, or beyond the caps."""
@@ -68,12 +69,12 @@ def test_a_linted_plan_always_completes_in_a_simulation_without_failures(plan, a
     check_order(plan, simulation, agents)
     assert all(len(action.attempts) <= 1 for action in simulation.actions)
     assert simulation.makespan_s >= simulation.bound_s
-    assert 0 < simulation.utilisation <= 1
+    assert 0 < simulation.utilization <= 1
     assert {action.status for action in simulation.actions} <= {"completed", "skipped"}
     assert simulation == simulate(plan, agents=agents, seed=seed, pace=PACE)
 
 
-@settings(max_examples=200)
+@settings(max_examples=up_to(200))
 @given(plans, crews, seeds, st.sampled_from([0.1, 0.5, 0.9, 1.0]))
 def test_whatever_fails_a_simulation_ends_and_an_action_fails_thrice_at_most(plan, agents, seed, rate):
     """OR-3: a goal completes exactly if its state holds; after the third failure nothing is tried again."""
@@ -92,7 +93,7 @@ def test_whatever_fails_a_simulation_ends_and_an_action_fails_thrice_at_most(pla
     assert simulation.makespan_s >= simulation.bound_s
 
 
-def broken_off(draw, plan: Plan) -> Standing:
+def broken_off(draw, plan: Plan) -> PlanProgress:
     """Where the plan stands after some of its landings, with all compounds running that have begun."""
     simulation = simulate(plan, seed=draw(seeds), agents=draw(crews), pace=PACE)
     done = simulation.landings[: draw(st.integers(0, len(simulation.landings)))]
@@ -110,10 +111,10 @@ def broken_off(draw, plan: Plan) -> Standing:
             able = action.key in at_work and set(facts[goal.name]).issuperset(action.preconditions)
             if able and action.parent is None and draw(st.booleans()):
                 statuses[action.key] = draw(st.sampled_from(["running", "verifying", "landing", "failed"]))
-    return Standing(statuses=statuses, facts=facts)
+    return PlanProgress(statuses=statuses, facts=facts)
 
 
-def thought_again(draw, plan: Plan, standing: Standing) -> Plan:
+def thought_again(draw, plan: Plan, standing: PlanProgress) -> Plan:
     """Another plan for the same goals: some left out, some described anew, some more."""
     goals = []
     for goal in plan.goals:
@@ -126,12 +127,12 @@ def thought_again(draw, plan: Plan, standing: Standing) -> Plan:
     return Plan(goals=tuple(goals))
 
 
-@settings(max_examples=150)
+@settings(max_examples=up_to(150))
 @given(plans, st.data())
 def test_a_plan_repaired_with_itself_stays_as_it_is(plan, data):
     """BX-7."""
     standing = broken_off(data.draw, plan)
-    repaired = repair(plan, plan, standing=standing)
+    repaired = repair_plan(plan, plan, standing=standing)
     assert repaired.plan == plan
     assert repaired.standing == standing
     assert set(repaired.kept) == {action.key for action in plan.actions}
@@ -140,17 +141,17 @@ def test_a_plan_repaired_with_itself_stays_as_it_is(plan, data):
     assert repaired.valid or failed
 
 
-@settings(max_examples=300)
+@settings(max_examples=up_to(300))
 @given(plans, st.data())
 def test_what_holds_is_never_lost_and_a_valid_repair_completes(plan, data):
     """BX-7: whatever the new plan says, begun actions stay; if it is found valid, the rest is carried out."""
     standing = broken_off(data.draw, plan)
     new = thought_again(data.draw, plan, standing)
-    repaired = repair(plan, new, standing=standing)
+    repaired = repair_plan(plan, new, standing=standing)
     before = {action.key: action for action in plan.actions}
     after = {action.key: action for action in repaired.plan.actions}
     for key, status in standing.statuses.items():
-        if status in BEGUN:
+        if status in STARTED_STATUSES:
             assert after[key] == before[key]
             assert repaired.standing.status(key) == status
     assert repaired.standing.facts == standing.facts
@@ -166,9 +167,9 @@ def test_what_holds_is_never_lost_and_a_valid_repair_completes(plan, data):
 @given(plans, st.data())
 def test_two_plans_differ_in_nothing_exactly_if_they_are_the_same(plan, data):
     """BX-7."""
-    other = thought_again(data.draw, plan, Standing())
-    assert difference(plan, plan).none
-    assert difference(plan, other).none is (plan == other)
-    there, back = difference(plan, other), difference(other, plan)
+    other = thought_again(data.draw, plan, PlanProgress())
+    assert diff_plans(plan, plan).none
+    assert diff_plans(plan, other).none is (plan == other)
+    there, back = diff_plans(plan, other), diff_plans(other, plan)
     assert (there.actions_added, there.before) == (back.actions_removed, back.after)
     assert (set(there.findings_new), there.after.valid) == (set(back.findings_gone), lint(other).valid)

@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaffold.policy.redaction import SHORTEST, Redactor
-from scaffold.policy.shapes import SHAPES
+from scaffold.policy.secret.patterns import SECRET_PATTERNS
+from scaffold.policy.secret.redaction import MIN_SECRET_CHARS, Redactor
 
-LITERALS = [shape.literal for shape in SHAPES]
+LITERALS = [shape.literal for shape in SECRET_PATTERNS]
 PIECES = st.sampled_from(
     [*LITERALS, "A1b2C3d4" * 6, "a" * 40, "[redacted:", "K]", "[redacted:K]", "@h", ":", " ", "\n", "=", "://u:", "."]
 )
@@ -24,12 +24,12 @@ def test_cleaning_twice_is_cleaning_once(values, text):
     assert redactor.clean(cleaned) is cleaned
 
 
-@given(st.text(alphabet="abAB12_-/+", min_size=SHORTEST, max_size=40), TEXTS, TEXTS)
+@given(st.text(alphabet="abAB12_-/+", min_size=MIN_SECRET_CHARS, max_size=40), TEXTS, TEXTS)
 def test_a_known_value_is_nowhere_in_what_is_left(value, before, after):
     """BX-9: outside of marks, whatever stands around it."""
     cleaned = Redactor({"K": value}).clean(f"{before}{value}{after}")
     rest = cleaned.replace("[redacted:K]", "\0")
-    for shape in SHAPES:
+    for shape in SECRET_PATTERNS:
         rest = rest.replace(f"[redacted:{shape.name}]", "\0")
     assert value not in rest
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from scaffold.host.process import run
-from scaffold.policy.shell.reading import Reader, installed_parser
-from scaffold.policy.shell.script import Simple, Understood, Word
+from scaffold.host.process.command import run_command
+from scaffold.policy.shell.command_parser import CommandParser, installed_parser
+from scaffold.policy.shell.script import ParsedCommand, SimpleCommand, Word
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_200)]
 
@@ -67,7 +67,7 @@ def fits(word: Word, ran: str, home: str) -> bool:
     return word.glob or ran == (home + word.text[1:] if word.tilde else word.text)
 
 
-def reported(argv: list[str], commands: tuple[Simple, ...], home: str) -> bool:
+def reported(argv: list[str], commands: tuple[SimpleCommand, ...], home: str) -> bool:
     for simple in commands:
         globs = any(word.glob for word in simple.words)
         if len(simple.words) == len(argv) and all(fits(*pair, home) for pair in zip(simple.words, argv, strict=True)):
@@ -77,7 +77,7 @@ def reported(argv: list[str], commands: tuple[Simple, ...], home: str) -> bool:
     return False
 
 
-def first_words(reading: Understood) -> set[str]:
+def first_words(reading: ParsedCommand) -> set[str]:
     return {simple.words[0].text for simple in reading.commands if simple.words}
 
 
@@ -85,15 +85,15 @@ def calls(record: Path) -> list[list[str]]:
     return [file.read_bytes().decode().split("\0")[:-1] for file in record.iterdir()]
 
 
-def targets(reading: Understood) -> list[Word]:
+def targets(reading: ParsedCommand) -> list[Word]:
     return [redirect.target for simple in reading.commands for redirect in simple.redirects if redirect.writes]
 
 
-def homeward(reading: Understood) -> set[str]:
+def homeward(reading: ParsedCommand) -> set[str]:
     return {normpath(word.text[2:]) for word in targets(reading) if word.tilde}
 
 
-def unreported(place: Path, reading: Understood, home: Path) -> list[object]:
+def unreported(place: Path, reading: ParsedCommand, home: Path) -> list[object]:
     """Return every call and every new file that the reading does not tell of."""
     wrong: list[object] = [call for call in calls(place / "ran") if not reported(call, reading.commands, str(home))]
     names = {normpath(word.text) for word in targets(reading) if not word.tilde}
@@ -107,7 +107,7 @@ async def test_bash_runs_and_writes_nothing_that_was_not_reported(seed, tmp_path
     """RA-14: at least 5,000 accepted commands, in empty folders, with stubs for every program."""
     bash = shutil.which("bash")
     assert bash
-    reader = Reader(installed_parser())
+    reader = CommandParser(installed_parser())
     stubs, home = tmp_path / "bin", tmp_path / "home"
     stubs.mkdir()
     for name in STUBS:
@@ -120,11 +120,11 @@ async def test_bash_runs_and_writes_nothing_that_was_not_reported(seed, tmp_path
     wrong: list[object] = []
     while len(known) < WANTED // 2:
         place = tmp_path / f"batch{len(known)}"
-        batch: list[tuple[str, Path, Understood]] = []
+        batch: list[tuple[str, Path, ParsedCommand]] = []
         while len(batch) < BATCH:
             text = next(source)
             reading = await reader.read(text)
-            if isinstance(reading, Understood) and text not in known and not first_words(reading) & RUNS_A_FILE:
+            if isinstance(reading, ParsedCommand) and text not in known and not first_words(reading) & RUNS_A_FILE:
                 batch.append((text, place / f"{len(batch):04}", reading))
                 known.add(text)
         for text, folder, _ in batch:
@@ -133,7 +133,7 @@ async def test_bash_runs_and_writes_nothing_that_was_not_reported(seed, tmp_path
             (folder / "script").write_text(text)
         home.mkdir(exist_ok=True)
         env = {"PATH": str(stubs), "HOME": str(home), "LC_ALL": "C.UTF-8"}
-        done = await run([bash, "-c", DRIVER, "bash", str(place), bash], cwd=tmp_path, env=env, timeout_s=600)
+        done = await run_command([bash, "-c", DRIVER, "bash", str(place), bash], cwd=tmp_path, env=env, timeout_s=600)
         assert not done.timed_out
         wrong += [(text, found) for text, folder, reading in batch if (found := unreported(folder, reading, home))]
         homely |= {name for _, _, reading in batch for name in homeward(reading)}

@@ -14,16 +14,17 @@ from hypothesis import strategies as st
 
 from integration.store.nouns import ME, a_goal, a_run, an_action, an_attempt, claim, place_of, words_of
 from postgres import new_place
-from scaffold.core.errors import BudgetSpent
+from scaffold.core.errors import BudgetExceeded
 from scaffold.core.model import Usage
 from scaffold.core.ports import Budget
 from scaffold.host.clock import FakeClock, SystemClock
 from scaffold.host.identity import own_identity
 from scaffold.store.database import Store
-from scaffold.store.place import Place
-from scaffold.store.run_budget import RunBudget
-from scaffold.store.session_budget import session_budget
-from scaffold.store.user import UserStore
+from scaffold.store.driver.location import StoreLocation
+from scaffold.store.spending.run_budget import RunBudget
+from scaffold.store.spending.session_budget import session_budget
+from scaffold.store.user_store import UserStore
+from thorough import up_to
 
 NUMBERS = itertools.count()
 BESIDE_TESTS = {"PYTHONPATH": str(Path(__file__).parents[1])}
@@ -55,7 +56,7 @@ class Spenders:
         for estimated, real, hundredths in wishes:
             try:
                 reservation = await self.budget.reserve(Usage(cost_usd=estimated / 100, requests=1))
-            except BudgetSpent:
+            except BudgetExceeded:
                 assert self.spent >= self.limit, "refused before 100%"
                 return
             assert self.spent < self.limit, "a request started at 100%"
@@ -76,7 +77,7 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UserStore]:
         yield user
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=up_to(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(limit=st.integers(1, 200), agents=st.lists(requests, min_size=1, max_size=8))
 def test_many_spenders_keep_to_one_limit(user: UserStore, limit: int, agents: list) -> None:
     """BX-11: the limit is passed by the one request that reaches it, and by surprises, and by no more."""
@@ -102,7 +103,7 @@ def test_many_spenders_keep_to_one_limit(user: UserStore, limit: int, agents: li
     assert spenders.spent < limit + spenders.largest_step + spenders.surprise + 1
 
 
-def _expect_processes_to_keep_to_one_limit(place: Place) -> None:
+def _expect_processes_to_keep_to_one_limit(place: StoreLocation) -> None:
     """Have four processes of three agents each spend a limit of $1 in steps of 1 to 3 cents."""
     with closing(Store.open(place, clock=SystemClock())) as store:
         actions = [an_action(f"key-{number}") for number in range(4)]
@@ -148,7 +149,7 @@ def spend_for_real(number: int, words: list[str]) -> None:
         while True:
             try:
                 reservation = await budget.reserve(usage)
-            except BudgetSpent:
+            except BudgetExceeded:
                 return
             await clock.sleep(0.02)
             budget.settle(reservation, usage)
@@ -169,6 +170,7 @@ def test_many_processes_keep_to_one_limit(tmp_path: Path) -> None:
     _expect_processes_to_keep_to_one_limit(tmp_path / "state.db")
 
 
+@pytest.mark.slow
 @pytest.mark.postgres
 def test_many_processes_keep_to_one_limit_on_a_server_too(postgres_url: str) -> None:
     """BX-11: the same on PostgreSQL."""

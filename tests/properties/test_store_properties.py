@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from integration.store.nouns import a_goal, a_run, an_action
 from postgres import new_place
-from scaffold.core.errors import IllegalMove
+from scaffold.core.errors import IllegalTransition
 from scaffold.core.model import Action, Goal
-from scaffold.core.states import PRIMITIVE_MOVES, Pending, action_state, status_of
+from scaffold.core.states import PRIMITIVE_TRANSITIONS, Pending, parse_action_state, status_of
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
+from thorough import up_to
 
 ASSERTIONS = ("a", "b", "c")
 NUMBERS = itertools.count()
@@ -27,7 +28,7 @@ steps = st.one_of(
     st.tuples(st.just("add"), st.none() | st.integers(0, 7), st.sampled_from(("compound", "primitive")), names),
     st.tuples(st.just("show"), st.sampled_from(ASSERTIONS)),
     st.tuples(st.just("withdraw"), st.sampled_from(ASSERTIONS), st.sampled_from(("stale", "refuted"))),
-    st.tuples(st.just("move"), st.integers(0, 7), st.sampled_from(sorted(PRIMITIVE_MOVES))),
+    st.tuples(st.just("move"), st.integers(0, 7), st.sampled_from(sorted(PRIMITIVE_TRANSITIONS))),
     st.tuples(st.just("move"), st.integers(0, 7), st.just("running")),
     st.tuples(st.just("block"), st.integers(0, 7)),
     st.tuples(st.just("unblock")),
@@ -63,14 +64,14 @@ class History:
         self.facts.add(assertion)
 
     def withdraw(self, assertion: str, state: str) -> None:
-        self.store.facts.withdraw(self.goal.id, assertion, state)
+        self.store.facts.invalidate(self.goal.id, assertion, state)
         self.facts.discard(assertion)
 
     def move(self, number: int, status: str) -> None:
         if self.actions:
             action = self.actions[number % len(self.actions)]
-            with suppress(IllegalMove):
-                self.store.actions.move(action.id, action_state(status, "a reason"))
+            with suppress(IllegalTransition):
+                self.store.actions.move(action.id, parse_action_state(status, "a reason"))
 
     def block(self, number: int) -> None:
         self.move(number, "blocked")
@@ -84,7 +85,7 @@ class History:
     def check(self) -> None:
         """Hold what is stored against the definition of `core.model.Action.unmet`, counted from scratch."""
         stored = {action.id: action for action in self.store.actions.of_goal(self.goal.id)}
-        running = {action.id for action in stored.values() if action.state == action_state("running", None)}
+        running = {action.id for action in stored.values() if action.state == parse_action_state("running", None)}
         unmet = {
             action.id: len(set(action.preconditions) - self.facts)
             + (action.parent_id is not None and action.parent_id not in running)
@@ -113,7 +114,7 @@ def served(postgres_url: str) -> Iterator[Store]:
         yield store
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=up_to(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(history=st.lists(steps, min_size=1, max_size=25))
 @example([("add", None, "primitive", []), ("add", 0, "compound", []), ("move", 0, "running")])
 def test_the_stored_count_always_equals_its_definition(store: Store, history: list[tuple]) -> None:

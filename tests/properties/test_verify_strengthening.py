@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from scaffold.core.contract import Check, Contract, ExitCode, OutputContains
-from scaffold.verify.strengthen import GLOBS, strengthened, weakened
+from scaffold.verify.contract.strictness import GLOB_FIELDS, find_weakenings, strengthen
 
 CHECKS = st.builds(
     Check,
@@ -28,8 +28,8 @@ CONTRACTS = st.builds(
 @given(CONTRACTS, CONTRACTS)
 def test_a_draft_with_additions_is_never_weaker(draft, answer):
     """AL-7: whatever is answered, what is sealed asks at least what the draft asked, and asks it first."""
-    final = strengthened(draft, answer)
-    assert weakened(draft, final) == ()
+    final = strengthen(draft, answer)
+    assert find_weakenings(draft, final) == ()
     assert [check.command for check in final.commands[: len(draft.commands)]] == [
         check.command for check in draft.commands
     ]
@@ -37,11 +37,11 @@ def test_a_draft_with_additions_is_never_weaker(draft, answer):
 
 @given(CONTRACTS, CONTRACTS)
 def test_nothing_that_was_answered_is_lost(draft, answer):
-    final = strengthened(draft, answer)
+    final = strengthen(draft, answer)
     assert {(check.command, check.expect) for check in final.commands} >= {
         (check.command, check.expect) for check in answer.commands
     }
-    assert all(set(getattr(final, kind)) >= set(getattr(answer, kind)) for kind in GLOBS)
+    assert all(set(getattr(final, kind)) >= set(getattr(answer, kind)) for kind in GLOB_FIELDS)
 
 
 @given(CONTRACTS, st.data())
@@ -49,8 +49,8 @@ def test_whatever_is_taken_away_or_loosened_is_noticed(draft, data):
     """AL-7: a command removed or changed, another expectation, required made optional, a longer time, a glob gone."""
     looser = data.draw(st.sampled_from(list(_looser(draft)) or [None]))
     if looser is not None:
-        assert weakened(draft, looser)
-    assert weakened(draft, draft) == ()
+        assert find_weakenings(draft, looser)
+    assert find_weakenings(draft, draft) == ()
 
 
 def _looser(draft):
@@ -64,6 +64,6 @@ def _looser(draft):
             *([(replace(check, required=False),)] if check.required else []),
         ):
             yield replace(draft, commands=(*others[0], *changed, *others[1]))
-    for kind in GLOBS:
+    for kind in GLOB_FIELDS:
         for glob in getattr(draft, kind):
             yield replace(draft, **{kind: tuple(each for each in getattr(draft, kind) if each != glob)})

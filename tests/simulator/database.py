@@ -4,12 +4,12 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from scaffold.core.errors import StoreTrouble
-from scaffold.host.wall import WallClock
-from scaffold.store.connection import Connection, Value
+from scaffold.core.errors import StoreError
+from scaffold.host.wall_clock import WallClock
 from scaffold.store.database import IN_USE, Store
-from scaffold.store.schema import MIGRATIONS, Schema, open_connection
-from scaffold.store.sqlite import IN_MEMORY, Sqlite
+from scaffold.store.driver.connection import ColumnValue, Connection
+from scaffold.store.driver.schema import MIGRATIONS, SchemaSource, open_connection
+from scaffold.store.driver.sqlite import IN_MEMORY, SqliteDriver
 from simulator.chaos import Chaos
 from simulator.loop import VirtualClock
 from simulator.processes import Process
@@ -21,7 +21,7 @@ class Database:
     """The committed state, and who is told of each commit before anybody else can act on it."""
 
     def __init__(self) -> None:
-        self.sqlite = Sqlite(IN_MEMORY, create=True, patience_s=0.0)
+        self.sqlite = SqliteDriver(IN_MEMORY, create=True, patience_s=0.0)
         self.sqlite._raw.deserialize(_empty_schema())
         self.changes = 0
         """How many commits have changed something."""
@@ -63,22 +63,22 @@ class _Line:
     def in_transaction(self) -> bool:
         return self._database.sqlite.in_transaction
 
-    def rows(self, statement: str, values: Mapping[str, Value] | None = None, /) -> list[Any]:
+    def rows(self, statement: str, values: Mapping[str, ColumnValue] | None = None, /) -> list[Any]:
         self._process.require_alive()
         return self._database.sqlite.rows(statement, values or {})
 
-    def change(self, statement: str, values: Mapping[str, Value], /) -> int:
+    def change(self, statement: str, values: Mapping[str, ColumnValue], /) -> int:
         self._process.require_alive()
         return self._database.sqlite.change(statement, values)
 
-    def change_each(self, statement: str, rows: Iterable[Mapping[str, Value]], /) -> int:
+    def change_each(self, statement: str, rows: Iterable[Mapping[str, ColumnValue]], /) -> int:
         self._process.require_alive()
         return self._database.sqlite.change_each(statement, rows)
 
     def begin(self, *, durable: bool) -> None:
         self._process.require_alive()
         if self._chaos.locked():
-            raise StoreTrouble(f"{NAME}: another process keeps the database locked", "Wait for it or end it.")
+            raise StoreError(f"{NAME}: another process holds the database lock", "Wait for it or end it.")
         self._database.sqlite.begin(durable=False)
 
     def commit(self) -> None:
@@ -102,8 +102,8 @@ class _Line:
 @functools.cache
 def _empty_schema() -> bytes:
     """Return a database without runs, as its file would be."""
-    sqlite = Sqlite(IN_MEMORY, create=True, patience_s=0.0)
-    open_connection(sqlite, Schema(MIGRATIONS, IN_USE), WallClock(), create=True)
+    sqlite = SqliteDriver(IN_MEMORY, create=True, patience_s=0.0)
+    open_connection(sqlite, SchemaSource(MIGRATIONS, IN_USE), WallClock(), create=True)
     content: bytes = sqlite._raw.serialize()
     sqlite.close()
     return content

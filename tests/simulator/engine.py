@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from scaffold.core.ids import AttemptId, GoalId
 from scaffold.core.model import Attempt, ProcessIdentity
-from scaffold.orchestrator.engine import AttemptExit, Exit, SupervisorExit
+from scaffold.orchestrator.owner.engine import AttemptExit, ProcessExit, SupervisorExit
 from simulator.chaos import Chaos
 from simulator.processes import Process
 
@@ -39,7 +39,7 @@ class SimulatedEngine:
         self._owner = owner
         self._work = work
         self._pursue = pursue
-        self._exits: asyncio.Queue[Exit] = asyncio.Queue()
+        self._exits: asyncio.Queue[ProcessExit] = asyncio.Queue()
         self._workers: dict[AttemptId, Process] = {}
         self._supervisors: dict[GoalId, Process] = {}
 
@@ -67,7 +67,7 @@ class SimulatedEngine:
         )
         return process.identity
 
-    async def next_exit(self) -> Exit:
+    async def next_exit(self) -> ProcessExit:
         """Wait for a child to end."""
         return await self._exits.get()
 

@@ -3,13 +3,13 @@
 import asyncio
 from typing import TYPE_CHECKING
 
-from scaffold.core.errors import UsageProblem
-from scaffold.core.ids import WishId
-from scaffold.core.model import Action, Goal, Wish, WishKind
+from scaffold.core.errors import UsageError
+from scaffold.core.ids import ControlRequestId
+from scaffold.core.model import Action, ControlRequest, ControlRequestKind, Goal
 from scaffold.core.states import Failed, Paused
-from scaffold.host.ids import new_id
-from scaffold.orchestrator.control import retry_action, retry_goal
-from scaffold.orchestrator.wishes import SET_ASIDE
+from scaffold.host.random_ids import new_id
+from scaffold.orchestrator.owner.control import retry_action, retry_goal
+from scaffold.orchestrator.owner.control_requests import PAUSED_BY_USER
 
 if TYPE_CHECKING:
     from simulator.world import World
@@ -38,7 +38,7 @@ async def meddle(world: "World") -> None:
         _follow(world, world.chaos.draw(WHIMS))
     await world.calm.wait()
     for goal in _goals(world):
-        if goal.state == Paused(SET_ASIDE) and world.chaos.strikes(0.7):
+        if goal.state == Paused(PAUSED_BY_USER) and world.chaos.strikes(0.7):
             _wish(world, "resume", goal)
     for goal in _goals(world):
         if isinstance(goal.state, Failed) and world.chaos.strikes(0.3):
@@ -62,9 +62,9 @@ def _follow(world: "World", whim: str) -> None:
                 world.site.store.runs.ask(world.run_id, kind)
 
 
-def _wish(world: "World", kind: WishKind, goal: Goal, action: Action | None = None) -> None:
-    wish = Wish(
-        id=WishId(new_id()),
+def _wish(world: "World", kind: ControlRequestKind, goal: Goal, action: Action | None = None) -> None:
+    wish = ControlRequest(
+        id=ControlRequestId(new_id()),
         run_id=world.run_id,
         kind=kind,
         goal_id=goal.id,
@@ -83,7 +83,7 @@ def _retry(world: "World", what: Goal | Action) -> None:
             retry_goal(store, run, what)
         else:
             retry_action(store, run, what)
-    except UsageProblem:
+    except UsageError:
         return
 
 

@@ -4,17 +4,17 @@ from collections import Counter
 from collections.abc import Iterator
 
 from scaffold.core.events import (
-    ActionMoved,
-    AttemptAdvanced,
+    ActionLanded,
+    ActionStatusChanged,
     AttemptEnded,
+    AttemptPhaseChanged,
     AttemptQueued,
     Event,
-    FactShown,
-    GoalMoved,
-    Landed,
-    Recorded,
-    RunMoved,
-    TurnEnded,
+    FactStateChanged,
+    GoalStatusChanged,
+    PlanningTurnEnded,
+    RunStatusChanged,
+    StoredEvent,
 )
 from scaffold.core.ids import Commit, RunId
 from scaffold.core.model import Attempt, Run
@@ -45,7 +45,7 @@ class Witness:
     def __init__(self, store: Store, run_id: RunId, database: Database, objects: Objects) -> None:
         """`store` is nobody's: it is never killed and never writes."""
         self.violations: list[str] = []
-        self.trace: list[Recorded] = []
+        self.trace: list[StoredEvent] = []
         self.acknowledged: list[Commit] = []
         """What was told to have landed, in that order."""
         self._store = store
@@ -89,26 +89,26 @@ class Witness:
                 yield from nothing_starts_in_a_goal_that_is_not_active(self._store, run, event)
                 yield from caps_are_kept(self._store, run)
                 yield from one_attempt_at_a_time(self._store, run)
-            case AttemptAdvanced(phase=phase) if phase in AT_WORK:
+            case AttemptPhaseChanged(phase=phase) if phase in AT_WORK:
                 yield from caps_are_kept(self._store, run)
-            case TurnEnded(event="replan"):
+            case PlanningTurnEnded(event="replan"):
                 yield from replans_are_bounded(self._store, run)
-            case AttemptAdvanced(action=key, number=number, phase="candidate"):
+            case AttemptPhaseChanged(action=key, number=number, phase="candidate"):
                 self._handed_in.add((key, number))
             case AttemptEnded(action=key, number=number, outcome=outcome) if outcome in OWN_FAILURES:
                 self._own_failures[key] += 1
                 if (key, number) in self._handed_in:
                     yield from a_candidate_is_the_owners(event)
                 yield from own_failures_are_bounded(self._store, run, key, self._own_failures[key])
-            case ActionMoved():
+            case ActionStatusChanged():
                 yield from self._action_moved(run, event)
-            case Landed():
+            case ActionLanded():
                 self.acknowledged.append(event.commit)
                 yield from what_is_told_to_land_is_on_the_branch(self._objects, run, event.commit)
-            case FactShown(state="holds"):
+            case FactStateChanged(state="holds"):
                 yield from what_is_told_to_land_is_on_the_branch(self._objects, run, event.commit)
 
-    def _action_moved(self, run: Run, event: ActionMoved) -> Iterator[str]:
+    def _action_moved(self, run: Run, event: ActionStatusChanged) -> Iterator[str]:
         was, self._statuses[event.action] = self._statuses.get(event.action), event.status
         if event.status == "failed":
             yield from an_action_fails_for_its_own_failures_alone(
@@ -141,7 +141,7 @@ def one_attempt_at_a_time(store: Store, run: Run) -> Iterator[str]:
 def replans_are_bounded(store: Store, run: Run) -> Iterator[str]:
     """OR-3: nobody is asked to replan more often than allowed while nothing new is shown."""
     for goal in store.goals.of_run(run.id):
-        fruitless = store.turns.fruitless_of_goal(goal.id, "replan")
+        fruitless = store.turns.count_without_progress_of_goal(goal.id, "replan")
         if fruitless > run.settings.replans:
             yield f"{goal.name} was replanned {fruitless} times in vain"
 
@@ -314,11 +314,11 @@ def events_tell_what_the_rows_say(end: End) -> Iterator[str]:
     told: dict[tuple[str, str], tuple[str, str | None]] = {}
     for recorded in end.trace:
         match recorded.event:
-            case RunMoved(status=status, reason=reason):
+            case RunStatusChanged(status=status, reason=reason):
                 told["run", ""] = status, reason
-            case GoalMoved(goal=name, status=status, reason=reason):
+            case GoalStatusChanged(goal=name, status=status, reason=reason):
                 told["goal", name] = status, reason
-            case ActionMoved(action=key, status=status, reason=reason):
+            case ActionStatusChanged(action=key, status=status, reason=reason):
                 told["action", key] = status, reason
             case AttemptEnded(action=key, number=number, outcome=outcome, error=error):
                 told["attempt", f"{key} {number}"] = outcome, error

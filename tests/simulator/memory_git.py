@@ -10,8 +10,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from scaffold.core.errors import GitFailed
-from scaffold.git.command import Answer
+from scaffold.core.errors import GitError
+from scaffold.git.command import GitResult
 from simulator.chaos import Chaos
 from simulator.processes import Process
 
@@ -139,17 +139,17 @@ class MemoryGit:
         ok: frozenset[int] = _SUCCESS,
         env: Mapping[str, str] | None = None,
         limit_bytes: int | None = None,
-    ) -> Answer:
+    ) -> GitResult:
         """Carry a command out, some time later; GitFailed if its exit code is not among `ok`."""
         self._process.require_alive()
         await asyncio.sleep(self._chaos.latency_s())
         self._process.require_alive()
         code, out = self._answer(args, stdin.decode(), env or {})
         if code not in ok:
-            raise GitFailed(f"git {' '.join(args)} failed with exit code {code}", "This is a simulation.")
-        return Answer(code, out.encode(), b"")
+            raise GitError(f"git {' '.join(args)} failed with exit code {code}", "This is a simulation.")
+        return GitResult(code, out.encode(), b"")
 
-    async def about(self, *args: str, commits: Sequence[str]) -> Answer:
+    async def read_cached(self, *args: str, commits: Sequence[str]) -> GitResult:
         """Ask for what is in commits; nothing is recalled."""
         return await self(*args, *commits)
 
@@ -235,7 +235,7 @@ class MemoryGit:
     def _known(self, name: str) -> str:
         commit = self._objects.resolve(name)
         if commit is None:
-            raise GitFailed(f"git knows no {name}", "This is a simulation.")
+            raise GitError(f"git knows no {name}", "This is a simulation.")
         return commit
 
     def _update_ref(self, args: list[str], stdin: str) -> tuple[int, str]:

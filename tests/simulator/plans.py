@@ -3,7 +3,7 @@
 from random import Random  # noqa: TID251 - seeded
 
 from scaffold.core.contract import Contract
-from scaffold.core.ids import Assertion, Key
+from scaffold.core.ids import ActionKey, Assertion
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
 
 MOST_GOALS = 3
@@ -27,7 +27,7 @@ def primitive(chance: Random, key: str, **fields: object) -> ActionSpec:
     shared = (chance.choice(SHARED),) if chance.random() < 0.35 else ()
     contract = Contract(must_exist=(file_of(key),)) if chance.random() < 0.7 else None
     given = {"effects": (effect_of(key),), "files": (file_of(key), *shared), "contract": contract} | fields
-    return ActionSpec(key=Key(key), description=f"Make {key}", **given)
+    return ActionSpec(key=ActionKey(key), description=f"Make {key}", **given)
 
 
 def plan_at_random(chance: Random) -> Plan:
@@ -60,10 +60,12 @@ def _needs(chance: Random, earlier: list[ActionSpec]) -> tuple[Assertion, ...]:
 
 
 def _compound(key: str, needs: tuple[Assertion, ...], *effects: Assertion) -> ActionSpec:
-    return ActionSpec(key=Key(key), description=f"Have {key}", kind="compound", preconditions=needs, effects=effects)
+    return ActionSpec(
+        key=ActionKey(key), description=f"Have {key}", kind="compound", preconditions=needs, effects=effects
+    )
 
 
 def _family(chance: Random, key: str, needs: tuple[Assertion, ...]) -> list[ActionSpec]:
     """Return a compound with children that were given with the plan."""
-    children = [primitive(chance, f"{key}c{number}", parent=Key(key)) for number in range(chance.randint(1, 3))]
+    children = [primitive(chance, f"{key}c{number}", parent=ActionKey(key)) for number in range(chance.randint(1, 3))]
     return [_compound(key, needs, effect_of(children[-1].key)), *children]

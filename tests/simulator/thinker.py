@@ -4,18 +4,18 @@ import asyncio
 from collections.abc import Callable
 from typing import Literal
 
-from scaffold.core.ids import ActionId, Assertion, GoalId, Key, TurnId
-from scaffold.core.model import Action, Goal, PlanningEvent, Run, Turn, Usage
+from scaffold.core.ids import ActionId, ActionKey, Assertion, GoalId, TurnId
+from scaffold.core.model import Action, Goal, PlanningEvent, PlanningTurn, Run, Usage
 from scaffold.core.plan import ActionSpec
 from scaffold.core.states import Failed
-from scaffold.host.ids import new_id
-from scaffold.orchestrator.desks import Dispatcher
-from scaffold.orchestrator.turn import Broke, TurnEnding, Unsound, Written
-from scaffold.orchestrator.writing import write_changes
-from scaffold.plan.draft import Change, CreateActions, DraftRefused, UpdateAction
+from scaffold.host.random_ids import new_id
+from scaffold.orchestrator.planning.apply_plan import apply_changes
+from scaffold.orchestrator.planning.proposals import Dispatcher
+from scaffold.orchestrator.planning.turn import ModelFailed, PlanningResult, PlanRejected, PlanWritten
+from scaffold.plan.edit.draft import ChangeRejected, CreateActions, DraftChange, UpdateAction
+from scaffold.run.context import RunContext
+from scaffold.run.lease import owner_transaction
 from scaffold.store.database import Store
-from scaffold.worker.lease import owned
-from scaffold.worker.site import Site
 from simulator.chaos import Chaos
 from simulator.plans import primitive
 
@@ -27,31 +27,31 @@ FATES: tuple[tuple[Fate, float], ...] = (("good", 14), ("nothing", 2), ("nonsens
 class SimulatedThinker:
     """Proposes what helps, or not. Implements `orchestrator.supervisor.Thinks`."""
 
-    def __init__(self, site: Site, run: Run, chaos: Chaos, fate: Callable[[], Fate]) -> None:
+    def __init__(self, site: RunContext, run: Run, chaos: Chaos, fate: Callable[[], Fate]) -> None:
         self._site = site
         self._run = run
         self._chaos = chaos
         self._fate = fate
 
-    async def decompose(self, goal_id: GoalId, compound: ActionId) -> TurnEnding:
+    async def decompose(self, goal_id: GoalId, compound: ActionId) -> PlanningResult:
         """Propose children of a compound that make its effects true."""
         action = self._action(compound)
         return await self._turn("decompose", goal_id, compound, lambda: self._children(goal_id, action, action.effects))
 
     async def replan(
         self, goal_id: GoalId, compound: ActionId | None, unmet: tuple[Assertion, ...], why: str
-    ) -> TurnEnding:
+    ) -> PlanningResult:
         """Propose other actions towards `unmet`, or another try of one that failed; failures are dealt with then."""
         parent = None if compound is None else self._action(compound)
 
-        def propose() -> tuple[Change, ...]:
+        def propose() -> tuple[DraftChange, ...]:
             return self._retries(goal_id) or self._children(goal_id, parent, unmet)
 
         return await self._turn(
-            "replan", goal_id, compound, propose, lambda store: store.actions.account_for_failures(goal_id)
+            "replan", goal_id, compound, propose, lambda store: store.actions.mark_failures_handled(goal_id)
         )
 
-    async def judge(self, goal_id: GoalId, why: str, dispatch: Dispatcher) -> TurnEnding:
+    async def judge(self, goal_id: GoalId, why: str, dispatch: Dispatcher) -> PlanningResult:
         """Nobody asks: simulated runs are supervised mechanically."""
         raise NotImplementedError
 
@@ -60,16 +60,16 @@ class SimulatedThinker:
         event: PlanningEvent,
         goal_id: GoalId,
         compound: ActionId | None,
-        propose: Callable[[], tuple[Change, ...]],
+        propose: Callable[[], tuple[DraftChange, ...]],
         also: Callable[[Store], None] = lambda _: None,
-    ) -> TurnEnding:
+    ) -> PlanningResult:
         turn, fate = self._begin(event, goal_id, compound), self._fate()
         await asyncio.sleep(self._chaos.chance.uniform(0.1, 4.0))
         match fate:
             case "broken":
-                return self._ended(turn, Broke("there is no reply", again=True))
+                return self._ended(turn, ModelFailed("there is no reply", retryable=True))
             case "refused":
-                return self._ended(turn, Unsound((), "it is never sound"))
+                return self._ended(turn, PlanRejected((), "it is never sound"))
             case "nothing":
                 return self._written(turn, (), also)
             case "nonsense":
@@ -79,8 +79,8 @@ class SimulatedThinker:
                 await asyncio.sleep(self._chaos.chance.uniform(0.0, 1.0))
                 return self._written(turn, changes, also)
 
-    def _begin(self, event: PlanningEvent, goal_id: GoalId, compound: ActionId | None) -> Turn:
-        turn = Turn(
+    def _begin(self, event: PlanningEvent, goal_id: GoalId, compound: ActionId | None) -> PlanningTurn:
+        turn = PlanningTurn(
             id=TurnId(new_id()),
             run_id=self._run.id,
             goal_id=goal_id,
@@ -90,33 +90,37 @@ class SimulatedThinker:
             started_at=self._site.clock.now(),
         )
         store = self._site.store
-        with owned(store, self._run, durable=True):
+        with owner_transaction(store, self._run, durable=True):
             for lost in store.turns.open_of_run(self._run.id):
                 if lost.goal_id == goal_id:
                     store.turns.end(lost.id, "lost", error="the process that asked is gone")
             store.turns.begin(turn)
         return turn
 
-    def _written(self, turn: Turn, changes: tuple[Change, ...], also: Callable[[Store], None]) -> TurnEnding:
+    def _written(
+        self, turn: PlanningTurn, changes: tuple[DraftChange, ...], also: Callable[[Store], None]
+    ) -> PlanningResult:
         """Write what is proposed with the turn's end; what does not fit by now is not sound."""
         store = self._site.store
         try:
-            with owned(store, self._run, durable=True):
+            with owner_transaction(store, self._run, durable=True):
                 store.turns.check(turn.id)
-                write_changes(store, self._run, changes, now=self._site.clock.now())
+                apply_changes(store, self._run, changes, now=self._site.clock.now())
                 also(store)
                 store.turns.end(turn.id, "done")
-        except DraftRefused as refused:
-            return self._ended(turn, Unsound((), refused.what))
-        return Written(changes, "done")
+        except ChangeRejected as refused:
+            return self._ended(turn, PlanRejected((), refused.what))
+        return PlanWritten(changes, "done")
 
-    def _ended(self, turn: Turn, ending: Broke | Unsound) -> TurnEnding:
-        outcome, error = ("failed", ending.error) if isinstance(ending, Broke) else ("refused", ending.why)
-        with owned(self._site.store, self._run, durable=True):
+    def _ended(self, turn: PlanningTurn, ending: ModelFailed | PlanRejected) -> PlanningResult:
+        outcome, error = ("failed", ending.error) if isinstance(ending, ModelFailed) else ("refused", ending.why)
+        with owner_transaction(self._site.store, self._run, durable=True):
             self._site.store.turns.end(turn.id, outcome, error=error)
         return ending
 
-    def _children(self, goal_id: GoalId, parent: Action | None, wanted: tuple[Assertion, ...]) -> tuple[Change, ...]:
+    def _children(
+        self, goal_id: GoalId, parent: Action | None, wanted: tuple[Assertion, ...]
+    ) -> tuple[DraftChange, ...]:
         """Return actions of which the last one makes true what is wanted, in steps that follow one another."""
         last = self._site.store.actions.last_position(self._run.id) + 1
         stem = f"{parent.key if parent else self._goal(goal_id).name}n{last}"
@@ -131,7 +135,7 @@ class SimulatedThinker:
         )
         return (CreateActions(self._goal(goal_id).name, (*others, covering)),)
 
-    def _retries(self, goal_id: GoalId) -> tuple[Change, ...]:
+    def _retries(self, goal_id: GoalId) -> tuple[DraftChange, ...]:
         """Return another approach for one action that failed and had none yet, now and then."""
         failed = [
             action
@@ -155,7 +159,9 @@ class SimulatedThinker:
         return action
 
 
-def _nonsense(goal: Goal) -> Change:
+def _nonsense(goal: Goal) -> DraftChange:
     """Return a change that fits no plan: its parent is not there."""
-    spec = ActionSpec(key=Key("odd"), description="Odd", parent=Key("nobody"), effects=(Assertion("odd_done"),))
+    spec = ActionSpec(
+        key=ActionKey("odd"), description="Odd", parent=ActionKey("nobody"), effects=(Assertion("odd_done"),)
+    )
     return CreateActions(goal.name, (spec,))

@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import Literal
 
 from scaffold.core.contract import CheckResult, Verification
-from scaffold.core.errors import BudgetSpent, ScaffoldError, StaleFence
+from scaffold.core.errors import BudgetExceeded, ScaffoldError, StaleFence
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Action, Attempt, Run, Usage
 from scaffold.git import refs, worktree
-from scaffold.worker.ending import conclude
-from scaffold.worker.outcome import GaveUp
-from scaffold.worker.record import Record
-from scaffold.worker.site import Site
-from scaffold.worker.workspace import rescue
+from scaffold.run.attempt_end import end_attempt
+from scaffold.run.context import RunContext
+from scaffold.worker.attempt_record import AttemptRecorder
+from scaffold.worker.outcome import NoCandidate
+from scaffold.worker.workspace import rescue_and_remove
 from simulator.chaos import Chaos
 from simulator.memory_git import Objects
 from simulator.plans import file_of
@@ -75,7 +75,7 @@ class Workbench:
 class SimulatedWorker:
     """Carries out one attempt, well or badly."""
 
-    def __init__(self, site: Site, process: Process, chaos: Chaos, bench: Workbench, fate: Fate) -> None:
+    def __init__(self, site: RunContext, process: Process, chaos: Chaos, bench: Workbench, fate: Fate) -> None:
         self._site = site
         self._process = process
         self._chaos = chaos
@@ -109,19 +109,19 @@ class SimulatedWorker:
             gave_up = await self._attempted(run, attempt, action, folder)
         except StaleFence:
             raise
-        except BudgetSpent as spent:
-            gave_up = GaveUp("budget", spent.what)
+        except BudgetExceeded as spent:
+            gave_up = NoCandidate("budget", spent.what)
         except ScaffoldError as trouble:
-            gave_up = GaveUp("executor_failed", trouble.in_full)
+            gave_up = NoCandidate("executor_failed", trouble.in_full)
         if gave_up is None:
             await worktree.remove(self._site.repository, folder)
             self._bench.close(folder)
         else:
             await self._give_up(run, attempt, gave_up)
 
-    async def _give_up(self, run: Run, attempt: Attempt, ending: GaveUp) -> None:
-        pinned = await rescue(self._site, run, attempt.id)
-        conclude(
+    async def _give_up(self, run: Run, attempt: Attempt, ending: NoCandidate) -> None:
+        pinned = await rescue_and_remove(self._site, run, attempt.id)
+        end_attempt(
             self._site.store,
             run,
             attempt.id,
@@ -132,9 +132,9 @@ class SimulatedWorker:
             for_good=ending.for_good,
         )
 
-    async def _attempted(self, run: Run, attempt: Attempt, action: Action, folder: Path) -> GaveUp | None:
+    async def _attempted(self, run: Run, attempt: Attempt, action: Action, folder: Path) -> NoCandidate | None:
         """Return None once a candidate is handed in."""
-        record = Record(self._site, attempt, action)
+        record = AttemptRecorder(self._site, attempt, action)
         self._bench.open(folder, attempt.base_sha)
         record.enter("executing")
         self._pay(run, attempt)
@@ -144,7 +144,7 @@ class SimulatedWorker:
         record.enter("verifying")
         await self._work(0.05, 1.0)
         if self._fate in {"fails", "idles"}:
-            return GaveUp("contract_failed", "it does not pass")
+            return NoCandidate("contract_failed", "it does not pass")
         if self._fate == "finds":
             head = attempt.base_sha
         await refs.pin(self._site.git, refs.work_ref(attempt.id), head)
@@ -189,7 +189,7 @@ class SimulatedWorker:
         store, limit_usd = self._site.store, run.settings.budget_usd
         with store.transaction():
             if limit_usd is not None and store.runs.paid_usd(run.id) >= limit_usd:
-                raise BudgetSpent("the budget is used up", "Give more.")
+                raise BudgetExceeded("the budget is used up", "Give more.")
             store.attempts.account(attempt.id, usage=Usage(cost_usd=COST_USD, requests=1), fence=attempt.fence)
 
     async def _work(self, least_s: float, most_s: float) -> None:

@@ -14,13 +14,13 @@ from scaffold.core.errors import RunBusy, ScaffoldError, StaleFence
 from scaffold.core.ids import AttemptId, Commit, GoalId, RunId
 from scaffold.core.model import Run, RunSettings, Signature
 from scaffold.core.states import Cancelled, Completed, Failed, Paused
-from scaffold.git.repository import Repository, Survey
-from scaffold.orchestrator.conduct import conduct
-from scaffold.orchestrator.opening import open_run
-from scaffold.orchestrator.pursuit import pursue
-from scaffold.orchestrator.takeover import expired, known_run, take_over_when_free
-from scaffold.orchestrator.wishes import SET_ASIDE
-from scaffold.worker.site import Site
+from scaffold.git.repository import CheckoutStatus, Repository
+from scaffold.orchestrator.owner.control_requests import PAUSED_BY_USER
+from scaffold.orchestrator.owner.open_run import open_run
+from scaffold.orchestrator.owner.run_lease import is_lease_expired, require_run, take_over_run_when_free
+from scaffold.orchestrator.owner.run_loop import recover_run_owner
+from scaffold.orchestrator.supervisor.process import supervise_goal
+from scaffold.run.context import RunContext
 from simulator import thinker, worker
 from simulator.chaos import CALM, Chaos, Odds
 from simulator.database import Database
@@ -143,7 +143,7 @@ class World:
             budget_usd=self.chance.uniform(0.3, 4.0) if self.chance.random() < 0.3 else None,
         )
         plan, store = plan_at_random(self.chance), self.site.store
-        survey = Survey(Commit(base), "main", dirty=False)
+        survey = CheckoutStatus(Commit(base), "main", dirty=False)
         run = open_run(
             store, plan, request="simulated", survey=survey, settings=settings, source="", now=self.clock.now()
         )
@@ -155,11 +155,11 @@ class World:
                 )
         return run.id
 
-    def _site_of(self, process: Process, odds: Odds | None = None) -> Site:
+    def _site_of(self, process: Process, odds: Odds | None = None) -> RunContext:
         """Return the site as a process sees it; with `odds` of its own, the storm does not touch it."""
         chaos = self.chaos if odds is None else Chaos(self.chance, odds, self._buried)
         git: Any = MemoryGit(self.objects, process, chaos, self._folder)
-        return Site(
+        return RunContext(
             repository=Repository(self._folder, self._folder / ".git", git),
             store=self.database.open(process, self.clock, chaos),
             clock=self.clock,
@@ -179,7 +179,7 @@ class World:
         goals = self.site.store.goals.of_run(self.run_id)
         open_goals = [goal for goal in goals if not isinstance(goal.state, Completed | Failed | Cancelled)]
         put_down = isinstance(run.state, Paused) and run.owner is None
-        return put_down and all(goal.state == Paused(SET_ASIDE) for goal in open_goals)
+        return put_down and all(goal.state == Paused(PAUSED_BY_USER) for goal in open_goals)
 
     def _tend(self) -> None:
         """Resume a run that nobody carries out, or whose owner seems to hang."""
@@ -188,7 +188,10 @@ class World:
             return
         alive = [each for each in self._owners if not each.dead]
         if (not alive and (not self.storming or self.chaos.strikes(0.3))) or (
-            alive and all(each.frozen for each in alive) and expired(self.site, run) and self.chaos.strikes(0.3)
+            alive
+            and all(each.frozen for each in alive)
+            and is_lease_expired(self.site, run)
+            and self.chaos.strikes(0.3)
         ):
             self._take_charge()
 
@@ -198,9 +201,9 @@ class World:
 
     async def _own(self, process: Process) -> int:
         site = self._site_of(process)
-        run = await take_over_when_free(site, self.run_id)
+        run = await take_over_run_when_free(site, self.run_id)
         await self._end_leftovers()
-        conductor = await conduct(site, run, self._owners[process], ground=_no_gates)
+        conductor = await recover_run_owner(site, run, self._owners[process], baseline=_no_gates)
         await conductor.carry_out()
         return 0
 
@@ -224,8 +227,8 @@ class World:
     async def _pursue(self, process: Process, goal_id: GoalId) -> int:
         await asyncio.sleep(self.chance.uniform(0.01, 0.3))
         site = self._site_of(process)
-        run = known_run(site.store, self.run_id)
-        return await pursue(site, run, goal_id, SimulatedThinker(site, run, self.chaos, self._thought))
+        run = require_run(site.store, self.run_id)
+        return await supervise_goal(site, run, goal_id, SimulatedThinker(site, run, self.chaos, self._thought))
 
     def _fate(self, attempt_id: AttemptId) -> worker.Fate:
         attempt = self.site.store.attempts.get(attempt_id)
@@ -316,7 +319,7 @@ def _expected(error: BaseException) -> bool:
     """Tell whether a process may end with this: overtaken, or let down by the machine."""
     if isinstance(error, StaleFence | RunBusy | Killed):
         return True
-    return isinstance(error, ScaffoldError) and ("locked" in error.what or "no process to spare" in error.what)
+    return isinstance(error, ScaffoldError) and ("database lock" in error.what or "no process to spare" in error.what)
 
 
 def _odds(chance: Random) -> Odds:
@@ -369,5 +372,5 @@ def _lines(world: World) -> list[str]:
     return lines
 
 
-async def _no_gates(site: Site, run: Run) -> None:
+async def _no_gates(site: RunContext, run: Run) -> None:
     """Hold the run against nothing: there is no repository on disk whose gates could be asked."""

@@ -9,10 +9,10 @@ from typing import Any
 
 from scaffold.core.conversation import Caller, Delta, Message, Reply, Request, Text, UserMessage
 from scaffold.core.ports import Model
-from scaffold.llm.catalog import open_model
-from scaffold.llm.line import Deadlines, Line
-from scaffold.llm.throttle import Unshared
-from scaffold.llm.transport import Transport
+from scaffold.llm.model_factory import open_model
+from scaffold.llm.transport.http import Transport
+from scaffold.llm.transport.local_throttle import LocalThrottle
+from scaffold.llm.transport.ports import Deadlines, LiveContext
 from wires.server import Server
 
 SHORT = Deadlines(connect_s=1.0, idle_s=0.15, total_s=0.6)
@@ -67,5 +67,5 @@ async def asking(
     clock, rng = SkippingClock(), Random(7)
     given = server.environ if environ is None else environ
     async with Transport(given) as wire:
-        line = Line(wire=wire, throttle=Unshared(clock=clock, rng=rng), environ=given, deadlines=deadlines)
+        line = LiveContext(wire=wire, throttle=LocalThrottle(clock=clock, rng=rng), environ=given, deadlines=deadlines)
         yield Asked(open_model(model or server.model, clock=clock, rng=rng, line=line, stream=stream), clock)

@@ -1,4 +1,4 @@
-"""What a project tells agents: the nearest AGENTS.md, or CLAUDE.md where there is none beside it."""
+"""A project's instructions for agents: the nearest AGENTS.md, or CLAUDE.md if there is none beside it."""
 
 import stat
 from collections.abc import Iterator
@@ -6,54 +6,54 @@ from pathlib import Path
 
 from msgspec import Struct
 
-NAMES = ("AGENTS.md", "CLAUDE.md")
-LIMIT = 32_000
-"""Bytes that are read."""
+FILE_NAMES = ("AGENTS.md", "CLAUDE.md")
+MAX_BYTES = 32_000
+"""Bytes read of a file."""
 
 
 class Instructions(Struct, frozen=True):
-    """A project's words to agents, and where they stand."""
+    """A project's instructions for agents, and their file."""
 
     path: Path
     text: str
     notice: str = ""
-    """What the user should know about them, e.g. that they were cut; empty if all is well."""
+    """A warning for the user, e.g. that they were cut; empty if there is none."""
 
 
 def find_instructions(cwd: Path, *, home: Path) -> Instructions | None:
-    """Return the nearest instructions from `cwd` upwards to its repository's root; None if there are none.
+    """Return the nearest instructions from `cwd` up to its repository's root; None if there are none.
 
-    Without a repository of the owner of `cwd` the search ends at `home` or at the file system's root, and counts only
-    what is the owner's: others may leave files in shared folders. No link is followed out of the repository, or out of
-    `home`: others may have made it, and what it leads to is nobody's business.
+    Without a repository of the owner of `cwd`, the search ends at `home` or the file system's root and accepts only
+    the owner's files: others may leave files in shared folders. Links out of the repository or out of `home` are not
+    followed: others may have made them to expose the user's files.
     """
     cwd = cwd.resolve()
-    for place in _places(cwd, home.resolve()):
-        for name in NAMES:
+    for place in _search_folders(cwd, home.resolve()):
+        for name in FILE_NAMES:
             found = _read(place.folder / name, place)
             if found is not None:
                 return found
     return None
 
 
-class _Place(Struct, frozen=True):
+class _SearchFolder(Struct, frozen=True):
     """A folder to look in."""
 
     folder: Path
     within: Path
-    """What links may not lead out of."""
+    """The folder that links must not leave."""
     owner: int | None = None
-    """Who must own what is found; None for anybody."""
+    """The required owner of a file; None for any."""
 
 
-def _places(cwd: Path, home: Path) -> Iterator[_Place]:
+def _search_folders(cwd: Path, home: Path) -> Iterator[_SearchFolder]:
     upwards, owner = [cwd, *cwd.parents], _owner(cwd)
     root = next((folder for folder in upwards if _owner(folder / ".git") == owner), None)
     if root is not None:
-        yield from (_Place(folder, root) for folder in upwards[: upwards.index(root) + 1])
+        yield from (_SearchFolder(folder, root) for folder in upwards[: upwards.index(root) + 1])
         return
     for folder in upwards:
-        yield _Place(folder, home if folder.is_relative_to(home) else folder, owner)
+        yield _SearchFolder(folder, home if folder.is_relative_to(home) else folder, owner)
         if folder == home:
             return
 
@@ -65,23 +65,23 @@ def _owner(path: Path) -> int | None:
         return None
 
 
-def _read(path: Path, place: _Place) -> Instructions | None:
-    """Return what a file says, None if there is no such regular file, or it is not the owner's."""
+def _read(path: Path, place: _SearchFolder) -> Instructions | None:
+    """Return the file's instructions; None if it is no regular file or has another owner."""
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode) or place.owner not in {None, status.st_uid}:
             return None
         reached = path.resolve()
         if not reached.is_relative_to(place.within):
-            return Instructions(path, "", f"{path} is a link that leads out of {place.within} and is left out")
+            return Instructions(path, "", f"{path} links out of {place.within} and is ignored")
         with reached.open("rb") as file:
-            data = file.read(LIMIT + 1)
+            data = file.read(MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        return Instructions(path, "", f"{path} cannot be read and is left out: {error.strerror}")
-    text = data[:LIMIT].decode("utf-8-sig", errors="replace").replace("\r\n", "\n")
-    if len(data) <= LIMIT:
+        return Instructions(path, "", f"{path} cannot be read and is ignored: {error.strerror}")
+    text = data[:MAX_BYTES].decode("utf-8-sig", errors="replace").replace("\r\n", "\n")
+    if len(data) <= MAX_BYTES:
         return Instructions(path, text.strip())
     whole_lines = text[: text.rfind("\n") + 1] or text
-    return Instructions(path, whole_lines.strip(), f"{path} is long; only its first {LIMIT:,} bytes are used")
+    return Instructions(path, whole_lines.strip(), f"{path} is too long; only its first {MAX_BYTES:,} bytes are used")

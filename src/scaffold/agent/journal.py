@@ -1,4 +1,4 @@
-"""The journal of an agent: what was said and done, one JSON object a line."""
+"""The journal of an agent: its messages and tool calls, one JSON object a line."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,24 +8,24 @@ import msgspec
 
 from scaffold.core.ports import Clock
 from scaffold.host.files import append_line
-from scaffold.policy.consent import Approval, Tell
-from scaffold.policy.redaction import Redactor
+from scaffold.policy.permission.approval_gate import ApprovalListener, ApprovalOutcome
+from scaffold.policy.secret.redaction import Redactor
 
-Kind = Literal["prompt", "text", "thinking", "tool_call", "tool_result", "approval", "notice", "news", "usage"]
+EntryKind = Literal["prompt", "text", "thinking", "tool_call", "tool_result", "approval", "notice", "news", "usage"]
 
 
 class Journal(Protocol):
-    """Where an agent writes down what happens."""
+    """Where an agent records what happens."""
 
-    def note(self, kind: Kind, **fields: Any) -> None:
+    def note(self, kind: EntryKind, **fields: Any) -> None:
         """Add an entry; `fields` are JSON values by names other than `ts` and `type`."""
         ...
 
 
 class JournalFile:
-    """A journal in a file: each line has `ts` (ISO 8601, UTC) and `type`, then `fields` of all lines, then its own.
+    """A journal in a file: each line has `ts` (ISO 8601, UTC), `type`, the common `fields`, then its own fields.
 
-    It holds no secrets, whoever said them.
+    Secrets are removed from every entry.
     """
 
     def __init__(
@@ -36,27 +36,27 @@ class JournalFile:
         self._clock = clock
         self._fields = dict(fields)
 
-    def note(self, kind: Kind, **fields: Any) -> None:
+    def note(self, kind: EntryKind, **fields: Any) -> None:
         """Append an entry in one write."""
         entry = {"ts": self._clock.now(), "type": kind, **self._fields, **self._redactor.clean_all(fields)}
         append_line(self._path, msgspec.json.encode(entry))
 
 
 class JournalList:
-    """A journal in memory: `entries` as they would stand in a file, without `ts`."""
+    """A journal in memory; `entries` as in a file, without `ts`."""
 
     def __init__(self) -> None:
         self.entries: list[dict[str, Any]] = []
 
-    def note(self, kind: Kind, **fields: Any) -> None:
+    def note(self, kind: EntryKind, **fields: Any) -> None:
         """Append an entry."""
         self.entries.append({"type": kind, **fields})
 
 
-def noting(journal: Journal) -> Tell:
-    """Return a listener that writes a gate's decisions down."""
+def approval_logger(journal: Journal) -> ApprovalListener:
+    """Return a listener that records an approval gate's decisions."""
 
-    def tell(approval: Approval) -> None:
+    def tell(approval: ApprovalOutcome) -> None:
         journal.note("approval", **msgspec.structs.asdict(approval))
 
     return tell

@@ -1,4 +1,4 @@
-"""System prompts: what workers of each role are told, what ralph itself is told, and in which mode."""
+"""System prompts: of workers by role, of ralph's own sessions, and of modes."""
 
 import re
 import stat
@@ -9,122 +9,124 @@ from pathlib import Path
 from msgspec import Struct
 
 from scaffold.agent.instructions import Instructions
-from scaffold.verify.review import gives_verdict
+from scaffold.verify.contract.review import is_review_role
 
-ROLES = resources.files("scaffold.agent") / "roles"
+PROMPT_FOLDER = resources.files("scaffold.agent") / "roles"
 
-BUILT_IN = frozenset({"implementation", "testing", "code_review", "architecture_review", "design_review", "pm_review"})
-"""Roles of workers with a prompt of their own; every other worker gets the generic one."""
-LEADERS = frozenset({"planner", "supervisor", "drafter", "critic"})
-"""Roles that lay work out, say what it has to show, or how good it is; the rules of who does it are not for them."""
-LARGEST_BYTES = 64 * 1024
-LONGEST_NAME = 100
-"""Bytes of a role that may name a file, and characters of one that is named to an agent."""
+BUILT_IN_ROLES = frozenset(
+    {"implementation", "testing", "code_review", "architecture_review", "design_review", "pm_review"}
+)
+"""Worker roles with a built-in prompt; every other worker gets the generic one."""
+NON_WORKER_ROLES = frozenset({"planner", "supervisor", "drafter", "critic"})
+"""Roles that plan, define contracts or score work; the rules for workers do not apply to them."""
+MAX_BYTES = 64 * 1024
+MAX_ROLE_NAME = 100
+"""Longest role that may name a prompt file, in bytes, and longest role shown in a prompt, in characters."""
 
 _FILE_NAME = re.compile(r"\w[\w.-]*")
 
 Notice = Callable[[str], None]
 
 
-def unnoticed(text: str, /) -> None:
-    """Tell nobody."""
+def ignore_notice(text: str, /) -> None:
+    """Do nothing."""
 
 
-class _Unfit(Struct, frozen=True):
-    """A prompt is there that cannot be used."""
+class _UnusablePrompt(Struct, frozen=True):
+    """A prompt file that cannot be used; `why` continues the sentence "it ..."."""
 
     why: str
 
 
-def system_prompt(role: str, *, folders: Sequence[str] = (), notice: Notice = unnoticed) -> str:
-    """Return the system prompt of a worker or leader with this role; who is in no folder has a built-in one.
+def system_prompt(role: str, *, folders: Sequence[str] = (), notice: Notice = ignore_notice) -> str:
+    """Return the system prompt for a role.
 
-    `folders` may hold a `ROLE.md`, the first that does counts: it takes the place of the role's own words alone, never
-    of the rules all workers have, nor of how a verdict is given. `notice` is told of files that cannot be used.
+    The first `ROLE.md` in `folders` replaces the built-in text of the role, but never the rules of all workers nor the
+    verdict format. `notice` is called with a message about each file that cannot be used.
     """
-    if role in LEADERS:
-        return _own_words(role, folders, notice) or _text(role)
+    if role in NON_WORKER_ROLES:
+        return _custom_prompt(role, folders, notice) or _text(role)
     return worker_prompt(role, folders=folders, notice=notice)
 
 
-def worker_prompt(role: str, *, folders: Sequence[str] = (), notice: Notice = unnoticed) -> str:
-    """Return the system prompt of a worker; a role nobody knows is named in a generic one. As `system_prompt`."""
-    own = _own_words(role, folders, notice) or _text(role if role in BUILT_IN else "generic")
-    parts = [_text("ground"), own.replace("{role}", _named(role))]
-    if gives_verdict(role):
+def worker_prompt(role: str, *, folders: Sequence[str] = (), notice: Notice = ignore_notice) -> str:
+    """Return the system prompt of a worker, as `system_prompt` does; unknown roles get the generic prompt."""
+    own = _custom_prompt(role, folders, notice) or _text(role if role in BUILT_IN_ROLES else "generic")
+    parts = [_text("ground"), own.replace("{role}", _printable_role(role))]
+    if is_review_role(role):
         parts.append(_text("verdict"))
     return "\n\n".join(parts)
 
 
 def session_prompt(instructions: Instructions | None = None, *, own: str | None = None) -> str:
-    """Return ralph's own base prompt, with what the project tells agents; `own` are the user's words in its place."""
+    """Return ralph's base prompt (or the user's `own`) with the project's instructions."""
     base = _text("session") if own is None else own.strip()
     if instructions is None or not instructions.text:
         return base
-    return f"{base}\n\n# What this project tells agents ({instructions.path.name})\n\n{instructions.text}"
+    return f"{base}\n\n# Instructions of this project ({instructions.path.name})\n\n{instructions.text}"
 
 
-def foreman_prompt() -> str:
-    """Return what the agent is told that refines plans with the user."""
+def orchestrator_prompt() -> str:
+    """Return the system prompt of the agent that develops plans with the user."""
     return _text("foreman")
 
 
 def mode_prompt(mode: str) -> str:
-    """Return what an agent is told that is in this mode; there must be words for it."""
+    """Return the prompt of a mode; it must have one."""
     return _text(f"mode_{mode}")
 
 
 def _text(name: str) -> str:
-    return ROLES.joinpath(f"{name}.md").read_text(encoding="utf-8").strip()
+    return PROMPT_FOLDER.joinpath(f"{name}.md").read_text(encoding="utf-8").strip()
 
 
-def _own_words(role: str, folders: Sequence[str], notice: Notice) -> str | None:
-    """Return what the first folder says that has a usable prompt for the role; None if none has."""
-    if _FILE_NAME.fullmatch(role) is None or len(role.encode()) > LONGEST_NAME:
+def _custom_prompt(role: str, folders: Sequence[str], notice: Notice) -> str | None:
+    """Return the first usable prompt for the role in the folders; None if there is none."""
+    if _FILE_NAME.fullmatch(role) is None or len(role.encode()) > MAX_ROLE_NAME:
         return None
     for folder in folders:
-        place = Path(folder) / f"{role}.md"
-        words = _read(place)
-        if isinstance(words, str):
-            return words
-        if words is not None:
-            notice(f"The prompt {place} is not used: it {words.why}.")
+        path = Path(folder) / f"{role}.md"
+        prompt = _read(path)
+        if isinstance(prompt, str):
+            return prompt
+        if prompt is not None:
+            notice(f"The prompt {path} is not used: it {prompt.why}.")
     return None
 
 
-def _read(place: Path) -> str | _Unfit | None:
-    """Return the words of a prompt, None if there is no such file.
+def _read(path: Path) -> str | _UnusablePrompt | None:
+    """Return the text of a prompt file; None if it does not exist.
 
-    No link is followed out of the folder: what others may have linked there is not for a model to see.
+    Links out of the folder are not followed: others may have made them to expose a file to the model.
     """
     try:
-        status = place.stat()
-        if not place.resolve().is_relative_to(place.parent.resolve()):
-            return _Unfit("is a link that leads out of its folder")
+        status = path.stat()
+        if not path.resolve().is_relative_to(path.parent.resolve()):
+            return _UnusablePrompt("is a link that leads out of its folder")
         if not stat.S_ISREG(status.st_mode):
-            return _Unfit("is no ordinary file")
-        with place.open("rb") as file:
-            content = file.read(LARGEST_BYTES + 1)
+            return _UnusablePrompt("is not a regular file")
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        return _Unfit(f"cannot be read ({error.strerror})")
+        return _UnusablePrompt(f"cannot be read ({error.strerror})")
     return _decoded(content)
 
 
-def _decoded(content: bytes) -> str | _Unfit:
-    if len(content) > LARGEST_BYTES:
-        return _Unfit(f"has more than {LARGEST_BYTES:,} bytes")
+def _decoded(content: bytes) -> str | _UnusablePrompt:
+    if len(content) > MAX_BYTES:
+        return _UnusablePrompt(f"has more than {MAX_BYTES:,} bytes")
     try:
-        words = content.decode("utf-8-sig").replace("\r\n", "\n").strip()
+        text = content.decode("utf-8-sig").replace("\r\n", "\n").strip()
     except UnicodeDecodeError:
-        return _Unfit("is not UTF-8")
-    if not words:
-        return _Unfit("is empty")
-    return words
+        return _UnusablePrompt("is not UTF-8")
+    if not text:
+        return _UnusablePrompt("is empty")
+    return text
 
 
-def _named(role: str) -> str:
-    """Return a role as it may stand in a prompt: on one line, and not without end."""
+def _printable_role(role: str) -> str:
+    """Return a role for use in a prompt: on one line and with limited length."""
     shown = "".join(each if each.isprintable() else " " for each in role)
-    return shown if len(shown) <= LONGEST_NAME else f"{shown[:LONGEST_NAME]}..."
+    return shown if len(shown) <= MAX_ROLE_NAME else f"{shown[:MAX_ROLE_NAME]}..."

@@ -1,87 +1,89 @@
-"""What a session is told beside the base prompt: where and when it is, its mode, and what it has to do."""
+"""A session's prompt context: directory, date, mode and todo list."""
 
 from pathlib import Path
 
 from msgspec import Struct
 
-from scaffold.agent.modes import Modes, mode_words
-from scaffold.core.legible import legible
+from scaffold.agent.modes import CurrentMode, mode_instructions
 from scaffold.core.ports import Clock
+from scaffold.core.printable_text import utf8_safe
 from scaffold.core.todo import Todo
-from scaffold.git.branch import branch_of
-from scaffold.tools.todos import Todos, line
-from scaffold.tools.workspace import shown_name
+from scaffold.git.branch import current_branch
+from scaffold.tools.todos import Todos, format_todo
+from scaffold.tools.workspace import printable_name
 
-ATTENDED = (
-    "The user reads along and can be asked: end your reply with a question that only they can answer. "
+ATTENDED_TEXT = (
+    "The user is present. To ask something that only they can answer, end your reply with the question. "
     "Decide small things yourself, and say what you decided."
 )
-ALONE = "Nobody answers questions while you work: decide, and say what you decided."
-TODOS_SHOWN = 8_000
-"""Characters, about, that the list of todos may take; TodoRead has all of it."""
+UNATTENDED_TEXT = "Nobody can answer questions while you work: decide, and say what you decided."
+TODO_LIST_CHARS = 8_000
+"""Approximate limit of the todo list in the context; TodoRead returns all of it."""
 
 
-class Scene(Struct, frozen=True, kw_only=True):
-    """Where a session takes place."""
+class SessionEnvironment(Struct, frozen=True, kw_only=True):
+    """The environment of a session."""
 
     cwd: Path
     platform: str
     attended: bool
-    """Whether somebody is there who can be asked."""
+    """Whether the user is present and can be asked."""
     clock: Clock
 
 
 class SessionContext:
-    """The context of a session. Implements `agent.outside.Context`.
+    """The context of a session. Implements `agent.ports.PromptContext`.
 
-    It takes in whatever changed when it is renewed and when the mode is another; until then it stays the same, for the
-    sake of what providers cached. What is to be done is in the answers of the tools anyway.
+    It is updated on `renew` and when the mode changes; until then it stays the same, for the provider's cache. Changes
+    of the todo list are in the tools' results anyway.
     """
 
-    def __init__(self, scene: Scene, modes: Modes, todos: Todos) -> None:
-        self._scene = scene
+    def __init__(self, environment: SessionEnvironment, modes: CurrentMode, todos: Todos) -> None:
+        self._environment = environment
         self._modes = modes
         self._todos = todos
         self.renew()
 
     def text(self) -> str:
-        """Return the words."""
+        """Return the text, updated if the mode changed."""
         if self._modes.current != self._mode:
             self.renew()
         return self._text
 
     def renew(self) -> None:
-        """Take in the day, the branch, the mode and the list of todos as they are now."""
+        """Update date, branch, mode and todo list."""
         self._mode = self._modes.current
-        self._text = "\n\n".join(filter(None, (self._place(), mode_words(self._mode), _told(self._todos.entries))))
+        self._text = "\n\n".join(
+            filter(None, (self._place(), mode_instructions(self._mode), _todo_section(self._todos.entries)))
+        )
 
     def _place(self) -> str:
-        scene = self._scene
-        branch = branch_of(scene.cwd)
+        environment = self._environment
+        branch = current_branch(environment.cwd)
         lines = [
-            f"Working directory: {shown_name(legible(str(scene.cwd)))}",
-            f"Platform: {scene.platform}",
-            f"Date: {scene.clock.now().date().isoformat()}",
+            f"Working directory: {printable_name(utf8_safe(str(environment.cwd)))}",
+            f"Platform: {environment.platform}",
+            f"Date: {environment.clock.now().date().isoformat()}",
             *([f"Git branch: {branch}"] if branch else []),
             f"Mode: {self._mode}",
-            ATTENDED if scene.attended else ALONE,
+            ATTENDED_TEXT if environment.attended else UNATTENDED_TEXT,
         ]
         return "\n".join(lines)
 
 
-def _told(todos: tuple[Todo, ...]) -> str:
-    """Return the list, empty if there is none; of one that is too long what is completed is left out first."""
+def _todo_section(todos: tuple[Todo, ...]) -> str:
+    """Return the todo list as text, empty if there is none; a long list is cut, completed entries first."""
     if not todos:
         return ""
-    lines = [line(todo) for todo in todos]
-    if _long(lines):
-        lines = [line(todo) for todo in todos if todo.status != "completed"]
-    while _long(lines):
+    lines = [format_todo(todo) for todo in todos]
+    if _too_long(lines):
+        lines = [format_todo(todo) for todo in todos if todo.status != "completed"]
+    while _too_long(lines):
         lines = lines[: len(lines) // 2]
     left_out = len(todos) - len(lines)
-    more = [f"... {left_out} more; TodoRead has them"] if left_out else []
+    more = [f"... {left_out} more; TodoRead returns all"] if left_out else []
     return "\n".join(["Your todo list:", *lines, *more])
 
 
-def _long(lines: list[str]) -> bool:
-    return sum(map(len, lines)) > TODOS_SHOWN
+def _too_long(lines: list[str]) -> bool:
+    return sum(map(len, lines)) > TODO_LIST_CHARS

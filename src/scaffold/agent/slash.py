@@ -1,4 +1,4 @@
-"""Slash commands: words for us, not for the model. One table of them, and their reading; others carry them out."""
+"""Slash commands: their table and parser. They are executed elsewhere, and the model does not see them."""
 
 import difflib
 import re
@@ -13,51 +13,51 @@ _COMMAND = re.compile(r"/(?P<name>[a-z][a-z_-]*)(?:\s+(?P<rest>.*))?", re.DOTALL
 
 
 class Help(Struct, frozen=True, tag="help"):
-    """Tell which commands there are."""
+    """List the commands."""
 
 
 class ShowModels(Struct, frozen=True, tag="show_models"):
-    """Tell which model answers, and which are known."""
+    """Show the current model and the known ones."""
 
 
 class SwitchModel(Struct, frozen=True, tag="switch_model"):
-    """Let another model answer from now on."""
+    """Switch to another model."""
 
     model: str
-    """A model string as it was typed."""
+    """A model string as typed."""
 
 
 class ShowMode(Struct, frozen=True, tag="show_mode"):
-    """Tell which mode the agent works in, and which there are."""
+    """Show the current mode and the available ones."""
 
 
 class SwitchMode(Struct, frozen=True, tag="switch_mode"):
-    """Let the agent work in another mode from now on."""
+    """Switch to another mode."""
 
     mode: str
-    """A mode as it was typed."""
+    """A mode as typed."""
 
 
 class ShowTasks(Struct, frozen=True, tag="show_tasks"):
-    """Tell what the agent's list holds: all of it, what is not begun yet, or one entry."""
+    """Show the agent's todo list: all of it, the entries not started, or one entry."""
 
     view: TasksView = "list"
     number: int = 0
-    """Which entry, for `show`."""
+    """The entry, for `show`."""
 
 
 class ShowAgents(Struct, frozen=True, tag="show_agents"):
-    """Tell which subagents there are, or all that is known of one."""
+    """List the subagents, or show one in full."""
 
     name: str = ""
 
 
 class ShowCost(Struct, frozen=True, tag="show_cost"):
-    """Tell what was used."""
+    """Show tokens and costs."""
 
 
 class ShowTools(Struct, frozen=True, tag="show_tools"):
-    """Tell which tools there are, and what becomes of a call."""
+    """List the tools, and how a call of each is decided."""
 
 
 class Compact(Struct, frozen=True, tag="compact"):
@@ -69,17 +69,17 @@ class Clear(Struct, frozen=True, tag="clear"):
 
 
 class Resume(Struct, frozen=True, tag="resume"):
-    """Go on with another conversation; tell which there are where none is named."""
+    """Resume another conversation; list them if none is named."""
 
     conversation: str = ""
 
 
-class Quit(Struct, frozen=True, tag="quit"):
-    """End the talk."""
+class QuitSession(Struct, frozen=True, tag="quit"):
+    """End the session."""
 
 
-class Misunderstood(Struct, frozen=True, tag="misunderstood"):
-    """It looks like a command and is none."""
+class InvalidCommand(Struct, frozen=True, tag="misunderstood"):
+    """A line that looks like a command but is not a valid one."""
 
     what: str
     fix: str
@@ -98,65 +98,64 @@ Command = (
     | Compact
     | Clear
     | Resume
-    | Quit
-    | Misunderstood
+    | QuitSession
+    | InvalidCommand
 )
 
 
-class Spelling(Struct, frozen=True, kw_only=True):
-    """How one command is written, and what it does."""
+class CommandSyntax(Struct, frozen=True, kw_only=True):
+    """The syntax of one command."""
 
     name: str
     words: str = ""
-    """What may follow the name, for people."""
+    """Its arguments as shown in the usage line."""
     summary: str
     read: Callable[[Sequence[str]], Command | None]
-    """Takes the words that follow; None if they make no sense."""
-    shots: bool = False
-    """Whether it makes sense without a talk, too."""
+    """Parse the arguments; None if they are invalid."""
+    in_oneshot: bool = False
+    """Whether it also works outside an interactive session."""
 
     @property
     def usage(self) -> str:
-        """Return how it is written."""
+        """The usage line."""
         return f"/{self.name} {self.words}".rstrip()
 
 
 def parse_slash(line: str) -> Command | None:
-    """Return the command that `line` is, None for words that are for the model; `/usr/bin is full` is for the model."""
+    """Return the command in `line`; None for text to the model, e.g. `/usr/bin is full`."""
     if line.rstrip() == "/":
-        return Misunderstood("`/` alone is no command", "`/help` lists the commands.")
+        return InvalidCommand("`/` alone is not a command", "`/help` lists the commands.")
     found = _COMMAND.fullmatch(line.rstrip())
     if found is None:
         return None
     name, words = found["name"].lower(), (found["rest"] or "").split()
-    spelling = SPELLINGS.get(name)
-    if spelling is None:
+    syntax = SYNTAX_BY_NAME.get(name)
+    if syntax is None:
         return _unknown(name)
-    command = spelling.read(words)
+    command = syntax.read(words)
     if command is None:
         given = f"`/{name} {' '.join(words)}`"
-        return Misunderstood(
-            f"{given if len(given) < 80 else f'`/{name}`'} is not how it goes", f"It is `{spelling.usage}`."
-        )
+        shown = given if len(given) < 80 else f"`/{name}`"
+        return InvalidCommand(f"{shown} has invalid arguments", f"Usage: `{syntax.usage}`.")
     return command
 
 
-def _unknown(name: str) -> Misunderstood:
-    near = difflib.get_close_matches(name, SPELLINGS, n=1, cutoff=0.5)
+def _unknown(name: str) -> InvalidCommand:
+    near = difflib.get_close_matches(name, SYNTAX_BY_NAME, n=1, cutoff=0.5)
     hint = f"Did you mean `/{near[0]}`? " if near else ""
-    return Misunderstood(
+    return InvalidCommand(
         f"there is no command `/{name}`",
-        f"{hint}`/help` lists the commands; begin with a space to say it to the model.",
+        f"{hint}`/help` lists the commands; begin with a space to send the line to the model.",
     )
 
 
-def _bare(command: Command) -> Callable[[Sequence[str]], Command | None]:
-    """Return a reader of a command that takes no words."""
+def _without_arguments(command: Command) -> Callable[[Sequence[str]], Command | None]:
+    """Return a parser for a command without arguments."""
     return lambda words: None if words else command
 
 
-def _named(bare: Command, named: Callable[[str], Command]) -> Callable[[Sequence[str]], Command | None]:
-    """Return a reader of a command that takes one name, or none."""
+def _with_optional_name(bare: Command, named: Callable[[str], Command]) -> Callable[[Sequence[str]], Command | None]:
+    """Return a parser for a command with one optional name."""
 
     def read(words: Sequence[str]) -> Command | None:
         if len(words) > 1:
@@ -187,44 +186,61 @@ def _agents(words: Sequence[str]) -> Command | None:
 
 
 COMMANDS = (
-    Spelling(name="help", summary="these commands and keys", read=_bare(Help()), shots=True),
-    Spelling(
+    CommandSyntax(name="help", summary="these commands and keys", read=_without_arguments(Help()), in_oneshot=True),
+    CommandSyntax(
         name="model",
         words="[NAME]",
-        summary="which model answers, or let another one",
-        read=_named(ShowModels(), SwitchModel),
-        shots=True,
+        summary="show the model, or switch to another one",
+        read=_with_optional_name(ShowModels(), SwitchModel),
+        in_oneshot=True,
     ),
-    Spelling(
+    CommandSyntax(
         name="mode",
         words="[NAME]",
-        summary="how the agent works, or let it work in another way",
-        read=_named(ShowMode(), SwitchMode),
-        shots=True,
+        summary="show the mode the agent works in, or switch to another one",
+        read=_with_optional_name(ShowMode(), SwitchMode),
+        in_oneshot=True,
     ),
-    Spelling(
-        name="tasks", words="[list | ready | show N]", summary="the agent's list of what to do", read=_tasks, shots=True
+    CommandSyntax(
+        name="tasks",
+        words="[list | ready | show N]",
+        summary="the agent's todo list",
+        read=_tasks,
+        in_oneshot=True,
     ),
-    Spelling(name="agents", words="[show ID]", summary="the subagents of this conversation", read=_agents, shots=True),
-    Spelling(name="cost", summary="tokens and money, now and in all", read=_bare(ShowCost()), shots=True),
-    Spelling(name="tools", summary="what the agent may ask for, and what needs your consent", read=_bare(ShowTools())),
-    Spelling(name="compact", summary="shorten the conversation now", read=_bare(Compact())),
-    Spelling(name="clear", summary="begin a new conversation; the old one is kept", read=_bare(Clear())),
-    Spelling(
+    CommandSyntax(
+        name="agents", words="[show ID]", summary="the subagents of this conversation", read=_agents, in_oneshot=True
+    ),
+    CommandSyntax(
+        name="cost",
+        summary="tokens and costs, of this session and in total",
+        read=_without_arguments(ShowCost()),
+        in_oneshot=True,
+    ),
+    CommandSyntax(
+        name="tools",
+        summary="the agent's tools, and which need your approval",
+        read=_without_arguments(ShowTools()),
+    ),
+    CommandSyntax(name="compact", summary="shorten the conversation now", read=_without_arguments(Compact())),
+    CommandSyntax(
+        name="clear", summary="begin a new conversation; the old one is kept", read=_without_arguments(Clear())
+    ),
+    CommandSyntax(
         name="resume",
         words="[ID]",
-        summary="this directory's conversations, or go on with one",
-        read=_named(Resume(), Resume),
-        shots=True,
+        summary="list this directory's conversations, or resume one",
+        read=_with_optional_name(Resume(), Resume),
+        in_oneshot=True,
     ),
-    Spelling(name="quit", summary="leave; also /exit, Ctrl-D", read=_bare(Quit())),
+    CommandSyntax(name="quit", summary="leave; also /exit, Ctrl-D", read=_without_arguments(QuitSession())),
 )
-"""All commands, in the order people are told of them."""
+"""All commands, in the order of `/help`."""
 
-SPELLINGS: Mapping[str, Spelling] = {each.name: each for each in COMMANDS} | {
+SYNTAX_BY_NAME: Mapping[str, CommandSyntax] = {each.name: each for each in COMMANDS} | {
     "exit": next(each for each in COMMANDS if each.name == "quit")
 }
-"""The commands by every name they have."""
+"""The commands by name, aliases included."""
 
-ARGUMENTS: Mapping[str, Sequence[str]] = {"tasks": get_args(TasksView), "agents": ("show",)}
-"""Words that may follow a name, where they are always the same."""
+COMPLETION_WORDS: Mapping[str, Sequence[str]] = {"tasks": get_args(TasksView), "agents": ("show",)}
+"""Fixed words that may follow a command's name."""

@@ -1,4 +1,4 @@
-"""An agent's tools, and how a model's calls are answered: whatever happens, each call gets one result."""
+"""An agent's tools, and the execution of a model's calls: each call always gets exactly one result."""
 
 import asyncio
 from collections.abc import Sequence
@@ -7,82 +7,83 @@ from itertools import groupby
 import msgspec
 
 from scaffold.core.conversation import ToolCall, ToolResult
-from scaffold.core.errors import WaitsForHuman
-from scaffold.core.legible import legible
-from scaffold.core.tool import Category, Tool, ToolOutput
-from scaffold.llm.arguments import UNREADABLE
-from scaffold.policy.redaction import Redactor
-from scaffold.tools.arguments import misfit, without_nulls
-from scaffold.tools.reads import duplicates, only_reads
-from scaffold.tools.workspace import excerpt
+from scaffold.core.errors import HumanDecisionRequired
+from scaffold.core.printable_text import utf8_safe
+from scaffold.core.tool import Tool, ToolCategory, ToolOutput
+from scaffold.llm.wire.tool_arguments import UNREADABLE_ARGUMENT
+from scaffold.policy.secret.redaction import Redactor
+from scaffold.tools.arguments import argument_problems, drop_nulls
+from scaffold.tools.read_cache import is_read_only, repeated_calls
+from scaffold.tools.workspace import truncate_text
 
 RESULT_LIMIT = 40_000
-"""Characters of a tool result that the model gets to see."""
-SIDE_BY_SIDE = 10
-"""So many calls run at once, at the most."""
-UNKNOWN = "Whether this ran is not known: the work was interrupted. It is not run again; look at what is there now."
-NOT_BEGUN = "Not run: the work was interrupted before."
-WRITING: frozenset[Category] = frozenset({"file_write", "shell", "python"})
-"""Categories of tools that may put what they are told into a file."""
+"""Characters of a tool result shown to the model."""
+MAX_PARALLEL_CALLS = 10
+UNKNOWN_RESULT = (
+    "It is unknown whether this ran: the work was interrupted. It is not run again; look at the current state."
+)
+NOT_STARTED = "Not run: the work was interrupted before it started."
+WRITING_CATEGORIES: frozenset[ToolCategory] = frozenset({"file_write", "shell", "python"})
+"""Categories of tools that may write their arguments to a file."""
 
 
 class Toolbox:
     """The tools one agent has, by name."""
 
     def __init__(self, tools: Sequence[Tool], redactor: Redactor | None = None) -> None:
-        """Take the tools, and who takes secrets out of what they answer."""
+        """`redactor` removes secrets from results; without one nothing is removed."""
         self._redactor = redactor or Redactor()
         self._tools = {tool.name: tool for tool in tools}
         self.tools = tuple(self._tools.values())
-        """The tools, in the order they were given; always the same object, so that models measure it once."""
+        """The tools in the given order; always the same object, so that models measure its size only once."""
 
-    def batch(self, calls: Sequence[ToolCall]) -> "Batch":
-        """Return the calls of one reply, ready to be run."""
-        return Batch(self, calls)
+    def batch(self, calls: Sequence[ToolCall]) -> "ToolBatch":
+        """Return a batch of the calls of one reply."""
+        return ToolBatch(self, calls)
 
-    def only_reads(self, call: ToolCall) -> bool:
-        """Tell whether a call changes nothing."""
+    def read_only(self, call: ToolCall) -> bool:
+        """Return whether a call changes nothing."""
         tool = self._tools.get(call.name)
-        return tool is not None and only_reads(tool)
+        return tool is not None and is_read_only(tool)
 
     async def result(self, call: ToolCall) -> ToolResult:
-        """Run one call and return its result; raises nothing but cancellation, and WaitsForHuman."""
+        """Run one call and return its result; raises only CancelledError and HumanDecisionRequired."""
         output = await self._output(call)
-        content = self._redactor.clean(legible(output.content))
-        return ToolResult(call.id, call.name, excerpt(content, RESULT_LIMIT), output.failed)
+        content = self._redactor.clean(utf8_safe(output.content))
+        return ToolResult(call.id, call.name, truncate_text(content, RESULT_LIMIT), output.failed)
 
     async def _output(self, call: ToolCall) -> ToolOutput:
         tool = self._tools.get(call.name)
         if tool is None:
-            known = ", ".join(self._tools) or "none at all"
+            known = ", ".join(self._tools) or "none"
             return ToolOutput(f"There is no tool `{call.name}`; the tools are: {known}.", failed=True)
-        if UNREADABLE in call.args:
-            return ToolOutput(f"Not run: the arguments are {call.args[UNREADABLE]}", failed=True)
-        args = without_nulls(tool, call.args)
-        problem = misfit(tool, args)
+        if UNREADABLE_ARGUMENT in call.args:
+            return ToolOutput(f"Not run: the arguments are {call.args[UNREADABLE_ARGUMENT]}", failed=True)
+        args = drop_nulls(tool, call.args)
+        problem = argument_problems(tool, args)
         if problem is not None:
             return ToolOutput(f"Not run: {problem}.", failed=True)
-        mark = self._redactor.mark_in(args) if tool.category in WRITING else None
+        mark = self._redactor.mark_in(args) if tool.category in WRITING_CATEGORIES else None
         if mark is not None:
             return ToolOutput(_unknown_secret(mark), failed=True)
         try:
             return await tool.run(args)
-        except WaitsForHuman:
+        except HumanDecisionRequired:
             raise
-        except Exception as error:  # noqa: BLE001 - a tool may be anybody's: what it raises is the model's to mend
-            return ToolOutput(f"{call.name} broke: {type(error).__name__}: {error}", failed=True)
+        except Exception as error:  # noqa: BLE001 - tools may be third-party: the model has to handle their errors
+            return ToolOutput(f"{call.name} crashed: {type(error).__name__}: {error}", failed=True)
 
 
 def _unknown_secret(mark: str) -> str:
     return (
-        f"Not run: {mark} stands for a secret that you are not shown, and would be written in its place. Leave it out: "
-        "a line it stands in can be replaced or removed whole, by its number and without `expected`. What needs the "
-        "secret itself is for the user to do."
+        f"Not run: {mark} is a placeholder for a secret you cannot see, and would be written instead of it. Leave it "
+        "out: you can replace or remove the whole line that contains it by its number, without `expected`. Anything "
+        "that needs the secret itself must be done by the user."
     )
 
 
-class Batch:
-    """The calls of one reply, on their way to results."""
+class ToolBatch:
+    """The calls of one reply and their results so far."""
 
     def __init__(self, toolbox: Toolbox, calls: Sequence[ToolCall]) -> None:
         self._toolbox = toolbox
@@ -92,36 +93,36 @@ class Batch:
 
     @property
     def results(self) -> tuple[ToolResult, ...]:
-        """Return one result for each call, in their order; what has not ended is told as such."""
+        """One result for each call, in order; calls that have not ended get a result that says so."""
         return tuple(self._ended.get(call.id) or self._open(call) for call in self._calls)
 
     async def run(self) -> None:
-        """Run the calls in their order; neighbours that only read run side by side, equal ones among them once.
+        """Run the calls in order; consecutive read-only calls run in parallel, equal ones among them once.
 
-        Cancelling it ends what is running, and so does WaitsForHuman; the results of what had ended by then stay.
+        Cancellation and HumanDecisionRequired stop running calls; results that exist by then are kept.
         """
-        for reads, group in groupby(self._calls, key=self._toolbox.only_reads):
+        for reads, group in groupby(self._calls, key=self._toolbox.read_only):
             if reads:
-                await self._together(tuple(group))
+                await self._run_parallel(tuple(group))
             else:
                 for call in group:
                     await self._answer(call)
 
-    async def _together(self, calls: Sequence[ToolCall]) -> None:
-        same = duplicates(calls)
-        room = asyncio.Semaphore(SIDE_BY_SIDE)
+    async def _run_parallel(self, calls: Sequence[ToolCall]) -> None:
+        same = repeated_calls(calls)
+        slots = asyncio.Semaphore(MAX_PARALLEL_CALLS)
 
         async def answer(call: ToolCall) -> None:
-            async with room:
+            async with slots:
                 await self._answer(call)
 
         try:
-            async with asyncio.TaskGroup() as together:
+            async with asyncio.TaskGroup() as group:
                 for index, call in enumerate(calls):
                     if index not in same:
-                        together.create_task(answer(call))
-        except ExceptionGroup as waits:
-            raise waits.exceptions[0] from None  # it is WaitsForHuman: a call raises nothing else
+                        group.create_task(answer(call))
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None  # it is HumanDecisionRequired: a call raises nothing else
         finally:
             for index, first in same.items():
                 self._copy(calls[first], calls[index])
@@ -131,10 +132,10 @@ class Batch:
         self._ended[call.id] = await self._toolbox.result(call)
 
     def _copy(self, first: ToolCall, again: ToolCall) -> None:
-        """Let an equal call have the same result, if there is one."""
+        """Give an equal call the same result, if there is one."""
         if first.id in self._ended:
             self._ended[again.id] = msgspec.structs.replace(self._ended[first.id], call_id=again.id)
 
     def _open(self, call: ToolCall) -> ToolResult:
-        why = UNKNOWN if call.id in self._begun else NOT_BEGUN
+        why = UNKNOWN_RESULT if call.id in self._begun else NOT_STARTED
         return ToolResult(call.id, call.name, why, failed=True)

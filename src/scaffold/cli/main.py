@@ -8,31 +8,32 @@ from typing import NoReturn
 
 import click
 
-from scaffold.cli.exits import CUT_OFF, FAILED, INTERRUPTED, USAGE, exit_code
+from scaffold.cli.exit_codes import BROKEN_PIPE, FAILED, INTERRUPTED, USAGE, exit_code
+from scaffold.cli.lazy_commands import COMMANDS, REDACT, REDACTED_TRACEBACK, load_command
 from scaffold.cli.request import is_piped
-from scaffold.cli.table import DISCREET, SCAFFOLD, TRACED, late, load
 from scaffold.core.errors import ScaffoldError
+from scaffold.host.lazy_import import lazy_import
 
 EVERYDAY = ("init", "run", "status", "inbox", "stop", "resume", "doctor")
-OF_THE_GROUP = frozenset({"--help", "-h", "--version", "--debug"})
+GROUP_OPTIONS = frozenset({"--help", "-h", "--version", "--debug"})
 """Options that stand before a command, or in its place."""
-HIDDEN = ("refine", "conduct", "worker", "supervisor", "zygote", "subagent")
+HIDDEN = ("chat", "background", "worker", "supervisor", "zygote", "subagent")
 
 
-class LateGroup(click.Group):
+class LazyGroup(click.Group):
     """A command group that imports a command's module only when it is called, so that `--help` stays light."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Take a call without a command for a request: from a person a talk about it, from a pipe all of it."""
-        return super().parse_args(ctx, _with_command(args))
+        return super().parse_args(ctx, _with_default_command(args))
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click calls it so
         """Return the names in the order people need them."""
-        return [name for name in SCAFFOLD if name not in HIDDEN]
+        return [name for name in COMMANDS if name not in HIDDEN]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - likewise
         """Import and return one command; None if there is no such command."""
-        return load(cmd_name) if cmd_name in SCAFFOLD else None
+        return load_command(cmd_name) if cmd_name in COMMANDS else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -86,7 +87,7 @@ SUMMARIES: Mapping[str, str] = {
 }
 
 
-@click.group(cls=LateGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="ralph-scaffold", prog_name="scaffold")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 def scaffold_group(*, debug: bool) -> None:
@@ -95,7 +96,7 @@ def scaffold_group(*, debug: bool) -> None:
 
 def scaffold() -> NoReturn:
     """Run the command `scaffold` and exit."""
-    sys.exit(call(scaffold_group, sys.argv[1:], prog="scaffold"))
+    sys.exit(run_command(scaffold_group, sys.argv[1:], prog="scaffold"))
 
 
 def ralph() -> NoReturn:
@@ -104,19 +105,19 @@ def ralph() -> NoReturn:
     debug = args[:1] == ["--debug"]
     asked = args[debug:]
     if _asks_for_permissions(asked):
-        sys.exit(call(load("permissions"), asked[1:], prog="ralph permissions", debug=debug))
-    sys.exit(call(load("ralph"), asked, prog="ralph", debug=debug))
+        sys.exit(run_command(load_command("permissions"), asked[1:], prog="ralph permissions", debug=debug))
+    sys.exit(run_command(load_command("ralph"), asked, prog="ralph", debug=debug))
 
 
-def _with_command(args: list[str]) -> list[str]:
+def _with_default_command(args: list[str]) -> list[str]:
     """Return the arguments of `scaffold` with the command that is meant where none is named."""
     debug = args[:1] == ["--debug"]
     asked = args[debug:]
-    if asked and (not asked[0].startswith("-") or asked[0] in OF_THE_GROUP):
+    if asked and (not asked[0].startswith("-") or asked[0] in GROUP_OPTIONS):
         return args
     if is_piped(sys.stdin):
         return [*args[:debug], "run", *asked]
-    return [*args[:debug], "refine", *asked] if _is_attended() else args
+    return [*args[:debug], "chat", *asked] if _is_attended() else args
 
 
 def _is_attended() -> bool:
@@ -129,7 +130,7 @@ def _asks_for_permissions(args: Sequence[str]) -> bool:
     return list(args[:1]) == ["permissions"]
 
 
-def call(command: click.Command, args: Sequence[str], *, prog: str, debug: bool = False) -> int:
+def run_command(command: click.Command, args: Sequence[str], *, prog: str, debug: bool = False) -> int:
     """Run a command and return its exit code; errors are told in two lines, tracebacks only with `--debug`."""
     debug = debug or args[:1] == ["--debug"]
     try:
@@ -138,16 +139,18 @@ def call(command: click.Command, args: Sequence[str], *, prog: str, debug: bool 
     except click.exceptions.Exit as ending:
         return ending.exit_code
     except (click.Abort, KeyboardInterrupt):
-        return tell("interrupted", f"Go on with `{'ralph -c' if prog == 'ralph' else 'scaffold resume'}`.", INTERRUPTED)
+        return print_error(
+            "interrupted", f"Go on with `{'ralph -c' if prog == 'ralph' else 'scaffold resume'}`.", INTERRUPTED
+        )
     except click.ClickException as problem:
-        return _told_by_click(problem, prog)
+        return _report_click_error(problem, prog)
     except (BrokenPipeError, SystemExit):  # click exits by itself when whoever reads has gone
         _drop_output()
-        return CUT_OFF
+        return BROKEN_PIPE
     except Exception as error:  # noqa: BLE001 - the commands' boundary: nobody is shown a traceback unasked
         if debug:
-            click.echo(late(TRACED)(error), nl=False, err=True)
-        return _told_by_us(error, prog)
+            click.echo(lazy_import(REDACTED_TRACEBACK)(error), nl=False, err=True)
+        return _report_error(error, prog)
     return result if isinstance(result, int) else 0
 
 
@@ -156,30 +159,34 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _told_by_click(problem: click.ClickException, prog: str) -> int:
+def _report_click_error(problem: click.ClickException, prog: str) -> int:
     if isinstance(problem, click.exceptions.NoArgsIsHelpError):
-        click.echo(late(DISCREET)(problem.format_message()), err=True)
+        click.echo(lazy_import(REDACT)(problem.format_message()), err=True)
         return USAGE
     context = problem.ctx if isinstance(problem, click.UsageError) else None
     asked = context.command_path if context else prog
-    return tell(problem.format_message(), f"Try `{asked} --help`.", USAGE)
+    return print_error(problem.format_message(), f"Try `{asked} --help`.", USAGE)
 
 
-def _told_by_us(error: Exception, prog: str) -> int:
+def _report_error(error: Exception, prog: str) -> int:
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         if error.filename is None:
             _drop_output()
-        return tell(f"the disk is full ({error.filename or 'standard output'})", "Free some space, then go on.", FAILED)
+        return print_error(
+            f"the disk is full ({error.filename or 'standard output'})", "Free some space, then go on.", FAILED
+        )
     if isinstance(error, FileNotFoundError) and error.filename is None:  # only asking where we are names no file
-        return tell("the current directory is gone", "Change to one that is there, then repeat the command.", USAGE)
+        return print_error(
+            "the current directory is gone", "Change to one that is there, then repeat the command.", USAGE
+        )
     if not isinstance(error, ScaffoldError):
         what = f"unexpected {type(error).__name__}: {error}"
-        return tell(what, f"This is a mistake of ours: please report what `{prog} --debug` says.", FAILED)
-    return tell(error.what, error.fix, exit_code(error))
+        return print_error(what, f"This is a mistake of ours: please report what `{prog} --debug` says.", FAILED)
+    return print_error(error.what, error.fix, exit_code(error))
 
 
-def tell(what: str, fix: str, code: int) -> int:
+def print_error(what: str, fix: str, code: int) -> int:
     """Print what went wrong and what to do next to standard error, without secrets; return `code`."""
     lines = f"error: {what}\n  {fix}" if fix else f"error: {what}"
-    click.echo(late(DISCREET)(lines), err=True)
+    click.echo(lazy_import(REDACT)(lines), err=True)
     return code

@@ -5,10 +5,10 @@ import stat
 from pathlib import Path
 from typing import TextIO
 
-from scaffold.core.errors import UsageProblem
+from scaffold.core.errors import UsageError
 
 STDIN = "-"
-LONGEST_BYTES = 500_000
+MAX_BYTES = 500_000
 """More no model could read at once, beside the repository; 500 KB are about 125,000 tokens."""
 
 NO_TASK = ("there is no task", 'Say it: `scaffold run "TASK"`, `--spec FILE`, or pass it on standard input.')
@@ -21,14 +21,14 @@ def read_request(task: str | None, spec: str | None, stdin: TextIO | None) -> st
     words, or too many.
     """
     if task is not None and spec is not None:
-        raise UsageProblem("a task and a specification exclude each other", "Leave one of them out.")
+        raise UsageError("a task and a specification exclude each other", "Leave one of them out.")
     if task is not None and task != STDIN:
         return _checked(task.encode(errors="surrogateescape"), "the task")
     if spec is not None and spec != STDIN:
         return _checked(_file(spec), spec)
     if stdin is None or (task is None and spec is None and not is_piped(stdin)):
-        raise UsageProblem(*NO_TASK)
-    return _checked(stdin.buffer.read(LONGEST_BYTES + 1), "standard input")
+        raise UsageError(*NO_TASK)
+    return _checked(stdin.buffer.read(MAX_BYTES + 1), "standard input")
 
 
 def is_piped(stdin: TextIO | None) -> bool:
@@ -42,22 +42,22 @@ def is_piped(stdin: TextIO | None) -> bool:
 def _file(spec: str) -> bytes:
     try:
         with Path(spec).open("rb") as file:
-            return file.read(LONGEST_BYTES + 1)
+            return file.read(MAX_BYTES + 1)
     except OSError as error:
         what = f"{spec} cannot be read: {(error.strerror or str(error)).lower()}"
-        raise UsageProblem(what, "Name a text file, or `-` for standard input.") from error
+        raise UsageError(what, "Name a text file, or `-` for standard input.") from error
 
 
 def _checked(content: bytes, name: str) -> str:
-    if len(content) > LONGEST_BYTES:
-        limit = f"{name} is longer than {LONGEST_BYTES // 1000:,} KB, more than a planner can read at once"
-        raise UsageProblem(limit, "Shorten it; name files of the repository for the rest, agents read those.")
+    if len(content) > MAX_BYTES:
+        limit = f"{name} is longer than {MAX_BYTES // 1000:,} KB, more than a planner can read at once"
+        raise UsageError(limit, "Shorten it; name files of the repository for the rest, agents read those.")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UsageProblem(f"{name} is no UTF-8 text", "Pass a specification in plain text.") from error
+        raise UsageError(f"{name} is no UTF-8 text", "Pass a specification in plain text.") from error
     if "\0" in text:
-        raise UsageProblem(f"{name} is no text: it holds a zero byte", "Pass a specification in plain text.")
+        raise UsageError(f"{name} is no text: it holds a zero byte", "Pass a specification in plain text.")
     if not text.strip():
-        raise UsageProblem(*NO_TASK)
+        raise UsageError(*NO_TASK)
     return text

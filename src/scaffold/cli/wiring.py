@@ -2,29 +2,30 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
-from scaffold.cli.place import place_for, place_if_any
-from scaffold.cli.reader import no_run_yet
 from scaffold.core.errors import StoreEmpty
 from scaffold.core.model import Run
 from scaffold.git.repository import Repository, open_repository
 from scaffold.host.clock import SystemClock
-from scaffold.host.dirs import Dirs, user_dirs
-from scaffold.host.loop import run_async
-from scaffold.host.zygote import usable
-from scaffold.llm.naming import needs_line
-from scaffold.orchestrator.processes import FreshProcesses, Part, ProcessMain, WarmProcesses
+from scaffold.host.fork.zygote import can_fork
+from scaffold.host.process.async_runner import run_async
+from scaffold.host.user_dirs import UserDirs, user_dirs
+from scaffold.llm.registry.model_name import is_live
+from scaffold.orchestrator.owner.processes import FreshProcessStarter, ProcessMain, ProcessRole, ZygoteProcessStarter
+from scaffold.run.context import RunContext
 from scaffold.store.database import Store
-from scaffold.store.place import Place
-from scaffold.worker.site import Site
+from scaffold.store.driver.location import StoreLocation
+from scaffold.store.state_location import existing_state_location, state_location
+from scaffold.views.store_reader import find_run, no_run_error
 
 PROGRAM = (sys.executable, "-P", "-m", "scaffold")
 """-P: what lies in the repository is not to be taken for a module of ours."""
 
 
-def dirs() -> Dirs:
+def dirs() -> UserDirs:
     """Return the user's directories."""
     return user_dirs(os.environ)
 
@@ -34,41 +35,73 @@ def repository_here() -> Repository:
     return run_async(open_repository(Path.cwd(), environ=os.environ))
 
 
-async def open_site(cwd: Path | None = None, *, create: bool = False) -> Site:
+async def open_context(cwd: Path | None = None, *, create: bool = False) -> RunContext:
     """Open the repository around `cwd` and its store; without `create` UsageProblem where nothing was ever run."""
-    return open_store(await open_repository(cwd or Path.cwd(), environ=os.environ), create=create)
+    return repository_context(await open_repository(cwd or Path.cwd(), environ=os.environ), create=create)
 
 
-def open_store(repository: Repository, *, create: bool = False) -> Site:
+def repository_context(repository: Repository, *, create: bool = False) -> RunContext:
     """Open the store of a repository; without `create` UsageProblem where nothing was ever run."""
-    find = place_for if create else place_if_any
+    find = state_location if create else existing_state_location
     place = find(repository.common_dir, os.environ)
     if place is None:
-        raise no_run_yet()
+        raise no_run_error()
     try:
-        return site_of(repository, place, create=create)
+        return context_at(repository, place, create=create)
     except StoreEmpty as empty:
-        raise no_run_yet() from empty
+        raise no_run_error() from empty
 
 
-def site_of(repository: Repository, place: Place, *, create: bool = False) -> Site:
+def context_at(repository: Repository, place: StoreLocation, *, create: bool = False) -> RunContext:
     """Open the store at `place` for the repository; without `create` StoreEmpty if nothing is in it."""
     clock = SystemClock()
     store = Store.open(place, clock=clock, create=create)
-    return Site(repository=repository, store=store, clock=clock, cache=dirs().cache, environ=os.environ)
+    return RunContext(repository=repository, store=store, clock=clock, cache=dirs().cache, environ=os.environ)
 
 
-def processes_of(site: Site, run: Run) -> WarmProcesses | FreshProcesses:
+def processes_of(site: RunContext, run: Run) -> ZygoteProcessStarter | FreshProcessStarter:
     """Return what starts workers and supervisors of a run: this program again, forked where that is safe."""
 
-    def argv(part: Part, name: str) -> Sequence[str]:
+    def argv(part: ProcessRole, name: str) -> Sequence[str]:
         return [*PROGRAM, part, name]
 
     def zygote(line: int) -> Sequence[str]:
-        return [*PROGRAM, "zygote", str(line), *(["--live"] if needs_line(run.settings.model) else [])]
+        return [*PROGRAM, "zygote", str(line), *(["--live"] if is_live(run.settings.model) else [])]
 
-    def log(_part: Part, name: str) -> Path:
+    def log(_part: ProcessRole, name: str) -> Path:
         return site.process_log(run.id, name)
 
     main = ProcessMain(argv=argv, environ=dict(os.environ), cwd=site.repository.root, log=log)
-    return WarmProcesses(main, zygote=zygote, log=site.zygote_log(run.id)) if usable() else FreshProcesses(main)
+    return (
+        ZygoteProcessStarter(main, zygote=zygote, log=site.zygote_log(run.id))
+        if can_fork()
+        else FreshProcessStarter(main)
+    )
+
+
+@asynccontextmanager
+async def context_if_any() -> AsyncIterator[RunContext | None]:
+    """Hold the repository's site open; None where nothing was ever run, and then nothing is created either."""
+    repository = await open_repository(Path.cwd(), environ=os.environ)
+    place = existing_state_location(repository.common_dir, os.environ)
+    if place is None:
+        yield None
+        return
+    try:
+        site = context_at(repository, place)
+    except StoreEmpty:
+        yield None
+        return
+    try:
+        yield site
+    finally:
+        site.store.close()
+
+
+@asynccontextmanager
+async def context_with_run(name: str | None) -> AsyncIterator[tuple[RunContext, Run]]:
+    """Hold the site open with the run of that name, or the latest; UsageProblem if there is none."""
+    async with context_if_any() as site:
+        if site is None:
+            raise no_run_error()
+        yield site, find_run(site, name)

@@ -1,1 +1,1 @@
-"""The vocabulary of the house: values, states, events, errors and ports. Pure; imports msgspec and nothing else."""
+"""Shared vocabulary: values, states, events, errors and ports. Pure; imports only msgspec."""

@@ -1,4 +1,4 @@
-"""Contracts: what must be true of a tree before an action's effects may become facts, and what checking showed."""
+"""Contracts: what must hold in a tree before an action's effects may become facts, and the results of checking it."""
 
 from typing import Literal
 
@@ -9,13 +9,13 @@ from scaffold.core.ids import Commit
 
 
 class ExitCode(Struct, frozen=True, tag="exit"):
-    """The command must end with exactly this code."""
+    """The command must exit with exactly this code."""
 
     code: int
 
 
 class OutputContains(Struct, frozen=True, tag="output"):
-    """The command's standard output must contain this text, whatever its exit code."""
+    """The command's standard output must contain this text; its exit code is ignored."""
 
     text: str
 
@@ -24,18 +24,18 @@ Expectation = ExitCode | OutputContains
 
 
 class Check(Struct, frozen=True, kw_only=True):
-    """One command of a contract, run by a shell in the root of the tree it judges."""
+    """One command of a contract, run by a shell in the root of the checked tree."""
 
     command: str
     expect: Expectation = field(default_factory=lambda: ExitCode(0))
     description: str = ""
     required: bool = True
     timeout_s: float | None = None
-    """Seconds; None means max(60, 3x what the baseline took)."""
+    """Seconds; None means max(60, 3x the baseline's duration)."""
 
 
 class Contract(Struct, frozen=True, kw_only=True):
-    """Commands and file constraints; globs are relative to the tree's root and know `**`."""
+    """Commands and file constraints. Globs are relative to the tree's root and support `**`."""
 
     intent: str = ""
     commands: tuple[Check, ...] = ()
@@ -45,34 +45,34 @@ class Contract(Struct, frozen=True, kw_only=True):
 
     @property
     def empty(self) -> bool:
-        """Whether nothing at all would be checked."""
+        """True if the contract checks nothing."""
         return not (self.commands or self.must_exist or self.must_not_exist or self.must_not_change)
 
 
-SealPhase = Literal["draft", "final"]
+ContractPhase = Literal["draft", "final"]
 
 
-class Seal(Struct, frozen=True, kw_only=True):
-    """A contract of an action as it was written down, beyond the reach of whoever works on it."""
+class SealedContract(Struct, frozen=True, kw_only=True):
+    """A contract of an action as stored, where the agent working on the action cannot change it."""
 
-    phase: SealPhase
+    phase: ContractPhase
     contract: Contract
     sha256: str
-    """Of the contract as stored, in hex."""
+    """Hash of the stored contract, in hex."""
 
 
-Verdict = Literal["pass", "fail", "warn", "error", "timeout", "vacuous"]
-BLOCKING: frozenset[Verdict] = frozenset({"fail", "error", "timeout", "vacuous"})
+CheckVerdict = Literal["pass", "fail", "warn", "error", "timeout", "vacuous"]
+BLOCKING_CHECK_VERDICTS: frozenset[CheckVerdict] = frozenset({"fail", "error", "timeout", "vacuous"})
 
 
 class CheckResult(Struct, frozen=True, kw_only=True):
-    """What one check showed at one commit."""
+    """The result of one check at one commit."""
 
     name: str
     """The command, or the constraint as `must_exist: GLOB`."""
-    verdict: Verdict
+    verdict: CheckVerdict
     exit_code: int | None = None
-    """None for file constraints, and for commands that a signal or a deadline ended."""
+    """None for file constraints and for commands killed by a signal or a timeout."""
     detail: str = ""
     """The end of the output, or what was expected and what was found."""
     duration_s: float = 0.0
@@ -86,15 +86,15 @@ class Verification(Struct, frozen=True, kw_only=True):
     commit: Commit
     results: tuple[CheckResult, ...]
     weak: bool = False
-    """Whether nothing speaks for the work that did not speak for the base as well: no check was red there."""
-    red: tuple[str, ...] = ()
-    """The names of the checks that failed on the base, before the work: only they tell the work from nothing."""
+    """True if no check failed on the base, so passing does not show that the work made a difference."""
+    failed_on_base: tuple[str, ...] = ()
+    """Names of the checks that failed on the base; only these show that the work made a difference."""
     gates: tuple[GateResult, ...] = ()
 
     @property
     def passed(self) -> bool:
-        """Whether no result and no gate blocks."""
-        return not any(result.verdict in BLOCKING for result in self.results) and not self.broken_gates
+        """True if no check and no gate blocks."""
+        return not any(result.verdict in BLOCKING_CHECK_VERDICTS for result in self.results) and not self.broken_gates
 
     @property
     def broken_gates(self) -> tuple[GateResult, ...]:
@@ -103,5 +103,5 @@ class Verification(Struct, frozen=True, kw_only=True):
 
     @property
     def failures(self) -> tuple[CheckResult, ...]:
-        """The results that block, in order."""
-        return tuple(result for result in self.results if result.verdict in BLOCKING)
+        """The check results that block, in order."""
+        return tuple(result for result in self.results if result.verdict in BLOCKING_CHECK_VERDICTS)

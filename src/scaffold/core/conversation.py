@@ -1,4 +1,4 @@
-"""What is said between an agent and a model, in our own words; codecs translate to the wires."""
+"""Messages between an agent and a model, independent of any provider; codecs translate them to wire formats."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
@@ -10,7 +10,7 @@ from scaffold.core.tool import Tool
 
 
 class Text(Struct, frozen=True, tag="text"):
-    """Plain words."""
+    """Plain text."""
 
     text: str
 
@@ -19,29 +19,29 @@ ImageType = Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
 
 
 class Image(Struct, frozen=True, tag="image"):
-    """A picture the user attached; in JSON its bytes are base64."""
+    """An attached image; in JSON its bytes are base64."""
 
     media_type: ImageType
     data: bytes
 
 
 class Thinking(Struct, frozen=True, tag="thinking"):
-    """A model's thoughts, shown but never taken for an answer.
+    """A model's reasoning, shown to the user but never used as an answer.
 
-    Some providers want their thoughts back unchanged, and check it: what they need for that is kept unread.
+    Some providers require it back unchanged and verify it; `signature`, `id` and `redacted` carry what they need.
     """
 
     text: str
-    seal: str = ""
-    """A signature over `text`, or the thoughts in a form only the provider can read."""
+    signature: str = ""
+    """A signature over `text`, or encrypted reasoning that only the provider can read."""
     id: str = ""
-    """The provider's own name of this thought; empty where it gives none."""
+    """The provider's id of this block; empty if it gives none."""
     redacted: bool = False
-    """Whether there is nothing to read: all there is, is the seal."""
+    """True if the text is withheld and only the encrypted `signature` exists."""
 
 
 class ToolCall(Struct, frozen=True, tag="tool_call"):
-    """A model's wish to have a tool run; ids are unique within a conversation."""
+    """A model's request to run a tool; ids are unique within a conversation."""
 
     id: str
     name: str
@@ -49,7 +49,7 @@ class ToolCall(Struct, frozen=True, tag="tool_call"):
 
 
 class ToolResult(Struct, frozen=True, tag="tool_result"):
-    """What came of a tool call."""
+    """The result of a tool call."""
 
     call_id: str
     name: str
@@ -58,7 +58,7 @@ class ToolResult(Struct, frozen=True, tag="tool_result"):
 
 
 class UserMessage(Struct, frozen=True, tag="user"):
-    """The user's, or the orchestrator's, words and pictures, and the results of tools."""
+    """Text and images from the user or the orchestrator, and tool results."""
 
     parts: tuple[Text | Image | ToolResult, ...]
 
@@ -68,16 +68,16 @@ class AssistantMessage(Struct, frozen=True, tag="assistant"):
 
     parts: tuple[Text | Thinking | ToolCall, ...]
     model: str = ""
-    """The model string of who said it; thoughts go back to no other model. Empty for replies nobody will continue."""
+    """Model string of the model that replied; thinking is sent back to no other. Empty if never continued."""
 
     @property
     def text(self) -> str:
-        """All plain words, joined; empty if there are none."""
+        """All text parts, joined by newlines; empty if there are none."""
         return "\n".join(part.text for part in self.parts if isinstance(part, Text))
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The calls, in the order the model made them."""
+        """The tool calls, in the model's order."""
         return tuple(part for part in self.parts if isinstance(part, ToolCall))
 
 
@@ -88,37 +88,37 @@ Effort = Literal["low", "medium", "high"]
 
 
 class Caller(Struct, frozen=True, kw_only=True):
-    """Who asks: enough to find the reply on a cassette, and to account for the cost."""
+    """The origin of a request: identifies the reply on a cassette and the account for its cost."""
 
     role: str
     action: str | None = None
     attempt: int = 1
     turn: int = 1
-    """This agent's requests, from 1 in each attempt; for planners and the like in each of their turns."""
+    """Number of the request, from 1 in each attempt or planning turn."""
     event: str | None = None
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """One question to a model."""
+    """One request to a model."""
 
     caller: Caller
     system: str
-    """The base prompt: the same bytes in every request of a session, or providers cannot cache it."""
+    """The base prompt. Keep it byte-identical within a session, or the provider cannot cache it."""
     context: str = ""
-    """What may differ from request to request, kept apart from `system`."""
+    """The part of the prompt that may change from request to request, separate from `system`."""
     messages: Sequence[Message]
-    """Appended to, never rewritten, or what was encoded and cached is of no use."""
+    """Append only; changing an earlier message invalidates the provider's cache and ours."""
     tools: Sequence[Tool] = ()
     answer_schema: Mapping[str, Any] | None = None
-    """A JSON schema, an object, that the reply's text must fit; None for free text."""
+    """JSON schema (an object) that the reply's text must match; None for free text."""
     effort: Effort | None = None
-    """How much thinking is wanted; None leaves it to the provider."""
+    """How much the model should reason; None for the provider's default."""
     max_output_tokens: int | None = None
-    """None for as many as the model may give."""
+    """None for the model's maximum."""
 
 
 class Reply(Struct, frozen=True, kw_only=True):
-    """One whole answer; a reply that was cut off anywhere never becomes one."""
+    """One complete reply; a stream that broke off never becomes a Reply."""
 
     message: AssistantMessage
     usage: Usage
@@ -126,44 +126,44 @@ class Reply(Struct, frozen=True, kw_only=True):
 
 
 class TextDelta(Struct, frozen=True, tag="text"):
-    """More plain words."""
+    """The next piece of the text."""
 
     text: str
 
 
 class ThinkingDelta(Struct, frozen=True, tag="thinking"):
-    """More thoughts."""
+    """The next piece of the reasoning."""
 
     text: str
 
 
-class CallDelta(Struct, frozen=True, tag="tool_call"):
-    """More of a tool call that is being written; shown, never run."""
+class ToolCallDelta(Struct, frozen=True, tag="tool_call"):
+    """The next piece of a tool call; for display only, the call runs when complete."""
 
     index: int
-    """Which call of the reply, from 0."""
+    """Index of the call in the reply, from 0."""
     name: str
     arguments: str
     """The next piece of the arguments' JSON."""
 
 
-class Superseded(Struct, frozen=True, tag="superseded"):
-    """The stream broke: everything heard of this request is void, and the request is repeated whole."""
+class StreamReset(Struct, frozen=True, tag="superseded"):
+    """The stream broke: discard all deltas of this request; it is being sent again."""
 
     reason: str
 
 
-class Waiting(Struct, frozen=True, tag="waiting"):
-    """Nothing will come for a while."""
+class RetryWait(Struct, frozen=True, tag="waiting"):
+    """The client waits `seconds` before the next try."""
 
     seconds: float
     reason: str
 
 
-Delta = TextDelta | ThinkingDelta | CallDelta | Superseded | Waiting
-Hear = Callable[[Delta], None]
-"""Is told what comes while it comes; whoever hears must be quick and must not raise."""
+Delta = TextDelta | ThinkingDelta | ToolCallDelta | StreamReset | RetryWait
+DeltaHandler = Callable[[Delta], None]
+"""Called with each delta as it arrives. Must be fast and must not raise."""
 
 
-def unheard(delta: Delta, /) -> None:
-    """Ignore what comes: the whole reply is enough."""
+def ignore_delta(delta: Delta, /) -> None:
+    """Ignore `delta`; for callers that need only the complete reply."""

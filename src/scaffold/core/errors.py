@@ -1,10 +1,10 @@
-"""The one tree of exceptions: each says what was wrong with which thing, and what to do next."""
+"""The exception tree. Each error says what is wrong, with which thing, and how to fix it."""
 
 from scaffold.core.plan import Finding
 
 
 class ScaffoldError(Exception):
-    """Something a user can act on: `what` is one line, `fix` another."""
+    """Base of all errors a user can act on: `what` is one line, `fix` is another."""
 
     def __init__(self, what: str, fix: str) -> None:
         super().__init__(what)
@@ -13,62 +13,63 @@ class ScaffoldError(Exception):
 
     @property
     def in_full(self) -> str:
-        """Return both in one line, each a sentence."""
+        """Return `what` and `fix` as two sentences on one line."""
         return f"{self.what.rstrip('.')}. {self.fix}"
 
 
-class UsageProblem(ScaffoldError):
-    """The command was called in a way that cannot work."""
+class UsageError(ScaffoldError):
+    """The command was called with arguments that cannot work, e.g. an unknown option or a bad value."""
 
 
 class PlanInvalid(ScaffoldError):
-    """A plan cannot be read, or cannot reach its goals; `findings` say where and why."""
+    """The plan cannot be read or cannot reach its goals; `findings` say where and why."""
 
     def __init__(self, what: str, fix: str, findings: tuple[Finding, ...] = ()) -> None:
         super().__init__(what, fix)
         self.findings = findings
 
 
-class RepositoryUnfit(ScaffoldError):
-    """The repository cannot be worked on as it is."""
+class RepositoryError(ScaffoldError):
+    """The repository is in a state that does not allow the operation."""
 
 
-class GitFailed(ScaffoldError):
-    """A git command ended in a way nobody expected."""
+class GitError(ScaffoldError):
+    """A git command failed unexpectedly."""
 
 
 class EnvironmentNotReady(ScaffoldError):
-    """What checks would run on is not there, or is not the repository's own: nothing they say could be believed."""
+    """The environment that checks need is missing or belongs to another checkout, so their results would be wrong."""
 
 
-class StoreTrouble(ScaffoldError):
+class StoreError(ScaffoldError):
     """The database cannot be opened, read or written."""
 
 
-class StoreEmpty(StoreTrouble):
-    """The database is there and holds nothing: its making was cut off, so nothing was ever run."""
+class StoreEmpty(StoreError):
+    """The database exists but has no tables: its creation was interrupted, so it never held a run."""
 
 
-class IllegalMove(ScaffoldError):
-    """A state may not be reached from where the thing is now."""
+class IllegalTransition(ScaffoldError):
+    """The requested state change is not in the transition table for the current state."""
 
 
 class StaleFence(ScaffoldError):
-    """Somebody else owns this by now; whoever gets this must stop writing."""
+    """Another process has taken ownership, so this fence is out of date. The caller must stop writing."""
 
 
 class RunBusy(ScaffoldError):
-    """A living process carries this run out already."""
+    """Another live process owns this run."""
 
 
 class ConversationBusy(ScaffoldError):
-    """A living process goes on with this conversation already."""
+    """Another live process is using this conversation."""
 
 
-class ModelTrouble(ScaffoldError):
-    """A model gave no reply; `transient` tells whether trying again may help.
+class ModelError(ScaffoldError):
+    """A model request failed.
 
-    `limited` tells that the endpoint has too much to do, `retry_after_s` when it wants to be asked again, if it said.
+    `transient` is True if a retry may succeed. `limited` is True if the endpoint rejected the request because of its
+    rate limit or load; `retry_after_s` is the wait it asked for, None if it gave none.
     """
 
     def __init__(
@@ -80,28 +81,28 @@ class ModelTrouble(ScaffoldError):
         self.retry_after_s = retry_after_s
 
 
-class ContextOverflow(ModelTrouble):
-    """The conversation is longer than the model's window; a shorter one may be answered."""
+class ContextOverflow(ModelError):
+    """The conversation exceeds the model's context window; a shorter one may work."""
 
 
-class Unwritten(ModelTrouble):
-    """A cassette has no reply for the request: whoever wrote it did not think of it."""
+class CassetteMiss(ModelError):
+    """The cassette has no recorded reply for this request."""
 
 
-class TurnLimit(ModelTrouble):
-    """The conversation used up the requests it was given."""
+class TurnLimitExceeded(ModelError):
+    """The conversation reached its maximum number of requests."""
 
 
-class BudgetSpent(ScaffoldError):
-    """No further request may start: the budget is used up."""
+class BudgetExceeded(ScaffoldError):
+    """The budget is used up; no further request may start."""
 
 
-class TrustProblem(ScaffoldError):
-    """Something is asked for that the trust or the sandbox of this machine cannot give."""
+class TrustError(ScaffoldError):
+    """The operation needs trust or sandbox support that this machine does not provide."""
 
 
-class WaitsForHuman(ScaffoldError):
-    """Nothing goes on here until a human decides about `item`, which stands in the inbox."""
+class HumanDecisionRequired(ScaffoldError):
+    """Work cannot continue until a human decides the inbox item with the id `item`."""
 
     def __init__(self, what: str, fix: str, *, item: str) -> None:
         super().__init__(what, fix)

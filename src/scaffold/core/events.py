@@ -1,18 +1,18 @@
-"""Events: what happened, appended in the same transaction as the change they tell of."""
+"""Events: what happened. Each is appended in the same transaction as the change it records."""
 
 from datetime import datetime
 from typing import Literal
 
 from msgspec import Struct
 
-from scaffold.core.contract import SealPhase
-from scaffold.core.ids import Assertion, Commit, Key
-from scaffold.core.model import PlanningEvent, TurnOutcome
-from scaffold.core.states import FactState, Outcome, Phase
+from scaffold.core.contract import ContractPhase
+from scaffold.core.ids import ActionKey, Assertion, Commit
+from scaffold.core.model import PlanningEvent, PlanningTurnOutcome
+from scaffold.core.states import AttemptOutcome, AttemptPhase, FactState
 
 
-class RunOpened(Struct, frozen=True, tag="run_opened"):
-    """A run was laid out in the store."""
+class RunCreated(Struct, frozen=True, tag="run_created"):
+    """A run was created in the store, with its goals and actions."""
 
     request: str
     base_sha: Commit
@@ -21,90 +21,90 @@ class RunOpened(Struct, frozen=True, tag="run_opened"):
     actions: int
 
 
-class RunMoved(Struct, frozen=True, tag="run_moved"):
-    """A run changed its status."""
+class RunStatusChanged(Struct, frozen=True, tag="run_status_changed"):
+    """A run's status changed."""
 
     status: str
     reason: str | None
 
 
-class RunTaken(Struct, frozen=True, tag="run_taken"):
-    """A process became the owner of the run."""
+class RunClaimed(Struct, frozen=True, tag="run_claimed"):
+    """A process became the run's owner."""
 
     pid: int
     fence: int
 
 
-class GoalMoved(Struct, frozen=True, tag="goal_moved"):
-    """A goal changed its status."""
+class GoalStatusChanged(Struct, frozen=True, tag="goal_status_changed"):
+    """A goal's status changed."""
 
     goal: str
     status: str
     reason: str | None
 
 
-class ActionMoved(Struct, frozen=True, tag="action_moved"):
-    """An action changed its status."""
+class ActionStatusChanged(Struct, frozen=True, tag="action_status_changed"):
+    """An action's status changed."""
 
-    action: Key
+    action: ActionKey
     status: str
     reason: str | None
 
 
 class AttemptQueued(Struct, frozen=True, tag="attempt_queued"):
-    """An attempt was dispatched."""
+    """An attempt was queued for a worker."""
 
-    action: Key
+    action: ActionKey
     number: int
     base_sha: Commit
 
 
-class AttemptAdvanced(Struct, frozen=True, tag="attempt_advanced"):
+class AttemptPhaseChanged(Struct, frozen=True, tag="attempt_phase_changed"):
     """An attempt entered a phase."""
 
-    action: Key
+    action: ActionKey
     number: int
-    phase: Phase
+    phase: AttemptPhase
 
 
 class AttemptEnded(Struct, frozen=True, tag="attempt_ended"):
-    """An attempt is over."""
+    """An attempt ended."""
 
-    action: Key
+    action: ActionKey
     number: int
-    outcome: Outcome
+    outcome: AttemptOutcome
     error: str | None
 
 
-class PlanGrew(Struct, frozen=True, tag="plan_grew"):
-    """Goals or actions were added to a run that is laid out."""
+class PlanExtended(Struct, frozen=True, tag="plan_extended"):
+    """Goals or actions were added to an existing run."""
 
     goal: str
-    under: Key | None
-    """The compound that was broken down; None at the top of the goal."""
-    actions: tuple[Key, ...]
+    under: ActionKey | None
+    """The compound that was decomposed; None for actions at the top level of the goal."""
+    actions: tuple[ActionKey, ...]
 
 
-class TurnBegan(Struct, frozen=True, tag="turn_began"):
-    """The planner, or a supervisor's agent, was asked."""
-
-    event: PlanningEvent
-    goal: str | None
-    action: Key | None
-
-
-class TurnEnded(Struct, frozen=True, tag="turn_ended"):
-    """It has answered, or could not."""
+class PlanningTurnStarted(Struct, frozen=True, tag="planning_turn_started"):
+    """The planner or a supervisor's agent was asked to plan."""
 
     event: PlanningEvent
     goal: str | None
-    action: Key | None
-    outcome: TurnOutcome
+    action: ActionKey | None
+
+
+class PlanningTurnEnded(Struct, frozen=True, tag="planning_turn_ended"):
+    """A planning turn ended, with or without a result."""
+
+    event: PlanningEvent
+    goal: str | None
+    action: ActionKey | None
+    outcome: PlanningTurnOutcome
     error: str | None
 
 
-class Proposed(Struct, frozen=True, tag="proposed"):
-    """An agent claims that an assertion holds, or does not; whether it does is for the evidence to say."""
+class AssertionProposed(Struct, frozen=True, tag="assertion_proposed"):
+    """An agent claimed that an assertion holds or does not hold. A claim is not evidence and changes no fact."""
 
     goal: str
     assertion: Assertion
@@ -112,32 +112,32 @@ class Proposed(Struct, frozen=True, tag="proposed"):
     evidence: str
 
 
-class SupervisorBegan(Struct, frozen=True, tag="supervisor_began"):
-    """A process pursues the goal from now on."""
+class SupervisorStarted(Struct, frozen=True, tag="supervisor_started"):
+    """A supervisor process was started for the goal."""
 
     goal: str
     pid: int
 
 
 class SupervisorEnded(Struct, frozen=True, tag="supervisor_ended"):
-    """The process that pursued the goal is gone."""
+    """The goal's supervisor process exited."""
 
     goal: str
     code: int
-    """Exit code; negative for the signal that ended it."""
+    """Exit code; negative for the signal that killed it."""
 
 
 class ContractSealed(Struct, frozen=True, tag="contract_sealed"):
-    """A contract was written down before the work, or strengthened after it."""
+    """A contract was stored: as a draft before the work, or in its final form after it."""
 
-    action: Key
-    phase: SealPhase
+    action: ActionKey
+    phase: ContractPhase
     sha256: str
     checks: int
 
 
 class BaselineCaptured(Struct, frozen=True, tag="baseline_captured"):
-    """It is known how a gate does without the run's work."""
+    """A gate's result without the run's changes was recorded, or taken from an earlier run (`reused`)."""
 
     gate: str
     commit: Commit
@@ -146,36 +146,36 @@ class BaselineCaptured(Struct, frozen=True, tag="baseline_captured"):
     reused: bool
 
 
-class Criticised(Struct, frozen=True, tag="criticised"):
-    """A critic looked at work that was verified before."""
+class CritiqueRecorded(Struct, frozen=True, tag="critique_recorded"):
+    """A critic scored an attempt's verified work."""
 
-    action: Key
+    action: ActionKey
     iteration: int
     score: int
-    """Of 9."""
+    """0 to 9."""
     passed: bool
-    """Whether the work passed its verification."""
+    """Whether the work passed verification."""
     done: bool
-    """Whether this ends the loop."""
+    """Whether the loop of work and critique ends here."""
 
 
 class VerificationFailed(Struct, frozen=True, tag="verification_failed"):
-    """An action used up its iterations without passing; nothing of it lands."""
+    """An action used up its iterations without passing; none of its work lands."""
 
-    action: Key
+    action: ActionKey
     iterations: int
     summary: str
 
 
-class Landed(Struct, frozen=True, tag="landed"):
-    """The session branch moved to a commit that carries an action's work."""
+class ActionLanded(Struct, frozen=True, tag="action_landed"):
+    """The session branch moved to a commit that contains an action's work."""
 
-    action: Key
+    action: ActionKey
     commit: Commit
 
 
-class FactShown(Struct, frozen=True, tag="fact_shown"):
-    """An assertion became a fact, went stale, or was refuted."""
+class FactStateChanged(Struct, frozen=True, tag="fact_state_changed"):
+    """A fact became valid, stale or refuted."""
 
     goal: str
     assertion: Assertion
@@ -183,40 +183,40 @@ class FactShown(Struct, frozen=True, tag="fact_shown"):
     commit: Commit
 
 
-class Noticed(Struct, frozen=True, tag="noticed"):
-    """Something a user should know: a recovery, a warning, a pause."""
+class NoticeRaised(Struct, frozen=True, tag="notice_raised"):
+    """Information for the user: a recovery, a warning, a pause."""
 
     level: Literal["info", "warning"]
     text: str
 
 
 Event = (
-    RunOpened
-    | RunMoved
-    | RunTaken
-    | GoalMoved
-    | ActionMoved
+    RunCreated
+    | RunStatusChanged
+    | RunClaimed
+    | GoalStatusChanged
+    | ActionStatusChanged
     | AttemptQueued
-    | AttemptAdvanced
+    | AttemptPhaseChanged
     | AttemptEnded
-    | PlanGrew
-    | TurnBegan
-    | TurnEnded
-    | Proposed
-    | SupervisorBegan
+    | PlanExtended
+    | PlanningTurnStarted
+    | PlanningTurnEnded
+    | AssertionProposed
+    | SupervisorStarted
     | SupervisorEnded
     | ContractSealed
     | BaselineCaptured
-    | Criticised
+    | CritiqueRecorded
     | VerificationFailed
-    | Landed
-    | FactShown
-    | Noticed
+    | ActionLanded
+    | FactStateChanged
+    | NoticeRaised
 )
 
 
-class Recorded(Struct, frozen=True):
-    """An event as stored; `seq` rises by the order of commits."""
+class StoredEvent(Struct, frozen=True):
+    """An event as stored; `seq` increases in commit order."""
 
     seq: int
     at: datetime

@@ -1,4 +1,4 @@
-"""Quality gates: what the whole repository has to keep, and how a change did against what was there before it."""
+"""Quality gates: checks of the whole repository, and how a change compares with the baseline before it."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -8,114 +8,114 @@ from msgspec import Struct
 from scaffold.core.ids import Commit
 
 GateKind = Literal["test", "build", "lint", "typecheck"]
-Runner = Literal["pytest", "unittest", "go", "jest", "vitest", "node", "cargo", "findings", "exit"]
-"""Who runs a gate, and so how its report is read: a test runner | one finding a line | by its exit code alone."""
+RunnerKind = Literal["pytest", "unittest", "go", "jest", "vitest", "node", "cargo", "findings", "exit"]
+"""How a gate's report is parsed: as a test runner's | as one finding per line | by exit code only."""
 
 TestOutcome = Literal["passed", "failed", "skipped", "error", "flaky"]
-"""What one run showed of one test, or of one finding, which `failed`; `flaky`: it failed, then passed unchanged."""
+"""The outcome of one test or finding (a finding is `failed`). `flaky`: failed, then passed without a change."""
 TestVerdict = Literal["pass", "new_failure", "pre_existing", "fixed", "flaky", "skipped"]
-"""How a test did against the baseline."""
+"""A test compared with the baseline."""
 Withdrawal = Literal["passes", "removed", "moved"]
-"""Why a test that is gone is no loss: it still passes as it was | what it tested is gone, too | another of its name
-passes in its place."""
+"""Why a missing test is no regression: it still passes unchanged | the code it tested is gone too | a test with the
+same name passes elsewhere."""
 GateVerdict = Literal[
     "pass", "new_failure", "pre_existing", "fixed", "flaky", "vacuous", "error", "timeout", "not_applicable"
 ]
-"""How a gate did against the baseline; the worst of its tests, or what became of the whole of it.
+"""A gate compared with the baseline: the worst verdict of its tests, or the failure of the whole run.
 
-`vacuous`: it is there, and ran nothing. `error`: no tool, a crash, a report that cannot be read or believed.
+`vacuous`: the gate exists but ran nothing. `error`: the tool is missing or crashed, or its report cannot be trusted.
 """
-Trouble = Literal["vacuous", "error", "timeout"]
-BLOCKING_GATES: frozenset[GateVerdict] = frozenset({"new_failure", "vacuous", "error", "timeout"})
+GateRunProblem = Literal["vacuous", "error", "timeout"]
+BLOCKING_GATE_VERDICTS: frozenset[GateVerdict] = frozenset({"new_failure", "vacuous", "error", "timeout"})
 
 
 class Gate(Struct, frozen=True, kw_only=True):
-    """One command that judges a repository, or a package of it."""
+    """One command that checks a repository or one of its packages."""
 
     kind: GateKind
     command: str
-    """For /bin/sh, in `folder`."""
-    runner: Runner = "exit"
+    """Run by /bin/sh in `folder`."""
+    runner: RunnerKind = "exit"
     folder: str = ""
-    """From the top of the repository; `""` for the top itself."""
+    """Relative to the repository's top; `""` is the top itself."""
     timeout_s: float | None = None
-    """Seconds; None means max(60, 3x what the baseline took)."""
+    """Seconds; None means max(60, 3x the baseline's duration)."""
 
     @property
     def name(self) -> str:
-        """What people call it: `test`, or `test (packages/api)`."""
+        """The display name: `test`, or `test (packages/api)`."""
         return f"{self.kind} ({self.folder})" if self.folder else self.kind
 
 
-class Tagged(Struct, frozen=True, kw_only=True):
-    """Tests that are asked besides where a path changes, by what they are tagged with."""
+class TaggedTests(Struct, frozen=True, kw_only=True):
+    """Tests to run in addition when a matching path changes, selected by tag."""
 
     path: str
-    """A path, folder or glob, from the top of the repository."""
+    """A path, folder or glob, relative to the repository's top."""
     tags: tuple[str, ...]
-    """As in `@TAG` in a file of tests, or as pytest's marker."""
+    """Written as `@TAG` in a test file, or as a pytest marker."""
 
 
-class Copied(Struct, frozen=True, kw_only=True):
-    """A folder that each checkout gets a copy of before it is checked, such as the installed dependencies."""
+class CopiedFolder(Struct, frozen=True, kw_only=True):
+    """A folder copied into each checkout before its checks, such as installed dependencies."""
 
     source: str
-    """Absolute."""
+    """Absolute path."""
     target: str
-    """From the top of the checkout."""
+    """Path relative to the checkout's top."""
     made_for: str
-    """The absolute path of the checkout it was made in, which stands in some of its files."""
+    """Absolute path of the checkout it was created in; some of its files contain this path."""
 
 
 class CheckEnvironment(Struct, frozen=True, kw_only=True):
-    """What the checks of a run stand on, whatever the user's shell was like; `{top}` is the top of the checkout."""
+    """The environment of a run's checks, independent of the user's shell; `{top}` stands for the checkout's top."""
 
     fingerprint: str
-    """A hash over all that decides what a check finds: interpreters, lock files, platform, what was set up."""
+    """Hash of everything that can change a check's result: interpreters, lock files, platform, set-up."""
     path: tuple[str, ...] = ()
-    """Folders that come first when a program is looked for."""
+    """Folders put first on PATH."""
     variables: Mapping[str, str] = {}
-    copies: tuple[Copied, ...] = ()
+    copies: tuple[CopiedFolder, ...] = ()
     shown: tuple[str, ...] = ()
-    """Folders outside of the checkout that checks read; absolute."""
+    """Absolute paths outside the checkout that checks may read."""
     services: tuple[str, ...] = ()
-    """Lines of what each check finds on its loopback: commands that are ended with it, or what is outside."""
+    """Services on each check's loopback: commands that run as long as the check, or addresses outside."""
 
 
 class GateRun(Struct, frozen=True, kw_only=True):
-    """What one run of a gate showed at one commit."""
+    """The result of one run of a gate at one commit."""
 
     gate: Gate
     commit: Commit
     environment: str
-    """What it ran on, as a hash: what was shown on another environment says nothing of this one."""
+    """The environment's fingerprint; results from different environments are not comparable."""
     exit_code: int | None
-    """None when a signal or the deadline ended it."""
-    trouble: Trouble | None = None
-    """Why its outcomes say nothing; None where they count."""
+    """None if killed by a signal or the timeout."""
+    trouble: GateRunProblem | None = None
+    """Why the outcomes are unusable; None if they are valid."""
     outcomes: Mapping[str, TestOutcome] = {}
-    """By the runner's own names for its tests; for findings by the finding without its line number."""
+    """By the runner's test id; for findings, by the finding's text without the line number."""
     counts: Mapping[str, int] = {}
-    """How often a finding was there, where that is more than once."""
+    """How often a finding occurs, if more than once."""
     detail: str = ""
-    """The end of what it printed, without secrets."""
+    """The end of the output, with secrets removed."""
     duration_s: float = 0.0
     output_hash: str | None = None
-    """SHA-256 of all it printed on standard output."""
+    """SHA-256 of the whole standard output."""
 
 
 class GateResult(Struct, frozen=True, kw_only=True):
-    """How a gate did against its baseline: what is shown, stored with the candidate, and becomes evidence."""
+    """A gate compared with its baseline; shown to users, stored with the candidate, used as evidence."""
 
     gate: Gate
     verdict: GateVerdict
     tests: Mapping[str, TestVerdict] = {}
-    """The tests that did not simply pass, at most some hundred; `counts` has them all."""
+    """The tests that did not simply pass, a few hundred at most; `counts` covers all of them."""
     withdrawn: Mapping[str, Withdrawal] = {}
-    """The tests that were taken out of declared files and are no loss, at most some hundred."""
+    """The tests removed from declared files without a regression, a few hundred at most."""
     counts: Mapping[TestVerdict, int] = {}
     focused: bool = False
-    """Whether only the tests ran that have to do with the change."""
+    """True if only the tests related to the change ran."""
     exit_code: int | None = None
     detail: str = ""
     duration_s: float = 0.0
@@ -123,12 +123,12 @@ class GateResult(Struct, frozen=True, kw_only=True):
 
     @property
     def blocks(self) -> bool:
-        """Whether nothing may land with this."""
-        return self.verdict in BLOCKING_GATES
+        """True if this result prevents landing."""
+        return self.verdict in BLOCKING_GATE_VERDICTS
 
 
 class Baseline(Struct, frozen=True, kw_only=True):
-    """What a run is held against: how its gates did before any of its work, and on what."""
+    """What a run's changes are compared with: the environment, and its gates' results before any change."""
 
     environment: CheckEnvironment
     runs: tuple[GateRun, ...]

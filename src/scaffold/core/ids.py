@@ -1,4 +1,4 @@
-"""Identifiers: strings that must not be mixed up."""
+"""Identifier types: strings that a type checker keeps apart."""
 
 from typing import NewType
 
@@ -8,23 +8,23 @@ ActionId = NewType("ActionId", str)
 AttemptId = NewType("AttemptId", str)
 
 TurnId = NewType("TurnId", str)
-"""One turn of a planner or of a supervisor's agent."""
+"""A turn of the planner or of a supervisor's agent."""
 
-WishId = NewType("WishId", str)
-"""What a human asked of a goal or an action."""
+ControlRequestId = NewType("ControlRequestId", str)
+"""A human's request about a goal or an action."""
 
 ConversationId = NewType("ConversationId", str)
 ReservationId = NewType("ReservationId", str)
-"""Money set aside for one request."""
+"""Money reserved for one request."""
 
 Ticket = NewType("Ticket", str)
-"""One request's way to an endpoint."""
+"""One request's admission to an endpoint."""
 
 Commit = NewType("Commit", str)
-"""A full git object id of a commit, in hex."""
+"""A full git commit id, in hex."""
 
 Assertion = NewType("Assertion", str)
-"""The name of something that may hold, e.g. `store_works`; what no fact shows is false."""
+"""Name of a statement about the world, e.g. `store_works`; false unless a fact proves it."""
 
-Key = NewType("Key", str)
-"""A user's name for an action, unique in its run."""
+ActionKey = NewType("ActionKey", str)
+"""The user's name for an action, unique within its run."""

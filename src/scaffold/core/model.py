@@ -1,4 +1,4 @@
-"""The nouns as they are stored: runs, goals, actions, attempts, facts and their evidence."""
+"""The stored records: runs, goals, actions, attempts, facts and their evidence."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -7,51 +7,51 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from scaffold.core.contract import Contract, Verification
-from scaffold.core.gates import Gate, Tagged
-from scaffold.core.ids import ActionId, Assertion, AttemptId, Commit, GoalId, Key, RunId, TurnId, WishId
-from scaffold.core.plan import Kind, Method
+from scaffold.core.gates import Gate, TaggedTests
+from scaffold.core.ids import ActionId, ActionKey, Assertion, AttemptId, Commit, ControlRequestId, GoalId, RunId, TurnId
+from scaffold.core.plan import ActionKind, Method
 from scaffold.core.states import (
     ActionState,
+    AttemptOutcome,
+    AttemptPhase,
     AttemptStatus,
     EvidenceKind,
     FactState,
     GoalState,
-    Outcome,
-    Phase,
     RunState,
 )
-from scaffold.core.tool import Category
+from scaffold.core.tool import ToolCategory
 
 
 class ProcessIdentity(Struct, frozen=True):
-    """Which process, beyond doubt: pids are recycled, this triple is not."""
+    """A process, identified uniquely: pids are reused, this triple is not."""
 
     pid: int
     started: str
-    """The kernel's start time of the process, in its own notation; compared, never computed with."""
+    """The process start time as the kernel reports it; only compared, never parsed."""
     boot: str
-    """Changes with every boot of the machine."""
+    """The machine's boot id."""
 
 
 class Signature(Struct, frozen=True):
-    """Name and mail address of an author or committer."""
+    """Name and mail address of a git author or committer."""
 
     name: str
     email: str
 
 
 SandboxMode = Literal["require", "auto", "off"]
-"""No command without a sandbox | the best there is | none."""
-Network = Literal["none", "loopback", "hosts"]
-"""What commands reach: sockets of files alone | a loopback of their own | besides, named hosts."""
+"""Refuse to run commands without a sandbox | use the strongest one available | use none."""
+NetworkMode = Literal["none", "loopback", "hosts"]
+"""What commands can connect to: unix sockets only | also a private loopback | also the listed hosts."""
 
 
-Supervision = Literal["mechanical", "agent"]
-"""Who takes the next step in a goal: a pure decision, which asks an agent to plan, or the agent itself by tools."""
+SupervisionMode = Literal["mechanical", "agent"]
+"""Who takes a goal's next step: the pure `decide`, which asks an agent only to plan, or the agent itself by tools."""
 
 
-class AddedAreas(Struct, frozen=True, kw_only=True):
-    """Protected parts of a repository that the configuration adds to those there always are."""
+class ExtraProtectedAreas(Struct, frozen=True, kw_only=True):
+    """Protected parts of a repository that the configuration adds to the built-in ones."""
 
     globs: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class AddedAreas(Struct, frozen=True, kw_only=True):
 
 
 class RunSettings(Struct, frozen=True, kw_only=True):
-    """Everything a process needs to carry the run on as it began: stored with the run, changed by nobody else."""
+    """Everything a process needs to continue the run as it started. Stored with the run."""
 
     repository: str
     """Absolute path of the checkout the run was started from."""
@@ -68,87 +68,87 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     author: Signature
     committer: Signature
     model_hash: str = ""
-    """SHA-256 of a cassette's bytes; empty for live models."""
+    """SHA-256 of the cassette's bytes; empty for live models."""
     plan_path: str = ""
     tier: str = "builder"
     tier_confidence: float = 1.0
     agents: int = 3
     goal_agents: int = 3
-    """How many of the agents may work in the same goal at once."""
+    """How many agents may work on the same goal at once."""
     executor: str = "native"
     iterations: int = 5
-    """How often a failed contract may be put back into the same attempt."""
+    """How many times a failed contract may be sent back to the same attempt."""
     attempts: int = 3
-    """How many own failures an action may have."""
+    """How many failures that count an action may have."""
     attempt_timeout_s: float = 900.0
     budget_usd: float | None = None
     sandbox: SandboxMode = "auto"
-    """What holds commands; where nothing does, they wait for a human."""
-    network: Network = "loopback"
+    """How commands are confined; a command that cannot be confined waits for approval."""
+    network: NetworkMode = "loopback"
     hosts: tuple[str, ...] = ()
     memory_gb: float = 16.0
-    """What each process of a command may have."""
+    """Memory limit for each process of a command."""
     yolo: bool = False
     environment: tuple[str, ...] = ()
-    """Names of variables that commands see besides the usual ones."""
+    """Names of environment variables passed to commands besides the default ones."""
     inbox_wait_s: float = 10.0
-    """How long a worker waits for a human before it puts its attempt down."""
+    """How long a worker waits for a human before it saves its work and ends the attempt as `waiting`."""
     allow: tuple[str, ...] = ()
-    """Rules, `TOOL:PATTERN`, of calls that workers need not ask for."""
+    """Rules `TOOL:PATTERN` for calls that need no approval."""
     deny: tuple[str, ...] = ()
-    """Rules of calls that nobody can consent to."""
-    approvals: Mapping[Category, Literal["allow", "ask", "deny"]] = {}
-    """What the user set for categories of tools; it makes a worker's freedoms smaller, never larger."""
+    """Rules `TOOL:PATTERN` for calls that are always refused; no approval overrides them."""
+    approvals: Mapping[ToolCategory, Literal["allow", "ask", "deny"]] = {}
+    """The user's setting per tool category; it can only restrict what a worker may do."""
     planner: bool = False
-    """Whether somebody lays out, breaks down and replans; otherwise a plan is carried out as it was given."""
-    supervision: Supervision = "mechanical"
+    """Whether a planner creates, decomposes and repairs the plan; if False, the given plan runs unchanged."""
+    supervision: SupervisionMode = "mechanical"
     replans: int = 3
-    """How often a goal may be replanned without a new fact before it fails."""
+    """How many times a goal may be replanned without a new fact before it fails."""
     prompts: tuple[str, ...] = ()
-    """Folders with `ROLE.md` files, absolute, in order of preference; who is in none has a built-in prompt."""
+    """Absolute paths of folders with `ROLE.md` files, first match wins; other roles use the built-in prompt."""
     idle_s: float = 300.0
-    """How long an agent may give no sign of life."""
+    """Seconds without output after which an agent counts as hung."""
     drafter: bool = False
-    """Whether a contract is drafted for an action that has none, before its work, and strengthened after it."""
+    """Whether to draft a contract before the work for actions without one, and to extend it after the work."""
     critic: bool = False
-    """Whether work that passes is criticised, and goes on until it is good enough."""
+    """Whether a critic scores work that passes; work below `threshold` is sent back."""
     threshold: int = 7
-    """Of 9: what is good enough for the critic."""
+    """The critic's minimum score, of 9."""
     gates: bool = True
-    """Whether the repository's own tests, build, lint and type check are held against their baseline."""
+    """Whether to compare the repository's tests, build, lint and type check with their baseline."""
     given_gates: tuple[Gate, ...] = ()
-    """Gates the configuration gives; they stand in for what would be detected of their kind."""
+    """Gates from the configuration; each replaces the detected gates of its kind."""
     gates_off: tuple[str, ...] = ()
-    """Kinds of gates the configuration has turned off."""
+    """Kinds of gates that the configuration turns off."""
     gate_timeout_s: float = 600.0
-    """What a gate may take before there is a baseline to measure it by."""
+    """A gate's timeout while it has no baseline duration."""
     setup: tuple[str, ...] | None = None
-    """Commands that prepare a checkout for its checks; None for those that are detected."""
-    tagged: tuple[Tagged, ...] = ()
-    """Which tests have to do with which paths, besides what can be seen."""
+    """Commands that prepare a checkout for its checks; None means detect them."""
+    tagged: tuple[TaggedTests, ...] = ()
+    """Tests to run for given paths, in addition to those found automatically."""
     gate_slots: int = 1
     """How many gates may run at once on this machine."""
     services: tuple[str, ...] = ()
-    """Lines of what every check finds on its loopback: commands that are ended with it, or what is outside."""
+    """Services on each check's loopback: commands that run as long as the check, or addresses outside."""
     trusted: bool = False
-    """Whether what the repository says may be run unasked outside a sandbox: its set-up commands."""
-    areas: AddedAreas = AddedAreas()
+    """Whether set-up commands from the repository may run outside a sandbox without approval."""
+    areas: ExtraProtectedAreas = ExtraProtectedAreas()
     notify: str = ""
-    """A command that is told of what needs a human, of the end, and of a budget that runs out; empty for none."""
+    """Command to run when a human is needed, when the run ends, and when the budget runs low; empty for none."""
 
 
 class Usage(Struct, frozen=True, kw_only=True):
-    """Tokens and money of one or more requests."""
+    """Tokens and cost of one or more requests."""
 
     input_tokens: int = 0
-    """All input, cached included."""
+    """All input tokens, cached ones included."""
     cached_input_tokens: int = 0
-    """What of the input came from the provider's cache."""
-    written_input_tokens: int = 0
-    """What of the input was put into it, where the provider tells; its price is another one. Counted, not stored."""
+    """Input tokens read from the provider's cache."""
+    cache_write_tokens: int = 0
+    """Input tokens written to the provider's cache, if it reports them; priced differently. Not stored."""
     output_tokens: int = 0
     cost_usd: float | None = 0.0
-    """None where no price is known."""
+    """None if the price is unknown."""
     requests: int = 0
 
     def __add__(self, other: "Usage") -> "Usage":
@@ -156,7 +156,7 @@ class Usage(Struct, frozen=True, kw_only=True):
         return Usage(
             input_tokens=self.input_tokens + other.input_tokens,
             cached_input_tokens=self.cached_input_tokens + other.cached_input_tokens,
-            written_input_tokens=self.written_input_tokens + other.written_input_tokens,
+            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
             cost_usd=None if unknown else (self.cost_usd or 0.0) + (other.cost_usd or 0.0),
             requests=self.requests + other.requests,
@@ -164,34 +164,34 @@ class Usage(Struct, frozen=True, kw_only=True):
 
     @property
     def tokens(self) -> int:
-        """Input and output together."""
+        """Input plus output tokens."""
         return self.input_tokens + self.output_tokens
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """One request carried out on one repository."""
+    """One request executed on one repository."""
 
     id: RunId
     request: str
     input_hash: str
-    """Tells whether the same input is run again."""
+    """Hash of the input; equal hashes mean the same input was given again."""
     state: RunState
     base_branch: str | None
-    """None for a detached head."""
+    """None if HEAD was detached."""
     base_sha: Commit
     session_branch: str
     settings: RunSettings
     fence: int = 0
-    """Rises with each owner; a write that names an older fence is refused."""
+    """Increases with each owner; writes with an older fence are refused."""
     owner: ProcessIdentity | None = None
-    beat: float | None = None
-    """When the owner last gave a sign of life, on the monotonic clock of its machine; None before the first."""
+    heartbeat_at: float | None = None
+    """The owner's last heartbeat, on the monotonic clock of its machine."""
     created_at: datetime
     updated_at: datetime
 
 
 class Goal(Struct, frozen=True, kw_only=True):
-    """A desired world state inside a run."""
+    """A desired world state within a run."""
 
     id: GoalId
     run_id: RunId
@@ -209,15 +209,15 @@ class Goal(Struct, frozen=True, kw_only=True):
 
 
 class Action(Struct, frozen=True, kw_only=True):
-    """A node of the plan with its state."""
+    """A node of the plan, with its state."""
 
     id: ActionId
     run_id: RunId
     goal_id: GoalId
     parent_id: ActionId | None
-    key: Key
+    key: ActionKey
     description: str
-    kind: Kind
+    kind: ActionKind
     method: Method
     role: str
     preconditions: tuple[Assertion, ...]
@@ -226,30 +226,30 @@ class Action(Struct, frozen=True, kw_only=True):
     contract: Contract | None
     state: ActionState
     unmet: int
-    """How many preconditions do not hold; a parent that is not running counts as one more."""
+    """How many preconditions do not hold, plus one if the parent is not running. 0 means ready."""
     position: int
-    """Order in the plan, from 0; ties between ready actions are broken by it."""
+    """Order in the plan, from 0; breaks ties between ready actions."""
     result: str | None = None
-    """The worker's own final words, whole."""
+    """The agent's final message, in full."""
     guidance: str = ""
-    """Another approach to take, given after others failed."""
+    """A different approach to try, given after a failure."""
     extra_attempts: int = 0
-    """How many own failures it may have beyond the run's maximum, for that other approach."""
+    """How many failures are allowed beyond the run's `attempts`, granted along with `guidance`."""
     created_at: datetime
     updated_at: datetime
 
 
-class Score(Struct, frozen=True, kw_only=True):
-    """How good a critic found work that had passed its checks."""
+class CriticScore(Struct, frozen=True, kw_only=True):
+    """A critic's score for work that passed its checks."""
 
     total: int
-    """Of 9."""
+    """0 to 9."""
     correctness: int | None = None
-    """Of 3, as the other two; None where the critic gave the total alone."""
+    """0 to 3, as are the next two; None if the critic gave only the total."""
     readability: int | None = None
     edge_cases: int | None = None
     threshold: int
-    """What total the run asks for; work of its last iteration lands below it as well."""
+    """The total the run requires. After the last iteration, work below it lands anyway."""
 
 
 class Attempt(Struct, frozen=True, kw_only=True):
@@ -262,25 +262,25 @@ class Attempt(Struct, frozen=True, kw_only=True):
     """From 1, counting every attempt of the action."""
     fence: int
     status: AttemptStatus
-    phase: Phase
-    outcome: Outcome | None = None
+    phase: AttemptPhase
+    outcome: AttemptOutcome | None = None
     executor: str = "native"
     model: str = ""
     worker: ProcessIdentity | None = None
-    beat: float | None = None
-    """When its worker last gave a sign of life, on the monotonic clock of its machine."""
+    heartbeat_at: float | None = None
+    """The worker's last heartbeat, on the monotonic clock of its machine."""
     iteration: int = 0
-    """How often its work was checked; 0 before the first time."""
+    """How many times its work was checked."""
     worktree: str | None = None
     base_sha: Commit
     head_sha: Commit | None = None
-    """The candidate, or what was pinned."""
+    """The candidate's commit, or the commit where unfinished work was saved."""
     briefing: str = ""
-    """What earlier attempts taught: failures, or both diffs of a conflict."""
+    """What earlier attempts showed: failures, or both diffs of a conflict."""
     verification: Verification | None = None
-    """The worker's own checks of its last commit; landing checks again."""
-    score: Score | None = None
-    """What a critic gave last; None where nobody did."""
+    """The worker's own checks of its last commit; landing repeats them."""
+    score: CriticScore | None = None
+    """The critic's latest score; None if there was no critique."""
     result: str | None = None
     usage: Usage
     log_file: str | None = None
@@ -291,25 +291,25 @@ class Attempt(Struct, frozen=True, kw_only=True):
 
 
 PlanningEvent = Literal["plan", "decompose", "replan", "judge"]
-"""What a turn is about: a request | a compound that became ready | a way that is closed | the goal as a whole."""
-TurnOutcome = Literal["done", "refused", "failed", "budget", "lost"]
-"""What was proposed is written | it never became sound | there was no reply | there was no money | it was cut off."""
+"""What the turn is for: the request | a compound that became ready | a failure or dead end | the goal as a whole."""
+PlanningTurnOutcome = Literal["done", "refused", "failed", "budget", "lost"]
+"""Changes written | never became valid | no reply from the model | budget used up | the process died."""
 
 
-class Turn(Struct, frozen=True, kw_only=True):
-    """One turn of the planner or of a supervisor's agent: asked once, answered once, written in one transaction."""
+class PlanningTurn(Struct, frozen=True, kw_only=True):
+    """One turn of the planner or of a supervisor's agent. Its changes are written in one transaction."""
 
     id: TurnId
     run_id: RunId
     goal_id: GoalId | None
-    """None for the planner's."""
+    """None for the planner's turns."""
     action_id: ActionId | None
-    """The compound it is about, if it is about one."""
+    """The compound to decompose or replan; None for the whole goal."""
     event: PlanningEvent
     facts: int = 0
-    """How many assertions the goal ever had shown when it began: whether anything came of it is seen by that."""
-    outcome: TurnOutcome | None = None
-    """None while it goes on."""
+    """How many assertions of the goal had ever been proven when the turn began; a later rise means progress."""
+    outcome: PlanningTurnOutcome | None = None
+    """None while the turn is running."""
     error: str | None = None
     usage: Usage
     log_file: str | None = None
@@ -317,23 +317,23 @@ class Turn(Struct, frozen=True, kw_only=True):
     ended_at: datetime | None = None
 
 
-WishKind = Literal["stop", "pause", "cancel", "resume"]
+ControlRequestKind = Literal["stop", "pause", "cancel", "resume"]
 
 
-class Wish(Struct, frozen=True, kw_only=True):
-    """What a human asked of a goal or of an action, until the run's owner has done it."""
+class ControlRequest(Struct, frozen=True, kw_only=True):
+    """A human's request about a goal or an action, kept until the run's owner has handled it."""
 
-    id: WishId
+    id: ControlRequestId
     run_id: RunId
-    kind: WishKind
+    kind: ControlRequestKind
     goal_id: GoalId
     action_id: ActionId | None = None
-    """None where the whole goal is meant."""
+    """None for the whole goal."""
     created_at: datetime
 
 
 class Evidence(Struct, frozen=True, kw_only=True):
-    """Why a fact is believed: a command and how it ended, a review, a gate or a human - never an agent's word."""
+    """Why a fact is believed: a command's result, a review, a gate or a human decision. Never an agent's claim."""
 
     kind: EvidenceKind
     command: str | None
@@ -347,21 +347,21 @@ class Evidence(Struct, frozen=True, kw_only=True):
 
 
 class Fact(Struct, frozen=True, kw_only=True):
-    """An assertion shown true at a commit."""
+    """An assertion proven at a commit."""
 
     goal_id: GoalId
     assertion: Assertion
     state: FactState
     commit: Commit
     weak: bool
-    """Whether nothing speaks for it that did not speak for the base as well."""
+    """True if the same evidence would hold on the base too, so it does not show that the work made a difference."""
     paths: tuple[str, ...]
-    """What it depends on: the paths its landing changed."""
+    """The paths it depends on: those its landing changed or its evidence cites."""
     evidence: tuple[Evidence, ...]
 
 
 class Intent(Struct, frozen=True, kw_only=True):
-    """A ref update that is about to happen: written first, so that a crash in between can be read back."""
+    """A ref update about to happen, stored first so that a takeover after a crash can finish or redo it."""
 
     id: str
     run_id: RunId
@@ -373,15 +373,15 @@ class Intent(Struct, frozen=True, kw_only=True):
 
 
 InboxKind = Literal["approval", "question", "notice"]
-Decision = Literal["approved", "rejected", "answered"]
+InboxVerdict = Literal["approved", "rejected", "answered"]
 InboxState = Literal["open", "approved", "rejected", "answered", "expired", "withdrawn"]
-"""`withdrawn`: nobody needs a decision any more."""
-Scope = Literal["action", "goal", "run"]
-"""Whom a decision is for: the action that asked, and those below it | its goal | the run."""
+"""`withdrawn`: the decision is no longer needed."""
+DecisionScope = Literal["action", "goal", "run"]
+"""What a decision applies to: the asking action and its descendants | its goal | the whole run."""
 
 
 class InboxItem(Struct, frozen=True, kw_only=True):
-    """Something that waits for a human; other work goes on meanwhile."""
+    """A request for a human, or a notice to one; other work continues meanwhile."""
 
     id: str
     run_id: RunId
@@ -390,35 +390,35 @@ class InboxItem(Struct, frozen=True, kw_only=True):
     attempt_id: AttemptId | None = None
     kind: InboxKind
     text: str
-    """What is asked or told, in words for a person."""
+    """The question or notice, as shown to the user."""
     detail: Mapping[str, Any]
-    """What the words are about, as JSON; a decision holds for exactly this."""
+    """The exact subject, as JSON; a decision applies to nothing else."""
     state: InboxState = "open"
     answer: str | None = None
-    """The human's own words: an answer, or why something was approved or rejected."""
+    """The human's answer, or the reason for the approval or rejection."""
     created_at: datetime
     decided_at: datetime | None = None
     expires_at: datetime | None = None
-    """From when on nobody may decide any more; None means never."""
-    scope: Scope = "run"
-    """Who needs not ask the same again."""
-    holds_until: datetime | None = None
-    """From when on a decision counts no more, and the same is asked anew; None means never."""
+    """Time after which it can no longer be decided; None means never."""
+    scope: DecisionScope = "run"
+    """Where the decision applies without asking again."""
+    valid_until: datetime | None = None
+    """Time after which the decision no longer applies and the question is asked again; None means never."""
 
 
 class Envelope(Struct, frozen=True, kw_only=True):
-    """A message between agents, with who it is for."""
+    """A message between agents, with its addresses."""
 
     seq: int
-    """From 1 in each scope, in the order of sending."""
+    """From 1 within a scope, in sending order."""
     scope: str
-    """Who can reach each other: the agents of a run, by its id, or all sessions of a user."""
+    """Who can exchange messages: the agents of one run (its id), or all sessions of a user."""
     sender: str
     recipient: str
     channel: str | None
-    """Where it was published; None for a message to the recipient alone."""
+    """The channel it was published to; None for a direct message."""
     body: Mapping[str, Any]
-    """Whatever the agents agree on, as JSON."""
+    """Any JSON object."""
     created_at: datetime
     expires_at: datetime | None
-    """From when on nobody reads it any more; None means never."""
+    """Time after which it is no longer delivered; None means never."""

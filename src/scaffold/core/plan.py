@@ -1,35 +1,35 @@
-"""What a plan says: goals with a desired state, and actions that lead there."""
+"""Plans: goals with a desired state, and the actions that lead there."""
 
 from typing import Literal
 
 from msgspec import Struct
 
 from scaffold.core.contract import Contract
-from scaffold.core.ids import Assertion, Key
+from scaffold.core.ids import ActionKey, Assertion
 
-Kind = Literal["compound", "primitive"]
+ActionKind = Literal["compound", "primitive"]
 Method = Literal["htn", "story", "dag", "single"]
 
 DEFAULT_ROLE = "implementation"
 
 
 class ActionSpec(Struct, frozen=True, kw_only=True):
-    """A node of a plan: when every precondition holds it may run; once landed, its effects hold."""
+    """A node of a plan: it may run when every precondition holds; its effects hold once it has landed."""
 
-    key: Key
+    key: ActionKey
     description: str = ""
-    kind: Kind = "primitive"
+    kind: ActionKind = "primitive"
     role: str = DEFAULT_ROLE
-    parent: Key | None = None
+    parent: ActionKey | None = None
     preconditions: tuple[Assertion, ...] = ()
     effects: tuple[Assertion, ...] = ()
     files: tuple[str, ...] = ()
-    """Paths and globs the action means to touch; empty means unknown."""
+    """Paths and globs the action may change; empty means unknown."""
     contract: Contract | None = None
 
 
 class GoalSpec(Struct, frozen=True, kw_only=True):
-    """A desired world state and the actions that are to bring it about."""
+    """A desired world state and the actions to reach it."""
 
     name: str
     description: str = ""
@@ -39,7 +39,7 @@ class GoalSpec(Struct, frozen=True, kw_only=True):
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """All goals of one request, in the order they were written."""
+    """The goals of one request, in the order they were written."""
 
     goals: tuple[GoalSpec, ...]
 
@@ -50,7 +50,7 @@ class Plan(Struct, frozen=True, kw_only=True):
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """Something worth saying about a plan before it runs."""
+    """An error or warning about a plan, found before it runs."""
 
     code: str
     severity: Literal["error", "warning"]
@@ -59,5 +59,5 @@ class Finding(Struct, frozen=True, kw_only=True):
     message: str
     fix: str
     line: int | None = None
-    """From 1; None where the plan did not come from a text."""
+    """From 1; None if the plan was not read from text."""
     column: int | None = None

@@ -1,104 +1,104 @@
-"""Ports: what the house needs from outside, as Protocols. Each has a small real second implementation."""
+"""Ports: the external services the package needs, as Protocols. Each has a small real second implementation."""
 
 from collections.abc import Callable
 from datetime import datetime
 from typing import Literal, Protocol
 
-from scaffold.core.conversation import Hear, Message, Reply, Request, unheard
+from scaffold.core.conversation import DeltaHandler, Message, Reply, Request, ignore_delta
 from scaffold.core.ids import ReservationId, Ticket
 from scaffold.core.model import Usage
 
-NOTHING = Usage()
+NO_USAGE = Usage()
 
 
 class Clock(Protocol):
-    """Time, handed in."""
+    """The time of day, a monotonic clock and sleep; passed in so that tests control time."""
 
     def now(self) -> datetime:
-        """Return the time of day, aware, UTC."""
+        """Return the current time, aware, UTC."""
         ...
 
     def monotonic(self) -> float:
-        """Return seconds that never go back, from an arbitrary start."""
+        """Return seconds on a clock that never goes back; its zero is arbitrary."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Return after `seconds`."""
+        """Wait for `seconds`."""
         ...
 
 
 class Model(Protocol):
-    """Something that answers. One object serves one conversation at a time."""
+    """A language model. One object serves one conversation at a time."""
 
     @property
     def window_tokens(self) -> int | None:
-        """Return how many tokens a request and its reply may have together; None where nobody knows."""
+        """Return the context window: the most tokens a request and its reply may have together. None if unknown."""
         ...
 
     def estimate(self, request: Request) -> Usage:
-        """Return what the request is likely to use; its cost is None where no price is known."""
+        """Return the estimated usage of the request; its cost is None if the price is unknown."""
         ...
 
-    async def reply(self, request: Request, hear: Hear = unheard) -> Reply:
-        """Return one whole reply, told to `hear` as it comes; raises ModelTrouble when none is to be had."""
+    async def reply(self, request: Request, hear: DeltaHandler = ignore_delta) -> Reply:
+        """Return one complete reply and pass its deltas to `hear` as they arrive; raise ModelError on failure."""
         ...
 
 
 class Budget(Protocol):
-    """Money shared by all processes of a run or session: set aside before a request, settled after it."""
+    """A budget shared by all processes of a run or session: reserve before a request, settle after it."""
 
     async def reserve(self, estimate: Usage) -> ReservationId:
-        """Set aside what a request may cost, as soon as what others have set aside allows it.
+        """Reserve the estimated cost; waits while other reservations leave too little.
 
-        Raises BudgetSpent once the limit is used up.
+        Raises BudgetExceeded once the limit is used up.
         """
         ...
 
     def settle(self, reservation: ReservationId, usage: Usage) -> None:
-        """Book what the request really used, with what of it broke off, and free what was set aside.
+        """Book the actual usage, including that of broken-off tries, and release the reservation.
 
-        Nothing was used if nothing was heard.
+        A request that received nothing used nothing.
         """
         ...
 
 
-Verdict = Literal["ok", "limited", "failed"]
-"""How a request to an endpoint ended: answered, refused because there were too many, or otherwise."""
+RequestOutcome = Literal["ok", "limited", "failed"]
+"""How a request ended: answered, rejected because of a rate limit or load, or failed otherwise."""
 
 
-Parked = Callable[[float], None]
+CooldownHandler = Callable[[float], None]
 
 
-def untold(parked_s: float, /) -> None:
-    """Ignore how long it takes."""
+def ignore_cooldown(parked_s: float, /) -> None:
+    """Ignore the cooldown's length."""
 
 
 class Throttle(Protocol):
-    """The way to an endpoint, shared by all agents of a user: one that is told to wait parks them all."""
+    """Admission to endpoints, shared by all agents of a user: one rate-limited request pauses all of them."""
 
-    async def enter(self, endpoint: str, *, patience_s: float, parked: Parked = untold) -> Ticket:
-        """Return when a request may start; raises ModelTrouble at once if that will take more than `patience_s`.
+    async def enter(self, endpoint: str, *, patience_s: float, parked: CooldownHandler = ignore_cooldown) -> Ticket:
+        """Return when a request may start; raise ModelError at once if that takes more than `patience_s`.
 
-        `parked` is told once, in seconds, how long the endpoint is parked, if it is.
+        If the endpoint is in a cooldown, `parked` is called once with its length in seconds.
         """
         ...
 
     def wait_s(self, endpoint: str) -> float:
-        """Return how long the endpoint is parked from now, in seconds; 0 if it is not."""
+        """Return the seconds left of the endpoint's cooldown; 0 if there is none."""
         ...
 
-    def leave(self, ticket: Ticket, verdict: Verdict, *, retry_after_s: float | None = None) -> None:
-        """Tell how the request ended; `retry_after_s` is the endpoint's own wish after `limited`."""
+    def leave(self, ticket: Ticket, verdict: RequestOutcome, *, retry_after_s: float | None = None) -> None:
+        """Report how the request ended; `retry_after_s` is the wait the endpoint asked for with `limited`, or None."""
         ...
 
 
 class History(Protocol):
-    """Where a conversation is kept while it goes on, so that no completed step is lost with the process."""
+    """Storage of a running conversation, so that a crash loses no completed step."""
 
-    def add(self, message: Message, usage: Usage = NOTHING) -> None:
-        """Keep the conversation's next message and what it cost; both are safe when this returns."""
+    def add(self, message: Message, usage: Usage = NO_USAGE) -> None:
+        """Store the next message and its usage; both are durable when this returns."""
         ...
 
     def compact(self, kept: int, summary: str) -> None:
-        """From now on `summary` and the last `kept` messages stand for the conversation; nothing is deleted."""
+        """Replace all but the last `kept` messages with `summary` from now on; the stored messages stay."""
         ...

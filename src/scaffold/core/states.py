@@ -1,7 +1,7 @@
-"""The states of runs, goals, actions and attempts, and which move leads where.
+"""The states of runs, goals, actions and attempts, and the allowed transitions.
 
-A state is a class with just its fields; its tag is the word users see. Each table maps a
-status to the statuses it may be reached from, so that a compare-and-set needs one look-up.
+A state is a class with only the fields it needs; its tag is the status word users see. Each table maps a status to
+the statuses it may be reached from, which is what a compare-and-set needs (`WHERE status IN (...)`).
 """
 
 from collections.abc import Mapping
@@ -12,57 +12,60 @@ from msgspec import Struct
 
 
 class Pending(Struct, frozen=True, tag="pending"):
-    """Waits for its preconditions, or for a worker."""
+    """Waiting for preconditions, for its parent, or for a free worker."""
 
 
 class Running(Struct, frozen=True, tag="running"):
-    """An attempt works on it; of a compound: its children may run."""
+    """A primitive has an attempt in progress; a compound's children may run."""
 
 
 class Verifying(Struct, frozen=True, tag="verifying"):
-    """The work is being checked where it was done."""
+    """The contract and gates are running in the attempt's worktree."""
 
 
 class Landing(Struct, frozen=True, tag="landing"):
-    """A candidate was handed in and waits to land."""
+    """The attempt's commit is a candidate, queued for landing."""
 
 
 class Completed(Struct, frozen=True, tag="completed"):
-    """Landed, with evidence; of goals and runs: the desired state holds."""
+    """An action landed with evidence; a goal's or run's desired state holds."""
 
 
 class Failed(Struct, frozen=True, tag="failed"):
-    """Given up, for `reason`, until a human retries it."""
+    """Failed for `reason`; stays so until it is retried."""
 
     reason: str
 
 
 class Blocked(Struct, frozen=True, tag="blocked"):
-    """Cannot go on, for `reason`: `dependency_failed:<action id>`, or `waits_for:<id of an inbox item>`."""
+    """Waiting on something outside its preconditions.
+
+    `reason` is `dependency_failed:<action id>` or `waits_for:<inbox item id>`.
+    """
 
     reason: str
 
 
 class Skipped(Struct, frozen=True, tag="skipped"):
-    """Not needed any more, for `reason`."""
+    """No longer needed, for `reason`."""
 
     reason: str
 
 
 class Cancelled(Struct, frozen=True, tag="cancelled"):
-    """Ended by a human, for good."""
+    """Cancelled by a human; final."""
 
 
 class Planning(Struct, frozen=True, tag="planning"):
-    """Being laid out; nothing has started."""
+    """The plan is being made; no action has started."""
 
 
 class Active(Struct, frozen=True, tag="active"):
-    """Being carried out."""
+    """In progress."""
 
 
 class Paused(Struct, frozen=True, tag="paused"):
-    """Stopped in good order, for `reason`; goes on when resumed."""
+    """Stopped cleanly for `reason`; `resume` continues it."""
 
     reason: str
 
@@ -72,19 +75,19 @@ GoalState = Planning | Active | Paused | Completed | Failed | Cancelled
 RunState = Planning | Active | Paused | Completed | Failed | Cancelled
 
 INTERRUPTED = "interrupted"
-"""Shown for a run that is active though its owner is dead; derived, never stored."""
+"""Shown for an active run whose owner process is dead. Derived from the owner's liveness, never stored."""
 
-WAITS_FOR = "waits_for:"
-"""What the reason of an action begins with that is blocked until a human has decided."""
+WAITS_FOR_PREFIX = "waits_for:"
+"""Prefix of the `reason` of an action that is blocked until a human decides an inbox item."""
 
-Moves = Mapping[str, frozenset[str]]
+Transitions = Mapping[str, frozenset[str]]
 
 
-def _moves(**table: str) -> Moves:
+def _transitions(**table: str) -> Transitions:
     return {to: frozenset(sources.split()) for to, sources in table.items()}
 
 
-PRIMITIVE_MOVES = _moves(
+PRIMITIVE_TRANSITIONS = _transitions(
     pending="running verifying landing failed completed blocked",
     running="pending verifying",
     verifying="running",
@@ -95,7 +98,7 @@ PRIMITIVE_MOVES = _moves(
     skipped="pending blocked",
     cancelled="pending running verifying landing failed blocked",
 )
-COMPOUND_MOVES = _moves(
+COMPOUND_TRANSITIONS = _transitions(
     pending="running failed blocked",
     running="pending completed",
     completed="running",
@@ -104,7 +107,7 @@ COMPOUND_MOVES = _moves(
     skipped="pending running blocked",
     cancelled="pending running failed blocked",
 )
-GOAL_MOVES = _moves(
+GOAL_TRANSITIONS = _transitions(
     planning="",
     active="planning paused completed",
     paused="planning active failed",
@@ -112,18 +115,26 @@ GOAL_MOVES = _moves(
     failed="planning active paused",
     cancelled="planning active paused failed",
 )
-"""A goal that was reached goes on once a fact that it desires has fallen."""
-RUN_MOVES: Moves = {**GOAL_MOVES, "active": frozenset({"planning", "paused"})}
+"""A completed goal becomes active again when a fact of its goal state is refuted."""
+RUN_TRANSITIONS: Transitions = {**GOAL_TRANSITIONS, "active": frozenset({"planning", "paused"})}
 
 AttemptStatus = Literal["queued", "claimed", "ended"]
-Phase = Literal["workspace", "executing", "verifying", "critiquing", "candidate", "landing", "recorded"]
-PHASES: tuple[Phase, ...] = ("workspace", "executing", "verifying", "critiquing", "candidate", "landing", "recorded")
-"""In order; an attempt may step back from `verifying` or `critiquing` to `executing` when its work is sent back."""
+AttemptPhase = Literal["workspace", "executing", "verifying", "critiquing", "candidate", "landing", "recorded"]
+PHASES: tuple[AttemptPhase, ...] = (
+    "workspace",
+    "executing",
+    "verifying",
+    "critiquing",
+    "candidate",
+    "landing",
+    "recorded",
+)
+"""In order. An attempt goes back from `verifying` or `critiquing` to `executing` for another iteration."""
 
-WORKER_PHASES: frozenset[Phase] = frozenset({"workspace", "executing", "verifying", "critiquing"})
-"""Phases in which a worker process must be alive; later ones belong to the landing owner."""
+WORKER_PHASES: frozenset[AttemptPhase] = frozenset({"workspace", "executing", "verifying", "critiquing"})
+"""Phases that need a live worker process; later ones belong to the landing owner."""
 
-Outcome = Literal[
+AttemptOutcome = Literal[
     "landed",
     "recorded",
     "contract_failed",
@@ -136,21 +147,23 @@ Outcome = Literal[
     "lost",
     "waiting",
 ]
-"""How an attempt ended; one that ended `waiting` put its work away until a human decides."""
-OWN_FAILURES: frozenset[Outcome] = frozenset({"contract_failed", "gate_failed", "executor_failed", "timeout"})
-"""Outcomes that count toward an action's maximum of attempts; the others are nobody's failure."""
+"""How an attempt ended. `waiting`: its work is saved until a human decides."""
+COUNTED_FAILURES: frozenset[AttemptOutcome] = frozenset(
+    {"contract_failed", "gate_failed", "executor_failed", "timeout"}
+)
+"""Outcomes that count toward an action's attempt limit; the others are not the action's fault."""
 
 FactState = Literal["holds", "stale", "refuted"]
 EvidenceKind = Literal["contract", "change", "review", "gate", "human", "trivial"]
 
 
 def status_of(state: ActionState | GoalState | RunState) -> str:
-    """Return the word users see for `state`, e.g. `pending`."""
+    """Return the status word users see for `state`, e.g. `pending`."""
     return str(state.__struct_config__.tag)
 
 
 def reason_of(state: ActionState | GoalState | RunState) -> str | None:
-    """Return why `state` holds, None for states that need no reason."""
+    """Return the reason stored in `state`; None for states without one."""
     match state:
         case Failed(reason=reason) | Blocked(reason=reason) | Skipped(reason=reason) | Paused(reason=reason):
             return reason
@@ -158,23 +171,23 @@ def reason_of(state: ActionState | GoalState | RunState) -> str | None:
             return None
 
 
-def waiting_for(item_id: str) -> Blocked:
-    """Return the state of an action that goes on once a human has decided about the inbox item."""
-    return Blocked(f"{WAITS_FOR}{item_id}")
+def blocked_on_inbox(item_id: str) -> Blocked:
+    """Return the state of an action that waits for a decision on the inbox item."""
+    return Blocked(f"{WAITS_FOR_PREFIX}{item_id}")
 
 
-def waits_for(state: ActionState) -> str | None:
-    """Return the id of the inbox item that an action waits for, None if it waits for no human."""
-    if isinstance(state, Blocked) and state.reason.startswith(WAITS_FOR):
-        return state.reason.removeprefix(WAITS_FOR)
+def awaited_inbox_id(state: ActionState) -> str | None:
+    """Return the id of the inbox item the action waits for; None if it waits for no human decision."""
+    if isinstance(state, Blocked) and state.reason.startswith(WAITS_FOR_PREFIX):
+        return state.reason.removeprefix(WAITS_FOR_PREFIX)
     return None
 
 
-def action_state(status: str, reason: str | None) -> ActionState:
-    """Rebuild an action's state from its stored words; msgspec.ValidationError if there is no such status."""
+def parse_action_state(status: str, reason: str | None) -> ActionState:
+    """Return the action state for stored column values; raise msgspec.ValidationError for an unknown status."""
     return msgspec.convert({"type": status, "reason": reason or ""}, ActionState)  # type: ignore[no-any-return]
 
 
-def goal_state(status: str, reason: str | None) -> GoalState:
-    """Rebuild a goal's or run's state from its stored words; msgspec.ValidationError if there is no such status."""
+def parse_goal_state(status: str, reason: str | None) -> GoalState:
+    """Return the goal or run state for stored column values; raise msgspec.ValidationError for an unknown status."""
     return msgspec.convert({"type": status, "reason": reason or ""}, GoalState)  # type: ignore[no-any-return]

@@ -1,100 +1,101 @@
-"""How an endpoint that refuses requests is left alone, and is asked as much as before again, step by step.
+"""Rate limiting per endpoint: exponential cooldown after a rejection, then a stepwise rise of the concurrency limit.
 
-The rules alone, for whoever keeps the state: one process for itself, or all processes of a user together. Seconds
-are those of any one clock that all who share a state go by; `jitter` is a random number from 0 up to 1.
+Pure rules; the state is kept by one process or shared by all processes of a user. Times are seconds on a clock that
+all users of a state share; `jitter` is a random number in [0, 1).
 """
 
 import msgspec
 from msgspec import Struct
 
-SHORTEST_PARK_S = 1.0
-LONGEST_PARK_S = 30.0
-"""Between these the parks double that nobody asked for."""
+MIN_COOLDOWN_S = 1.0
+MAX_COOLDOWN_S = 30.0
+"""Bounds of a cooldown, which doubles, when the endpoint gives no `Retry-After`."""
 
-LONGEST_WISH_S = 24 * 3600.0
-"""However long an endpoint wishes to be left alone: after a day it is asked again."""
+MAX_RETRY_AFTER_S = 24 * 3600.0
+"""Upper bound on a `Retry-After` that the endpoint asks for."""
 
 SUCCESSES_PER_STEP = 5
-"""So many answers allow one more request at a time."""
+"""Successful replies after which one more concurrent request is allowed."""
 
-SHORTEST_NAP_S = 0.02
-SPREAD_S = 0.25
-"""Over this time those who waited come back, or they would be refused together again."""
+MIN_POLL_S = 0.02
+POLL_JITTER_S = 0.25
+"""Waiters retry spread over this time; all at once, they would be rejected together again."""
 
 
-class Pace(Struct, frozen=True, kw_only=True):
-    """How much may be asked of one endpoint."""
+class ThrottleState(Struct, frozen=True, kw_only=True):
+    """The admission state of one endpoint."""
 
-    parked_until_s: float = 0.0
-    """Nobody asks before this time."""
-    strikes: int = 0
-    """How many parks there were since the last answer."""
-    width: int | None = None
-    """How many requests may be under way at a time; None means any number."""
-    ceiling: int = 0
-    """How many were under way when the trouble began: a width above it is no limit any more."""
+    cooldown_until_s: float = 0.0
+    """No request starts before this time."""
+    cooldowns: int = 0
+    """Cooldowns since the last successful reply."""
+    max_in_flight: int | None = None
+    """Concurrency limit; None for no limit."""
+    restore_at: int = 0
+    """Requests in flight when the cooldowns began; once the limit exceeds this, it is removed."""
     successes: int = 0
-    """Answers since the width last changed."""
+    """Successful replies since `max_in_flight` last changed."""
 
 
-FREE = Pace()
-"""As much as anybody likes; the pace of an endpoint that never refused a request."""
+UNTHROTTLED = ThrottleState()
+"""The state of an endpoint that never rejected a request: no limit."""
 
 
-def wait_s(pace: Pace, now_s: float) -> float:
-    """Return how long the endpoint is parked from now; 0 if it is not."""
-    return min(max(0.0, pace.parked_until_s - now_s), LONGEST_WISH_S)
+def cooldown_left_s(state: ThrottleState, now_s: float) -> float:
+    """Return the seconds left of the cooldown; 0 if there is none."""
+    return min(max(0.0, state.cooldown_until_s - now_s), MAX_RETRY_AFTER_S)
 
 
-def admits(pace: Pace, now_s: float, in_flight: int) -> bool:
-    """Tell whether one more request may start beside those under way."""
-    return wait_s(pace, now_s) == 0.0 and (pace.width is None or in_flight < pace.width)
+def admits(state: ThrottleState, now_s: float, in_flight: int) -> bool:
+    """Return whether one more request may start beside `in_flight` others."""
+    return cooldown_left_s(state, now_s) == 0.0 and (state.max_in_flight is None or in_flight < state.max_in_flight)
 
 
-def nap_s(pace: Pace, now_s: float, jitter: float) -> float:
-    """Return how long somebody who is not admitted sleeps before asking again."""
-    return wait_s(pace, now_s) + SHORTEST_NAP_S + jitter * SPREAD_S
+def poll_delay_s(state: ThrottleState, now_s: float, jitter: float) -> float:
+    """Return how long a request that was not admitted waits before it tries again."""
+    return cooldown_left_s(state, now_s) + MIN_POLL_S + jitter * POLL_JITTER_S
 
 
-def limited(pace: Pace, now_s: float, retry_after_s: float | None, in_flight: int, jitter: float) -> Pace:
-    """Return the pace after a refusal: everybody is parked, and afterwards half as many may ask as did now.
+def after_rate_limit(
+    state: ThrottleState, now_s: float, retry_after_s: float | None, in_flight: int, jitter: float
+) -> ThrottleState:
+    """Return the state after a rejection: a cooldown, and then half the current concurrency.
 
-    `in_flight` counts the refused request, too. Without a wish of the endpoint (None, or no time at all) the park
-    doubles with each strike, up to a half less by `jitter`. Requests that were under way together are refused
-    together: whoever is told of it during the park can only lengthen it, and knows perhaps of more that were under
-    way.
+    `in_flight` includes the rejected request. If the endpoint gave no wait (`retry_after_s` is None or 0), the cooldown
+    doubles each time and `jitter` shortens it by up to half. Requests in flight together are rejected together, so
+    a rejection during a cooldown counts as the same one: it can only lengthen the cooldown or correct the count.
     """
-    park_s = min(retry_after_s or 0.0, LONGEST_WISH_S)
-    if wait_s(pace, now_s) > 0.0:
+    cooldown_s = min(retry_after_s or 0.0, MAX_RETRY_AFTER_S)
+    if cooldown_left_s(state, now_s) > 0.0:
         return msgspec.structs.replace(
-            pace,
-            parked_until_s=max(pace.parked_until_s, now_s + park_s),
-            width=max(pace.width or 1, in_flight // 2),
-            ceiling=max(pace.ceiling, in_flight),
+            state,
+            cooldown_until_s=max(state.cooldown_until_s, now_s + cooldown_s),
+            max_in_flight=max(state.max_in_flight or 1, in_flight // 2),
+            restore_at=max(state.restore_at, in_flight),
         )
-    if park_s <= 0.0:
-        park_s = min(SHORTEST_PARK_S * 2.0 ** min(pace.strikes, 10), LONGEST_PARK_S) * (1.0 - jitter / 2.0)
-    return Pace(
-        parked_until_s=now_s + park_s,
-        strikes=pace.strikes + 1,
-        width=max(1, in_flight // 2),
-        ceiling=max(pace.ceiling, in_flight),
+    if cooldown_s <= 0.0:
+        cooldown_s = min(MIN_COOLDOWN_S * 2.0 ** min(state.cooldowns, 10), MAX_COOLDOWN_S) * (1.0 - jitter / 2.0)
+    return ThrottleState(
+        cooldown_until_s=now_s + cooldown_s,
+        cooldowns=state.cooldowns + 1,
+        max_in_flight=max(1, in_flight // 2),
+        restore_at=max(state.restore_at, in_flight),
     )
 
 
-def succeeded(pace: Pace, now_s: float) -> Pace:
-    """Return the pace after an answer: FREE in the end.
+def after_success(state: ThrottleState, now_s: float) -> ThrottleState:
+    """Return the state after a successful reply; UNTHROTTLED once the limit is back to where it started.
 
-    An answer that comes during a park was on its way before, and says nothing.
+    A reply during a cooldown was sent before it, so it says nothing about the current load.
     """
-    if pace.width is None or wait_s(pace, now_s) > 0.0:
-        return pace
-    widened = pace.successes + 1 == SUCCESSES_PER_STEP
-    if widened and pace.width >= pace.ceiling:
-        return FREE
-    return Pace(
-        parked_until_s=pace.parked_until_s,
-        width=pace.width + widened,
-        ceiling=pace.ceiling,
-        successes=0 if widened else pace.successes + 1,
+    if state.max_in_flight is None or cooldown_left_s(state, now_s) > 0.0:
+        return state
+    raise_limit = state.successes + 1 == SUCCESSES_PER_STEP
+    if raise_limit and state.max_in_flight >= state.restore_at:
+        return UNTHROTTLED
+    return ThrottleState(
+        cooldown_until_s=state.cooldown_until_s,
+        max_in_flight=state.max_in_flight + raise_limit,
+        restore_at=state.restore_at,
+        successes=0 if raise_limit else state.successes + 1,
     )

@@ -1,31 +1,31 @@
-"""A tool: something an agent may ask for by name."""
+"""Tools: functions an agent can call by name."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal
 
 from msgspec import Struct
 
-Category = Literal["file_read", "file_write", "shell", "network", "memory", "subagent", "mcp", "python", "plugin"]
+ToolCategory = Literal["file_read", "file_write", "shell", "network", "memory", "subagent", "mcp", "python", "plugin"]
 
 
 class ToolOutput(Struct, frozen=True):
-    """What the model is told; `failed` marks an answer that reports a failure."""
+    """The text returned to the model; `failed` marks a failure report."""
 
     content: str
     failed: bool = False
 
 
 class Tool(Struct, frozen=True, kw_only=True):
-    """Name, description and JSON schema for the model; a category for the policy; an async function for us."""
+    """Name, description and JSON schema for the model, a category for the policy, and the function to run."""
 
     name: str
     description: str
     schema: Mapping[str, Any]
-    """JSON schema of the arguments, an object with `additionalProperties: false`."""
-    category: Category
+    """JSON schema of the arguments: an object with `additionalProperties: false`."""
+    category: ToolCategory
     run: Callable[[Mapping[str, Any]], Awaitable[ToolOutput]]
-    """Takes arguments that fit the schema; raises nothing but cancellation for what a model may get wrong."""
-    only_reads: bool = False
-    """Changes nothing, so that it may run beside others like it, and once for equal calls; `file_read` always does."""
-    confined: bool = False
-    """What it starts runs in a sandbox and can reach no more than that allows."""
+    """Takes arguments that match the schema. Returns the model's mistakes as output; raises only on cancellation."""
+    read_only: bool = False
+    """True if it changes nothing, so calls may run in parallel and equal calls once; implied by `file_read`."""
+    sandboxed: bool = False
+    """True if everything it starts is confined to a sandbox."""

@@ -10,20 +10,20 @@ from scaffold.git.command import Git
 
 
 class Merged(Struct, frozen=True, tag="merged"):
-    """Both sides fit together; `tree` is the id of the result, in hex."""
+    """The merge succeeded; `tree` is the id of the result, in hex."""
 
     tree: str
 
 
 class Conflicted(Struct, frozen=True, tag="conflicted"):
-    """The sides contradict each other in `paths` (sorted); `messages` is what git says about it, a line each."""
+    """The merge conflicts in `paths` (sorted); `messages` are git's messages, one line each."""
 
     paths: tuple[str, ...]
     messages: tuple[str, ...]
 
 
-async def merge(git: Git, ours: Commit, theirs: Commit) -> Merged | Conflicted:
-    """Merge `theirs` into `ours`; raises GitFailed if they have no common history."""
+async def merge_commits(git: Git, ours: Commit, theirs: Commit) -> Merged | Conflicted:
+    """Merge `theirs` into `ours`; raise GitError if they have no common history."""
     answer = await git("merge-tree", "--write-tree", "-z", "--name-only", ours, theirs, ok=frozenset({0, 1}))
     tree, *rest = answer.records
     if answer.exit_code == 0:

@@ -1,23 +1,23 @@
-"""Refs: names of commits, moved by compare-and-swap."""
+"""Read refs, and move or delete them by compare-and-swap."""
 
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.git.command import Git
 
-PREFIX = "refs/scaffold/"
+REF_PREFIX = "refs/scaffold/"
 
 
 def work_ref(attempt_id: AttemptId) -> str:
     """Return the ref that keeps an attempt's work while it waits to land."""
-    return f"{PREFIX}work/{attempt_id}"
+    return f"{REF_PREFIX}work/{attempt_id}"
 
 
 def rescue_ref(attempt_id: AttemptId) -> str:
-    """Return the ref that keeps what an attempt left unlanded."""
-    return f"{PREFIX}rescue/{attempt_id}"
+    """Return the ref that keeps an attempt's unlanded work."""
+    return f"{REF_PREFIX}rescue/{attempt_id}"
 
 
 async def resolve(git: Git, name: str) -> Commit | None:
-    """Return the commit that `name` (a ref, a short id, `HEAD~1`) stands for; None if it stands for none."""
+    """Return the commit that `name` (a ref, a short id, `HEAD~1`) resolves to; None if there is none."""
     answer = await git(
         "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}", ok=frozenset({0, 1})
     )
@@ -27,8 +27,8 @@ async def resolve(git: Git, name: str) -> Commit | None:
 async def move(git: Git, ref: str, *, new: Commit, old: Commit | None) -> bool:
     """Move `ref` from `old` (None: it must not exist) to `new`; return whether it is at `new` now.
 
-    False means somebody was faster and nothing was changed. A ref that is at `new` already counts as moved,
-    so that a move can be repeated after a crash.
+    False means that another process moved it first and nothing changed. A ref already at `new` counts as moved, so a
+    move can be repeated after a crash.
     """
     answer = await git("update-ref", ref, new, old or "", ok=frozenset({0, 1, 128}))
     if answer.exit_code == 0:
@@ -40,10 +40,10 @@ async def move(git: Git, ref: str, *, new: Commit, old: Commit | None) -> bool:
     return now == new
 
 
-async def land(git: Git, ref: str, *, new: Commit, old: Commit, drop: str, kept: Commit) -> bool:
-    """Move `ref` from `old` to `new` and delete the ref `drop`, which is at `kept`, both or neither; return as `move`.
+async def move_and_delete(git: Git, ref: str, *, new: Commit, old: Commit, drop: str, kept: Commit) -> bool:
+    """Move `ref` from `old` to `new` and delete the ref `drop` at `kept` in one transaction; return the same as `move`.
 
-    Whoever moves `drop` before has forbidden it. If `ref` was at `new` already, `drop` may still be there.
+    If another process moved `drop` first, nothing changes. If `ref` is already at `new`, `drop` may still exist.
     """
     both = f"update {ref} {new} {old}\ndelete {drop} {kept}\n".encode()
     answer = await git("update-ref", "--stdin", stdin=both, ok=frozenset({0, 1, 128}))
@@ -57,7 +57,7 @@ async def land(git: Git, ref: str, *, new: Commit, old: Commit, drop: str, kept:
 
 
 async def delete(git: Git, ref: str, *, old: Commit) -> bool:
-    """Delete `ref` if it is at `old`; return whether it is gone, so True too if it never was."""
+    """Delete `ref` if it is at `old`; return whether it is gone, True too if it never existed."""
     answer = await git("update-ref", "-d", ref, old, ok=frozenset({0, 1, 128}))
     if answer.exit_code == 0:
         return True
@@ -69,12 +69,12 @@ async def delete(git: Git, ref: str, *, old: Commit) -> bool:
 
 
 async def pin(git: Git, ref: str, commit: Commit) -> None:
-    """Make `ref` keep `commit`, whatever it kept before."""
+    """Set `ref` to `commit`, whatever its old value."""
     await git("update-ref", ref, commit)
 
 
-async def listed(git: Git, prefix: str) -> dict[str, Commit]:
-    """Return the full names and commits of all refs in the folder `prefix`, e.g. `refs/scaffold/rescue/`."""
+async def list_refs(git: Git, prefix: str) -> dict[str, Commit]:
+    """Return {full name: commit} of all refs under `prefix`, e.g. `refs/scaffold/rescue/`."""
     answer = await git("for-each-ref", "--format=%(objectname) %(refname)", prefix)
     pairs = (line.split(" ", 1) for line in answer.line.split("\n") if line)
     return {name: Commit(commit) for commit, name in pairs}

@@ -1,4 +1,4 @@
-"""The user's repository: where it is, whether it can be worked on, who commits."""
+"""Open the user's repository, check that it can be used, and read the commit identity."""
 
 import os
 import re
@@ -8,17 +8,17 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from scaffold.core.errors import RepositoryUnfit
+from scaffold.core.errors import RepositoryError
 from scaffold.core.ids import Commit
 from scaffold.core.model import Signature
-from scaffold.git.command import Answer, Git
+from scaffold.git.command import Git, GitResult
 from scaffold.git.refs import resolve
 
-OLDEST = (2, 38)
-PLACES = ("--path-format=absolute", "--show-toplevel", "--git-common-dir")
-"""What `git rev-parse` is asked for: where a checkout is, and the git directory that it shares; a line each."""
+MIN_GIT_VERSION = (2, 38)
+REV_PARSE_OPTIONS = ("--path-format=absolute", "--show-toplevel", "--git-common-dir")
+"""Arguments of `git rev-parse` that print the top of the checkout and the common git directory, one per line."""
 
-UNFINISHED = (
+UNFINISHED_OPERATIONS = (
     ("rebase-merge", "a rebase", "git rebase --continue", "git rebase --abort"),
     ("rebase-apply/applying", "applying mailed patches (git am)", "git am --continue", "git am --abort"),
     ("rebase-apply", "a rebase", "git rebase --continue", "git rebase --abort"),
@@ -33,13 +33,13 @@ UNFINISHED = (
     ),
     ("BISECT_LOG", "a bisect", "git bisect reset", "git bisect reset"),
 )
-"""A file in the git directory, the work that left it there, how to finish and how to give up; first match wins."""
+"""Marker file in the git directory, operation, command to finish it, command to abort it; the first match wins."""
 
 _IDENT = re.compile(r"(?P<name>.*) <(?P<email>.*)> \d+ [+-]\d+")
 
 
 class Repository(Struct, frozen=True):
-    """A checkout and the git directory that it shares with its worktrees; both paths absolute."""
+    """The user's checkout and the git directory that it shares with its worktrees; both paths are absolute."""
 
     root: Path
     common_dir: Path
@@ -47,57 +47,57 @@ class Repository(Struct, frozen=True):
     """Git at `root`."""
 
 
-class Survey(Struct, frozen=True):
-    """Where the checkout stands."""
+class CheckoutStatus(Struct, frozen=True):
+    """The state of the user's checkout."""
 
     head: Commit
     branch: str | None
-    """Short name; None for a detached head."""
+    """Short name; None for a detached HEAD."""
     dirty: bool
-    """Whether anything differs from `head`, files that git does not know yet included, ignored ones not."""
+    """Whether anything differs from `head`; untracked files count, ignored ones do not."""
 
 
 async def open_repository(start: Path, *, environ: Mapping[str, str]) -> Repository:
-    """Return the repository whose checkout `start` is in; raises RepositoryUnfit saying why it is none we can use."""
+    """Return the repository whose checkout contains `start`; raise RepositoryError if it cannot be used."""
     _check_directory(start)
     git = Git(start, environ=environ)
     await _check_version(git)
-    answer = await git("rev-parse", "--is-inside-work-tree", *PLACES, ok=frozenset({0, 128}))
-    inside, *places = answer.line.split("\n")
+    answer = await git("rev-parse", "--is-inside-work-tree", *REV_PARSE_OPTIONS, ok=frozenset({0, 128}))
+    inside, *paths = answer.line.split("\n")
     if inside == "false":
         raise await _without_files(git)
     if answer.exit_code:
         raise _unreadable(start, answer)
-    if len(places) != 2:  # a name holds a newline
-        places = [(await git("rev-parse", *PLACES[:1], place)).line for place in PLACES[1:]]
-    root, common_dir = map(Path, places)
+    if len(paths) != 2:  # a path contains a newline: ask for one path at a time
+        paths = [(await git("rev-parse", *REV_PARSE_OPTIONS[:1], option)).line for option in REV_PARSE_OPTIONS[1:]]
+    root, common_dir = map(Path, paths)
     _check_name(root)
     _check_name(common_dir)
     return Repository(root, common_dir, git.at(root))
 
 
-async def survey(repo: Repository) -> Survey:
-    """Return where the checkout stands; raises RepositoryUnfit if it has no commit or is in the middle of something."""
+async def checkout_status(repo: Repository) -> CheckoutStatus:
+    """Return the state of the checkout; raise RepositoryError if it has no commit or an operation is unfinished."""
     git_dir = Path((await repo.git("rev-parse", "--absolute-git-dir")).line)
-    for trace, work, finish, give_up in UNFINISHED:
-        if (git_dir / trace).exists():
-            raise RepositoryUnfit(
-                f"{repo.root} is in the middle of {work}", f"finish it with `{finish}` or give it up with `{give_up}`"
+    for marker, operation, finish, abort in UNFINISHED_OPERATIONS:
+        if (git_dir / marker).exists():
+            raise RepositoryError(
+                f"{repo.root} is in the middle of {operation}", f"finish it with `{finish}` or abort it with `{abort}`"
             )
     head = await resolve(repo.git, "HEAD")
     if head is None:
-        raise RepositoryUnfit(
-            f"{repo.root} has no commit yet", "make a first one: `git commit --allow-empty -m 'Begin'`"
+        raise RepositoryError(
+            f"{repo.root} has no commits", "create one: `git commit --allow-empty -m 'Initial commit'`"
         )
     symbolic = await repo.git("symbolic-ref", "--quiet", "HEAD", ok=frozenset({0, 1}))
     status = await repo.git("status", "--porcelain=v2", "-z", "--untracked-files=normal")
-    return Survey(head, symbolic.line.removeprefix("refs/heads/") or None, bool(status.out))
+    return CheckoutStatus(head, symbolic.line.removeprefix("refs/heads/") or None, bool(status.out))
 
 
 async def signatures(repo: Repository) -> tuple[Signature, Signature]:
-    """Return author and committer as git would choose them, never guessed from the machine's name.
+    """Return author and committer as git would choose them, never guessed from the host name.
 
-    Raises RepositoryUnfit if the user has not told git who they are.
+    Raises RepositoryError if user.name or user.email is not set.
     """
     return await _signature(repo, "GIT_AUTHOR"), await _signature(repo, "GIT_COMMITTER")
 
@@ -107,54 +107,55 @@ async def _signature(repo: Repository, role: str) -> Signature:
     answer = await repo.git("-c", "user.useConfigOnly=true", "var", f"{role}_IDENT", env=given, ok=frozenset({0, 128}))
     found = _IDENT.fullmatch(answer.line)
     if found is None:
-        raise RepositoryUnfit(
-            "git does not know who commits here",
-            "tell it: `git config --global user.name 'Your Name'` and `git config --global user.email you@example.org`",
+        raise RepositoryError(
+            "git has no name and email for commits here",
+            "set them: `git config --global user.name 'Your Name'` and "
+            "`git config --global user.email you@example.org`",
         )
     return Signature(found["name"], found["email"])
 
 
 def _check_directory(start: Path) -> None:
     if not start.is_dir():
-        raise RepositoryUnfit(f"{start} is not a directory", "name an existing directory inside a git repository")
+        raise RepositoryError(f"{start} is not a directory", "use an existing directory inside a git repository")
 
 
 def _check_name(path: Path) -> None:
-    """Refuse a path that is no UTF-8: it is to be stored, printed and handed to agents."""
+    """Raise RepositoryError if the path is not UTF-8: it is stored, printed and passed to agents."""
     try:
         str(path).encode()
     except UnicodeEncodeError as error:
         shown = os.fsencode(path).decode(errors="replace")
-        raise RepositoryUnfit(f"the path {shown} is not UTF-8", "rename the folder, then try again") from error
+        raise RepositoryError(f"the path {shown} is not valid UTF-8", "rename the folder, then retry") from error
 
 
 async def _check_version(git: Git) -> None:
-    oldest = ".".join(map(str, OLDEST))
+    oldest = ".".join(map(str, MIN_GIT_VERSION))
     if shutil.which("git", path=git.environ.get("PATH", os.defpath)) is None:
-        raise RepositoryUnfit("git is not installed, or not on PATH", f"install git {oldest} or newer")
-    said = (await git("version")).line
-    version = re.search(r"(\d+)\.(\d+)", said)
-    if version is None or (int(version[1]), int(version[2])) < OLDEST:
-        raise RepositoryUnfit(f"this is {said}, which is too old", f"install git {oldest} or newer")
+        raise RepositoryError("git is not installed, or not on PATH", f"install git {oldest} or newer")
+    output = (await git("version")).line
+    version = re.search(r"(\d+)\.(\d+)", output)
+    if version is None or (int(version[1]), int(version[2])) < MIN_GIT_VERSION:
+        raise RepositoryError(f"{output} is too old", f"install git {oldest} or newer")
 
 
-def _unreadable(start: Path, answer: Answer) -> RepositoryUnfit:
+def _unreadable(start: Path, answer: GitResult) -> RepositoryError:
     if b"dubious ownership" in answer.err:
-        return RepositoryUnfit(
+        return RepositoryError(
             f"git does not trust the repository at {start}: it belongs to another user",
             f"if you trust it: `git config --global --add safe.directory {start.resolve()}`",
         )
     if b"not a git repository" in answer.err:
-        return RepositoryUnfit(
-            f"{start} is not in a git repository", "run `git init` and make a first commit, or name another directory"
+        return RepositoryError(
+            f"{start} is not in a git repository", "run `git init` and make a first commit, or use another directory"
         )
     reason = answer.err.decode(errors="replace").strip().replace("\n", " | ")
-    return RepositoryUnfit(f"git cannot read the repository at {start}: {reason}", "mend what git names, try again")
+    return RepositoryError(f"git cannot read the repository at {start}: {reason}", "fix the cause, then retry")
 
 
-async def _without_files(git: Git) -> RepositoryUnfit:
+async def _without_files(git: Git) -> RepositoryError:
     bare = (await git("rev-parse", "--is-bare-repository")).line == "true"
-    return RepositoryUnfit(
+    return RepositoryError(
         f"{git.cwd} is {'a bare repository' if bare else 'inside a git directory'}: there are no files to work on",
-        "clone it, and name the clone" if bare else "name the checkout instead",
+        "clone it and use the clone" if bare else "use the checkout instead",
     )

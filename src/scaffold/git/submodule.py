@@ -1,7 +1,7 @@
-"""Submodules of our worktrees: checked out from the objects that are in the repository, never fetched.
+"""Submodules of our worktrees: checked out from objects already in the repository, never fetched.
 
-Each is a linked worktree of the repository that git keeps in `modules`, so that a commit made in it outlives the
-worktree, and is there for whoever takes the work.
+Each is a linked worktree of the submodule's repository in `modules`, so a commit made in it outlives the worktree and
+is available to later attempts.
 """
 
 import shutil
@@ -11,11 +11,17 @@ from msgspec import Struct
 
 from scaffold.core.ids import Commit
 from scaffold.git.command import Git
-from scaffold.git.registration import common_dir, modules, pointed_at, private_dir, under
+from scaffold.git.worktree_metadata import (
+    common_dir,
+    gitdir_target,
+    registrations_under,
+    submodule_git_dirs,
+    worktree_git_dir,
+)
 from scaffold.host.files import FileLock
 
-LIST = ".gitmodules"
-KEPT = "refs/scaffold/keep/"
+GITMODULES = ".gitmodules"
+KEEP_PREFIX = "refs/scaffold/keep/"
 CHECKOUT_TIMEOUT_S = 900.0
 LOCK_TIMEOUT_S = 300.0
 
@@ -23,107 +29,109 @@ _GITLINK = "160000 "
 _LISTED = frozenset({0, 1})
 
 
-class Missing(Struct, frozen=True):
+class MissingSubmodule(Struct, frozen=True):
     """A submodule whose folder stays empty, and why."""
 
     path: str
-    """In the outermost repository."""
+    """Relative to the top of the outermost repository."""
     why: str
 
 
-class Link(Struct, frozen=True):
-    """What the index says about a submodule."""
+class Gitlink(Struct, frozen=True):
+    """A submodule's entry in the index."""
 
     path: str
     commit: Commit
 
 
 def has_submodules(checkout: Path) -> bool:
-    """Return whether submodules are listed in `checkout`."""
-    return (checkout / LIST).is_file() and not (checkout / LIST).is_symlink()
+    """Return whether `checkout` has a .gitmodules file."""
+    return (checkout / GITMODULES).is_file() and not (checkout / GITMODULES).is_symlink()
 
 
-async def populate(git: Git, *, within: str = "") -> tuple[Missing, ...]:
-    """Check out every submodule of a worktree of ours, and theirs, as the index says; return those that could not be.
+async def check_out_submodules(git: Git, *, within: str = "") -> tuple[MissingSubmodule, ...]:
+    """Check out all submodules of one of our worktrees, recursively, at the commits in the index; return the failures.
 
-    What is there already is made to look like its commit; files that its repository ignores stay.
+    A submodule that is already checked out is reset to its commit; its ignored files stay.
     """
     if not has_submodules(git.cwd):
         return ()
     names = await _names(git)
-    missing: list[Missing] = []
-    for link in await _links(git):
+    missing: list[MissingSubmodule] = []
+    for link in await _gitlinks(git):
         path = f"{within}{link.path}"
         problem = await _check_out(git, link, names.get(link.path))
         if problem:
-            missing.append(Missing(path, problem))
+            missing.append(MissingSubmodule(path, problem))
         else:
-            missing.extend(await populate(git.at(git.cwd / link.path), within=f"{path}/"))
+            missing.extend(await check_out_submodules(git.at(git.cwd / link.path), within=f"{path}/"))
     return tuple(missing)
 
 
-async def populated(git: Git) -> tuple[tuple[Git, Link], ...]:
-    """Return git in every submodule that is checked out directly in this worktree, with what the index says of it."""
+async def populated_submodules(git: Git) -> tuple[tuple[Git, Gitlink], ...]:
+    """Return (git, index entry) of every submodule checked out directly in this worktree; nested ones excluded."""
     if not has_submodules(git.cwd):
         return ()
     return tuple(
-        (git.at(git.cwd / link.path), link) for link in await _links(git) if pointed_at(git.cwd / link.path) is not None
+        (git.at(git.cwd / link.path), link)
+        for link in await _gitlinks(git)
+        if gitdir_target(git.cwd / link.path) is not None
     )
 
 
-async def keep(git: Git, commit: Commit) -> None:
-    """Keep a submodule's commit from being pruned: nothing else may name it."""
-    await git("update-ref", f"{KEPT}{commit}", commit)
+async def keep_commit(git: Git, commit: Commit) -> None:
+    """Pin a submodule's commit against pruning, because possibly no other ref reaches it."""
+    await git("update-ref", f"{KEEP_PREFIX}{commit}", commit)
 
 
-def forget(common: Path, folder: Path) -> None:
-    """Drop the registrations of all submodules inside `folder`, a worktree whose files are gone or about to go."""
-    for module in modules(common / "modules"):
-        for registration in under(module, folder):
+def forget_submodules(common: Path, folder: Path) -> None:
+    """Delete the registrations of all submodules inside `folder`, a worktree that is deleted or about to be."""
+    for module in submodule_git_dirs(common / "modules"):
+        for registration in registrations_under(module, folder):
             shutil.rmtree(registration)
 
 
-async def _check_out(git: Git, link: Link, name: str | None) -> str | None:
-    """Return why the submodule could not be checked out; None if it is there."""
+async def _check_out(git: Git, link: Gitlink, name: str | None) -> str | None:
+    """Check out one submodule; return why that failed, None on success."""
     folder = git.cwd / link.path
     if name is None or not _safe(name):
-        return f"{LIST} does not say which submodule it is"
-    module = common_dir(private_dir(git.cwd)) / "modules" / name
+        return f"{GITMODULES} has no valid entry for it"
+    module = common_dir(worktree_git_dir(git.cwd)) / "modules" / name
     if not (module / "HEAD").is_file():
-        return "its repository is not here: `git submodule update --init` in your checkout brings it"
-    here = git.at(folder)
-    if pointed_at(folder) is None:
+        return "its repository is missing: run `git submodule update --init` in your checkout"
+    inner = git.at(folder)
+    if gitdir_target(folder) is None:
         source = Git(module, environ=git.environ)
         if (await source("cat-file", "-e", f"{link.commit}^{{commit}}", ok=frozenset({0, 1, 128}))).exit_code:
-            return f"its commit {link.commit[:12]} is not here: `git submodule update` in your checkout brings it"
+            return f"its commit {link.commit[:12]} is missing: run `git submodule update` in your checkout"
         async with FileLock(module / "scaffold" / "worktree.lock", timeout_s=LOCK_TIMEOUT_S):
             await source("worktree", "add", "--detach", "--no-checkout", "--quiet", str(folder), link.commit)
-        await here("reset", "--hard", "--quiet", timeout_s=CHECKOUT_TIMEOUT_S)
+        await inner("reset", "--hard", "--quiet", timeout_s=CHECKOUT_TIMEOUT_S)
     else:
-        private_dir(folder)
-        await here("checkout", "--force", "--detach", "--quiet", link.commit, timeout_s=CHECKOUT_TIMEOUT_S)
-        await here("clean", "-ffdq")
+        worktree_git_dir(folder)  # raises if .git no longer leads to this submodule's own registration
+        await inner("checkout", "--force", "--detach", "--quiet", link.commit, timeout_s=CHECKOUT_TIMEOUT_S)
+        await inner("clean", "-ffdq")
     return None
 
 
-async def _links(git: Git) -> tuple[Link, ...]:
+async def _gitlinks(git: Git) -> tuple[Gitlink, ...]:
     entries = (await git("ls-files", "--stage", "-z")).records
-    return tuple(_link(entry) for entry in entries if entry.startswith(_GITLINK))
+    return tuple(_parse_gitlink(entry) for entry in entries if entry.startswith(_GITLINK))
 
 
-def _link(entry: str) -> Link:
-    said, _, path = entry.partition("\t")
-    return Link(path, Commit(said.split()[1]))
+def _parse_gitlink(entry: str) -> Gitlink:
+    details, _, path = entry.partition("\t")
+    return Gitlink(path, Commit(details.split()[1]))
 
 
 async def _names(git: Git) -> dict[str, str]:
-    """Return the names of the submodules by their paths."""
-    answer = await git("config", "--file", LIST, "-z", "--get-regexp", r"^submodule\..*\.path$", ok=_LISTED)
+    """Return {path: name} of the submodules."""
+    answer = await git("config", "--file", GITMODULES, "-z", "--get-regexp", r"^submodule\..*\.path$", ok=_LISTED)
     pairs = (record.partition("\n") for record in answer.records)
     return {path: key.removeprefix("submodule.").removesuffix(".path") for key, _, path in pairs}
 
 
 def _safe(name: str) -> bool:
-    """Whether the name leads to no place outside of `modules`."""
+    """Return whether the name, used as a path, stays inside `modules`."""
     parts = PurePosixPath(name).parts
     return bool(parts) and ".." not in parts and not name.startswith("/")

@@ -1,4 +1,4 @@
-"""Worktrees: detached checkouts that attempts work in, made one at a time."""
+"""Create, reset and remove worktrees: the detached checkouts that attempts work in."""
 
 import asyncio
 import os
@@ -8,13 +8,21 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from scaffold.core.errors import GitFailed
+from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
 from scaffold.git.command import Git
-from scaffold.git.index import trusted
-from scaffold.git.registration import belongs, common_dir, link, pointed_at, points_to, private_dir, under
-from scaffold.git.repository import UNFINISHED, Repository
-from scaffold.git.submodule import forget, populate, populated
+from scaffold.git.index import shows_all_changes
+from scaffold.git.repository import UNFINISHED_OPERATIONS, Repository
+from scaffold.git.submodule import check_out_submodules, forget_submodules, populated_submodules
+from scaffold.git.worktree_metadata import (
+    checkout_of,
+    common_dir,
+    gitdir_target,
+    is_registration,
+    registrations_under,
+    set_checkout,
+    worktree_git_dir,
+)
 from scaffold.host.files import FileLock
 
 LOCK_TIMEOUT_S = 300.0
@@ -23,36 +31,36 @@ LOCKS = ("index.lock", "HEAD.lock")
 
 
 class Worktree(Struct, frozen=True, kw_only=True):
-    """A checkout that git knows of, the user's own included."""
+    """A worktree that git lists, including the user's own checkout."""
 
     path: Path
     """Absolute, symbolic links resolved by git."""
     head: Commit | None
-    """None where no commit was made yet, and for a bare repository."""
+    """None before the first commit, and for a bare repository."""
     branch: str | None
-    """Short name; None for a detached head."""
+    """Short name; None for a detached HEAD."""
     locked: bool
 
 
 async def add(repo: Repository, path: Path, commit: Commit) -> Git:
-    """Check `commit` out at `path`, detached, and return git there; what is left of an earlier try is replaced.
+    """Check `commit` out at `path`, detached, and return git there; leftovers of an earlier attempt are replaced.
 
-    Only the registration is serial, the files are written side by side. Submodules whose objects are here are
-    checked out, too. Raises GitFailed if something that is not a worktree of this repository is in the way.
+    Only the registration takes a lock; files are written concurrently. Submodules whose objects are available are
+    checked out too. Raises GitError if `path` exists and is not a worktree of this repository.
     """
-    git = await add_bare(repo, path, commit)
-    await populate(git)
+    git = await add_without_submodules(repo, path, commit)
+    await check_out_submodules(git)
     return git
 
 
-async def add_bare(repo: Repository, path: Path, commit: Commit) -> Git:
-    """Do as `add` does, and leave the folders of submodules empty."""
+async def add_without_submodules(repo: Repository, path: Path, commit: Commit) -> Git:
+    """Do the same as `add`, but leave the folders of submodules empty."""
     async with _lock(repo):
         await _clear(repo, path)
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             await _register(repo, path, commit)
-        except GitFailed:
+        except GitError:
             await _clear(repo, path)
             await _register(repo, path, commit)
     git = repo.git.at(path)
@@ -61,52 +69,51 @@ async def add_bare(repo: Repository, path: Path, commit: Commit) -> Git:
 
 
 async def remove(repo: Repository, path: Path) -> None:
-    """Remove the worktree at `path` with all that is in it; nothing happens if there is none.
+    """Remove the worktree at `path` and its files; do nothing if there is none.
 
-    What it holds must have landed or be pinned. Raises GitFailed if something that is not a worktree of this
-    repository is there.
+    Its work must have landed or be pinned. Raises GitError if `path` exists and is not a worktree of this repository.
     """
-    if occupied(repo, path):
+    if is_occupied(repo, path):
         async with _lock(repo):
             await _clear(repo, path)
 
 
-def occupied(repo: Repository, path: Path) -> bool:
-    """Return whether anything is at `path`, or a worktree is registered there or below."""
-    return os.path.lexists(path) or any(under(repo.common_dir, path))
+def is_occupied(repo: Repository, path: Path) -> bool:
+    """Return whether `path` exists, or a worktree is registered at or below it."""
+    return os.path.lexists(path) or any(registrations_under(repo.common_dir, path))
 
 
-async def listed(repo: Repository) -> tuple[Worktree, ...]:
+async def list_worktrees(repo: Repository) -> tuple[Worktree, ...]:
     """Return all worktrees, the main one first."""
     answer = await repo.git("worktree", "list", "--porcelain", "-z")
     return tuple(_parse(block) for block in os.fsdecode(answer.out).split("\0\0") if block)
 
 
-async def on_branch(repo: Repository, branch: str) -> tuple[Worktree, ...]:
-    """Return the worktrees that have `branch` (short name) checked out; git is asked only if a HEAD names it."""
-    if not _named(repo.common_dir, branch):
+async def worktrees_on_branch(repo: Repository, branch: str) -> tuple[Worktree, ...]:
+    """Return the worktrees that have `branch` (short name) checked out; runs git only if some HEAD names it."""
+    if not _may_be_on_branch(repo.common_dir, branch):
         return ()
-    return tuple(worktree for worktree in await listed(repo) if worktree.branch == branch)
+    return tuple(worktree for worktree in await list_worktrees(repo) if worktree.branch == branch)
 
 
 async def restore(git: Git, commit: Commit) -> None:
-    """Make the worktree look like `commit`, detached; files that git ignores stay, repositories made inside do not."""
+    """Reset the worktree to `commit`, detached; ignored files stay, nested repositories are deleted."""
     _forget_work(git, commit)
     await _check_out(git, commit)
     await git("clean", "-ffdq")
-    await populate(git)
+    await check_out_submodules(git)
 
 
-async def renew(git: Git, commit: Commit) -> None:
-    """Make the worktree look as if `commit` had just been checked out: ignored files go too."""
-    await renew_bare(git, commit)
-    await populate(git)
+async def reset_and_clean(git: Git, commit: Commit) -> None:
+    """Reset the worktree to a fresh checkout of `commit`; ignored files are deleted too."""
+    await clean_without_submodules(git, commit)
+    await check_out_submodules(git)
 
 
-async def renew_bare(git: Git, commit: Commit) -> None:
-    """Do as `renew` does, and leave the folders of submodules empty.
+async def clean_without_submodules(git: Git, commit: Commit) -> None:
+    """Do the same as `reset_and_clean`, but leave the folders of submodules empty.
 
-    Cleaned first, so that nothing stands in for a file: what git knows is then checked out where it is not.
+    Cleans before the checkout, so that no untracked path blocks a tracked file.
     """
     await drop_submodules(git)
     _forget_work(git, commit)
@@ -115,20 +122,20 @@ async def renew_bare(git: Git, commit: Commit) -> None:
 
 
 async def drop_submodules(git: Git) -> None:
-    """Delete the checkouts of submodules; what is committed in them stays in their repositories."""
-    for inner, _ in await populated(git):
-        await asyncio.to_thread(delete, inner.cwd)
+    """Delete the checkouts of submodules; their commits stay in their repositories."""
+    for inner, _ in await populated_submodules(git):
+        await asyncio.to_thread(delete_path, inner.cwd)
         inner.cwd.mkdir()
-    forget(common_dir(private_dir(git.cwd)), git.cwd)
+    forget_submodules(common_dir(worktree_git_dir(git.cwd)), git.cwd)
 
 
-async def unlock(git: Git) -> None:
-    """Remove the locks that a killed git left in a worktree of ours that nobody works in now."""
+async def remove_locks(git: Git) -> None:
+    """Remove the locks that a killed git left in one of our worktrees; no process may be using it."""
     _drop(git, LOCKS)
 
 
-def delete(path: Path) -> None:
-    """Delete a file, or a folder, even if some of its folders may not be written to; nothing happens if it is gone."""
+def delete_path(path: Path) -> None:
+    """Delete a file or folder, even if folders in it are read-only; do nothing if it is missing."""
     if not path.is_dir() or path.is_symlink():
         path.unlink(missing_ok=True)
         return
@@ -141,34 +148,34 @@ def delete(path: Path) -> None:
 
 
 def _forget_work(git: Git, commit: Commit) -> None:
-    """Drop locks, unfinished work, and an index that hides changes: without one every file is written anew."""
-    _drop(git, LOCKS + tuple(trace.partition("/")[0] for trace, *_ in UNFINISHED))
-    if not trusted(private_dir(git.cwd) / "index", hash_bytes=len(commit) // 2):
+    """Delete locks, unfinished operations, and an index that hides changes: without one git rewrites every file."""
+    _drop(git, LOCKS + tuple(marker.partition("/")[0] for marker, *_ in UNFINISHED_OPERATIONS))
+    if not shows_all_changes(worktree_git_dir(git.cwd) / "index", hash_bytes=len(commit) // 2):
         _drop(git, ("index",))
 
 
 async def _check_out(git: Git, commit: Commit) -> None:
-    """Check out rather than reset: a reset would move a branch that an agent checked out here."""
+    """Check `commit` out, detached; a reset would move a branch that an agent checked out here."""
     await git("checkout", "--force", "--detach", "--quiet", commit, timeout_s=CHECKOUT_TIMEOUT_S)
 
 
 def _drop(git: Git, names: tuple[str, ...]) -> None:
-    git_dir = private_dir(git.cwd)
+    git_dir = worktree_git_dir(git.cwd)
     for name in names:
-        delete(git_dir / name)
+        delete_path(git_dir / name)
 
 
-def _named(common: Path, branch: str) -> bool:
-    """Whether a HEAD may be at `branch`; those that are kept in tables cannot be read."""
+def _may_be_on_branch(common: Path, branch: str) -> bool:
+    """Return whether some HEAD may be on `branch`; True with the reftable backend, which we cannot read."""
     heads = (common / "HEAD", *common.glob("worktrees/*/HEAD"))
-    return (common / "reftable").is_dir() or any(_says(head, f"ref: refs/heads/{branch}") for head in heads)
+    return (common / "reftable").is_dir() or any(_head_has(head, f"ref: refs/heads/{branch}") for head in heads)
 
 
-def _says(head: Path, words: str) -> bool:
+def _head_has(head: Path, content: str) -> bool:
     try:
-        return os.fsdecode(head.read_bytes()).rstrip("\n") == words
+        return os.fsdecode(head.read_bytes()).rstrip("\n") == content
     except FileNotFoundError:
-        return False  # its worktree was removed just now
+        return False  # its worktree was removed meanwhile
 
 
 def _lock(repo: Repository) -> FileLock:
@@ -176,46 +183,44 @@ def _lock(repo: Repository) -> FileLock:
 
 
 async def _register(repo: Repository, path: Path, commit: Commit) -> None:
-    """Make an empty worktree; the user's choice of a part of the files is not copied to it."""
+    """Create an empty worktree, and delete the sparse-checkout config that git copies into it."""
     await repo.git("worktree", "add", "--detach", "--no-checkout", "--quiet", str(path), commit)
-    for chosen in ("config.worktree", "info"):
-        delete(private_dir(path) / chosen)
+    for copied in ("config.worktree", "info"):
+        delete_path(worktree_git_dir(path) / copied)
 
 
 async def _clear(repo: Repository, path: Path) -> None:
-    """Make room at `path`: drop its files, then its registration, whichever of them there is."""
-    pointed = pointed_at(path)
-    if pointed and belongs(pointed, repo.common_dir) and points_to(pointed) and not _elsewhere(pointed, path):
-        link(pointed, path)
-    known = _real(path) in {worktree.path for worktree in (await listed(repo))[1:]}
-    if not known and not _ours(repo, path):
-        raise GitFailed(
-            f"{path} is in the way: it is not a worktree of {repo.root}", "move it elsewhere, then try again"
-        )
-    await asyncio.to_thread(delete, path)
-    forget(repo.common_dir, path)
-    if known:
+    """Delete the files at `path` and its worktree registration, as far as they exist."""
+    target = gitdir_target(path)
+    if target and is_registration(target, repo.common_dir) and checkout_of(target) and not _elsewhere(target, path):
+        set_checkout(target, path)
+    registered = _real_path(path) in {worktree.path for worktree in (await list_worktrees(repo))[1:]}
+    if not registered and not _is_replaceable(repo, path):
+        raise GitError(f"{path} exists and is not a worktree of {repo.root}", "move it elsewhere, then retry")
+    await asyncio.to_thread(delete_path, path)
+    forget_submodules(repo.common_dir, path)
+    if registered:
         await repo.git("worktree", "remove", "--force", "--force", str(path))
 
 
 def _elsewhere(registration: Path, path: Path) -> bool:
-    """Whether `registration` is for another worktree, that is there."""
-    checkout = points_to(registration)
-    return checkout is not None and checkout.resolve() != path.resolve() and pointed_at(checkout) == registration
+    """Return whether `registration` belongs to another worktree that still exists."""
+    checkout = checkout_of(registration)
+    return checkout is not None and checkout.resolve() != path.resolve() and gitdir_target(checkout) == registration
 
 
-def _real(path: Path) -> Path:
-    """Return `path` as git writes it."""
+def _real_path(path: Path) -> Path:
+    """Return `path` as git lists it."""
     return path.resolve()
 
 
-def _ours(repo: Repository, path: Path) -> bool:
-    """Whether at `path` is nothing, an empty folder, or one that points to a registration here, be it gone."""
+def _is_replaceable(repo: Repository, path: Path) -> bool:
+    """Return whether `path` is missing, an empty folder, or points to a registration (maybe deleted) of `repo`."""
     if not path.is_dir():
         return not os.path.lexists(path)
     if (path / ".git").is_file():
-        pointed = pointed_at(path)
-        return pointed is not None and belongs(pointed, repo.common_dir)
+        target = gitdir_target(path)
+        return target is not None and is_registration(target, repo.common_dir)
     return not any(path.iterdir())
 
 
@@ -225,11 +230,11 @@ def _folders(path: Path) -> Iterator[Path]:
 
 
 def _parse(block: str) -> Worktree:
-    said = dict(line.partition(" ")[::2] for line in block.split("\0"))
-    head = said.get("HEAD", "")
+    fields = dict(line.partition(" ")[::2] for line in block.split("\0"))
+    head = fields.get("HEAD", "")
     return Worktree(
-        path=Path(said["worktree"]),
+        path=Path(fields["worktree"]),
         head=Commit(head) if head.strip("0") else None,
-        branch=said["branch"].removeprefix("refs/heads/") if "branch" in said else None,
-        locked="locked" in said,
+        branch=fields["branch"].removeprefix("refs/heads/") if "branch" in fields else None,
+        locked="locked" in fields,
     )

@@ -1,4 +1,4 @@
-"""Clocks: the machine's, and one that only tests move."""
+"""Clocks: the system clock, and a fake one for tests."""
 
 import asyncio
 import heapq
@@ -6,20 +6,20 @@ import itertools
 import time
 from datetime import UTC, datetime, timedelta
 
-from scaffold.host.wall import WallClock
+from scaffold.host.wall_clock import WallClock
 
-WALL = WallClock()
+WALL_CLOCK = WallClock()
 
 
 class SystemClock:
-    """The machine's own time."""
+    """The system clock."""
 
     def now(self) -> datetime:
         """Return the time of day, aware, UTC."""
-        return WALL.now()
+        return WALL_CLOCK.now()
 
     def monotonic(self) -> float:
-        """Return seconds that never go back, from an arbitrary start."""
+        """Return monotonic seconds from an arbitrary start."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
@@ -37,7 +37,7 @@ class FakeClock:
         self._order = itertools.count()
 
     def now(self) -> datetime:
-        """Return the start plus all that was advanced."""
+        """Return the start time plus the seconds advanced so far."""
         return self._start + timedelta(seconds=self._elapsed_s)
 
     def monotonic(self) -> float:
@@ -45,7 +45,7 @@ class FakeClock:
         return self._elapsed_s
 
     async def sleep(self, seconds: float) -> None:
-        """Return once the clock was advanced by `seconds`; at once, after other tasks had a turn, if not positive."""
+        """Return once the clock was advanced by `seconds`; if not positive, only yield to other tasks."""
         if seconds <= 0:
             await asyncio.sleep(0)
             return
@@ -54,7 +54,7 @@ class FakeClock:
         await awake
 
     def advance(self, seconds: float) -> None:
-        """Move the time on; who slept until then wakes, the earliest first, when the caller next awaits."""
+        """Advance the time; sleepers that are due wake, earliest first, when the caller next awaits."""
         self._elapsed_s += seconds
         while self._sleepers and self._sleepers[0][0] <= self._elapsed_s:
             _, _, awake = heapq.heappop(self._sleepers)

@@ -1,4 +1,4 @@
-"""Processes that outlive us, and the terminal we were started from."""
+"""Start processes that outlive us and our terminal."""
 
 import subprocess  # noqa: TID251 - `host` starts processes
 import threading
@@ -9,10 +9,10 @@ from scaffold.core.model import ProcessIdentity
 from scaffold.host.identity import identify
 
 
-def detach(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path) -> ProcessIdentity:
-    """Start `argv` in a session of its own, its output appended to `log`, and return who it is; OSError if it cannot.
+def start_detached(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path) -> ProcessIdentity:
+    """Start `argv` in its own session, append its output to `log`, and return its identity; OSError on failure.
 
-    It has no terminal and no input, and nothing that happens to us reaches it.
+    It has no terminal and no input, and our signals and our end do not reach it.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as sink:

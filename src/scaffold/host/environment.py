@@ -1,4 +1,4 @@
-"""The environment that children get: an allow-list, so that no key of the user's leaks into a command."""
+"""The environment of child processes: an allow-list, so that no key of the user leaks into a command."""
 
 import os
 import re
@@ -16,19 +16,19 @@ ALLOWED = {
 }
 
 
-MISLEADING = {"VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP"}
-"""What would have a command use another project's code."""
+NEVER_INHERITED = {"VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP"}
+"""These would make a command use another project's code."""
 
 
 def child_environment(
     environ: Mapping[str, str], extra: Mapping[str, str] | None = None, *, names: Iterable[str] = ()
 ) -> dict[str, str]:
-    """Return what a child may see of `environ`, also the variables called `names`, and all of `extra`, which wins.
+    """Return a child's environment: the allowed variables and `names` from `environ`, overridden by `extra`.
 
-    Keys of providers never pass unless they are named, MISLEADING and GIT_* not even then. The directory of our own
-    interpreter stands last on PATH, so that `python` exists on a machine without one.
+    Provider keys pass only if named; NEVER_INHERITED and GIT_* never do. Our interpreter's directory is last on PATH,
+    so that `python` exists even where none is installed.
     """
-    named = {name for name in names if not misleading(name)}
+    named = {name for name in names if not is_never_inherited(name)}
     allowed = {
         name: value for name, value in environ.items() if name in ALLOWED or name in named or name.startswith("LC_")
     }
@@ -36,15 +36,15 @@ def child_environment(
     return allowed | {"PATH": _with_python(path), "PYTHONDONTWRITEBYTECODE": "1"} | dict(extra or {})
 
 
-def misleading(name: str) -> bool:
-    """Tell whether no child may inherit a variable of this name, as it would work on something else."""
-    return name in MISLEADING or name.startswith("GIT_")
+def is_never_inherited(name: str) -> bool:
+    """Return True if no child may inherit this variable, because it would redirect the child to another project."""
+    return name in NEVER_INHERITED or name.startswith("GIT_")
 
 
-def agent_marks(agent_id: str) -> dict[str, str]:
-    """Return the variables by which what an agent starts is told from what others start, e.g. its containers."""
-    fit = re.sub("[^a-z0-9_-]", "-", agent_id)  # more is not allowed in names of containers
-    return {"SCAFFOLD_AGENT_ID": fit, "COMPOSE_PROJECT_NAME": f"ralph_agent_{fit}"}
+def agent_variables(agent_id: str) -> dict[str, str]:
+    """Return variables that mark what an agent starts, so that e.g. containers of two agents do not collide."""
+    safe_id = re.sub("[^a-z0-9_-]", "-", agent_id)  # container names allow nothing else
+    return {"SCAFFOLD_AGENT_ID": safe_id, "COMPOSE_PROJECT_NAME": f"ralph_agent_{safe_id}"}
 
 
 def _with_python(path: str) -> str:

@@ -1,4 +1,4 @@
-"""Files that are whole or absent, lines that are never torn, and a lock that dies with its holder."""
+"""Atomic file writes, atomic line appends, and a file lock that is released when its holder dies."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ from scaffold.host.identity import own_identity
 
 
 def write_atomic(path: Path, data: bytes) -> None:
-    """Put `data` at `path` so that a crash leaves the old file or the new one; parents are created."""
+    """Write `data` to `path` atomically: a crash leaves the old file or the new one. Creates parent folders."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fd, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     written = Path(name)
@@ -32,7 +32,7 @@ def write_atomic(path: Path, data: bytes) -> None:
 
 
 def append_line(path: Path, line: bytes) -> None:
-    """Append `line` and a newline in one write, so that lines of several processes never mix; parents are created."""
+    """Append `line` and a newline in one write: lines of several processes never mix. Creates parent folders."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
@@ -42,10 +42,10 @@ def append_line(path: Path, line: bytes) -> None:
 
 
 class FileLock:
-    """One holder at a time among all tasks and processes; `async with FileLock(path, timeout_s=30): ...`.
+    """An exclusive lock among all tasks and processes; `async with FileLock(path, timeout_s=30): ...`.
 
-    The kernel drops the lock when its holder dies. While it is held the file tells by whom, for error messages
-    only. The file itself stays: removing it would let two processes lock two files of one name.
+    The kernel releases the lock when its holder dies. While locked, the file contains the holder's identity, for error
+    messages only. The file is never removed: otherwise two processes could lock two files of the same name.
     """
 
     def __init__(self, path: Path, *, timeout_s: float) -> None:
@@ -54,7 +54,7 @@ class FileLock:
         self._fd: int | None = None
 
     async def __aenter__(self) -> None:
-        """Wait for the lock; raises ScaffoldError naming the holder after `timeout_s`."""
+        """Acquire the lock; raises ScaffoldError with the holder's pid after `timeout_s`."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         with contextlib.ExitStack() as undo:
@@ -68,7 +68,7 @@ class FileLock:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let the next one in."""
+        """Release the lock."""
         if self._fd is not None:
             os.ftruncate(self._fd, 0)
             os.close(self._fd)
@@ -82,7 +82,7 @@ class FileLock:
             if loop.time() >= deadline:
                 raise ScaffoldError(
                     f"{self._path} has been locked for {self._timeout_s:g} s{self._holder()}",
-                    "wait for that process to end, or end it, then try again",
+                    "wait for that process to exit, or stop it, then retry",
                 )
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, 0.05)
@@ -95,7 +95,7 @@ class FileLock:
 
 
 def try_lock(fd: int) -> bool:
-    """Lock an open file for as long as it stays open; return whether that could be done at once."""
+    """Lock an open file until it is closed, without waiting; return True if that succeeded."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,4 +1,4 @@
-"""Which process is which, beyond the lifetime of a pid."""
+"""Process identities that stay unique after a pid is reused."""
 
 import functools
 import os
@@ -10,32 +10,32 @@ from scaffold.core.model import ProcessIdentity
 
 
 def identify(pid: int) -> ProcessIdentity | None:
-    """Return who `pid` is now; None if there is no such process. A zombie still has an identity."""
+    """Return the identity of process `pid`; None if there is none. A zombie still has an identity."""
     found = _look_up(pid)
     return ProcessIdentity(pid, found[1], _boot()) if found else None
 
 
 def own_identity() -> ProcessIdentity:
-    """Return the identity of this very process."""
+    """Return the identity of this process."""
     mine = identify(os.getpid())
     return mine or ProcessIdentity(os.getpid(), "", _boot())
 
 
-def alive(identity: ProcessIdentity) -> bool:
-    """Return whether exactly this process still runs; a zombie does not."""
+def is_alive(identity: ProcessIdentity) -> bool:
+    """Return True if exactly this process is running; a zombie is not."""
     if identity.boot != _boot():
         return False
     found = _look_up(identity.pid)
     return found is not None and found[0] != "Z" and found[1] == identity.started
 
 
-def gone(identity: ProcessIdentity | None) -> bool:
-    """Return whether there was such a process and it does not run any more; None is one that never was."""
-    return identity is not None and not alive(identity)
+def has_exited(identity: ProcessIdentity | None) -> bool:
+    """Return True if the process existed and is no longer running; False for None."""
+    return identity is not None and not is_alive(identity)
 
 
 def _look_up(pid: int) -> tuple[str, str] | None:
-    """Return the state letter and the start time of `pid`, both in the kernel's words."""
+    """Return the state letter and start time of `pid` as the kernel formats them; None if there is no such process."""
     return _from_proc(pid) if sys.platform == "linux" else _from_ps(pid)
 
 
@@ -49,7 +49,7 @@ def _from_proc(pid: int) -> tuple[str, str] | None:
 
 
 def _from_ps(pid: int) -> tuple[str, str] | None:
-    answer = _ask("ps", "-o", "state=,lstart=", "-p", str(pid))
+    answer = _output_of("ps", "-o", "state=,lstart=", "-p", str(pid))
     state, _, started = answer.partition(" ")
     return (state[:1], started.strip()) if state else None
 
@@ -58,10 +58,10 @@ def _from_ps(pid: int) -> tuple[str, str] | None:
 def _boot() -> str:
     if sys.platform == "linux":
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-    return _ask("sysctl", "-n", "kern.boottime")
+    return _output_of("sysctl", "-n", "kern.boottime")
 
 
-def _ask(*argv: str) -> str:
+def _output_of(*argv: str) -> str:
     env = {"PATH": "/bin:/usr/bin:/sbin:/usr/sbin", "LC_ALL": "C", "TZ": "UTC"}
     answer = subprocess.run(argv, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     return answer.stdout.strip()

@@ -1,4 +1,4 @@
-"""Slots: no more than so many of something heavy at once on this machine, whoever asks for it."""
+"""A semaphore across all processes of this machine, to limit heavy work."""
 
 import asyncio
 import os
@@ -13,10 +13,10 @@ LONGEST_PAUSE_S = 0.25
 
 
 class Slots:
-    """`count` places, each a locked file in `folder`; `async with Slots(folder, 2).taken(): ...`.
+    """`count` slots, each a locked file in `folder`; `async with Slots(folder, 2).taken(): ...`.
 
-    The kernel frees the place of a holder that dies, however it dies. Who waits may be cancelled; who came first is
-    not always first. The files stay: removing one would let two hold the same place.
+    The kernel frees the slot of a holder that dies. Waiting can be cancelled and is not first come, first served.
+    The files are never removed: otherwise two processes could hold the same slot.
     """
 
     def __init__(self, folder: Path, count: int) -> None:
@@ -25,13 +25,13 @@ class Slots:
 
     @asynccontextmanager
     async def taken(self) -> AsyncIterator[None]:
-        """Hold a place while the block lasts; waits for one as long as it takes."""
+        """Hold a slot while the block runs; waits for one without a timeout."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        held = await self._wait()
+        slot = await self._wait()
         try:
             yield
         finally:
-            os.close(held)
+            os.close(slot)
 
     async def _wait(self) -> int:
         pause_s = FIRST_PAUSE_S
@@ -41,10 +41,10 @@ class Slots:
         return free
 
     def _free(self) -> int | None:
-        """Return the descriptor of a place that is ours now; None if all are taken."""
+        """Lock a free slot and return its descriptor; None if all are taken."""
         for number in range(self._count):
-            place = os.open(self._folder / f"{number}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-            if try_lock(place):
-                return place
-            os.close(place)
+            slot = os.open(self._folder / f"{number}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            if try_lock(slot):
+                return slot
+            os.close(slot)
         return None

@@ -1,1 +1,1 @@
-"""The merge queue: integrate, verify again on the very tree, move the branch, record."""
+"""The merge queue: integrate, verify the merged tree, move the branch, record."""

@@ -1,4 +1,4 @@
-"""The clean checkout of a run, in which trees are judged that nobody works on: the base, candidates, the tip."""
+"""The run's clean checkout, used to verify the base, candidates and the tip; no agent works in it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -12,24 +12,24 @@ from scaffold.core.ids import Commit
 from scaffold.core.model import Run
 from scaffold.git import worktree
 from scaffold.git.command import Git
-from scaffold.git.recycling import recycle
-from scaffold.git.submodule import populate
-from scaffold.host.environment import agent_marks, child_environment
-from scaffold.verify.contract import Tree
-from scaffold.verify.environment.furnishing import furnished_anew
-from scaffold.verify.environment.surroundings import check_environ, within
-from scaffold.worker.enclosure import enclosure, forget_temporary
-from scaffold.worker.services import forget_services, services_of
-from scaffold.worker.site import Site
+from scaffold.git.submodule import check_out_submodules
+from scaffold.git.worktree_clean import recycle_worktree
+from scaffold.host.environment import agent_variables, child_environment
+from scaffold.run.context import RunContext
+from scaffold.run.sandbox import open_sandbox, remove_temporary_folder
+from scaffold.run.services import check_services, stop_leftover_services
+from scaffold.verify.contract.checks import Tree
+from scaffold.verify.environment.check_env import check_environ, with_shown_folders
+from scaffold.verify.environment.provisioning import reprovision
 
-QUEUE = "landing"
-"""Whose temporary folder the checks have."""
+TEMPORARY_NAME = "landing"
+"""The name of the temporary folder of its checks."""
 
 
 class Checkout:
-    """One worktree, made when it is first needed and then made new for each tree; for one check after another."""
+    """One worktree, created on first use and reset for each tree; only one tree at a time."""
 
-    def __init__(self, site: Site, run: Run) -> None:
+    def __init__(self, site: RunContext, run: Run) -> None:
         self._site = site
         self._run = run
 
@@ -37,9 +37,9 @@ class Checkout:
     def _folder(self) -> Path:
         return self._site.landing_folder(self._run.id)
 
-    def bare(self, base: Commit, commit: Commit, marks: Mapping[str, str] | None = None) -> Tree:
-        """Return a commit as something to be judged by its paths alone: nothing is checked out."""
-        own = {"SCAFFOLD_RUN": self._run.id, **(marks or {}), **agent_marks(self._run.id)}
+    def tree_without_checkout(self, base: Commit, commit: Commit, marks: Mapping[str, str] | None = None) -> Tree:
+        """Return a tree for checks that need only the commit's paths: nothing is checked out."""
+        own = {"SCAFFOLD_RUN": self._run.id, **(marks or {}), **agent_variables(self._run.id)}
         return Tree(
             git=self._site.git,
             base=base,
@@ -57,32 +57,32 @@ class Checkout:
         commit: Commit,
         marks: Mapping[str, str] | None = None,
     ) -> AsyncIterator[Tree]:
-        """Check a commit out as if nothing had ever been there, with what its checks stand on, and yield it."""
-        async with furnished_anew(environment, self._folder):
-            git = await self._renewed(commit)
-        await self._forget()  # what the checks of another candidate left in their caches
-        bare = self.bare(base, commit, marks)
-        async with enclosure(self._site, self._run, git.cwd, name=QUEUE) as walls:
+        """Check out a commit in the clean worktree, provision its check environment, and yield it."""
+        async with reprovision(environment, self._folder):
+            git = await self._check_out(commit)
+        await self._remove_temporary()  # caches that another candidate's checks left behind
+        bare = self.tree_without_checkout(base, commit, marks)
+        async with open_sandbox(self._site, self._run, git.cwd, name=TEMPORARY_NAME) as sandbox:
             yield msgspec.structs.replace(
                 bare,
                 git=git,
                 environ=check_environ(environment, git.cwd, bare.environ),
-                enclosure=within(environment, walls),
-                services=services_of(self._site, self._run, environment),
+                enclosure=with_shown_folders(environment, sandbox),
+                services=check_services(self._site, self._run, environment),
             )
 
     async def close(self) -> None:
-        """Remove the worktree, and what its checks left beside it."""
-        await forget_services(self._site, self._run)
+        """Stop leftover services; remove the worktree and the checks' temporary folder."""
+        await stop_leftover_services(self._site, self._run)
         await worktree.remove(self._site.repository, self._folder)
-        await self._forget()
+        await self._remove_temporary()
 
-    async def _forget(self) -> None:
-        await asyncio.to_thread(forget_temporary, self._site, self._run, name=QUEUE)
+    async def _remove_temporary(self) -> None:
+        await asyncio.to_thread(remove_temporary_folder, self._site, self._run, name=TEMPORARY_NAME)
 
-    async def _renewed(self, commit: Commit) -> Git:
+    async def _check_out(self, commit: Commit) -> Git:
         git = self._site.git.at(self._folder)
-        if (self._folder / ".git").is_file() and await recycle(git, commit):
-            await populate(git)
+        if (self._folder / ".git").is_file() and await recycle_worktree(git, commit):
+            await check_out_submodules(git)
             return git
         return await worktree.add(self._site.repository, self._folder, commit)

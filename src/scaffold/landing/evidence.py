@@ -1,4 +1,4 @@
-"""What speaks for an action's effects: results, gates and decisions as evidence, never anybody's word."""
+"""Evidence for an action's effects: check results, gates and human decisions, never an agent's claim."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -7,10 +7,10 @@ from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.gates import GateResult
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Attempt, Evidence, InboxItem
-from scaffold.verify.review import REVIEW, review_in, told
+from scaffold.verify.contract.review import REVIEW, review_in, review_text
 
-CHANGE = "change"
-"""The name of the result of work that nothing else was asked of than a change."""
+CHANGE_CHECK = "change"
+"""The name of the check result of an action that only had to change something."""
 
 
 def evidence_of(
@@ -20,7 +20,7 @@ def evidence_of(
     at: datetime,
     approved: Iterable[InboxItem] = (),
 ) -> tuple[Evidence, ...]:
-    """Return every check that passed, every gate that let the change through, and every human who agreed to it."""
+    """Return the passed checks, the gates that did not block, and the human approvals, as evidence."""
     passed = [result for result in verification.results if result.verdict == "pass"]
     applied = [gate for gate in verification.gates if gate.verdict != "not_applicable" and not gate.blocks]
     return (
@@ -30,29 +30,29 @@ def evidence_of(
     )
 
 
-def agreed_to(attempt: Attempt, approved: Iterable[InboxItem]) -> Iterator[InboxItem]:
-    """Yield the approvals that the work of an attempt rests on: of changes to what is protected, on the same base."""
+def approvals_of(attempt: Attempt, approved: Iterable[InboxItem]) -> Iterator[InboxItem]:
+    """Yield the approvals the attempt's work depends on: for changes of protected paths on the same base."""
     for item in approved:
         if item.detail.get("protected") and item.detail.get("base") == attempt.base_sha:
             yield item
 
 
-def gate_in_words(gate: GateResult) -> str:
-    """Return how a gate did, in a line: `test: pass, 1 removed, 12 pass, 1 pre_existing, focused`."""
+def describe_gate(gate: GateResult) -> str:
+    """Return a gate's result in one line: `test: pass, 1 removed, 12 pass, 1 pre_existing, focused`."""
     removed = sum(why == "removed" for why in gate.withdrawn.values())
     counts = (("removed", removed), *gate.counts.items())
-    told = [f"{count} {verdict}" for verdict, count in counts if count]
-    return ", ".join([f"{gate.gate.name}: {gate.verdict}", *told, *(["focused"] if gate.focused else [])])
+    shown = [f"{count} {verdict}" for verdict, count in counts if count]
+    return ", ".join([f"{gate.gate.name}: {gate.verdict}", *shown, *(["focused"] if gate.focused else [])])
 
 
 def _of_result(result: CheckResult, attempt: AttemptId | None, shown_at: Commit, at: datetime) -> Evidence:
     if result.name == REVIEW:
-        opinion = told(review_in(result))
+        opinion = review_text(review_in(result))
         return Evidence(
             kind="review", command=None, exit_code=None, commit=shown_at, at=at, detail=opinion, attempt_id=attempt
         )
     return Evidence(
-        kind="change" if result.name == CHANGE else "contract",
+        kind="change" if result.name == CHANGE_CHECK else "contract",
         command=result.name,
         exit_code=result.exit_code,
         commit=shown_at,
@@ -70,7 +70,7 @@ def _of_gate(gate: GateResult, attempt: AttemptId | None, shown_at: Commit, at: 
         exit_code=gate.exit_code,
         commit=shown_at,
         at=at,
-        detail=gate_in_words(gate),
+        detail=describe_gate(gate),
         output_hash=gate.output_hash,
         attempt_id=attempt,
     )

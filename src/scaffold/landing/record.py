@@ -1,43 +1,43 @@
-"""What a landing makes true, in one transaction; and how a half-done landing is read back."""
+"""Records landings, each in one transaction, and recovers interrupted ones."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
 from scaffold.core.contract import Verification
-from scaffold.core.errors import RepositoryUnfit
-from scaffold.core.events import Landed, Noticed
+from scaffold.core.errors import RepositoryError
+from scaffold.core.events import ActionLanded, NoticeRaised
 from scaffold.core.ids import AttemptId, Commit
-from scaffold.core.legible import legible
 from scaffold.core.model import Action, Attempt, Intent, Run
+from scaffold.core.printable_text import utf8_safe
 from scaffold.core.states import Completed
-from scaffold.git import commit, refs
-from scaffold.landing.evidence import agreed_to, evidence_of
-from scaffold.landing.questions import Tested, in_question, put_in_question, show_anew
-from scaffold.landing.staleness import older_than
+from scaffold.git import commits, refs
+from scaffold.landing.evidence import approvals_of, evidence_of
+from scaffold.landing.stale_facts import RecheckResult, affected_claims, mark_stale, record_recheck
+from scaffold.landing.staleness import shown_before
+from scaffold.run.assignment import inherited_preconditions
+from scaffold.run.attempt_end import end_attempt
+from scaffold.run.context import RunContext
+from scaffold.run.lease import owner_transaction
 from scaffold.store.database import Store
-from scaffold.verify.review import reviews
-from scaffold.worker.assignment import needed_by
-from scaffold.worker.ending import conclude
-from scaffold.worker.lease import owned
-from scaffold.worker.site import Site
+from scaffold.verify.contract.review import reviews
 
-Reading = Literal["recorded", "redone", "lost"]
+IntentResolution = Literal["recorded", "redone", "lost"]
 
 
 def session_ref(run: Run) -> str:
-    """Return the full name of the run's integration branch."""
+    """Return the full ref name of the run's session branch."""
     return f"refs/heads/{run.session_branch}"
 
 
-async def session_tip(site: Site, run: Run) -> Commit:
-    """Return the commit the session branch is at; raises RepositoryUnfit if it was deleted."""
+async def session_tip(site: RunContext, run: Run) -> Commit:
+    """Return the session branch's commit; RepositoryError if the branch was deleted."""
     tip = await refs.resolve(site.git, session_ref(run))
     if tip is None:
         last = last_landed(site.store, run) or run.base_sha
-        raise RepositoryUnfit(
-            f"the branch {run.session_branch} is gone",
-            f"Bring it back with `git branch {run.session_branch} {last}`, then `scaffold resume`.",
+        raise RepositoryError(
+            f"the branch {run.session_branch} does not exist any more",
+            f"Restore it with `git branch {run.session_branch} {last}`, then run `scaffold resume`.",
         )
     return tip
 
@@ -52,51 +52,50 @@ def _ended_at(attempt: Attempt) -> datetime:
     return attempt.ended_at or attempt.queued_at
 
 
-async def require_on_branch(site: Site, run: Run, landed: Commit, tip: Commit) -> None:
-    """Return if `tip` contains what `landed`; else the branch was rewritten: RepositoryUnfit, facts would be lies."""
-    if not await commit.is_ancestor(site.git, landed, tip):
-        raise RepositoryUnfit(
-            f"the branch {run.session_branch} does not contain {landed[:8]} any more, which has landed there",
-            f"Put it back with `git branch --force {run.session_branch} {landed}`, then `scaffold resume`.",
+async def require_landed_on_branch(site: RunContext, run: Run, landed: Commit, tip: Commit) -> None:
+    """Raise RepositoryError if `tip` does not contain `landed`: the branch was rewritten, so facts may be wrong."""
+    if not await commits.is_ancestor(site.git, landed, tip):
+        raise RepositoryError(
+            f"the branch {run.session_branch} no longer contains {landed[:8]}, which landed there",
+            f"Restore it with `git branch --force {run.session_branch} {landed}`, then run `scaffold resume`.",
         )
 
 
-async def record_landing(site: Site, run: Run, attempt_id: AttemptId, landed: Commit) -> None:
-    """Record that the branch carries `landed`, which is all that is known: its owner has died over it."""
-    record_landed(site, run, attempt_id, landed, await commit.changed_paths(site.git, Commit(f"{landed}^"), landed))
+async def record_recovered_landing(site: RunContext, run: Run, attempt_id: AttemptId, landed: Commit) -> None:
+    """Record a landing whose owner died after it moved the branch; changed paths come from the commit itself."""
+    record_landed(site, run, attempt_id, landed, await commits.changed_paths(site.git, Commit(f"{landed}^"), landed))
 
 
 def record_landed(
-    site: Site,
+    site: RunContext,
     run: Run,
     attempt_id: AttemptId,
     landed: Commit,
     changed: Sequence[str],
-    renewed: Sequence[Tested] = (),
+    renewed: Sequence[RecheckResult] = (),
 ) -> None:
-    """Record that the branch carries `landed`: the attempt ends, the action is done, its effects are facts.
+    """Record that the branch contains `landed`: the attempt ends, the action is done, its effects are facts.
 
-    What others have shown that depends on what it changed is shown anew as far as it was `renewed`, and else in
-    question. The branch has moved already, and its work ref is gone or nobody's any more. Safe to repeat until it is
-    recorded.
+    Facts of other actions that depend on the changed paths are re-proven if listed in `renewed`; the others become
+    stale. The branch has already moved and the work ref is no longer used. Safe to repeat until it succeeds.
     """
     store = site.store
     attempt = store.attempts.get(attempt_id)
     action = store.actions.get(attempt.action_id) if attempt else None
     if attempt is None or action is None or attempt.verification is None:
         raise LookupError(attempt_id)
-    paths = [legible(path) for path in changed]
+    paths = [utf8_safe(path) for path in changed]
     now = site.clock.now()
-    agreed = agreed_to(attempt, store.inbox.approved(action.id))
-    evidence = evidence_of(attempt.verification, attempt_id, landed, now, agreed)
-    with owned(store, run, durable=True):
+    approvals = approvals_of(attempt, store.inbox.approved(action.id))
+    evidence = evidence_of(attempt.verification, attempt_id, landed, now, approvals)
+    with owner_transaction(store, run, durable=True):
         for intent in store.intents.open_of_run(run.id):
             if intent.attempt_id == attempt_id:
                 store.intents.settle(intent.id, done=intent.new == landed)
         store.attempts.advance(attempt_id, fence=attempt.fence, phase="recorded", head_sha=landed)
         store.attempts.end(attempt_id, outcome="landed")
         store.actions.move(action.id, Completed(), result=attempt.result or "")
-        store.events.append(run.id, Landed(action.key, landed))
+        store.events.append(run.id, ActionLanded(action.key, landed))
         for assertion in action.effects:
             store.facts.show(
                 action.goal_id,
@@ -107,30 +106,30 @@ def record_landed(
                 evidence=evidence,
             )
         for tested in renewed:
-            show_anew(store, tested, now)
-        for claim in older_than(landed, in_question(store, run, changed, besides=action.id)):
-            put_in_question(store, claim)
+            record_recheck(store, tested, now)
+        for claim in shown_before(landed, affected_claims(store, run, changed, besides=action.id)):
+            mark_stale(store, claim)
 
 
-async def record_unchanged(site: Site, run: Run, attempt: Attempt, action: Action) -> str | None:
+async def record_without_commit(site: RunContext, run: Run, attempt: Attempt, action: Action) -> str | None:
     """Record an approval, or checks that passed, without a commit: the action is done, its effects are facts.
 
-    None if it is recorded; else nothing is written, and what is returned says why it must be judged anew: what it is
-    about changed since, or fell. No branch moves, so one transaction is all there is.
+    Return None if it is recorded. Otherwise nothing is written, and the returned text says why the review must be
+    repeated: paths it depends on changed, or a precondition no longer holds. No branch moves.
     """
     store, verification = site.store, attempt.verification
     if verification is None:
         raise LookupError(attempt.id)
-    paths = _depends_on(store, action, verification)
+    paths = _dependency_paths(store, action, verification)
     tip = await session_tip(site, run)
-    since = {legible(path) for path in await commit.changed_paths(site.git, attempt.base_sha, tip)}
+    since = {utf8_safe(path) for path in await commits.changed_paths(site.git, attempt.base_sha, tip)}
     evidence = evidence_of(verification, attempt.id, attempt.base_sha, site.clock.now())
     if since & paths:
         return f"changed since it was reviewed: {', '.join(sorted(since & paths))}"
-    with owned(store, run, durable=True):
-        fallen = store.facts.lacking(action.goal_id, action.preconditions)
-        if fallen:
-            return f"what was reviewed does not hold any more: {', '.join(fallen)}"
+    with owner_transaction(store, run, durable=True):
+        lacking = store.facts.lacking(action.goal_id, action.preconditions)
+        if lacking:
+            return f"its preconditions no longer hold: {', '.join(lacking)}"
         store.attempts.advance(attempt.id, fence=attempt.fence, phase="recorded")
         store.attempts.end(attempt.id, outcome="recorded")
         store.actions.move(action.id, Completed(), result=attempt.result or "")
@@ -145,53 +144,53 @@ async def record_unchanged(site: Site, run: Run, attempt: Attempt, action: Actio
     return None
 
 
-def _depends_on(store: Store, action: Action, verification: Verification) -> frozenset[str]:
-    """Return the paths a review cites, if it is one, and those that the action's prerequisites have changed."""
-    needs = needed_by(store, action)
+def _dependency_paths(store: Store, action: Action, verification: Verification) -> frozenset[str]:
+    """Return the paths a review cites and those the action's prerequisites changed."""
+    needs = inherited_preconditions(store, action)
     changed = {path for fact in store.facts.of_goal(action.goal_id) if fact.assertion in needs for path in fact.paths}
-    cited = {legible(each.file) for review in reviews(verification) for each in review.citations}
+    cited = {utf8_safe(each.file) for review in reviews(verification) for each in review.citations}
     return frozenset(changed | cited)
 
 
-async def read_back(site: Site, run: Run, intent: Intent) -> Reading:
-    """Find out what became of a landing whose process died, and bring the store in step with the branch.
+async def resolve_intent(site: RunContext, run: Run, intent: Intent) -> IntentResolution:
+    """Determine the outcome of a landing whose process died, and update the store accordingly.
 
-    First it is forbidden: an owner that was overtaken may still live. The branch at or past the new commit: it landed,
-    so it is recorded. At or past the old one: it is as if nothing happened, and the candidate waits again, pinned.
-    Anywhere else somebody rewrote the branch: the candidate is given back, pinned too.
+    First take the candidate away from the previous owner, which may still be running. If the branch contains the new
+    commit, the landing is recorded. If it contains only the old one, the candidate waits again, pinned. Otherwise the
+    branch was rewritten: the attempt ends as lost, its work pinned.
     """
-    attempt = _known(site.store, intent.attempt_id)
-    candidate = await _forbid(site, run, attempt)
+    attempt = _require_attempt(site.store, intent.attempt_id)
+    candidate = await _claim_candidate(site, run, attempt)
     tip = await session_tip(site, run)
-    if await commit.is_ancestor(site.git, intent.new, tip):
-        await record_landing(site, run, intent.attempt_id, intent.new)
+    if await commits.is_ancestor(site.git, intent.new, tip):
+        await record_recovered_landing(site, run, intent.attempt_id, intent.new)
         return "recorded"
     await refs.pin(site.git, refs.work_ref(attempt.id), candidate)
-    with owned(site.store, run, durable=True):
+    with owner_transaction(site.store, run, durable=True):
         site.store.intents.settle(intent.id, done=False)
         site.store.attempts.advance(attempt.id, fence=attempt.fence, phase=attempt.phase, head_sha=candidate)
-    if await commit.is_ancestor(site.git, intent.old, tip):
+    if await commits.is_ancestor(site.git, intent.old, tip):
         return "redone"
-    conclude(site.store, run, intent.attempt_id, "lost", error="the session branch was rewritten by somebody else")
-    with owned(site.store, run):
-        text = f"{run.session_branch} was rewritten by somebody else while a candidate was landing; its work is pinned."
-        site.store.events.append(run.id, Noticed("warning", text))
+    end_attempt(site.store, run, intent.attempt_id, "lost", error="another process rewrote the session branch")
+    with owner_transaction(site.store, run):
+        text = f"Another process rewrote {run.session_branch} while a candidate was landing; its work is pinned."
+        site.store.events.append(run.id, NoticeRaised("warning", text))
     return "lost"
 
 
-async def _forbid(site: Site, run: Run, attempt: Attempt) -> Commit:
-    """Keep anybody else from landing a candidate; return the same work as a commit that only this owner knows.
+async def _claim_candidate(site: RunContext, run: Run, attempt: Attempt) -> Commit:
+    """Return the candidate's work as a new commit that only this owner knows, so that no other process can land it.
 
-    No fence holds a git command that is on its way. That one lands what is pinned where it was handed in, and nothing
-    if it is not there: it moves here, unless it has landed before.
+    A fence cannot stop a git command that is already running. That command deletes the work ref at the old commit in
+    the same ref transaction, so moving the ref makes it fail, unless it has already landed.
     """
     head = attempt.head_sha
     if head is None:
         raise LookupError(attempt.id)
     settings, work = run.settings, refs.work_ref(attempt.id)
-    candidate = await commit.commit_tree(
+    candidate = await commits.commit_tree(
         site.git,
-        await commit.tree_of(site.git, head),
+        await commits.tree_of(site.git, head),
         parents=[head],
         message=f"Candidate of attempt {attempt.id}, for owner {run.fence}\n",
         author=settings.author,
@@ -202,7 +201,7 @@ async def _forbid(site: Site, run: Run, attempt: Attempt) -> Commit:
     return candidate
 
 
-def _known(store: Store, attempt_id: AttemptId) -> Attempt:
+def _require_attempt(store: Store, attempt_id: AttemptId) -> Attempt:
     attempt = store.attempts.get(attempt_id)
     if attempt is None:
         raise LookupError(attempt_id)

@@ -1,1 +1,1 @@
-"""Models: cassettes and the rules for asking again."""
+"""Language models: live endpoints, cassettes, retries and prices."""

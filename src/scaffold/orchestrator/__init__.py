@@ -1,1 +1,1 @@
-"""Runs, supervisors, scheduling, the engine and recovery."""
+"""Run ownership, supervisors, planning, the engine, recovery and upkeep."""

@@ -1,37 +1,37 @@
-"""Starting an attempt: what it is told of earlier ones, and its row in the store."""
+"""Queue an attempt: its briefing about earlier attempts and its row in the store."""
 
 from scaffold.core.ids import ActionId, AttemptId, Commit, GoalId
 from scaffold.core.model import Attempt, Goal, Run, Usage
 from scaffold.core.states import WORKER_PHASES, Active, Pending, Running
-from scaffold.git import commit, refs
-from scaffold.host.ids import new_id
+from scaffold.git import commits, refs
+from scaffold.host.random_ids import new_id
 from scaffold.landing.record import session_tip
+from scaffold.run.context import RunContext
+from scaffold.run.lease import owner_transaction
 from scaffold.store.database import Store
-from scaffold.worker.lease import owned
-from scaffold.worker.site import Site
 
 DIFF_BYTES = 10_000
-"""Of each diff in a briefing; two of them fit into what a worker is told."""
+"""Limit for each diff in a briefing; two of them fit into a worker's prompt."""
 
 
 def free_slots(store: Store, run: Run, goal: Goal) -> int:
-    """Return how many attempts may start now: the run's cap and the goal's, whichever is nearer.
+    """Return how many attempts may start now under the caps of the run and of the goal.
 
-    An attempt takes a slot from when it is queued until its candidate is handed in.
+    An attempt takes a slot from the time it is queued until its candidate is submitted.
     """
     working = store.attempts.working(run.id)
     return max(0, min(run.settings.agents - sum(working.values()), goal.worker_cap - working.get(goal.id, 0)))
 
 
-async def queue_attempt(site: Site, run: Run, goal_id: GoalId, action_id: ActionId) -> Attempt | None:
-    """Open the next attempt of a ready action on the session branch's tip, fenced by the run's owner.
+async def queue_attempt(site: RunContext, run: Run, goal_id: GoalId, action_id: ActionId) -> Attempt | None:
+    """Queue and return the next attempt of a ready action, based on the tip of the session branch.
 
-    None if it may not start any more: the goal was paused, the action cancelled, or the last free slot taken, since it
-    was decided. All are looked at in the transaction that opens the attempt.
+    None if it may no longer start, because the goal was paused, the action cancelled or the last slot taken since the
+    decision. These are checked in the transaction that opens the attempt.
     """
     store = site.store
     tip = await session_tip(site, run)
-    briefing = await brief(site, store.attempts.of_action(action_id), tip)
+    briefing = await attempt_briefing(site, store.attempts.of_action(action_id), tip)
     attempt = Attempt(
         id=AttemptId(new_id()),
         run_id=run.id,
@@ -47,7 +47,7 @@ async def queue_attempt(site: Site, run: Run, goal_id: GoalId, action_id: Action
         usage=Usage(),
         queued_at=site.clock.now(),
     )
-    with owned(store, run):
+    with owner_transaction(store, run):
         goal, action = store.goals.get(goal_id), store.actions.get(action_id)
         if goal is None or not isinstance(goal.state, Active) or not free_slots(store, run, goal):
             return None
@@ -58,22 +58,25 @@ async def queue_attempt(site: Site, run: Run, goal_id: GoalId, action_id: Action
     return attempt
 
 
-async def brief(site: Site, earlier: tuple[Attempt, ...], tip: Commit) -> str:
-    """Return what the last attempt teaches the next: why it ended, its work, and what landed against it."""
+async def attempt_briefing(site: RunContext, earlier: tuple[Attempt, ...], tip: Commit) -> str:
+    """Return what the next attempt should know of the last one: why it ended, its diff, and what has landed since.
+
+    Empty if there was no earlier attempt.
+    """
     if not earlier:
         return ""
     last = earlier[-1]
     if last.outcome in {"landed", "recorded"}:
         return (
-            f"Attempt {last.number} was {last.outcome} at {last.head_sha or last.base_sha}. What it had shown does not "
-            "count any more: the files it depends on have changed since. Look at what is there now."
+            f"Attempt {last.number} was {last.outcome} at {last.head_sha or last.base_sha}. Its result is no longer "
+            "valid, because files it depends on have changed since. Check the current state."
         )
     parts = [f"Attempt {last.number} ended: {last.outcome}. {last.error or ''}".rstrip()]
     head = last.head_sha or await refs.resolve(site.git, refs.rescue_ref(last.id))
     if head is not None and head != last.base_sha:
-        work = await commit.diff_text(site.git, last.base_sha, head, limit_bytes=DIFF_BYTES)
-        parts.append(f"Its work, which did not land:\n{work}")
+        work = await commits.diff_text(site.git, last.base_sha, head, limit_bytes=DIFF_BYTES)
+        parts.append(f"Its changes, which did not land:\n{work}")
     if last.phase not in WORKER_PHASES and last.base_sha != tip:
-        theirs = await commit.diff_text(site.git, last.base_sha, tip, limit_bytes=DIFF_BYTES)
-        parts.append(f"What landed meanwhile, and is your base now:\n{theirs}")
+        landed = await commits.diff_text(site.git, last.base_sha, tip, limit_bytes=DIFF_BYTES)
+        parts.append(f"Changes that landed meanwhile and are in your base now:\n{landed}")
     return "\n\n".join(parts)

@@ -1,1 +1,1 @@
-"""Pure planning: reading plans, lint, readiness and decisions; values in, values out."""
+"""Pure planning: plan files, lint, readiness, decisions and simulation. Values in, values out."""

@@ -1,69 +1,69 @@
-"""What a supervisor does next: a pure function from a view of one goal to commands."""
+"""What a supervisor does next, as a pure function from a view of one goal to commands."""
 
 from msgspec import Struct
 
-from scaffold.core.ids import ActionId, Assertion, Key
-from scaffold.core.plan import Kind
-from scaffold.plan.wording import listed
+from scaffold.core.ids import ActionId, ActionKey, Assertion
+from scaffold.core.plan import ActionKind
+from scaffold.plan.message_text import quoted_list
 
 
 class ReadyAction(Struct, frozen=True):
-    """A pending action whose preconditions hold and whose parent, if it has one, runs."""
+    """A pending action whose preconditions hold and whose parent, if any, is running."""
 
     id: ActionId
-    key: Key
-    kind: Kind
+    key: ActionKey
+    kind: ActionKind
     children: bool
-    """Whether it is a compound that has children already."""
+    """True for a compound that already has children."""
 
 
-class CompoundView(Struct, frozen=True):
+class RunningCompound(Struct, frozen=True):
     """A running compound."""
 
     id: ActionId
-    key: Key
+    key: ActionKey
     open_children: int
     """How many children have not ended."""
     unmet_effects: tuple[Assertion, ...]
     """Its effects that do not hold, in order."""
 
 
-class Exhausted(Struct, frozen=True):
-    """A primitive that failed for good."""
+class FailedPrimitive(Struct, frozen=True):
+    """A primitive that failed with no attempts left."""
 
-    key: Key
+    key: ActionKey
     parent: ActionId | None
 
 
-class View(Struct, frozen=True, kw_only=True):
-    """All that a decision about one goal may depend on; its size does not grow with the plan."""
+class GoalView(Struct, frozen=True, kw_only=True):
+    """All inputs to a decision about one goal. Its size does not grow with the plan."""
 
     unmet: tuple[Assertion, ...]
-    """Assertions of the goal state that do not hold; the first few suffice, empty means the goal state holds."""
+    """Assertions of the goal state that do not hold, or just the first few. Empty: the goal is reached."""
     ready: tuple[ReadyAction, ...]
     """The first `slots` ready primitives and all ready compounds, in plan order; ids are unique."""
-    compounds: tuple[CompoundView, ...]
-    """Compounds that are running."""
+    compounds: tuple[RunningCompound, ...]
+    """The running compounds."""
     running: int
-    """How many primitives run, are verified or wait to land, and how many facts are looked at again just now."""
+    """Primitives that are running, verifying or landing, plus facts being re-verified now."""
     pending: int
     """How many actions are pending."""
     waiting: int
-    """How many actions go on once a human has decided."""
-    exhausted: tuple[Exhausted, ...]
-    """Primitives that failed for good since the last replan."""
+    """How many actions wait for a human decision."""
+    exhausted: tuple[FailedPrimitive, ...]
+    """Primitives that failed with no attempts left since the last replan."""
     slots: int
     """How many more attempts may start now."""
     replans_left: int
-    """0 where there is no planner, or its patience is used up."""
+    """0 without a planner, or once the replan limit is reached."""
     can_decompose: bool
-    """Whether somebody can break compounds down."""
-    thinking: bool = False
-    """Whether somebody breaks down or replans just now: nobody is asked anything else meanwhile."""
+    """Whether there is a planner or agent to decompose compounds."""
+    planner_busy: bool = False
+    """True while a decomposition or replan is in progress; no other is requested meanwhile."""
 
 
-class Complete(Struct, frozen=True, tag="complete"):
-    """The goal state holds and nothing runs: the goal is complete."""
+class CompleteGoal(Struct, frozen=True, tag="complete"):
+    """Complete the goal: its state holds and nothing is running."""
 
 
 class Dispatch(Struct, frozen=True, tag="dispatch"):
@@ -72,71 +72,71 @@ class Dispatch(Struct, frozen=True, tag="dispatch"):
     action: ActionId
 
 
-class Begin(Struct, frozen=True, tag="begin"):
-    """Let the children of this compound run."""
+class StartCompound(Struct, frozen=True, tag="begin"):
+    """Let this compound's children run."""
 
     compound: ActionId
 
 
-class Finish(Struct, frozen=True, tag="finish"):
-    """The compound is complete: its children ended and its effects hold."""
+class CompleteCompound(Struct, frozen=True, tag="finish"):
+    """Complete this compound: its children have ended and its effects hold."""
 
     compound: ActionId
 
 
 class Decompose(Struct, frozen=True, tag="decompose"):
-    """Ask for children that make `gap` true; an empty gap means all effects, for the first time."""
+    """Ask for children that make `gap` true; an empty gap is the first decomposition, for all effects."""
 
     compound: ActionId
     gap: tuple[Assertion, ...]
 
 
 class Replan(Struct, frozen=True, tag="replan"):
-    """Ask for other actions towards `unmet`."""
+    """Ask for other actions that make `unmet` true."""
 
     unmet: tuple[Assertion, ...]
     why: str
     compound: ActionId | None = None
-    """Whose children they are to be; None for the top of the goal."""
+    """The parent of the new actions; None for the goal's top level."""
 
 
-class GiveUp(Struct, frozen=True, tag="give_up"):
-    """The compound failed, for `reason`."""
+class FailCompound(Struct, frozen=True, tag="give_up"):
+    """Mark the compound as failed for `reason`."""
 
     compound: ActionId
     reason: str
 
 
-class Fail(Struct, frozen=True, tag="fail"):
-    """The goal failed, for `reason`."""
+class FailGoal(Struct, frozen=True, tag="fail"):
+    """Mark the goal as failed for `reason`."""
 
     reason: str
 
 
-Command = Complete | Dispatch | Begin | Finish | Decompose | Replan | GiveUp | Fail
+GoalCommand = CompleteGoal | Dispatch | StartCompound | CompleteCompound | Decompose | Replan | FailCompound | FailGoal
 
 
-def decide(view: View) -> tuple[Command, ...]:
+def decide(view: GoalView) -> tuple[GoalCommand, ...]:
     """Return what to do next, in order; empty means wait until something changes.
 
-    After commands were carried out, decide again on a new view: only an empty answer is a reason to sleep.
-    A goal whose state holds starts nothing new; what is still pending then is nobody's need any more. Somebody who
-    thinks is asked one thing at a time: whoever carries the commands out takes the first Decompose or Replan alone.
+    After executing the commands, decide again on a new view; sleep only after an empty result. Once the goal state
+    holds nothing new starts, even if actions are still pending. The planner handles one request at a time: the caller
+    executes only the first Decompose or Replan.
     """
-    finished = tuple(Finish(compound.id) for compound in view.compounds if _finished(compound))
+    finished = tuple(CompleteCompound(compound.id) for compound in view.compounds if _finished(compound))
     if not view.unmet:
         return finished or _complete(view)
-    if view.exhausted and view.replans_left and not view.thinking:
+    if view.exhausted and view.replans_left and not view.planner_busy:
         return (_replan(view),)
     return finished + _gaps(view) + _compounds(view) + _dispatches(view) or _stuck(view)
 
 
-def _finished(compound: CompoundView) -> bool:
+def _finished(compound: RunningCompound) -> bool:
     return compound.open_children == 0 and not compound.unmet_effects
 
 
-def _replan(view: View) -> Replan:
-    """Ask for another way, within the compound whose child failed first if that one still runs."""
+def _replan(view: GoalView) -> Replan:
+    """Return a Replan within the first failed action's compound if that is still running, else for the goal."""
     why = _failures(view)
     parent = view.exhausted[0].parent
     for compound in view.compounds:
@@ -145,56 +145,56 @@ def _replan(view: View) -> Replan:
     return Replan(view.unmet, why)
 
 
-def _failures(view: View) -> str:
-    return f"{listed([each.key for each in view.exhausted])} failed for good"
+def _failures(view: GoalView) -> str:
+    return f"{quoted_list([each.key for each in view.exhausted])} failed for good"
 
 
-def _complete(view: View) -> tuple[Command, ...]:
-    return () if view.running else (Complete(),)
+def _complete(view: GoalView) -> tuple[GoalCommand, ...]:
+    return () if view.running else (CompleteGoal(),)
 
 
-def _gaps(view: View) -> tuple[Command, ...]:
+def _gaps(view: GoalView) -> tuple[GoalCommand, ...]:
     return tuple(
         _close(view, compound)
         for compound in view.compounds
-        if compound.open_children == 0 and compound.unmet_effects and not view.thinking
+        if compound.open_children == 0 and compound.unmet_effects and not view.planner_busy
     )
 
 
-def _close(view: View, compound: CompoundView) -> Command:
-    """Ask for children that close the compound's gap, for as long as replanning may help."""
-    why = f"its children ended without {listed(compound.unmet_effects)}"
+def _close(view: GoalView, compound: RunningCompound) -> GoalCommand:
+    """Return a request for children that close the compound's gap, or a failure if no replans are left."""
+    why = f"its children ended without {quoted_list(compound.unmet_effects)}"
     if view.can_decompose and not view.replans_left:
-        return GiveUp(compound.id, f"{why}, and replanning did not help")
+        return FailCompound(compound.id, f"{why}, and replanning did not help")
     return _decompose(view, compound.id, compound.unmet_effects, why)
 
 
-def _compounds(view: View) -> tuple[Command, ...]:
+def _compounds(view: GoalView) -> tuple[GoalCommand, ...]:
     return tuple(
-        Begin(action.id) if action.children else _decompose(view, action.id, (), "it has no children")
+        StartCompound(action.id) if action.children else _decompose(view, action.id, (), "it has no children")
         for action in view.ready
-        if action.kind == "compound" and (action.children or not view.thinking)
+        if action.kind == "compound" and (action.children or not view.planner_busy)
     )
 
 
-def _decompose(view: View, compound: ActionId, gap: tuple[Assertion, ...], why: str) -> Command:
+def _decompose(view: GoalView, compound: ActionId, gap: tuple[Assertion, ...], why: str) -> GoalCommand:
     if view.can_decompose:
         return Decompose(compound, gap)
-    return GiveUp(compound, f"{why}, and there is no planner to break it down")
+    return FailCompound(compound, f"{why}, and there is no planner to break it down")
 
 
-def _dispatches(view: View) -> tuple[Command, ...]:
+def _dispatches(view: GoalView) -> tuple[GoalCommand, ...]:
     primitives = [action for action in view.ready if action.kind == "primitive"]
     return tuple(Dispatch(action.id) for action in primitives[: max(view.slots, 0)])
 
 
-def _stuck(view: View) -> tuple[Command, ...]:
-    """Nothing can start now: wait for what runs or is thought of, a human, or a slot; else think again or fail."""
-    if view.running or view.thinking or view.waiting or (view.pending and view.slots <= 0):
+def _stuck(view: GoalView) -> tuple[GoalCommand, ...]:
+    """Decide when nothing can start: wait for running work, the planner, a human or a slot; else replan or fail."""
+    if view.running or view.planner_busy or view.waiting or (view.pending and view.slots <= 0):
         return ()
     if view.replans_left:
-        return (Replan(view.unmet, "nothing is ready and nothing runs"),)
-    reason = f"{listed(view.unmet)} cannot be reached: nothing is ready and nothing runs"
+        return (Replan(view.unmet, "nothing is ready or running"),)
+    reason = f"{quoted_list(view.unmet)} cannot be reached: nothing is ready or running"
     if view.exhausted:
-        reason = f"{listed(view.unmet)} cannot be reached: {_failures(view)}"
-    return (Fail(reason),)
+        reason = f"{quoted_list(view.unmet)} cannot be reached: {_failures(view)}"
+    return (FailGoal(reason),)

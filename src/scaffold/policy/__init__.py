@@ -1,1 +1,1 @@
-"""What agents may touch: pure decisions about paths and tool calls."""
+"""Decide what agents may do: paths, tool calls, secrets, sandbox profiles. Decisions are pure functions."""

@@ -1,8 +1,8 @@
-"""Folder trust: which files of a folder make programs do things, and whether the user agreed to just these. Pure.
+"""Folder trust: which configuration files of a folder take effect, and whether the user accepted their contents. Pure.
 
-Trust is given to contents: each decision is a set of files with their digests, kept for the repository, so that all of
-its worktrees share it. A folder is trusted as long as all that is there of these files was agreed to in one decision.
-A file that is missing does nothing, so it needs nobody's consent.
+Trust is in contents: each decision is a set of files with their digests, stored per repository, so all its worktrees
+share it. A folder is trusted if one decision covers all of these files that exist. A missing file has no effect and
+needs no consent.
 """
 
 import hashlib
@@ -13,56 +13,57 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-SETTINGS = ".scaffold.yaml"
-LOCAL_SETTINGS = ".scaffold/config.local.yaml"
+SETTINGS_FILE = ".scaffold.yaml"
+LOCAL_SETTINGS_FILE = ".scaffold/config.local.yaml"
 
-ACTIVE: Mapping[str, str] = {
-    SETTINGS: "the repository's settings: they can tighten yours, not loosen them",
-    LOCAL_SETTINGS: "settings for this checkout alone: they count like your own",
-    ".mcp.json": "servers with tools for agents: programs that are started, or addresses that are called",
+ACTIVE_FILES: Mapping[str, str] = {
+    SETTINGS_FILE: "the repository's settings: they can tighten yours, not loosen them",
+    LOCAL_SETTINGS_FILE: "settings for this checkout only: they count like your own",
+    ".mcp.json": "servers with tools for agents: programs to start or addresses to call",
     ".claude/settings.json": "settings of Claude Code: hooks are programs that it runs",
     ".claude/settings.local.json": "settings of Claude Code for this checkout: hooks are programs that it runs",
-    ".worktreeinclude": "files that git ignores and that agents get copies of",
+    ".worktreeinclude": "files that git ignores and that are copied to agents' worktrees",
 }
-"""The files of a folder that take effect by being there, from its top, and what each is."""
+"""Path relative to the folder -> description, of the files that take effect just by existing."""
 
-LARGEST_BYTES = 1_000_000
-"""A file of configuration beyond this is none that anybody read before agreeing to it."""
+MAX_BYTES = 1_000_000
+"""A larger configuration file is rejected: no user would have read it before accepting it."""
 
-State = Literal["trusted", "once", "changed", "unknown"]
-"""Agreed to | agreed to for this command | something else was agreed to | never asked about."""
+TrustState = Literal["trusted", "once", "changed", "unknown"]
+"""Accepted | accepted for this command only | other contents were accepted | never asked."""
 
 
-class Piece(Struct, frozen=True):
-    """A file of the folder's configuration as it was read, once; with a `trouble` it could not be."""
+class TrustFile(Struct, frozen=True):
+    """A configuration file of the folder, read once."""
 
     name: str
     content: bytes = b""
     trouble: str = ""
+    """Why the file could not be read; empty if it was."""
 
     @property
     def digest(self) -> str:
-        """Return the SHA-256 of the content, empty where there is none to agree to."""
+        """Return the SHA-256 of the content; empty if the file could not be read."""
         return "" if self.trouble else hashlib.sha256(self.content).hexdigest()
 
     @property
     def blank(self) -> bool:
-        """Return whether it has nothing but comments, as the one that `init` writes: nobody need hear of it."""
+        """Return whether it has only comments, as after `init`; such a file needs no mention."""
         return not self.trouble and all(line.lstrip()[:1] in {b"", b"#"} for line in self.content.splitlines())
 
 
-class Folder(Struct, frozen=True):
-    """A folder's own configuration: what was hashed is what is used."""
+class FolderConfig(Struct, frozen=True):
+    """A folder's own configuration; the contents that were hashed are the ones used."""
 
     top: Path
     identity: str
-    """What decisions are kept under: the address of what all worktrees of the repository share."""
-    pieces: tuple[Piece, ...]
-    """What is there of `ACTIVE`, in its order."""
+    """The key of the stored decisions: the path of the common git directory."""
+    pieces: tuple[TrustFile, ...]
+    """The existing files of `ACTIVE_FILES`, in its order."""
 
     @property
     def digests(self) -> dict[str, str]:
-        """Return the digest of each file by its name."""
+        """Return {name: digest} of the files."""
         return {piece.name: piece.digest for piece in self.pieces}
 
     @property
@@ -71,61 +72,61 @@ class Folder(Struct, frozen=True):
         return fingerprint(self.digests)
 
     @property
-    def unfit(self) -> tuple[Piece, ...]:
-        """Return the files that could not be read; nobody can agree to these."""
+    def unreadable_files(self) -> tuple[TrustFile, ...]:
+        """Return the files that could not be read and so cannot be accepted."""
         return tuple(piece for piece in self.pieces if piece.trouble)
 
 
-class Standing(Struct, frozen=True):
-    """Whether a folder's own configuration counts."""
+class TrustStatus(Struct, frozen=True):
+    """Whether a folder's own configuration takes effect."""
 
-    folder: Folder
-    state: State
+    folder: FolderConfig
+    state: TrustState
     differences: tuple[str, ...] = ()
-    """Where something else was agreed to: what about each file is different."""
+    """In state `changed`: how each file differs from the latest decision."""
     trouble: str = ""
-    """Why nobody could look up what was agreed to."""
+    """Why the stored decisions could not be read; empty if they could."""
 
     @property
     def trusted(self) -> bool:
-        """Return whether it counts."""
+        """Return whether the configuration takes effect."""
         return self.state in {"trusted", "once"}
 
     @property
     def reason(self) -> str:
-        """Return why it does not count, empty if it does."""
+        """Return why the configuration is ignored; empty if it is trusted."""
         return "" if self.trusted else "; ".join(filter(None, ("folder not trusted", *self.differences, self.trouble)))
 
     def content(self, name: str) -> bytes | None:
-        """Return what is in a file of the configuration, None where there is none that counts."""
+        """Return the contents of a configuration file; None if it is missing or not trusted."""
         return next((piece.content for piece in self.folder.pieces if piece.name == name and self.trusted), None)
 
 
-def standing(folder: Folder, agreed: Sequence[Mapping[str, str]], *, once: bool = False) -> Standing:
-    """Return how a folder stands; `agreed` holds what was agreed to for its repository, the latest last."""
+def trust_status(folder: FolderConfig, agreed: Sequence[Mapping[str, str]], *, once: bool = False) -> TrustStatus:
+    """Return the folder's trust status; `agreed` are the repository's stored decisions, the latest last."""
     if once:
-        return Standing(folder, "once")
+        return TrustStatus(folder, "once")
     if not agreed:
-        return Standing(folder, "unknown")
+        return TrustStatus(folder, "unknown")
     present = folder.digests.items()
-    if not folder.unfit and any(present <= digests.items() for digests in agreed):
-        return Standing(folder, "trusted")
-    return Standing(folder, "changed", tuple(_differences(folder, agreed[-1])))
+    if not folder.unreadable_files and any(present <= digests.items() for digests in agreed):
+        return TrustStatus(folder, "trusted")
+    return TrustStatus(folder, "changed", tuple(_differences(folder, agreed[-1])))
 
 
 def fingerprint(digests: Mapping[str, str]) -> str:
-    """Return one digest for a set of files with theirs."""
+    """Return one digest over all names and file digests."""
     return hashlib.sha256(msgspec.json.encode(dict(sorted(digests.items())))).hexdigest()
 
 
-def _differences(folder: Folder, agreed: Mapping[str, str]) -> list[str]:
-    """Return what is different about each file from what was agreed to."""
-    told = []
+def _differences(folder: FolderConfig, agreed: Mapping[str, str]) -> list[str]:
+    """Return how each file differs from the decision `agreed`."""
+    differences = []
     for piece in folder.pieces:
         if piece.trouble:
-            told.append(f"{piece.name} {piece.trouble}")
+            differences.append(f"{piece.name} {piece.trouble}")
         elif piece.name not in agreed:
-            told.append(f"{piece.name} is new")
+            differences.append(f"{piece.name} is new")
         elif piece.digest != agreed[piece.name]:
-            told.append(f"{piece.name} changed")
-    return told
+            differences.append(f"{piece.name} changed")
+    return differences

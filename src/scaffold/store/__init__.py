@@ -1,1 +1,1 @@
-"""The one place of truth: named SQL, one repository per aggregate, events in the same transaction as the change."""
+"""Persistence: named SQL, one repository class per aggregate, events in the same transaction as the change."""

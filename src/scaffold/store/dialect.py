@@ -1,7 +1,7 @@
-"""The dialect seam: what PostgreSQL wants said differently.
+"""SQL dialects: translates statements to what PostgreSQL expects.
 
-Every statement of this package names its placeholders `:name` and keeps to SQL that both databases
-understand, so that a rewriting of single words is enough.
+All statements of this package name their placeholders `:name` and use SQL that both databases understand, so only
+single words need to be rewritten.
 """
 
 import functools
@@ -14,7 +14,7 @@ _PIECES = re.compile(r"'(?:[^']|'')*'|::|:(?P<name>[a-z_]+)|%|\bTEXT\b")
 def psycopg_style(statement: str) -> str:
     """Return `statement` with `:name` as `%(name)s` and `%` doubled; quoted text and `::` casts stay as they are.
 
-    A column that is declared TEXT is told to sort by bytes, as SQLite does, whatever the server's language.
+    TEXT columns get the collation "C": they sort by bytes, as in SQLite, whatever the server's locale.
     """
 
     def piece(match: re.Match[str]) -> str:

@@ -1,7 +1,7 @@
-"""Messages between agents: to one of them, or to all who subscribed to a channel.
+"""Messages between agents: to one agent, or to all subscribers of a channel.
 
-One mailbox for both databases. A scope keeps apart who can reach whom: in a repository's database each run is one, in
-the user's all sessions together.
+Used by both databases. Agents can only reach each other within a scope: in a repository's database each run is a
+scope, in the user's database all sessions share one.
 """
 
 from collections.abc import Mapping
@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from scaffold.core.model import Envelope
-from scaffold.store.columns import OBJECT, Calendar, moment, moment_if_any, stamp
-from scaffold.store.connection import Connection, Row
+from scaffold.store.driver.columns import OBJECT, TimeSource, format_time, parse_optional_time, parse_time
+from scaffold.store.driver.connection import Connection, Row
 
 SUBSCRIBE = """
 INSERT INTO subscription (scope, channel, subscriber) VALUES (:scope, :channel, :subscriber)
@@ -33,13 +33,13 @@ UPDATE envelope SET consumed_at = :now
 WHERE scope = :scope AND seq = :seq AND consumed_at IS NULL AND (expires_at IS NULL OR expires_at > :now)
 RETURNING seq
 """
-WAITING = """
+UNREAD = """
 SELECT * FROM envelope WHERE scope = :scope AND recipient = :recipient AND (channel IS NULL OR channel <> :but)
                          AND consumed_at IS NULL AND (expires_at IS NULL OR expires_at > :now)
 ORDER BY seq LIMIT :limit
 """
-# The last one stays, whatever became of it: numbers never repeat.
-FORGET = """
+# Keeps the newest message even if expired, so that numbers are never reused.
+DELETE_EXPIRED = """
 DELETE FROM envelope WHERE scope = :scope AND expires_at <= :now
                        AND seq < (SELECT MAX(last.seq) FROM envelope AS last WHERE last.scope = :scope)
 RETURNING seq
@@ -47,9 +47,9 @@ RETURNING seq
 
 
 class Messages:
-    """The messages of each scope, in the order they were sent; each is consumed once or expires unread."""
+    """The messages of each scope, in sending order; each is consumed once or expires."""
 
-    def __init__(self, connection: Connection, clock: Calendar) -> None:
+    def __init__(self, connection: Connection, clock: TimeSource) -> None:
         self._connection = connection
         self._clock = clock
 
@@ -63,20 +63,20 @@ class Messages:
         channel: str | None = None,
         expires_at: datetime | None = None,
     ) -> int:
-        """Store a message to one agent, on a channel if one is named, and return its number.
+        """Store a message to one agent, on a channel if one is given, and return its number.
 
-        StoreTrouble if there is no such scope.
+        Raises StoreError if there is no such scope.
         """
         return self._add(scope, sender, recipient, channel, body, expires_at)
 
     def subscribe(self, scope: str, channel: str, subscriber: str) -> None:
-        """Have what others publish on the channel from now on sent to `subscriber`; repeating it changes nothing."""
+        """Deliver what others publish on the channel from now on to `subscriber`; safe to repeat."""
         self._connection.write(SUBSCRIBE, scope=scope, channel=channel, subscriber=subscriber)
 
     def publish(
         self, scope: str, *, sender: str, channel: str, body: Mapping[str, Any], expires_at: datetime | None = None
     ) -> int:
-        """Store a message to each subscriber but the sender and return to how many; each consumes its own."""
+        """Store one message per subscriber except the sender, each consumed separately; return how many."""
         rows = self._connection.rows(SUBSCRIBERS, scope=scope, channel=channel)
         recipients = [row["subscriber"] for row in rows if row["subscriber"] != sender]
         for recipient in recipients:
@@ -84,25 +84,25 @@ class Messages:
         return len(recipients)
 
     def peek(self, scope: str, recipient: str, *, channel: str | None = None, limit: int = 100) -> tuple[Envelope, ...]:
-        """Return what waits for the agent on the channel, without one what was sent to it alone; nothing changes."""
-        now = stamp(self._clock.now())
+        """Return the agent's unread messages on the channel, or direct messages if None; nothing is consumed."""
+        now = format_time(self._clock.now())
         rows = self._connection.rows(PEEK, scope=scope, recipient=recipient, channel=channel, now=now, limit=limit)
         return tuple(map(_envelope, rows))
 
     def waiting(self, scope: str, recipient: str, *, but: str = "", limit: int = 100) -> tuple[Envelope, ...]:
-        """Return what waits for the agent, on whatever channel, except the channel `but`; nothing changes."""
-        now = stamp(self._clock.now())
-        rows = self._connection.rows(WAITING, scope=scope, recipient=recipient, but=but, now=now, limit=limit)
+        """Return the agent's unread messages on any channel except `but`; nothing is consumed."""
+        now = format_time(self._clock.now())
+        rows = self._connection.rows(UNREAD, scope=scope, recipient=recipient, but=but, now=now, limit=limit)
         return tuple(map(_envelope, rows))
 
     def consume(self, scope: str, seq: int) -> bool:
-        """Take a message away; False if it was taken already, expired, or never was."""
-        now = stamp(self._clock.now())
+        """Consume a message; return False if it was already consumed, has expired, or never existed."""
+        now = format_time(self._clock.now())
         return bool(self._connection.write_returning(CONSUME, scope=scope, seq=seq, now=now))
 
     def expire(self, scope: str) -> int:
-        """Forget what is too old to be read, taken or not, and return how many they were."""
-        return len(self._connection.write_returning(FORGET, scope=scope, now=stamp(self._clock.now())))
+        """Delete expired messages, consumed or not, and return how many."""
+        return len(self._connection.write_returning(DELETE_EXPIRED, scope=scope, now=format_time(self._clock.now())))
 
     def _add(
         self,
@@ -120,8 +120,8 @@ class Messages:
             recipient=recipient,
             channel=channel,
             body=OBJECT.write(body),
-            now=stamp(self._clock.now()),
-            expires_at=stamp(expires_at),
+            now=format_time(self._clock.now()),
+            expires_at=format_time(expires_at),
         )
         return int(row["seq"])
 
@@ -134,6 +134,6 @@ def _envelope(row: Row) -> Envelope:
         recipient=row["recipient"],
         channel=row["channel"],
         body=OBJECT.read(row["body"]),
-        created_at=moment(row["created_at"]),
-        expires_at=moment_if_any(row["expires_at"]),
+        created_at=parse_time(row["created_at"]),
+        expires_at=parse_optional_time(row["expires_at"]),
     )

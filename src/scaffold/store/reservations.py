@@ -1,91 +1,91 @@
-"""Reservations: money that requests under way may cost, and the line of those who wait for others to settle."""
+"""Reservations: the estimated cost of requests in flight, and the queue of requests waiting for budget."""
 
 from msgspec import Struct
 
-from scaffold.core.errors import StoreTrouble
+from scaffold.core.errors import StoreError
 from scaffold.core.ids import ReservationId
 from scaffold.core.model import ProcessIdentity
-from scaffold.store.columns import OWNER, Calendar, stamp
-from scaffold.store.connection import Connection, Row
+from scaffold.store.driver.columns import OWNER, TimeSource, format_time
+from scaffold.store.driver.connection import Connection, Row
 
-ASK = """
-INSERT INTO reservation (id, account, payer, position, usd, held, owner, at)
+ENQUEUE = """
+INSERT INTO reservation (id, account, payer, position, amount_usd, granted, owner, at)
 VALUES (:id, :account, :payer, (SELECT COALESCE(MAX(position), 0) + 1 FROM reservation WHERE account = :account),
         :usd, 0, :owner, :at)
 """
-STANDING = """
-SELECT (SELECT COUNT(*) FROM reservation AS earlier WHERE earlier.account = mine.account AND earlier.held = 0
+QUEUE_POSITION = """
+SELECT (SELECT COUNT(*) FROM reservation AS earlier WHERE earlier.account = mine.account AND earlier.granted = 0
                                                       AND earlier.position < mine.position) AS before,
-       (SELECT COALESCE(SUM(usd), 0.0) FROM reservation AS others WHERE others.account = mine.account
-                                                                    AND others.held = 1) AS held_usd
+       (SELECT COALESCE(SUM(amount_usd), 0.0) FROM reservation AS others WHERE others.account = mine.account
+                                                                    AND others.granted = 1) AS held_usd
 FROM reservation AS mine WHERE id = :id
 """
-HOLD = "UPDATE reservation SET held = 1 WHERE id = :id"
-FREE = "DELETE FROM reservation WHERE id = :id RETURNING *"
+GRANT = "UPDATE reservation SET granted = 1 WHERE id = :id"
+RELEASE = "DELETE FROM reservation WHERE id = :id RETURNING *"
 OF_ACCOUNT = "SELECT * FROM reservation WHERE account = :account ORDER BY position"
 
 
 class Reservation(Struct, frozen=True, kw_only=True):
-    """Money for one request."""
+    """The estimated cost of one request."""
 
     id: ReservationId
     account: str
-    """Whose limit it counts against: all reservations of an account stand in one line."""
+    """The account with the limit; its reservations form one queue."""
     payer: str
-    """On whom the request is booked."""
+    """The id that the request's actual cost is booked on."""
     usd: float | None
-    """None where no price is known; it counts as nothing."""
-    held: bool = False
-    """Whether the money is set aside; otherwise it is waited for."""
+    """None if the price is unknown; counts as 0."""
+    granted: bool = False
+    """True once the money is reserved; False while waiting in the queue."""
     owner: ProcessIdentity
 
 
 class Reservations:
-    """The reservations of each account, in the order they were asked for."""
+    """The reservations of each account, in the order they were requested."""
 
-    def __init__(self, connection: Connection, clock: Calendar) -> None:
+    def __init__(self, connection: Connection, clock: TimeSource) -> None:
         self._connection = connection
         self._clock = clock
 
-    def ask(self, wanted: Reservation) -> None:
-        """Stand in line, behind everybody who waits already."""
+    def ask(self, reservation: Reservation) -> None:
+        """Append the reservation to its account's queue."""
         self._connection.write(
-            ASK,
-            id=wanted.id,
-            account=wanted.account,
-            payer=wanted.payer,
-            usd=wanted.usd,
-            owner=OWNER.write(wanted.owner),
-            at=stamp(self._clock.now()),
+            ENQUEUE,
+            id=reservation.id,
+            account=reservation.account,
+            payer=reservation.payer,
+            usd=reservation.usd,
+            owner=OWNER.write(reservation.owner),
+            at=format_time(self._clock.now()),
         )
 
     def is_next(self, reservation: ReservationId, room_usd: float) -> bool:
-        """Tell whether nobody waits before it, and what the others hold leaves some of `room_usd`.
+        """Return whether the reservation is first in the queue and granted ones total less than `room_usd`.
 
-        StoreTrouble if there is no such reservation any more.
+        Raises StoreError if the reservation no longer exists.
         """
-        row = self._connection.row(STANDING, id=reservation)
+        row = self._connection.row(QUEUE_POSITION, id=reservation)
         if row is None:
-            raise StoreTrouble(
-                "a reservation is gone before its request began: another process took this one for dead",
-                "Give each machine, and each container that hides its processes, a database of its own.",
+            raise StoreError(
+                "a reservation was removed before its request started: another process took this one for dead",
+                "Use a separate database for each machine, and for each container with its own process ids.",
             )
         return bool(row["before"] == 0 and row["held_usd"] < room_usd)
 
     def hold(self, reservation: ReservationId, room_usd: float) -> bool:
-        """Set the money aside if it is next in line; False if it has to wait."""
+        """Grant the reservation if it is next; return False if it has to wait."""
         admitted = self.is_next(reservation, room_usd)
         if admitted:
-            self._connection.write(HOLD, id=reservation)
+            self._connection.write(GRANT, id=reservation)
         return admitted
 
     def free(self, reservation: ReservationId) -> Reservation | None:
-        """Give the money back, or leave the line, and return what it was; None if that was done before."""
-        rows = self._connection.write_returning(FREE, id=reservation)
+        """Remove a granted or waiting reservation and return it; None if it was already removed."""
+        rows = self._connection.write_returning(RELEASE, id=reservation)
         return _reservation(rows[0]) if rows else None
 
     def of_account(self, account: str) -> tuple[Reservation, ...]:
-        """Return the account's reservations, held and waiting, in order."""
+        """Return the account's reservations, granted and waiting, in order."""
         return tuple(map(_reservation, self._connection.rows(OF_ACCOUNT, account=account)))
 
 
@@ -94,7 +94,7 @@ def _reservation(row: Row) -> Reservation:
         id=row["id"],
         account=row["account"],
         payer=row["payer"],
-        usd=row["usd"],
-        held=bool(row["held"]),
+        usd=row["amount_usd"],
+        granted=bool(row["granted"]),
         owner=OWNER.read(row["owner"]),
     )

@@ -1,6 +1,6 @@
-"""Checking a call's arguments against the tool's JSON schema, in words a model can act on.
+"""Check a call's arguments against the tool's JSON schema and word the problems for a model.
 
-Our schemas say `type`, `required`, `properties`, `additionalProperties`, `items`, `enum`, `minimum`, and nothing else.
+Our schemas use only `type`, `required`, `properties`, `additionalProperties`, `items`, `enum` and `minimum`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,21 +28,21 @@ def object_schema(required: Mapping[str, Mapping[str, Any]], **optional: Mapping
     }
 
 
-def without_nulls(tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the arguments without those that are null and need not be there: some models name all there are.
+def drop_nulls(tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments without optional ones that are null, also inside objects in lists.
 
-    So it is done with the members of objects in lists, too.
+    Some models send every optional argument as null.
     """
-    return _said(args, tool.schema)
+    return _without_nulls(args, tool.schema)
 
 
-def misfit(tool: Tool, args: Mapping[str, Any]) -> str | None:
-    """Return everything that is wrong with `args`, in one line; None if they fit the tool's schema."""
+def argument_problems(tool: Tool, args: Mapping[str, Any]) -> str | None:
+    """Return all problems of `args` in one line; None if they match the tool's schema."""
     return "; ".join(_of_object(args, tool.schema, tool.name, "")) or None
 
 
-def _said(args: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the members of an object that say something."""
+def _without_nulls(args: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the object without its optional null members."""
     properties, required = schema.get("properties", {}), schema.get("required", ())
     return {
         name: _listed(value, properties.get(name, {}))
@@ -52,20 +52,20 @@ def _said(args: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, An
 
 
 def _listed(value: Any, schema: Mapping[str, Any]) -> Any:
-    """Return a list with what its objects say; anything else as it is."""
+    """Return a list with nulls dropped from its objects; any other value unchanged."""
     if not isinstance(value, list) or "items" not in schema:
         return value
-    return [_said(each, schema["items"]) if isinstance(each, dict) else each for each in value]
+    return [_without_nulls(each, schema["items"]) if isinstance(each, dict) else each for each in value]
 
 
 def _of_object(value: Mapping[str, Any], schema: Mapping[str, Any], owner: str, prefix: str) -> Iterator[str]:
-    """Yield what is wrong with the members of an object; `prefix` is the way to them."""
+    """Yield the problems of an object's members; `prefix` is their path, e.g. `todos[0].`."""
     properties: Mapping[str, Mapping[str, Any]] = schema.get("properties", {})
     for name in schema.get("required", ()):
         if name not in value:
             yield f"{owner} needs {_described(name, properties[name])}"
     if not schema.get("additionalProperties", True):
-        yield from (f"{owner} knows no `{name}`, {_takes(properties)}" for name in value if name not in properties)
+        yield from (f"{owner} has no `{name}`, {_takes(properties)}" for name in value if name not in properties)
     for name, inner in properties.items():
         if name in value:
             yield from _of_value(value[name], inner, f"{prefix}{name}")
@@ -82,12 +82,12 @@ def _of_value(value: Any, schema: Mapping[str, Any], where: str) -> Iterator[str
 
 
 def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
-    wanted = schema.get("type")
-    if wanted is None:
+    kind = schema.get("type")
+    if kind is None:
         return True
-    if isinstance(value, bool) and wanted != "boolean":
+    if isinstance(value, bool) and kind != "boolean":
         return False
-    if not isinstance(value, _TYPES[wanted]):
+    if not isinstance(value, _TYPES[kind]):
         return False
     if "enum" in schema:
         return value in schema["enum"]

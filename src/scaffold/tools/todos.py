@@ -1,72 +1,72 @@
-"""An agent's own list of what is to be done: small, kept as soon as it changes, shown in its context."""
+"""An agent's todo list: small, saved on every change, shown in its context."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import msgspec
 
-from scaffold.core.todo import Priority, Status, Todo, TodoList
+from scaffold.core.todo import Todo, TodoList, TodoPriority, TodoStatus
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.policy.paths import Refusal
+from scaffold.policy.path.containment import Refusal
 from scaffold.tools.arguments import object_schema
-from scaffold.tools.workspace import failed
+from scaffold.tools.workspace import failed_answer
 
-MOST = 200
-LONGEST = 500
+MAX_TODOS = 200
+MAX_CHARS = 500
 """Characters of a todo."""
 LAST_CONTROL = "\x9f"
-NOTHING = TodoList()
-_MARKS: Mapping[Status, str] = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
-_STATUS = {"type": "string", "enum": list(get_args(Status))}
-_PRIORITY = {"type": "string", "enum": list(get_args(Priority))}
+EMPTY_LIST = TodoList()
+_MARKS: Mapping[TodoStatus, str] = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
+_STATUS = {"type": "string", "enum": list(get_args(TodoStatus))}
+_PRIORITY = {"type": "string", "enum": list(get_args(TodoPriority))}
 _ENTRY = {
     "type": "object",
     "properties": {
-        "id": {"description": "Its number in the list, for update and delete."},
+        "id": {"description": "The entry's number; required for update and delete."},
         "content": {"type": "string", "description": "One line."},
         "status": _STATUS,
         "priority": _PRIORITY,
     },
 }
-"""Other members are let pass and ignored: models bring those of lists they know from elsewhere."""
+"""Other members are accepted and ignored: models add fields of todo tools they know from elsewhere."""
 
-Change = Literal["create", "update", "delete", "set"]
+TodoAction = Literal["create", "update", "delete", "set"]
 Entries = tuple[Todo, ...]
 
 
-def unkept(todos: TodoList) -> None:
-    """Keep nothing."""
+def discard_todos(todos: TodoList) -> None:
+    """Save nothing."""
 
 
 class Todos:
     """The list of one agent."""
 
-    def __init__(self, kept: TodoList = NOTHING, keep: Callable[[TodoList], None] = unkept) -> None:
-        """Go on with what was kept; `keep` is told the whole list before a change counts, and may refuse by raising."""
+    def __init__(self, kept: TodoList = EMPTY_LIST, keep: Callable[[TodoList], None] = discard_todos) -> None:
+        """Start from the saved list. `keep` saves the whole list before each change takes effect; it may raise."""
         self._list = kept
         self._keep = keep
         self._told: list[Callable[[Entries], None]] = []
 
     @property
     def entries(self) -> Entries:
-        """Return the list as it is now."""
+        """Return the current entries."""
         return self._list.entries
 
     def watch(self, told: Callable[[Entries], None]) -> None:
-        """Have `told` called with the list after each change."""
+        """Call `told` with the entries after each change."""
         self._told.append(told)
 
-    def change(self, action: Change, wishes: Sequence[Mapping[str, Any]]) -> Refusal | None:
-        """Create, update or delete entries, or set the whole list; all of it, or nothing and why."""
+    def change(self, action: TodoAction, changes: Sequence[Mapping[str, Any]]) -> Refusal | None:
+        """Create, update or delete entries, or set the whole list; return why nothing was changed, None on success."""
         before = self._list
         after = TodoList((), before.last_id) if action == "set" else before
-        for number, wish in enumerate(wishes, 1):
-            changed = _changed(after, action, wish, before)
+        for number, change in enumerate(changes, 1):
+            changed = _changed(after, action, change, before)
             if isinstance(changed, Refusal):
                 return Refusal(f"Todo {number}: {changed.reason} Nothing is changed.")
             after = changed
-        if len(after.entries) > MOST:
-            return Refusal(f"That would be {len(after.entries)} todos, more than {MOST}; delete what is completed.")
+        if len(after.entries) > MAX_TODOS:
+            return Refusal(f"That would be {len(after.entries)} todos, more than {MAX_TODOS}; delete completed ones.")
         self._keep(after)
         self._list = after
         for told in self._told:
@@ -74,36 +74,36 @@ class Todos:
         return None
 
     def render(self) -> str:
-        """Return the list for people and models, a line each; empty if there is none."""
-        return "\n".join(map(line, self.entries))
+        """Return the list as text, one line an entry; empty if the list is empty."""
+        return "\n".join(map(format_todo, self.entries))
 
 
-def line(todo: Todo) -> str:
-    """Return a todo in one line: its mark, its number, what is to be done, and its priority unless it is medium."""
+def format_todo(todo: Todo) -> str:
+    """Return a todo in one line: status mark, number, content, and priority unless it is medium."""
     note = f" ({todo.priority})" if todo.priority != "medium" else ""
     return f"{_MARKS[todo.status]} {todo.id}. {todo.content}{note}"
 
 
 def todo_write(todos: Todos) -> Tool:
-    """Return the tool that changes `todos`; it answers with the list as it is then.
+    """Return the tool that changes `todos` and answers with the new list.
 
-    Without `action` entries that name a number and have no content are updates; anything else is the whole new list.
+    Without `action`, entries that all have an id and no content are updates; anything else replaces the whole list.
     """
 
     async def run(args: Mapping[str, Any]) -> ToolOutput:
-        wishes = args["todos"]
-        refusal = todos.change(args.get("action") or _meant(wishes), wishes)
-        return failed(refusal.reason) if refusal else ToolOutput(todos.render() or "The list is empty.")
+        changes = args["todos"]
+        refusal = todos.change(args.get("action") or _infer_action(changes), changes)
+        return failed_answer(refusal.reason) if refusal else ToolOutput(todos.render() or "The list is empty.")
 
     return Tool(
         name="TodoWrite",
         description=(
-            "Keep a list of what you have to do: create, update or delete entries, or set the whole list (the "
-            "default). Have one entry in_progress, and mark it completed as soon as it is."
+            "Maintain your todo list: create, update or delete entries, or set the whole list (the default). "
+            "Keep one entry in_progress and mark it completed as soon as it is done."
         ),
         schema=object_schema(
             {"todos": {"type": "array", "items": _ENTRY}},
-            action={"type": "string", "enum": list(get_args(Change))},
+            action={"type": "string", "enum": list(get_args(TodoAction))},
         ),
         category="memory",
         run=run,
@@ -111,60 +111,60 @@ def todo_write(todos: Todos) -> Tool:
 
 
 def todo_read(todos: Todos) -> Tool:
-    """Return the tool that answers with `todos`, all or filtered, as a JSON list."""
+    """Return the tool that lists `todos`, all or filtered, as JSON."""
 
     async def run(args: Mapping[str, Any]) -> ToolOutput:
-        wanted = [entry for entry in todos.entries if all(getattr(entry, name) == args[name] for name in args)]
-        return ToolOutput(msgspec.json.encode(wanted).decode())
+        selected = [entry for entry in todos.entries if all(getattr(entry, name) == args[name] for name in args)]
+        return ToolOutput(msgspec.json.encode(selected).decode())
 
     return Tool(
         name="TodoRead",
-        description="Read your list of what you have to do, all of it or by status or priority.",
+        description="Read your todo list, optionally only entries of one status or priority.",
         schema=object_schema({}, status=_STATUS, priority=_PRIORITY),
         category="memory",
         run=run,
-        only_reads=True,
+        read_only=True,
     )
 
 
-def _meant(wishes: Sequence[Mapping[str, Any]]) -> Change:
-    """Return which action it is when none is named."""
-    return "update" if wishes and all("id" in wish and "content" not in wish for wish in wishes) else "set"
+def _infer_action(changes: Sequence[Mapping[str, Any]]) -> TodoAction:
+    """Return the action of a call that names none."""
+    return "update" if changes and all("id" in change and "content" not in change for change in changes) else "set"
 
 
-def _changed(todos: TodoList, action: Change, wish: Mapping[str, Any], before: TodoList) -> TodoList | Refusal:
-    """Return the list after one wish; `before` is what it was before all of them."""
-    given = {name: wish[name] for name in ("content", "status", "priority") if name in wish}
+def _changed(todos: TodoList, action: TodoAction, change: Mapping[str, Any], before: TodoList) -> TodoList | Refusal:
+    """Return the list after one change; `before` is the list before the whole call."""
+    given = {name: change[name] for name in ("content", "status", "priority") if name in change}
     if "content" in given:
         given["content"] = _one_line(given["content"])
-        if not 0 < len(given["content"]) <= LONGEST:
-            return Refusal(f"`content` is empty or longer than {LONGEST} characters.")
-    found = next((entry for entry in before.entries if entry.id == _number(wish.get("id"))), None)
+        if not 0 < len(given["content"]) <= MAX_CHARS:
+            return Refusal(f"`content` is empty or longer than {MAX_CHARS} characters.")
+    found = next((entry for entry in before.entries if entry.id == _number(change.get("id"))), None)
     if action == "create":
-        return _with_new(todos, given)
+        return _create(todos, given)
     if action == "set":
-        return _with_new(todos, given) if found is None or found.id in _ids(todos) else _with(todos, found, given)
+        return _create(todos, given) if found is None or found.id in _ids(todos) else _update(todos, found, given)
     if found is None or found.id not in _ids(todos):
         known = ", ".join(map(str, _ids(todos))) or "none"
-        return Refusal(f"`id` must be one of the list ({known}), not {wish.get('id')}.")
+        return Refusal(f"`id` must be one of the list ({known}), not {change.get('id')}.")
     if action == "delete":
-        return _of(todos, tuple(entry for entry in todos.entries if entry.id != found.id))
-    return _of(
+        return _replace_entries(todos, tuple(entry for entry in todos.entries if entry.id != found.id))
+    return _replace_entries(
         todos,
         tuple(msgspec.structs.replace(each, **given) if each.id == found.id else each for each in todos.entries),
     )
 
 
 def _number(value: Any) -> int | None:
-    """Return the number of an entry, which models write as text, too; None for anything else."""
+    """Return an entry's number, which some models send as text; None for anything else."""
     text = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else None
 
 
 def _one_line(text: str) -> str:
-    """Return `text` in one line that every wire and screen can carry: half a surrogate pair becomes `?`.
+    """Return `text` as one line that can be encoded and displayed: a lone surrogate becomes `?`.
 
-    White space becomes a space, other control characters are left out.
+    Runs of white space become one space; other control characters are removed.
     """
     plain = "".join(each for each in text if each.isspace() or each.isprintable() or each > LAST_CONTROL)
     return " ".join(plain.encode(errors="replace").decode().split())
@@ -174,17 +174,17 @@ def _ids(todos: TodoList) -> list[int]:
     return [entry.id for entry in todos.entries]
 
 
-def _of(todos: TodoList, entries: Entries) -> TodoList:
+def _replace_entries(todos: TodoList, entries: Entries) -> TodoList:
     return msgspec.structs.replace(todos, entries=entries)
 
 
-def _with_new(todos: TodoList, given: Mapping[str, Any]) -> TodoList | Refusal:
+def _create(todos: TodoList, given: Mapping[str, Any]) -> TodoList | Refusal:
     if "content" not in given:
-        return Refusal("a new one needs `content`.")
+        return Refusal("A new entry needs `content`.")
     new_id = todos.last_id + 1
     return TodoList((*todos.entries, Todo(id=new_id, **given)), new_id)
 
 
-def _with(todos: TodoList, found: Todo, given: Mapping[str, Any]) -> TodoList:
-    """Return the list with an entry that was in it before, as it is to be now."""
-    return _of(todos, (*todos.entries, msgspec.structs.replace(found, **given)))
+def _update(todos: TodoList, found: Todo, given: Mapping[str, Any]) -> TodoList:
+    """Return the list with the updated entry `found` appended."""
+    return _replace_entries(todos, (*todos.entries, msgspec.structs.replace(found, **given)))

@@ -1,4 +1,4 @@
-"""The one folder an agent works in, and how a tool's work becomes an answer."""
+"""The folder an agent works in, and how a tool's result becomes an answer."""
 
 import asyncio
 import json
@@ -11,55 +11,55 @@ from typing import Any
 from msgspec import Struct, structs
 
 from scaffold.core.tool import ToolOutput
-from scaffold.host.sandbox.confinement import Enclosure
-from scaffold.policy.paths import Refusal, confine
-from scaffold.policy.protected import protected_by
-from scaffold.policy.redaction import Redactor
-from scaffold.policy.secrets import secret_by
-from scaffold.policy.zones import with_newcomers
+from scaffold.host.sandbox.confinement import SandboxSpec
+from scaffold.policy.path.containment import Refusal, resolve_inside
+from scaffold.policy.path.protected_files import protected_entry
+from scaffold.policy.sandbox_profiles import with_new_secrets
+from scaffold.policy.secret.files import secret_entry
+from scaffold.policy.secret.redaction import Redactor
 
-ANSWER_LIMIT = 30_000
-"""Characters of an answer, about."""
+MAX_ANSWER_CHARS = 30_000
+"""Approximate limit of an answer in characters."""
 
 
-def nobody() -> None:
-    """Hear nothing."""
+def ignore_output() -> None:
+    """Do nothing."""
 
 
 class Workspace(Struct, frozen=True):
-    """Where an agent works, and the environment of the commands it starts."""
+    """An agent's working folder and the environment of the commands it starts."""
 
     root: Path
     env: Mapping[str, str]
     readable: tuple[Path, ...] = ()
-    """Further folders, absolute, that may be read by absolute paths and are never written."""
-    enclosure: Enclosure | None = None
-    """What holds the commands that an agent starts; None: nothing does."""
+    """Further absolute folders, readable by absolute path, never writable."""
+    enclosure: SandboxSpec | None = None
+    """The sandbox of the commands that an agent starts; None: no sandbox."""
     redactor: Redactor = Redactor()
-    """Takes secrets out of what is kept of their output."""
+    """Removes secrets from saved command output."""
     known: Collection[str] | None = None
-    """Names at the top of `root` that `enclosure` knows of; None: what comes there later holds no secrets."""
+    """Top-level names of `root` that `enclosure` covers; None: do not look for secrets that appear later."""
 
-    heard: Callable[[], object] = nobody
-    """Is told whenever a command prints something."""
+    on_output: Callable[[], object] = ignore_output
+    """Called whenever a command prints something."""
 
-    def walls(self) -> Enclosure | None:
-        """Return what holds a command that begins now: from it, secrets that came meanwhile are hidden as well."""
+    def current_enclosure(self) -> SandboxSpec | None:
+        """Return the sandbox for a command started now; it also hides secrets that appeared since it was built."""
         if self.enclosure is None or self.known is None:
             return self.enclosure
-        zone = with_newcomers(self.enclosure.confinement, self.known)
+        zone = with_new_secrets(self.enclosure.confinement, self.known)
         return structs.replace(self.enclosure, confinement=zone)
 
 
-class Place(Struct, frozen=True):
-    """A path that may be read: resolved, and the folder that it lies in and is opened from."""
+class ReadablePath(Struct, frozen=True):
+    """A readable path, resolved, and the root folder that it is opened from."""
 
     folder: Path
     path: Path
 
 
-class Patience:
-    """How long a thread goes on: until its time is over, or nobody waits for it any more."""
+class Deadline:
+    """The deadline of work in a thread: it expires after some seconds, or when the caller stops waiting."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -67,97 +67,97 @@ class Patience:
         self._left = threading.Event()
 
     def end(self) -> None:
-        """Say that nobody waits."""
+        """Expire now, because the caller stopped waiting."""
         self._left.set()
 
     @property
-    def is_over(self) -> bool:
-        """Return whether the thread is to stop now."""
+    def expired(self) -> bool:
+        """Return True if the thread must stop now."""
         return self._left.is_set() or time.monotonic() >= self._until
 
 
-def may_read(workspace: Workspace, path: str) -> Place | Refusal:
-    """Return where `path` leads, in the workspace or in a folder that may be read besides, or why it may not."""
-    place = confine(workspace.root, path)
-    if not isinstance(place, Refusal):
-        return _unless_secret(Place(workspace.root, place), path)
+def resolve_readable(workspace: Workspace, path: str) -> ReadablePath | Refusal:
+    """Return `path` resolved in the workspace or another readable folder, or why it may not be read."""
+    target = resolve_inside(workspace.root, path)
+    if not isinstance(target, Refusal):
+        return _unless_secret(ReadablePath(workspace.root, target), path)
     for folder in workspace.readable if path.startswith("/") else ():
-        inside = confine(folder, path)
+        inside = resolve_inside(folder, path)
         if not isinstance(inside, Refusal):
-            return Place(folder, inside)
-    return place
+            return ReadablePath(folder, inside)
+    return target
 
 
-def _unless_secret(place: Place, path: str) -> Place | Refusal:
-    """Return the place if what lies there now may be read: a link may have changed since the gate looked."""
-    entry = secret_by(_within(place.folder, place.path))
-    return Refusal(f"{path!r} holds secrets ({entry}); no agent reads it.") if entry else place
+def _unless_secret(target: ReadablePath, path: str) -> ReadablePath | Refusal:
+    """Return `target` unless it is a secret; checked again here because a link may have changed since the gate ran."""
+    entry = secret_entry(_within(target.folder, target.path))
+    return Refusal(f"{path!r} holds secrets ({entry}); agents must not read it.") if entry else target
 
 
-def may_write(workspace: Workspace, path: str) -> Path | Refusal:
-    """Return where a file called `path` lies in the workspace, or why it may not be written.
+def resolve_writable(workspace: Workspace, path: str) -> Path | Refusal:
+    """Return `path` resolved in the workspace, or why it may not be written.
 
-    What no file is meant by is refused, for nobody wants the file that would come of it.
+    `~...` and a trailing `/` are refused: taken literally they would create a file that was not meant.
     """
     if path.startswith("~"):
-        return Refusal(f"{path!r}: `~` is no folder here; give a path in the workspace (./~... if its name begins so).")
+        return Refusal(f"{path!r}: `~` is not expanded; give a path in the workspace (./~... for such a name).")
     if path.endswith("/"):
         return Refusal(f"{path!r} names a folder; name a file in it.")
-    place = confine(workspace.root, path)
-    if isinstance(place, Refusal):
-        return place
-    inside = _within(workspace.root, place)  # once more than the gate: a link may have changed since it looked
-    if entry := protected_by(inside) or secret_by(inside):
-        return Refusal(f"{path!r} is protected ({entry}); no agent writes it.")
-    return place
+    target = resolve_inside(workspace.root, path)
+    if isinstance(target, Refusal):
+        return target
+    inside = _within(workspace.root, target)  # checked again after the gate: a link may have changed since
+    if entry := protected_entry(inside) or secret_entry(inside):
+        return Refusal(f"{path!r} is protected ({entry}); agents must not write it.")
+    return target
 
 
-def _within(root: Path, place: Path) -> str:
-    return place.relative_to(root.resolve()).as_posix()
+def _within(root: Path, target: Path) -> str:
+    return target.relative_to(root.resolve()).as_posix()
 
 
-def failed(reason: str) -> ToolOutput:
-    """Return an answer that says why nothing came of the call, and what to do instead."""
+def failed_answer(reason: str) -> ToolOutput:
+    """Return a failed answer; `reason` says why and what to do instead."""
     return ToolOutput(reason, failed=True)
 
 
-def in_a_thread(
+def run_in_thread(
     work: Callable[[Mapping[str, Any]], ToolOutput],
 ) -> Callable[[Mapping[str, Any]], Awaitable[ToolOutput]]:
-    """Return `work` as a tool's function: off the event loop, with errors of the file system as failed answers."""
-    return in_bounded_time(lambda args, _: work(args), float("inf"))
+    """Return `work` as a tool's function that runs in a thread; OSError becomes a failed answer."""
+    return run_with_deadline(lambda args, _: work(args), float("inf"))
 
 
-def in_bounded_time(
-    work: Callable[[Mapping[str, Any], Patience], ToolOutput], seconds: float
+def run_with_deadline(
+    work: Callable[[Mapping[str, Any], Deadline], ToolOutput], seconds: float
 ) -> Callable[[Mapping[str, Any]], Awaitable[ToolOutput]]:
-    """Return `work` as `in_a_thread` does, for what may take long: it looks at its patience now and then.
+    """Return `work` like `run_in_thread`, for long work that checks its deadline regularly.
 
-    That is over after some `seconds`, or when the call is cancelled.
+    The deadline expires after `seconds`, or when the call is cancelled.
     """
 
     async def run(args: Mapping[str, Any]) -> ToolOutput:
-        patience = Patience(seconds)
+        deadline = Deadline(seconds)
         try:
-            return await asyncio.to_thread(work, args, patience)
+            return await asyncio.to_thread(work, args, deadline)
         except OSError as error:
-            return failed(
-                f"The file system refused: {error.strerror or error}. Use another path, or look with list_dir."
+            return failed_answer(
+                f"File system error: {error.strerror or error}. Use another path, or check with list_dir."
             )
         finally:
-            patience.end()
+            deadline.end()
 
     return run
 
 
-def shown_name(name: str) -> str:
-    """Return a file's name or path as it is, or in quotes and escaped where it could be taken for something else."""
+def printable_name(name: str) -> str:
+    """Return a file name or path; quoted and escaped if it has outer spaces or unprintable characters."""
     odd = name != name.strip() or any(not each.isprintable() for each in name)
     return json.dumps(name) if odd else name
 
 
-def excerpt(text: str, limit: int) -> str:
-    """Return `text`, or its head and tail with a note on what is missing between them if it is longer than `limit`."""
+def truncate_text(text: str, limit: int) -> str:
+    """Return `text`; if longer than `limit` characters, its head and tail with a note between them."""
     if len(text) <= limit:
         return text
     head, tail = limit * 2 // 3, limit // 3

@@ -1,1 +1,1 @@
-"""Proof: contracts run on the very tree they judge."""
+"""Verification: contracts and gates run on the exact tree that they judge."""

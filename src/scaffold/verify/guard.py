@@ -1,6 +1,6 @@
-"""What a candidate may touch: the first question, asked of its paths, before anything of it is run.
+"""Check which paths a candidate changed, before any of its code runs.
 
-Nobody who is checked decides how: that stays as it was on the base, unless the action declared it.
+A change must not alter the checks that judge it: their inputs stay as on the base unless the action declared them.
 """
 
 import posixpath
@@ -10,186 +10,213 @@ from msgspec import Struct
 
 from scaffold.core.contract import CheckResult, Contract
 from scaffold.core.gates import Gate, GateRun
-from scaffold.core.legible import legible
-from scaffold.git import commit
-from scaffold.git.commit import Change
-from scaffold.policy.areas import Areas
-from scaffold.verify.contract import Tree, constraints, sealed
-from scaffold.verify.deciding import Outset, decides, is_inert, launched, precedes, runs_unasked, unsatisfied
-from scaffold.verify.declaration import declared, meant, named
-from scaffold.verify.manifest import decisive, is_manifest
-from scaffold.verify.places import place_of
-from scaffold.verify.shadow import shadows
-from scaffold.verify.testlike import is_test, is_test_file
+from scaffold.core.printable_text import utf8_safe
+from scaffold.git import commits
+from scaffold.git.commits import PathChange
+from scaffold.policy.path.protected_areas import ProtectedAreas
+from scaffold.verify.contract.checks import Tree, check_constraints, check_read_only_paths
+from scaffold.verify.locations import path_of_test
+from scaffold.verify.paths.check_inputs import (
+    BaseLayout,
+    autorun_reason,
+    check_input_reason,
+    imported_before,
+    is_inert,
+    launched_commands,
+    satisfiable_targets,
+)
+from scaffold.verify.paths.conventions import is_test, is_test_file
+from scaffold.verify.paths.declared_paths import is_declared_by_name, is_declared_path, is_declared_specifically
+from scaffold.verify.paths.manifest import changed_check_settings, is_manifest
+from scaffold.verify.paths.shadow import find_shadows
 
-SHOWN = 20
-"""So many paths of a kind are named."""
+MAX_LISTED = 20
+"""Most paths listed per finding."""
 
-MOST_RECIPES = 20
-"""So many files of recipes are read for the scripts that they run."""
+MAX_TASK_FILES = 20
+"""Most task files (Makefile, package.json, ...) read for the scripts that they run."""
 
-NAMING = frozenset({"pytest", "unittest", "jest", "vitest"})
-"""The runners whose names tell the file of a test, and whose tests have files of their own."""
+RUNNERS_NAMING_FILES = frozenset({"pytest", "unittest", "jest", "vitest"})
+"""The runners whose test names contain the file, and that keep tests in separate files."""
 
-LINTERS = frozenset({"black", "flake8", "isort", "mypy", "pylint", "ruff", "pycodestyle", "pydocstyle", "format"})
-"""What plugins of pytest call the one result that they give for each file."""
+LINT_PLUGINS = frozenset({"black", "flake8", "isort", "mypy", "pylint", "ruff", "pycodestyle", "pydocstyle", "format"})
+"""The names under which pytest plugins report their one result per file."""
 
 Reason = tuple[str, str]
-"""A path, and what is wrong with touching it: a sentence in two parts."""
+"""(path, problem): together they read as one sentence."""
 
-_AREAS = "The action did not declare these, and they are protected; put them back, or have the plan declare them."
-_DECIDING = "What decides checks stays as it is, unless the action declares it; put these back. New tests are welcome."
-_SHADOWING = "These would be found in place of what is there already; give them other names."
-_LINKS = "Links lead to ordinary files of the repository, or they are not made; remove these."
+_AREAS_ADVICE = (
+    "These paths are protected and the action did not declare them; revert them, or have the plan declare them."
+)
+_CHECK_INPUTS_ADVICE = (
+    "These files decide checks and the action did not declare them; revert them. New tests are welcome."
+)
+_SHADOWS_ADVICE = "These files would be imported instead of existing modules; rename them."
+_LINKS_ADVICE = "A symbolic link must point to an ordinary file of the repository; remove these."
 
 
-class Mandate(Struct, frozen=True, kw_only=True):
-    """What an action may touch, and what judges it."""
+class ChangeScope(Struct, frozen=True, kw_only=True):
+    """The paths that an action may change, and the checks that judge it."""
 
     files: tuple[str, ...] = ()
-    """The paths, folders and globs that it declared; without any, nothing is declared."""
-    areas: Areas = Areas()
+    """The paths, folders and globs that the action declared; empty if it declared none."""
+    areas: ProtectedAreas = ProtectedAreas()
     contract: Contract | None = None
     gates: tuple[GateRun, ...] = ()
-    """What judges the work besides the contract, as it was before."""
+    """The baseline runs of the gates that judge the work besides the contract."""
 
 
-async def guard(mandate: Mandate, tree: Tree, changes: Sequence[Change]) -> tuple[CheckResult, ...]:
-    """Return what blocks the changes of a tree, or is worth a warning; nothing where all is well."""
+async def check_change_scope(scope: ChangeScope, tree: Tree, changes: Sequence[PathChange]) -> tuple[CheckResult, ...]:
+    """Return the blocking results and the warnings about the changed paths; empty if there are none."""
     paths = [change.path for change in changes]
-    held = Contract(must_not_change=mandate.contract.must_not_change if mandate.contract else ())
-    found = [sealed(paths), *(each for each in constraints(held, (), paths) if each.verdict == "fail")]
-    found.append(_blocked("protected", _AREAS, protected_without_word(changes, mandate)))
-    found += await _of_checks(mandate, tree, changes)
-    found.append(_outside(changes, mandate.files))
+    constraints = Contract(must_not_change=scope.contract.must_not_change if scope.contract else ())
+    found = [
+        check_read_only_paths(paths),
+        *(each for each in check_constraints(constraints, (), paths) if each.verdict == "fail"),
+    ]
+    found.append(_blocking_result("protected", _AREAS_ADVICE, undeclared_protected_paths(changes, scope)))
+    found += await _check_input_results(scope, tree, changes)
+    found.append(_undeclared_warning(changes, scope.files))
     return tuple(each for each in found if each is not None)
 
 
-def protected(changed: Iterable[str], files: Sequence[str], areas: Areas) -> tuple[str, ...]:
-    """Return the paths of protected areas that were declared and touched: a human is to look at these."""
-    return tuple(path for path in changed if areas.of(path) and meant(path, files))
+def declared_protected_paths(changed: Iterable[str], files: Sequence[str], areas: ProtectedAreas) -> tuple[str, ...]:
+    """Return the changed paths in protected areas that the action declared; a human has to approve them."""
+    return tuple(path for path in changed if areas.of(path) and is_declared_specifically(path, files))
 
 
-def protected_without_word(changes: Iterable[Change], mandate: Mandate) -> Iterator[Reason]:
-    """Yield the paths of protected areas that nobody declared; a new test is none, whatever it is called."""
+def undeclared_protected_paths(changes: Iterable[PathChange], scope: ChangeScope) -> Iterator[Reason]:
+    """Yield the changed paths in protected areas that the action did not declare; new tests are exempt."""
     for change in changes:
-        area = mandate.areas.of(change.path)
-        if area and not meant(change.path, mandate.files) and not _new_test(change):
+        area = scope.areas.of(change.path)
+        if area and not is_declared_specifically(change.path, scope.files) and not _new_test(change):
             yield change.path, f"lies in the protected area `{area}`"
 
 
-async def _of_checks(mandate: Mandate, tree: Tree, changes: Sequence[Change]) -> list[CheckResult | None]:
-    """Judge what would decide the checks of the work itself."""
-    after = await commit.listed_paths(tree.git, tree.commit)
-    gone = {change.path for change in changes if change.kind == "D"}
+async def _check_input_results(
+    scope: ChangeScope, tree: Tree, changes: Sequence[PathChange]
+) -> list[CheckResult | None]:
+    """Return the results about changed check inputs, shadowing files and symbolic links; None for each without any."""
+    after = await commits.listed_paths(tree.git, tree.commit)
+    deleted = {change.path for change in changes if change.kind == "D"}
     added = [change.path for change in changes if change.kind == "A"]
-    before = sorted(gone.union(after).difference(added))
-    outset = await _outset(mandate, tree, frozenset(before))
+    before = sorted(deleted.union(after).difference(added))
+    base_layout = await _base_layout(scope, tree, frozenset(before))
     deciding = [
-        each for change in changes async for each in _decided(change, tree, outset) if _undeclared(each, mandate)
+        each
+        for change in changes
+        async for each in _check_input_reasons(change, tree, base_layout)
+        if _undeclared(each, scope)
     ]
-    hiding = [
+    shadowing = [
         (each.path, each.why)
-        for each in shadows(added, before, after)
-        if each.certain or not named(each.path, mandate.files)
+        for each in find_shadows(added, before, after)
+        if each.certain or not is_declared_by_name(each.path, scope.files)
     ]
-    leading = [each for change in changes if change.is_link async for each in _led(change, tree)]
+    links = [each for change in changes if change.is_link async for each in _link_reasons(change, tree)]
     return [
-        _blocked("checks", _DECIDING, deciding),
-        _blocked("shadowing", _SHADOWING, hiding),
-        _blocked("links", _LINKS, leading),
+        _blocking_result("checks", _CHECK_INPUTS_ADVICE, deciding),
+        _blocking_result("shadowing", _SHADOWS_ADVICE, shadowing),
+        _blocking_result("links", _LINKS_ADVICE, links),
     ]
 
 
-async def _outset(mandate: Mandate, tree: Tree, before: frozenset[str]) -> Outset:
-    """Return what the base was like; what recipes and scripts run that judge the work counts as commands, too."""
-    checks = mandate.contract.commands if mandate.contract else ()
-    commands = [*(check.command for check in checks), *(run.gate.command for run in mandate.gates)]
-    tests = _seen(mandate.gates, before)
+async def _base_layout(scope: ChangeScope, tree: Tree, before: frozenset[str]) -> BaseLayout:
+    """Return the layout of the base. What its task files and check scripts run counts as commands, too."""
+    checks = scope.contract.commands if scope.contract else ()
+    commands = [*(check.command for check in checks), *(run.gate.command for run in scope.gates)]
+    tests = _files_with_tests(scope.gates, before)
     targets: set[str] = set()
-    outset = Outset(before, commands, tests=tests)
+    base_layout = BaseLayout(before, commands, tests=tests)
     read: set[str] = set()
-    while more := sorted(filter(outset.follows, before - read))[: MOST_RECIPES - len(read)]:
+    while more := sorted(filter(base_layout.is_executed, before - read))[: MAX_TASK_FILES - len(read)]:
         for path in more:
-            text = (await commit.contents(tree.git, tree.base, path) or b"").decode(errors="replace")
-            commands += launched(path, text)
-            targets |= unsatisfied(path, text, outset.said)
+            text = (await commits.file_contents(tree.git, tree.base, path) or b"").decode(errors="replace")
+            commands += launched_commands(path, text)
+            targets |= satisfiable_targets(path, text, base_layout.command_words)
         read |= set(more)
-        outset = Outset(before, commands, tests=tests, targets=targets)
-    return outset
+        base_layout = BaseLayout(before, commands, tests=tests, targets=targets)
+    return base_layout
 
 
-def _seen(gates: Sequence[GateRun], paths: frozenset[str]) -> frozenset[str]:
-    """Return the files in which runners have found tests that somebody wrote as such, whatever they are called.
+def _files_with_tests(gates: Sequence[GateRun], paths: frozenset[str]) -> frozenset[str]:
+    """Return the files in which runners found test functions, whatever the files are called.
 
-    Examples in docstrings, and what plugins say of each file, make no test of a module.
+    Doctests and the per-file results of plugins do not make a module a test file.
     """
-    runs = [run for run in gates if run.gate.kind == "test" and run.gate.runner in NAMING]
-    named_so = ((run.gate, name) for run in runs for name in run.outcomes if _is_function(run.gate, name))
-    return frozenset(path for gate, name in named_so if (path := place_of(gate, name, paths)) is not None)
+    runs = [run for run in gates if run.gate.kind == "test" and run.gate.runner in RUNNERS_NAMING_FILES]
+    functions = ((run.gate, name) for run in runs for name in run.outcomes if _is_function(run.gate, name))
+    return frozenset(path for gate, name in functions if (path := path_of_test(gate, name, paths)) is not None)
 
 
 def _is_function(gate: Gate, name: str) -> bool:
-    """Tell whether what a runner calls so is a function, as a test of Python's has to be."""
+    """Return True if the name stands for a test function; for pytest that excludes doctests and plugin results."""
     if gate.runner != "pytest":
         return True
     *_, function = name.partition("[")[0].split("::")
-    return function.isidentifier() and function.casefold() not in LINTERS
+    return function.isidentifier() and function.casefold() not in LINT_PLUGINS
 
 
-def _undeclared(reason: Reason, mandate: Mandate) -> bool:
-    """Tell whether an action had no such file in mind; what runs unasked has to be named itself."""
+def _undeclared(reason: Reason, scope: ChangeScope) -> bool:
+    """Return True if the action did not declare the path; a file that runs by itself must be declared by its name."""
     path, _ = reason
-    return not (named if runs_unasked(path) else meant)(path, mandate.files)
+    return not (is_declared_by_name if autorun_reason(path) else is_declared_specifically)(path, scope.files)
 
 
-async def _decided(change: Change, tree: Tree, outset: Outset) -> AsyncIterator[Reason]:
-    why = decides(change, outset)
+async def _check_input_reasons(change: PathChange, tree: Tree, base_layout: BaseLayout) -> AsyncIterator[Reason]:
+    why = check_input_reason(change, base_layout)
     if why is None and is_manifest(change.path):
-        before = None if change.kind == "A" else await commit.contents(tree.git, tree.base, change.path)
-        after = None if change.kind == "D" else await commit.contents(tree.git, tree.commit, change.path)
-        parts = decisive(change.path, before, after, untested=outset.untested, asked=outset.said)
+        before = None if change.kind == "A" else await commits.file_contents(tree.git, tree.base, change.path)
+        after = None if change.kind == "D" else await commits.file_contents(tree.git, tree.commit, change.path)
+        parts = changed_check_settings(
+            change.path, before, after, untested=base_layout.has_no_tests, asked=base_layout.command_words
+        )
         why = f"changes what decides checks: {', '.join(parts)}" if parts else None
-    if why is None and (follower := precedes(change, outset)):
-        before = await commit.contents(tree.git, tree.base, change.path) or b""
-        after = await commit.contents(tree.git, tree.commit, change.path) or b""
+    if why is None and (follower := imported_before(change, base_layout)):
+        before = await commits.file_contents(tree.git, tree.base, change.path) or b""
+        after = await commits.file_contents(tree.git, tree.commit, change.path) or b""
         why = f"is run before {follower}" if is_inert(before) and not is_inert(after) else None
     if why is not None:
         yield change.path, why
 
 
-async def _led(change: Change, tree: Tree) -> AsyncIterator[Reason]:
-    """Yield where a link leads, if that is no place for one."""
-    target = (await commit.contents(tree.git, tree.commit, change.path) or b"").decode(errors="replace")
-    place = posixpath.normpath(posixpath.join(posixpath.dirname(change.path), target))
-    if target.startswith("/") or place.partition("/")[0] == "..":
-        yield change.path, "leads out of the repository"
-    elif is_test(place) or is_test(f"{place}/x") or runs_unasked(place) or sealed([place]):
-        yield change.path, f"leads to {place}, which decides checks"
+async def _link_reasons(change: PathChange, tree: Tree) -> AsyncIterator[Reason]:
+    """Yield the problem of a symbolic link that leaves the repository or can replace a check input."""
+    target = (await commits.file_contents(tree.git, tree.commit, change.path) or b"").decode(errors="replace")
+    destination = posixpath.normpath(posixpath.join(posixpath.dirname(change.path), target))
+    if target.startswith("/") or destination.partition("/")[0] == "..":
+        yield change.path, "points outside the repository"
+    elif (
+        is_test(destination)
+        or is_test(f"{destination}/x")
+        or autorun_reason(destination)
+        or check_read_only_paths([destination])
+    ):
+        yield change.path, f"points to {destination}, which decides checks"
     elif is_test_file(change.path) or change.path.rpartition("/")[2] == "conftest.py":
-        yield change.path, f"makes {place} a test, which anybody may change"
+        yield change.path, f"makes {destination} a test, although that file may be changed freely"
 
 
-def _outside(changes: Iterable[Change], files: Sequence[str]) -> CheckResult | None:
-    """Return a warning about paths that an action touched besides those it declared; new tests are welcome."""
-    others = [each.path for each in changes if files and not declared(each.path, files) and not _new_test(each)]
+def _undeclared_warning(changes: Iterable[PathChange], files: Sequence[str]) -> CheckResult | None:
+    """Return a warning about changed paths that the action did not declare, None if there are none; new tests pass."""
+    others = [each.path for each in changes if files and not is_declared_path(each.path, files) and not _new_test(each)]
     if not others:
         return None
     shown = _list(others)
-    return CheckResult(name="files", verdict="warn", detail=legible(f"Touched, though not declared:\n{shown}"))
+    return CheckResult(name="files", verdict="warn", detail=utf8_safe(f"Changed although not declared:\n{shown}"))
 
 
-def _new_test(change: Change) -> bool:
+def _new_test(change: PathChange) -> bool:
     return change.kind == "A" and is_test(change.path)
 
 
-def _blocked(name: str, advice: str, reasons: Iterable[Reason]) -> CheckResult | None:
-    told = [f"{path} {why}" for path, why in reasons]
-    if not told:
+def _blocking_result(name: str, advice: str, reasons: Iterable[Reason]) -> CheckResult | None:
+    problems = [f"{path} {why}" for path, why in reasons]
+    if not problems:
         return None
-    return CheckResult(name=name, verdict="fail", detail=legible(f"{advice}\n{_list(told)}"))
+    return CheckResult(name=name, verdict="fail", detail=utf8_safe(f"{advice}\n{_list(problems)}"))
 
 
 def _list(lines: Sequence[str]) -> str:
-    more = [f"- and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
-    return "\n".join([*(f"- {line}" for line in lines[:SHOWN]), *more])
+    more = [f"- and {len(lines) - MAX_LISTED} more"] if len(lines) > MAX_LISTED else []
+    return "\n".join([*(f"- {line}" for line in lines[:MAX_LISTED]), *more])

@@ -1,14 +1,14 @@
-"""Why nothing can be checked yet: that is no verdict on anybody's work."""
+"""The value that says why checks cannot run yet; it is no verdict on the work."""
 
 from msgspec import Struct
 
 
 class NotReady(Struct, frozen=True, kw_only=True):
-    """What checks stand on is not there, or is not what it seems to be."""
+    """A prerequisite of the checks is missing or wrong."""
 
     what: str
-    """One line."""
+    """The problem, one line."""
     fix: str
     """What to do next."""
     detail: str = ""
-    """The end of what a command printed, without secrets."""
+    """The end of a command's output, redacted."""

@@ -2,59 +2,59 @@
 
 import asyncio
 
-from scaffold.core.errors import BudgetSpent, ScaffoldError, StaleFence, WaitsForHuman
+from scaffold.core.errors import BudgetExceeded, HumanDecisionRequired, ScaffoldError, StaleFence
 from scaffold.core.model import ProcessIdentity
 from scaffold.core.ports import Model
-from scaffold.host.sandbox.confinement import Enclosure
-from scaffold.verify.environment.furnishing import furnish
-from scaffold.verify.environment.surroundings import within
-from scaffold.verify.review import gives_verdict
-from scaffold.worker.assignment import Assignment
-from scaffold.worker.consent import Human
-from scaffold.worker.enclosure import enclosure, forget_temporary
-from scaffold.worker.ending import conclude
-from scaffold.worker.making import make
-from scaffold.worker.native import watched_agent
-from scaffold.worker.outcome import GaveUp, Handed
-from scaffold.worker.pulse import Pulse
-from scaffold.worker.record import Record
-from scaffold.worker.reviewing import review
-from scaffold.worker.site import Site
-from scaffold.worker.station import Station
-from scaffold.worker.workspace import Workspace, give_back, open_workspace, retire
+from scaffold.host.sandbox.confinement import SandboxSpec
+from scaffold.run.assignment import Assignment
+from scaffold.run.attempt_end import end_attempt
+from scaffold.run.context import RunContext
+from scaffold.run.sandbox import open_sandbox, remove_temporary_folder
+from scaffold.verify.contract.review import is_review_role
+from scaffold.verify.environment.check_env import with_shown_folders
+from scaffold.verify.environment.provisioning import provision_checkout
+from scaffold.worker.activity import ActivityClock
+from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.attempt_record import AttemptRecorder
+from scaffold.worker.change_loop import make_change
+from scaffold.worker.inbox_approval import InboxApprover
+from scaffold.worker.native_executor import watched_agent
+from scaffold.worker.outcome import CandidateReady, NoCandidate
+from scaffold.worker.review_loop import run_review
+from scaffold.worker.workspace import AttemptWorkspace, open_workspace, release_workspace, rescue_and_release
 
 
 class Worker:
-    """Carries out one assignment; every phase is in the store before it begins."""
+    """Executes one assignment; each phase is in the store before it begins."""
 
-    def __init__(self, site: Site, task: Assignment, model: Model) -> None:
+    def __init__(self, site: RunContext, task: Assignment, model: Model) -> None:
         self._site = site
         self._task = task
         self._model = model
-        self._pulse = Pulse(site.clock, idle_s=task.run.settings.idle_s)
-        self._human = Human(site, task, self._pulse.waiting)
+        self._activity = ActivityClock(site.clock, idle_s=task.run.settings.idle_s)
+        self._human = InboxApprover(site, task, self._activity.waiting)
 
-    async def carry_out(self, identity: ProcessIdentity, *, log_file: str) -> Handed | GaveUp:
-        """Claim the attempt and see it through; raises StaleFence if somebody else ended it meanwhile."""
+    async def carry_out(self, identity: ProcessIdentity, *, log_file: str) -> CandidateReady | NoCandidate:
+        """Claim the attempt and run it to its end; StaleFence if another process ended it meanwhile."""
         site, run, attempt = self._site, self._task.run, self._task.attempt
         folder = site.attempt_folder(run.id, attempt.id)
         with site.store.transaction():
             site.store.attempts.claim(
                 attempt.id, fence=attempt.fence, worker=identity, worktree=str(folder), log_file=log_file
             )
-        ending = await self._bounded()
-        await asyncio.to_thread(forget_temporary, site, run, name=attempt.id)
+        ending = await self._run_with_timeout()
+        await asyncio.to_thread(remove_temporary_folder, site, run, name=attempt.id)
         match ending:
-            case Handed():
-                await give_back(site, attempt)
-            case GaveUp():
+            case CandidateReady():
+                await release_workspace(site, attempt)
+            case NoCandidate():
                 await self._conclude(ending)
         return ending
 
-    async def _conclude(self, ending: GaveUp) -> None:
+    async def _conclude(self, ending: NoCandidate) -> None:
         site, run, attempt = self._site, self._task.run, self._task.attempt
-        pinned = await retire(site, run, attempt.id)
-        conclude(
+        pinned = await rescue_and_release(site, run, attempt.id)
+        end_attempt(
             site.store,
             run,
             attempt.id,
@@ -66,7 +66,7 @@ class Worker:
             for_good=ending.for_good,
         )
 
-    async def _bounded(self) -> Handed | GaveUp:
+    async def _run_with_timeout(self) -> CandidateReady | NoCandidate:
         seconds = self._task.run.settings.attempt_timeout_s
         deadline = asyncio.timeout(seconds)
         try:
@@ -75,36 +75,36 @@ class Worker:
         except TimeoutError:
             if not deadline.expired():
                 raise
-            return GaveUp("timeout", f"not finished after {seconds:g} s")
-        except BudgetSpent as spent:
-            return GaveUp("budget", spent.what)
-        except WaitsForHuman as waits:
-            return GaveUp("waiting", waits.what, waits.item)
+            return NoCandidate("timeout", f"not finished after {seconds:g} s")
+        except BudgetExceeded as error:
+            return NoCandidate("budget", error.what)
+        except HumanDecisionRequired as error:
+            return NoCandidate("waiting", error.what, error.item)
         except StaleFence:
             raise
-        except ScaffoldError as trouble:
-            return GaveUp("executor_failed", trouble.in_full)
+        except ScaffoldError as error:
+            return NoCandidate("executor_failed", error.in_full)
 
-    async def _work(self) -> Handed | GaveUp:
-        """Have the work done that the action's role asks for: a change, or a verdict."""
+    async def _work(self) -> CandidateReady | NoCandidate:
+        """Run the kind of work the action's role requires: a review, or a change."""
         task = self._task
         workspace = await open_workspace(self._site, task.attempt)
-        async with enclosure(self._site, task.run, workspace.path, name=task.attempt.id) as walls:
-            station = self._station(workspace, walls)
-            await furnish(station.environment, workspace.path)
-            if gives_verdict(task.action.role):
-                return await review(station, watched_agent(station, self._model))
-            return await make(station, self._model)
+        async with open_sandbox(self._site, task.run, workspace.path, name=task.attempt.id) as sandbox:
+            context = self._context(workspace, sandbox)
+            await provision_checkout(context.environment, workspace.path)
+            if is_review_role(task.action.role):
+                return await run_review(context, watched_agent(context, self._model))
+            return await make_change(context, self._model)
 
-    def _station(self, workspace: Workspace, walls: Enclosure | None) -> Station:
+    def _context(self, workspace: AttemptWorkspace, sandbox: SandboxSpec | None) -> AttemptContext:
         baseline = self._site.store.baselines.of_run(self._task.run.id)
-        return Station(
+        return AttemptContext(
             site=self._site,
             task=self._task,
             workspace=workspace,
-            walls=within(baseline.environment if baseline else None, walls),
+            sandbox=with_shown_folders(baseline.environment if baseline else None, sandbox),
             human=self._human,
-            pulse=self._pulse,
-            record=Record(self._site, self._task.attempt, self._task.action),
+            pulse=self._activity,
+            record=AttemptRecorder(self._site, self._task.attempt, self._task.action),
             baseline=baseline,
         )

@@ -1,55 +1,55 @@
-"""The critic: it looks at work that has passed its checks, and says how good it is and what would make it better."""
+"""The critic: scores work that has passed its checks and suggests improvements."""
 
-from scaffold.agent.agent import Finish
-from scaffold.core.errors import BudgetSpent, ModelTrouble
+from scaffold.agent.turn_loop import TurnResult
+from scaffold.core.errors import BudgetExceeded, ModelError
 from scaffold.core.ports import Model
-from scaffold.worker.adviser import Adviser
+from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.critic_prompt import malformed_prompt
-from scaffold.worker.critique import Critique, Malformed, read_critique
-from scaffold.worker.station import Station
-from scaffold.worker.watch import Stuck
+from scaffold.worker.critique import Critique, MalformedCritique, read_critique
+from scaffold.worker.side_agent import SideAgent
+from scaffold.worker.turn_watchdog import NoProgress
 
-ASKS = 3
-"""How often a critic is asked until its answer can be used."""
+MAX_ASKS = 3
+"""Answers a critic may give until one can be used."""
 
 
 class Critic:
-    """Criticises the work of one attempt, which pays for it; each critique is a conversation of its own."""
+    """Criticises the work of one attempt and is paid from its budget; each critique is a new conversation."""
 
-    def __init__(self, station: Station, model: Model) -> None:
-        self._station = station
+    def __init__(self, context: AttemptContext, model: Model) -> None:
+        self._context = context
         self._model = model
 
     async def critique(self, question: str) -> Critique | None:
-        """Ask until the answer is a critique; None if there is none to be had, which the run is warned of.
+        """Return a critique; None, with a warning in the run, if the critic gives no usable one.
 
-        The work has passed: whatever becomes of its critic, it is not lost.
+        The work has passed, so a failing critic must not lose it.
         """
-        key, adviser = self._station.task.action.key, Adviser(self._station, self._model, "critic")
+        key, side_agent = self._context.task.action.key, SideAgent(self._context, self._model, "critic")
         try:
-            answer = await _answer(adviser, question)
-        except (ModelTrouble, BudgetSpent) as trouble:
-            adviser.warn(f"Nobody criticised {key}: {trouble.what}")
+            answer = await _answer(side_agent, question)
+        except (ModelError, BudgetExceeded) as error:
+            side_agent.warn(f"{key} was not criticised: {error.what}")
             return None
         if isinstance(answer, Critique):
             return answer
-        adviser.warn(f"Nobody criticised {key}: {answer}")
+        side_agent.warn(f"{key} was not criticised: {answer}")
         return None
 
 
-async def _answer(adviser: Adviser, said: str) -> Critique | str:
-    """Return a critique, or why there is none."""
+async def _answer(side_agent: SideAgent, prompt: str) -> Critique | str:
+    """Return a critique, or the reason why none could be read."""
     why = ""
-    for _ in range(ASKS):
-        finish = await adviser.turn(said)
-        if isinstance(finish, Stuck):
+    for _ in range(MAX_ASKS):
+        finish = await side_agent.turn(prompt)
+        if isinstance(finish, NoProgress):
             return finish.cause
         read = _read(finish)
         if isinstance(read, Critique):
             return read
-        why, said = read.why, malformed_prompt(read.why)
-    return f"no answer of {ASKS} can be used. {why}"
+        why, prompt = read.why, malformed_prompt(read.why)
+    return f"none of its {MAX_ASKS} answers can be used. {why}"
 
 
-def _read(finish: Finish) -> Critique | Malformed:
-    return Malformed("It was a refusal.") if finish.stop == "refused" else read_critique(finish.text)
+def _read(finish: TurnResult) -> Critique | MalformedCritique:
+    return MalformedCritique("It was a refusal.") if finish.stop == "refused" else read_critique(finish.text)

@@ -1,4 +1,4 @@
-"""The loop around a change: what a critic's words say of it, and what follows from that. Pure."""
+"""Reading a critic's answer, and deciding the change loop's next step. Pure."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -6,50 +6,54 @@ from typing import Literal
 
 from msgspec import Struct
 
-from scaffold.core.model import Score
+from scaffold.core.model import CriticScore
 
 CRITERIA = ("correctness", "readability", "edge cases")
-LEAST, MOST = 1, 3
-"""Of each criterion."""
-LOWEST, HIGHEST = LEAST * len(CRITERIA), MOST * len(CRITERIA)
+MIN_SCORE, MAX_SCORE = 1, 3
+"""Bounds of each criterion's score."""
+MIN_TOTAL, MAX_TOTAL = MIN_SCORE * len(CRITERIA), MAX_SCORE * len(CRITERIA)
 READ_CHARS = 64_000
-"""Of an answer; its scores stand at its end."""
-LONGEST_LINE = 400
-"""Characters of a line that may hold a score, with what its critic says of it."""
-SHAPE = f"`Correctness: N/{MOST}`, `Readability: N/{MOST}`, `Edge cases: N/{MOST}`, `Total: N/{HIGHEST}`"
+"""Characters read from the end of an answer, where its scores are."""
+MAX_LINE_CHARS = 400
+"""Longest line that may hold a score and a remark about it."""
+SCORE_FORMAT = (
+    f"`Correctness: N/{MAX_SCORE}`, `Readability: N/{MAX_SCORE}`, `Edge cases: N/{MAX_SCORE}`, `Total: N/{MAX_TOTAL}`"
+)
 
 _MARKED = re.compile(r"[*_`|>#~]+")
 _LISTED = re.compile(r"^(?:[-+]|[0-9]{1,3}[.)]) +")
 _SCORE = r"(?: \([^()]*\))? ?[:=-]? ?(?P<score>[0-9]{1,9}(?:\.[0-9]{1,9})?)"
 _OF = r"(?: ?(?:/|of|out of) ?{}(?![0-9.][0-9])|\.?$)(?P<rest>.*)"
-_CRITERION = re.compile(rf"(?P<name>correctness|readability|edge[ -]?cases?){_SCORE}{_OF.format(MOST)}", re.IGNORECASE)
+_CRITERION = re.compile(
+    rf"(?P<name>correctness|readability|edge[ -]?cases?){_SCORE}{_OF.format(MAX_SCORE)}", re.IGNORECASE
+)
 _SUM = r"(?: ?[:=-] ?[0-9](?: ?\+ ?[0-9]){1,4}(?= ?=))?"
-_TOTAL = re.compile(rf"(?:the )?total(?: score)?{_SUM}{_SCORE}{_OF.format(HIGHEST)}", re.IGNORECASE)
+_TOTAL = re.compile(rf"(?:the )?total(?: score)?{_SUM}{_SCORE}{_OF.format(MAX_TOTAL)}", re.IGNORECASE)
 _DONE = re.compile(r"DONE ?[.!]?")
 
 
 class Critique(Struct, frozen=True, kw_only=True):
-    """What a critic found of work: how good it is, and what would make it better."""
+    """A critic's scores for a change, and its remarks."""
 
     total: int
     """From 3 to 9."""
     correctness: int | None = None
-    """From 1 to 3, as the other two; None where the critic gave the total alone."""
+    """From 1 to 3, as the other two; None if the critic gave only the total."""
     readability: int | None = None
     edge_cases: int | None = None
     done: bool = False
-    """Whether the critic asks for an end; it is a request."""
+    """Whether the critic asks to stop; a request, not a decision."""
     remarks: str = ""
-    """Its words, without the scores."""
+    """Its text without the scores."""
 
     @property
     def scores(self) -> tuple[int | None, ...]:
         """The scores of `CRITERIA`."""
         return self.correctness, self.readability, self.edge_cases
 
-    def score(self, *, threshold: int) -> Score:
-        """Return how good the work was found, where `threshold` is good enough."""
-        return Score(
+    def score(self, *, threshold: int) -> CriticScore:
+        """Return the score to record; from `threshold` on, the work is good enough."""
+        return CriticScore(
             total=self.total,
             correctness=self.correctness,
             readability=self.readability,
@@ -58,20 +62,20 @@ class Critique(Struct, frozen=True, kw_only=True):
         )
 
 
-class Malformed(Struct, frozen=True):
-    """An answer that is no critique, and why, in words for who gave it."""
+class MalformedCritique(Struct, frozen=True):
+    """An answer that is not a critique; `why` tells the critic."""
 
     why: str
 
 
-def read_critique(text: str) -> Critique | Malformed:
-    """Return the critique in an answer; scores that are missing where they must be, or contradict, are none."""
+def read_critique(text: str) -> Critique | MalformedCritique:
+    """Return the critique in an answer; MalformedCritique if required scores are missing or scores contradict."""
     remarks: list[str] = []
     totals: list[str] = []
     scores: dict[str, list[str]] = {}
     done = False
     for line in text[-READ_CHARS:].split("\n"):
-        bare = _bare(line)
+        bare = _without_markdown(line)
         if found := _TOTAL.match(bare):
             totals.append(found["score"])
         elif found := _CRITERION.match(bare):
@@ -81,42 +85,44 @@ def read_critique(text: str) -> Critique | Malformed:
             done = True
         elif more or not found:
             remarks.append(line)
-    return _checked(totals, scores, done=done, remarks="\n".join(remarks).strip())
+    return _validated(totals, scores, done=done, remarks="\n".join(remarks).strip())
 
 
-def written(critique: Critique) -> str:
-    """Return a critique as its critic writes it."""
+def format_critique(critique: Critique) -> str:
+    """Return a critique in the format critics write."""
     named = zip(CRITERIA, critique.scores, strict=True)
-    scores = [f"{name.capitalize()}: {score}/{MOST}" for name, score in named if score is not None]
-    end = [*scores, f"Total: {critique.total}/{HIGHEST}", *(["DONE"] if critique.done else [])]
+    scores = [f"{name.capitalize()}: {score}/{MAX_SCORE}" for name, score in named if score is not None]
+    end = [*scores, f"Total: {critique.total}/{MAX_TOTAL}", *(["DONE"] if critique.done else [])]
     return "\n\n".join(part for part in (critique.remarks, "\n".join(end)) if part)
 
 
-def asks_for_end(words: str) -> bool:
+def requests_end(words: str) -> bool:
     """Tell whether the last line of an agent's answer is `DONE`."""
-    return _DONE.fullmatch(_bare(words.rstrip().rpartition("\n")[2])) is not None
+    return _DONE.fullmatch(_without_markdown(words.rstrip().rpartition("\n")[2])) is not None
 
 
-def _bare(line: str) -> str:
-    """Return a line without its markdown, words one space apart; what is too long for a score is not looked at."""
-    if len(line) > LONGEST_LINE:
+def _without_markdown(line: str) -> str:
+    """Return a line without markdown, words one space apart; empty if it is too long for a score."""
+    if len(line) > MAX_LINE_CHARS:
         return ""
     return _LISTED.sub("", " ".join(_MARKED.sub(" ", line).split()))
 
 
-def _checked(totals: Sequence[str], given: dict[str, list[str]], *, done: bool, remarks: str) -> Critique | Malformed:
-    total = _agreed("Total", totals, LOWEST, HIGHEST)
-    if isinstance(total, Malformed):
+def _validated(
+    totals: Sequence[str], given: dict[str, list[str]], *, done: bool, remarks: str
+) -> Critique | MalformedCritique:
+    total = _single_score("Total", totals, MIN_TOTAL, MAX_TOTAL)
+    if isinstance(total, MalformedCritique):
         return total
     scores: list[int | None] = []
     for name in CRITERIA:
-        score = _agreed(name.capitalize(), given[name], LEAST, MOST) if name in given else None
-        if isinstance(score, Malformed):
+        score = _single_score(name.capitalize(), given[name], MIN_SCORE, MAX_SCORE) if name in given else None
+        if isinstance(score, MalformedCritique):
             return score
         scores.append(score)
     known = [score for score in scores if score is not None]
     if len(known) == len(CRITERIA) and sum(known) != total:
-        return Malformed(f"`Total: {total}/{HIGHEST}` contradicts the scores, which make {sum(known)}.")
+        return MalformedCritique(f"`Total: {total}/{MAX_TOTAL}` contradicts the scores, which make {sum(known)}.")
     correctness, readability, edge_cases = scores
     return Critique(
         total=total,
@@ -128,16 +134,16 @@ def _checked(totals: Sequence[str], given: dict[str, list[str]], *, done: bool, 
     )
 
 
-def _agreed(name: str, given: Iterable[str], least: int, most: int) -> int | Malformed:
-    """Return the one score that was given, a whole number within its bounds."""
+def _single_score(name: str, given: Iterable[str], least: int, most: int) -> int | MalformedCritique:
+    """Return the one score given, a whole number within its bounds."""
     different = sorted(set(given))
     if not different:
-        return Malformed(f"It lacks the line `{name}: N/{most}`.")
+        return MalformedCritique(f"It lacks the line `{name}: N/{most}`.")
     if len(different) > 1:
-        return Malformed(f"It gives more than one `{name}`: {', '.join(different[:5])}.")
+        return MalformedCritique(f"It gives more than one `{name}`: {', '.join(different[:5])}.")
     (score,) = different
     if not score.isdecimal() or len(score) > len(str(most)) or not least <= int(score) <= most:
-        return Malformed(f"`{name}` must be a whole number from {least} to {most}, not {score[:20]}.")
+        return MalformedCritique(f"`{name}` must be a whole number from {least} to {most}, not {score[:20]}.")
     return int(score)
 
 
@@ -145,56 +151,56 @@ def _criterion(name: str) -> str:
     return next(each for each in CRITERIA if each[0] == name[0].lower())
 
 
-class View(Struct, frozen=True, kw_only=True):
-    """Where the loop stands after one iteration."""
+class IterationState(Struct, frozen=True, kw_only=True):
+    """The state of the change loop after one iteration."""
 
     passed: bool
-    """Whether the work, as it is now, passed its verification."""
+    """Whether the current work passed its verification."""
     changed: bool
-    """Whether it is other than it was after the iteration before."""
+    """Whether the work differs from the previous iteration's."""
     score: int | None = None
-    """None where no critic gave one."""
+    """None if no critic gave one."""
     threshold: int
     done: bool = False
-    """Whether somebody asks for an end."""
+    """Whether the agent or the critic asks to stop."""
     iteration: int
     """From 1."""
     maximum: int
 
 
-class Done(Struct, frozen=True, tag="done"):
+class HandIn(Struct, frozen=True, tag="done"):
     """The work is handed in."""
 
     reason: Literal["verified", "threshold", "acceptable", "agent_done_verified", "nothing_changed", "maximum"]
-    """`acceptable` is one below the threshold; `verified`: it passed, and nobody gave a score."""
+    """`acceptable`: one below the threshold; `verified`: passed, without a score."""
 
 
 class Improve(Struct, frozen=True, tag="improve"):
-    """The agent goes on."""
+    """The agent does another iteration."""
 
     by: Literal["failures", "critique"]
-    """What it is told."""
+    """What its prompt contains."""
 
 
-class Fail(Struct, frozen=True, tag="fail"):
+class StopFailed(Struct, frozen=True, tag="fail"):
     """The loop is over, and the work does not pass."""
 
     reason: Literal["nothing_changed", "maximum"]
 
 
-Move = Done | Improve | Fail
+NextStep = HandIn | Improve | StopFailed
 
 
-def decide(view: View) -> Move:
-    """Return what follows from an iteration: only work that passes is ever done, whoever says what."""
+def decide_next_step(view: IterationState) -> NextStep:
+    """Return the step after an iteration; only work that passes is handed in, whatever agent or critic say."""
     if not view.changed:
-        return Done("nothing_changed") if view.passed else Fail("nothing_changed")
+        return HandIn("nothing_changed") if view.passed else StopFailed("nothing_changed")
     if not view.passed:
-        return Improve("failures") if view.iteration < view.maximum else Fail("maximum")
+        return Improve("failures") if view.iteration < view.maximum else StopFailed("maximum")
     if view.score is None and not view.done:
-        return Done("verified")
+        return HandIn("verified")
     if view.score is not None and view.score >= view.threshold - 1:
-        return Done("threshold" if view.score >= view.threshold else "acceptable")
+        return HandIn("threshold" if view.score >= view.threshold else "acceptable")
     if view.done:
-        return Done("agent_done_verified")
-    return Improve("critique") if view.iteration < view.maximum else Done("maximum")
+        return HandIn("agent_done_verified")
+    return Improve("critique") if view.iteration < view.maximum else HandIn("maximum")

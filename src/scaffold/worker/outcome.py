@@ -1,23 +1,23 @@
-"""How an attempt leaves its worker."""
+"""The two endings of an attempt in its worker."""
 
 from msgspec import Struct
 
 from scaffold.core.ids import Commit
-from scaffold.core.states import Outcome
+from scaffold.core.states import AttemptOutcome
 
 
-class Handed(Struct, frozen=True, tag="handed"):
-    """A candidate was handed in; a review's, or a tester's who changed nothing, is the commit it began with."""
+class CandidateReady(Struct, frozen=True, tag="handed"):
+    """A candidate was handed in; for a review, and for a tester that changed nothing, `head` is the base."""
 
     head: Commit
 
 
-class GaveUp(Struct, frozen=True, tag="gave_up"):
-    """The attempt ended by itself without a candidate."""
+class NoCandidate(Struct, frozen=True, tag="gave_up"):
+    """The attempt ended without a candidate."""
 
-    outcome: Outcome
+    outcome: AttemptOutcome
     error: str
     item: str | None = None
-    """What it waits for in the inbox; None if it waits for no human."""
+    """The inbox item it waits for; None if it waits for no human."""
     for_good: bool = False
-    """Whether another attempt at the same would be of no use."""
+    """Whether another attempt would be useless."""

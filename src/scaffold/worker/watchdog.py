@@ -1,4 +1,4 @@
-"""When an agent gets nowhere: what counts as the same failure, and what follows from it. Pure."""
+"""Agents without progress: which failures count as the same, and how to escalate. Pure."""
 
 import hashlib
 import json
@@ -9,24 +9,24 @@ from typing import Any, Literal
 from msgspec import Struct
 
 NUDGE_AT = 2
-"""So many turns with the same failure and no change, and the agent is told."""
+"""Turns with the same failure and no change after which the agent is nudged."""
 END_AT = 3
-"""So many, and the attempt ends."""
+"""Turns after which the attempt ends."""
 
-Rung = Literal["nudge", "fresh_attempt", "smaller", "human"]
-"""What helps next: a word to the agent | another attempt that knows the cause | another plan | somebody to decide."""
-FOLLOWS: Mapping[Rung, str] = {
-    "nudge": "It was told to try another way.",
-    "fresh_attempt": "The next attempt begins anew and knows of this.",
-    "smaller": "The work is to be planned anew, in smaller steps.",
-    "human": "Nobody but a human can help on.",
+Escalation = Literal["nudge", "fresh_attempt", "smaller", "human"]
+"""What helps next: a message to the agent, an attempt that knows the cause, a plan with smaller steps, a human."""
+ESCALATION_TEXT: Mapping[Escalation, str] = {
+    "nudge": "The agent was told to try a different approach.",
+    "fresh_attempt": "The next attempt starts over and is told the cause.",
+    "smaller": "The work will be planned again in smaller steps.",
+    "human": "A human has to decide how to continue.",
 }
 
 _VARYING = re.compile(r"0x[0-9a-f]+|\d+(?:\.\d+)?")
 
 
-def next_rung(*, nudged: bool, attempts_left: int, planner: bool) -> Rung:
-    """Return what helps an agent next that gets nowhere; `attempts_left` are those after the present one."""
+def next_escalation(*, nudged: bool, attempts_left: int, planner: bool) -> Escalation:
+    """Return the next escalation for an agent without progress; `attempts_left` excludes the current one."""
     if not nudged:
         return "nudge"
     if attempts_left > 0:
@@ -34,34 +34,34 @@ def next_rung(*, nudged: bool, attempts_left: int, planner: bool) -> Rung:
     return "smaller" if planner else "human"
 
 
-def fingerprint(tool: str, args: Mapping[str, Any], answer: str) -> str:
-    """Return what tells a failed call from another one: numbers in the answer, e.g. how long it took, do not."""
+def call_fingerprint(tool: str, args: Mapping[str, Any], answer: str) -> str:
+    """Return a fingerprint of a failed call; numbers in the answer, e.g. durations, do not count."""
     same = json.dumps([tool, args, _VARYING.sub("#", answer)], sort_keys=True)
     return hashlib.sha256(same.encode()).hexdigest()
 
 
-class Failure(Struct, frozen=True, kw_only=True):
-    """A call that failed, in which turn, and what the tree was like then."""
+class FailedCall(Struct, frozen=True, kw_only=True):
+    """A failed tool call, its turn, and the state of the tree."""
 
     turn: int
     call: str
     """A fingerprint."""
     tree: str
-    """Differs as soon as the tree does."""
+    """A fingerprint of the worktree."""
 
 
-class Repetition(Struct, frozen=True, kw_only=True):
-    """In which turns the same calls failed while the tree stayed as it is."""
+class RepeatedFailures(Struct, frozen=True, kw_only=True):
+    """The turns in which each call failed while the tree stayed the same."""
 
     tree: str = ""
     turns: Mapping[str, frozenset[int]] = {}
 
-    def after(self, failure: Failure) -> "Repetition":
-        """Return what is known once `failure` has happened too; a changed tree makes all before it forgotten."""
+    def after(self, failure: FailedCall) -> "RepeatedFailures":
+        """Return the counts including `failure`; a changed tree resets them."""
         known = self.turns if failure.tree == self.tree else {}
         again = known.get(failure.call, frozenset()) | {failure.turn}
-        return Repetition(tree=failure.tree, turns={**known, failure.call: again})
+        return RepeatedFailures(tree=failure.tree, turns={**known, failure.call: again})
 
     def times(self, call: str) -> int:
-        """Return in how many turns the call failed like this."""
+        """Return the number of turns in which the call failed."""
         return len(self.turns.get(call, ()))

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from scaffold.agent.attachments import IMAGE_BYTES, MOST, READABLE_BYTES, TEXT_LIMIT, attach
+from scaffold.agent.context.attachments import IMAGE_BYTES, MAX_ATTACHMENTS, READABLE_BYTES, TEXT_LIMIT, attach
 from scaffold.core.conversation import Image, Text
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
@@ -92,10 +92,10 @@ def test_addresses_and_decorators_are_left_alone(folder, words):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("@src/b.py?", "@src/b.py names no file and stays as it is"),
-        ("@missing.txt", "@missing.txt names no file and stays as it is"),
-        ('@"no such file"', "@no such file names no file and stays as it is"),
-        ("@src/a.py:9-10", "@src/a.py:9-10 is outside the file's 4 lines; it is not attached"),
+        ("@src/b.py?", "@src/b.py does not exist and was not attached"),
+        ("@missing.txt", "@missing.txt does not exist and was not attached"),
+        ('@"no such file"', "@no such file does not exist and was not attached"),
+        ("@src/a.py:9-10", "@src/a.py:9-10 is outside the file, which has 4 lines; it was not attached"),
     ],
 )
 def test_what_looks_like_a_file_and_is_none_is_told(folder, words, said):
@@ -130,7 +130,7 @@ def test_a_picture_a_model_cannot_see_or_that_is_too_large_is_not_attached(folde
     blind = attached(folder, "@a.png", images=False)
     large = attached(folder, "@b.png")
     assert len(blind.parts) == len(large.parts) == 1
-    assert "cannot see" in blind.notices[0]
+    assert "does not accept" in blind.notices[0]
     assert "5,000,000" in large.notices[0]
 
 
@@ -152,15 +152,15 @@ def test_long_files_are_cut_and_huge_ones_refused(folder):
     assert len(text) < TEXT_LIMIT + 100
     assert text.startswith("Attached: long.txt\nbegin\n")
     assert text.endswith("\nend\n")
-    assert "too many to attach" in attached(folder, "@huge.txt").notices[0]
+    assert "too large to attach" in attached(folder, "@huge.txt").notices[0]
 
 
 def test_only_so_many_files_are_attached_at_once(folder):
-    for number in range(MOST + 2):
+    for number in range(MAX_ATTACHMENTS + 2):
         (folder / f"n{number}").write_text(str(number))
-    found = attached(folder, " ".join(f"@n{number}" for number in range(MOST + 2)))
-    assert len(found.parts) == MOST + 1
-    assert found.notices == ("2 more files are named; at most 20 are attached",)
+    found = attached(folder, " ".join(f"@n{number}" for number in range(MAX_ATTACHMENTS + 2)))
+    assert len(found.parts) == MAX_ATTACHMENTS + 1
+    assert found.notices == ("only the first 20 of 22 named files are attached",)
 
 
 def test_names_no_file_system_takes_are_left_alone(folder):

@@ -4,24 +4,24 @@ from pathlib import Path
 import pytest
 
 from scaffold.agent.instructions import Instructions
-from scaffold.agent.modes import MODES, Modes
-from scaffold.agent.prompts import BUILT_IN, session_prompt, system_prompt
-from scaffold.agent.session_context import Scene, SessionContext
-from scaffold.cli.toolkit import opened_toolkit
+from scaffold.agent.modes import MODES, CurrentMode
+from scaffold.agent.prompts import BUILT_IN_ROLES, session_prompt, system_prompt
+from scaffold.agent.session_context import SessionContext, SessionEnvironment
 from scaffold.core.conversation import Text
 from scaffold.host.clock import FakeClock
-from scaffold.llm.anthropic import AnthropicCodec
-from scaffold.llm.cassette import Entry
-from scaffold.llm.chat import ChatCodec
-from scaffold.llm.codec import Target
-from scaffold.llm.responses import ResponsesCodec
-from scaffold.policy.consent import Gate
-from scaffold.policy.gate import Rules
-from scaffold.policy.shell.commands import Commands
+from scaffold.llm.cassette.model import CassetteEntry
+from scaffold.llm.wire.anthropic import AnthropicCodec
+from scaffold.llm.wire.chat import ChatCodec
+from scaffold.llm.wire.codec import ModelTarget
+from scaffold.llm.wire.responses import ResponsesCodec
+from scaffold.policy.permission.approval_gate import ApprovalGate
+from scaffold.policy.rule.ruleset import RuleSet
+from scaffold.policy.shell.command_policy import ShellCommandPolicy
+from scaffold.session.tools import load_session_tools
 from scaffold.tools.todos import Todos
 from talk import Listening, agent, tape
 
-TARGET = Target(name="a-model", model="anthropic:a-model")
+TARGET = ModelTarget(name="a-model", model="anthropic:a-model")
 CODECS = [AnthropicCodec(), ChatCodec(), ResponsesCodec()]
 
 
@@ -32,12 +32,14 @@ def request_of(tmp_path, monkeypatch):
     clock = FakeClock(datetime(2030, 1, 2, tzinfo=UTC))
 
     async def request_of(system, said, mode="default"):
-        model, modes, todos = Listening(tape(Entry(text="done"))), Modes(mode), Todos()
-        gate = Gate(Rules(), root=tmp_path, home=tmp_path, clock=clock, tell=lambda approval: None, shell=Commands)
-        toolkit = await opened_toolkit(
+        model, modes, todos = Listening(tape(CassetteEntry(text="done"))), CurrentMode(mode), Todos()
+        gate = ApprovalGate(
+            RuleSet(), root=tmp_path, home=tmp_path, clock=clock, tell=lambda approval: None, shell=ShellCommandPolicy
+        )
+        toolkit = await load_session_tools(
             tmp_path, gate, conversation="mine", environ={}, enclosure=None, modes=modes, todos=todos
         )
-        scene = Scene(cwd=tmp_path, platform="Linux", attended=True, clock=clock)
+        scene = SessionEnvironment(cwd=tmp_path, platform="Linux", attended=True, clock=clock)
         context = SessionContext(scene, modes, todos)
         await agent(model, *toolkit.tools, system=system, context=context).turn(said)
         return model.requests[0]
@@ -61,7 +63,7 @@ async def test_the_first_request_of_a_small_task_has_at_most_24_kilobytes(reques
     assert longest <= 13_000, "what it takes today, with room to grow"
 
 
-@pytest.mark.parametrize("role", sorted(BUILT_IN))
+@pytest.mark.parametrize("role", sorted(BUILT_IN_ROLES))
 async def test_the_first_request_of_a_worker_is_no_longer(request_of, role):
     request = await request_of(system_prompt(role), "Make the clock right.")
     assert len(encoded(AnthropicCodec(), request)) <= 24_000

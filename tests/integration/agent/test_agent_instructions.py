@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from scaffold.agent.instructions import LIMIT, find_instructions
+from scaffold.agent.instructions import MAX_BYTES, find_instructions
 from scaffold.agent.prompts import session_prompt
 
 
@@ -81,20 +81,20 @@ def test_a_link_is_followed_within_the_repository_and_not_out_of_it(repo):
     (repo / "AGENTS.md").symlink_to("../AGENTS.md")
     instructions = find_instructions(repo, home=repo.parent)
     assert instructions.text == ""
-    assert instructions.notice == f"{repo}/AGENTS.md is a link that leads out of {repo} and is left out"
+    assert instructions.notice == f"{repo}/AGENTS.md links out of {repo} and is ignored"
 
 
 def test_long_instructions_are_cut_at_a_line_and_the_user_is_told(repo):
-    (repo / "AGENTS.md").write_text("line é\n" * LIMIT)
+    (repo / "AGENTS.md").write_text("line é\n" * MAX_BYTES)
     instructions = find_instructions(repo, home=Path("/"))
-    assert len(instructions.text.encode()) <= LIMIT
+    assert len(instructions.text.encode()) <= MAX_BYTES
     assert instructions.text.endswith("line é")
     assert "only its first 32,000 bytes" in instructions.notice
-    (repo / "AGENTS.md").write_text("x" * (LIMIT + 1))
-    assert find_instructions(repo, home=Path("/")).text == "x" * LIMIT
-    (repo / "AGENTS.md").write_text("x" * LIMIT)
+    (repo / "AGENTS.md").write_text("x" * (MAX_BYTES + 1))
+    assert find_instructions(repo, home=Path("/")).text == "x" * MAX_BYTES
+    (repo / "AGENTS.md").write_text("x" * MAX_BYTES)
     whole = find_instructions(repo, home=Path("/"))
-    assert (whole.text, whole.notice) == ("x" * LIMIT, "")
+    assert (whole.text, whole.notice) == ("x" * MAX_BYTES, "")
 
 
 def test_what_is_no_readable_file_is_passed_over_or_told(repo):
@@ -111,7 +111,9 @@ def test_instructions_are_part_of_the_base_prompt_and_the_day_is_not(repo):
     (repo / "AGENTS.md").write_text("Use tabs.")
     instructions = find_instructions(repo, home=Path("/"))
     prompt = session_prompt(instructions)
-    assert prompt.endswith("# What this project tells agents (AGENTS.md)\n\nUse tabs.")
+    assert prompt.endswith("# Instructions of this project (AGENTS.md)\n\nUse tabs.")
     assert prompt.startswith(session_prompt(None))
-    assert session_prompt(instructions, own="Be a pirate.\n").startswith("Be a pirate.\n\n# What this project")
+    assert session_prompt(instructions, own="Be a pirate.\n").startswith(
+        "Be a pirate.\n\n# Instructions of this project"
+    )
     assert str(repo) not in prompt

@@ -1,12 +1,12 @@
 import json
 from datetime import UTC, datetime
 
-from scaffold.agent.journal import JournalFile, JournalList, noting
+from scaffold.agent.journal import JournalFile, JournalList, approval_logger
 from scaffold.host.clock import FakeClock
-from scaffold.llm.cassette import Entry
-from scaffold.policy.consent import Gate
-from scaffold.policy.gate import Rules
-from scaffold.policy.shell.commands import Commands
+from scaffold.llm.cassette.model import CassetteEntry
+from scaffold.policy.permission.approval_gate import ApprovalGate
+from scaffold.policy.rule.ruleset import RuleSet
+from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from talk import ECHO, agent, calling, tape
 
 
@@ -39,8 +39,15 @@ def test_two_journals_share_a_file_without_losing_lines(tmp_path):
 async def test_what_a_gate_decides_is_an_entry(tmp_path):
     """RA-13: approvals are written down."""
     journal = JournalList()
-    gate = Gate(Rules(), root=tmp_path, home=tmp_path, clock=FakeClock(), tell=noting(journal), shell=Commands)
-    model = tape(calling(1, ("echo", {"text": "a"})), Entry(text="so be it"))
+    gate = ApprovalGate(
+        RuleSet(),
+        root=tmp_path,
+        home=tmp_path,
+        clock=FakeClock(),
+        tell=approval_logger(journal),
+        shell=ShellCommandPolicy,
+    )
+    model = tape(calling(1, ("echo", {"text": "a"})), CassetteEntry(text="so be it"))
     await agent(model, gate.guard(ECHO), journal=journal).turn("go")
     kinds = [entry["type"] for entry in journal.entries]
     assert kinds == ["prompt", "tool_call", "usage", "approval", "tool_result", "text", "usage"]

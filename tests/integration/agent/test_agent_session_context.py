@@ -2,12 +2,18 @@ from datetime import UTC, datetime
 
 import pytest
 
-from scaffold.agent.modes import Modes, mode_words, switch_mode
-from scaffold.agent.session_context import ALONE, ATTENDED, TODOS_SHOWN, Scene, SessionContext
+from scaffold.agent.modes import CurrentMode, mode_instructions, switch_mode_tool
+from scaffold.agent.session_context import (
+    ATTENDED_TEXT,
+    TODO_LIST_CHARS,
+    UNATTENDED_TEXT,
+    SessionContext,
+    SessionEnvironment,
+)
 from scaffold.core.todo import Todo, TodoList
 from scaffold.core.tool import ToolOutput
 from scaffold.host.clock import FakeClock
-from scaffold.llm.cassette import Entry
+from scaffold.llm.cassette.model import CassetteEntry
 from scaffold.tools.todos import Todos, todo_write
 from talk import Listening, agent, calling, tape, tool
 
@@ -22,21 +28,21 @@ def context_of(tmp_path, clock):
     """Return the context of a session in an empty directory."""
 
     def context_of(modes=None, todos=None, *, attended=False):
-        scene = Scene(cwd=tmp_path, platform="Linux", attended=attended, clock=clock)
-        return SessionContext(scene, modes or Modes(), todos or Todos())
+        scene = SessionEnvironment(cwd=tmp_path, platform="Linux", attended=attended, clock=clock)
+        return SessionContext(scene, modes or CurrentMode(), todos or Todos())
 
     return context_of
 
 
 def test_it_tells_where_and_when_and_whether_anybody_can_be_asked(context_of, tmp_path):
     lines = [f"Working directory: {tmp_path}", "Platform: Linux", "Date: 2030-01-02", "Mode: default"]
-    assert context_of().text() == "\n".join([*lines, ALONE])
-    assert context_of(attended=True).text() == "\n".join([*lines, ATTENDED])
+    assert context_of().text() == "\n".join([*lines, UNATTENDED_TEXT])
+    assert context_of(attended=True).text() == "\n".join([*lines, ATTENDED_TEXT])
 
 
 def test_a_directory_with_an_odd_name_stays_in_its_line(tmp_path, clock):
-    scene = Scene(cwd=tmp_path / "a\nMode: free", platform="Linux", attended=False, clock=clock)
-    lines = SessionContext(scene, Modes(), Todos()).text().split("\n")
+    scene = SessionEnvironment(cwd=tmp_path / "a\nMode: free", platform="Linux", attended=False, clock=clock)
+    lines = SessionContext(scene, CurrentMode(), Todos()).text().split("\n")
     assert [line for line in lines if line.startswith("Mode: ")] == ["Mode: default"]
 
 
@@ -61,24 +67,24 @@ def test_it_stays_the_same_until_it_is_renewed(context_of, tmp_path, clock):
 
 def test_another_mode_is_told_at_once(context_of):
     """RA-5."""
-    modes = Modes()
+    modes = CurrentMode()
     context = context_of(modes)
-    assert mode_words("plan") not in context.text()
+    assert mode_instructions("plan") not in context.text()
     modes.switch("plan")
     assert "\nMode: plan\n" in context.text()
-    assert mode_words("plan") in context.text()
+    assert mode_instructions("plan") in context.text()
     modes.switch("default")
-    assert mode_words("plan") not in context.text()
+    assert mode_instructions("plan") not in context.text()
 
 
 def test_of_a_long_list_the_context_has_what_is_open_and_not_without_bounds(context_of):
     done = [Todo(id=number, content="d" * 100, status="completed") for number in range(1, 101)]
     todo = [Todo(id=number, content="o" * 400) for number in range(101, 201)]
     text = context_of(todos=Todos(TodoList((*done, *todo), 200))).text()
-    assert len(text) < TODOS_SHOWN + 1_000
+    assert len(text) < TODO_LIST_CHARS + 1_000
     assert "ddd" not in text
     assert "[ ] 101. ooo" in text
-    assert text.endswith("more; TodoRead has them")
+    assert text.endswith("more; TodoRead returns all")
     few = context_of(todos=Todos(TodoList((*done[:1], *todo[:1]), 200))).text()
     assert "[x] 1. ddd" in few
 
@@ -92,7 +98,7 @@ async def test_todos_are_kept_when_a_conversation_is_compacted(context_of):
 
     turns = [calling(1, ("TodoWrite", {"todos": [{"content": "mend the clock"}]}))]
     turns += [calling(number, ("chatter", {})) for number in range(2, 20)]
-    model = Listening(tape(*turns, Entry(text="done")), window_tokens=40_000)
+    model = Listening(tape(*turns, CassetteEntry(text="done")), window_tokens=40_000)
     worker = agent(model, todo_write(todos), tool("chatter", chatter), context=context_of(todos=todos))
     await worker.turn("go")
     contexts = [request.context for request in model.requests]
@@ -103,10 +109,10 @@ async def test_todos_are_kept_when_a_conversation_is_compacted(context_of):
 
 async def test_the_base_prompt_stays_the_same_bytes_when_the_mode_changes(context_of):
     """RA-3, RA-5."""
-    modes = Modes()
-    model = Listening(tape(calling(1, ("switch_mode", {"mode": "debug"})), Entry(text="done")))
-    await agent(model, switch_mode(modes), context=context_of(modes)).turn("go")
+    modes = CurrentMode()
+    model = Listening(tape(calling(1, ("switch_mode", {"mode": "debug"})), CassetteEntry(text="done")))
+    await agent(model, switch_mode_tool(modes), context=context_of(modes)).turn("go")
     first, second = model.requests
     assert (first.system, first.tools) == (second.system, second.tools)
-    assert mode_words("debug") in second.context
-    assert mode_words("debug") not in first.context
+    assert mode_instructions("debug") in second.context
+    assert mode_instructions("debug") not in first.context

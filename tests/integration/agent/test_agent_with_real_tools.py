@@ -1,12 +1,12 @@
 import os
 from textwrap import dedent
 
-from scaffold.agent.agent import Agent, Books, Brief
 from scaffold.agent.journal import JournalList
 from scaffold.agent.prompts import system_prompt
+from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec
 from scaffold.core.conversation import Caller
 from scaffold.host.clock import FakeClock
-from scaffold.llm.catalog import open_model
+from scaffold.llm.model_factory import open_model
 from scaffold.tools.builtin import builtin_tools
 from scaffold.tools.workspace import Workspace
 
@@ -51,8 +51,8 @@ async def test_only_the_words_come_from_the_cassette_and_all_else_is_real(tmp_pa
     worker = Agent(
         model=open_model(f"cassette:{tape}", clock=FakeClock(), rng=NoJitter()),
         tools=builtin_tools(Workspace(root, {"PATH": os.environ["PATH"]})),
-        brief=Brief(caller=Caller(role="implementation", action="greet"), system=system_prompt("implementation")),
-        books=Books(journal=JournalList(), budget=Free()),
+        brief=AgentSpec(caller=Caller(role="implementation", action="greet"), system=system_prompt("implementation")),
+        books=AgentRecords(journal=JournalList(), budget=Free()),
     )
     finish = await worker.turn("Write a script that greets.")
     assert finish.text == "greet.sh says hello."

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from builders import make_repository, make_site
-from scaffold.cli.main import call, scaffold_group
-from scaffold.worker.site import Site
+from scaffold.cli.main import run_command, scaffold_group
+from scaffold.run.context import RunContext
 
 PLAN = """\
 version: 1
@@ -64,7 +64,7 @@ def repository(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
 
 @pytest.fixture
-def site(repository: Path) -> Iterator[Site]:
+def site(repository: Path) -> Iterator[RunContext]:
     """The repository with a store in which nothing was run yet."""
     site = make_site(repository)
     yield site
@@ -77,7 +77,7 @@ def scaffold(home: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> Scaffold:
 
     def run(*args: str) -> Answer:
         capfdbinary.readouterr()
-        code = call(scaffold_group, args, prog="scaffold")
+        code = run_command(scaffold_group, args, prog="scaffold")
         out, err = capfdbinary.readouterr()
         return Answer(code, out.decode(errors="surrogateescape"), err.decode())
 

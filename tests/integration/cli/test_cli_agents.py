@@ -6,13 +6,13 @@ import pytest
 
 from builders import begin, hand_in, make_run, work
 from scaffold.agent.journal import JournalFile
-from scaffold.cli.last_act import last_act
-from scaffold.cli.picture import take
-from scaffold.cli.roster import Roster
-from scaffold.cli.views import agents_text, goals_of, goals_text, tasks_of, tasks_text
-from scaffold.core.model import InboxItem, ProcessIdentity, Turn, Usage
-from scaffold.core.states import Pending, waiting_for
+from scaffold.cli.render.goals_tasks_agents import agents_text, format_goals, format_tasks, goals_text, tasks_text
+from scaffold.core.model import InboxItem, PlanningTurn, ProcessIdentity, Usage
+from scaffold.core.states import Pending, blocked_on_inbox
 from scaffold.host.identity import own_identity
+from scaffold.views.agent_list import AgentList
+from scaffold.views.last_activity import last_activity
+from scaffold.views.run_view import read_run_view
 
 DEAD = ProcessIdentity(1, "long ago", "another boot")
 
@@ -29,7 +29,7 @@ def journal(site):
 
 
 def a_turn(site, run, **fields):
-    turn = Turn(id="t1", run_id=run.id, event="decompose", usage=Usage(), started_at=site.clock.now(), **fields)
+    turn = PlanningTurn(id="t1", run_id=run.id, event="decompose", usage=Usage(), started_at=site.clock.now(), **fields)
     with site.store.transaction():
         site.store.turns.begin(turn)
     return turn
@@ -52,7 +52,7 @@ def ask(site, run, attempt):
 
 
 def everything(path):
-    return last_act(path, lambda entry: True)
+    return last_activity(path, lambda entry: True)
 
 
 def test_every_process_is_told_with_what_it_is_at(site, plan, scaffold, journal):
@@ -98,7 +98,7 @@ def test_who_hands_in_is_no_process_any_more_and_waits_for_the_queue(site, plan,
     run = begin(site, make_run(site, plan))
     hand_in(site, run, "store", {"store.py": "x = 1\n"})
     assert [each["role"] for each in scaffold("agents", "--json").json["agents"]] == ["orchestrator"]
-    (member,) = Roster(site, run).agents()
+    (member,) = AgentList(site, run).agents()
     assert (member.waits_on, member.state) == ("the merge queue", "done")
 
 
@@ -108,7 +108,7 @@ def test_who_needs_you_comes_first_whether_at_work_or_put_away(site, plan):
     run = begin(site, make_run(site, text))
     work(site, run, "api")
     ask(site, run, work(site, run, "store"))
-    first, second = Roster(site, run).agents()
+    first, second = AgentList(site, run).agents()
     assert (first.action, first.state, first.waits_on) == ("store", "waiting_approval", "you (i7): shell: make deploy")
     assert (second.action, second.state) == ("api", "running")
 
@@ -118,7 +118,7 @@ def test_an_agent_that_put_its_work_away_still_waits_for_you(site, plan, scaffol
     attempt = work(site, run, "store")
     item = ask(site, run, attempt)
     put_away(site, run, attempt, item)
-    (member,) = Roster(site, run).agents()
+    (member,) = AgentList(site, run).agents()
     assert (member.action, member.attempt, member.phase, member.needs_you) == ("store", 1, "waiting", True)
     (shown,) = scaffold("status", "--json").json["actions"][0]["attempts"]
     assert shown["agent_state"] == "waiting_approval"
@@ -128,7 +128,7 @@ def put_away(site, run, attempt, item):
     with site.store.transaction():
         site.store.attempts.end(attempt.id, outcome="waiting", fence=run.fence)
         site.store.actions.move(attempt.action_id, Pending())
-        site.store.actions.move(attempt.action_id, waiting_for(item.id))
+        site.store.actions.move(attempt.action_id, blocked_on_inbox(item.id))
 
 
 def test_a_supervisor_that_thinks_says_about_what(site, plan, scaffold):
@@ -139,7 +139,7 @@ def test_a_supervisor_that_thinks_says_about_what(site, plan, scaffold):
     with site.store.transaction():
         site.store.goals.supervise(goal.id, own_identity(), was=None)
     turn = a_turn(site, run, goal_id=goal.id, action_id=store.id)
-    (member,) = Roster(site, run).agents()
+    (member,) = AgentList(site, run).agents()
     assert (member.name, member.phase, member.since) == ("supervisor shop: store", "decompose", turn.started_at)
     told = scaffold("status", "--json").json
     assert told["goals"][0]["supervisor"]["turn"] == {
@@ -169,8 +169,8 @@ def test_a_planner_that_died_with_its_owner_is_not_shown_as_running(site, plan, 
 
 def test_where_nothing_is_planned_yet_goals_and_tasks_say_so(site, plan, scaffold):
     """SC-19: and not nothing."""
-    picture = msgspec.structs.replace(take(site, make_run(site, plan)), goals=())
-    assert goals_of(picture) == tasks_of(picture, ()) == "There is no plan yet."
+    picture = msgspec.structs.replace(read_run_view(site, make_run(site, plan)), goals=())
+    assert format_goals(picture) == format_tasks(picture, ()) == "There is no plan yet."
 
 
 def test_without_a_run_nobody_works(repository, scaffold):

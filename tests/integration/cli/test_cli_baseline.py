@@ -107,5 +107,5 @@ def test_a_gate_that_can_find_no_fault_is_shown_as_such(site, plan, scaffold):
         held = Baseline(environment=CheckEnvironment(fingerprint="env-1"), runs=(shown,))
         site.store.baselines.hold(run.id, held)
     told = " ".join(scaffold("baseline").out.split())
-    assert "`make all` fails before the work and has no tests by name: it cannot tell good work from bad" in told
-    assert "name another command in `quality_gates.build`" in told
+    assert "`make all` fails before the work and reports no single tests, so it cannot tell good work from bad" in told
+    assert "set another command in `quality_gates.build`" in told

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from scaffold.cli.config import change, read_value
-from scaffold.cli.layer import Value
-from scaffold.cli.setting import Tier
-from scaffold.cli.settings import load_settings, user_file
-from scaffold.core.errors import UsageProblem
+from scaffold.cli.commands.config import parse_value, set_in_file
+from scaffold.config.file import SettingValue
+from scaffold.config.schema import Tier
+from scaffold.config.settings import load_settings, user_config_file
+from scaffold.core.errors import UsageError
 
 FILE = """\
 # mine
@@ -24,7 +24,7 @@ budget_usd: 2.5
 
 @pytest.fixture
 def file(home) -> Path:
-    path = user_file(os.environ)
+    path = user_config_file(os.environ)
     path.parent.mkdir(parents=True)
     return path
 
@@ -41,32 +41,32 @@ def test_built_in_numbers_are_those_of_the_tiers(home):
         "builder": Tier("builder", 3, 5, 900, 7),
         "architect": Tier("architect", 5, 7, 1800, 8),
     }
-    assert load_settings(None, os.environ, {}).values["tier"] == Value("builder", "built-in")
+    assert load_settings(None, os.environ, {}).values["tier"] == SettingValue("builder", "built-in")
 
 
 def test_later_layers_win_and_every_value_names_its_origin(file, monkeypatch):
     """AL-28: built-in, the user's file, the environment, flags."""
     file.write_text(FILE)
     settings = load_settings(None, os.environ, {})
-    assert settings.values["model"] == Value("anthropic:big", f"{file}:2")
-    assert settings.values["tiers.builder.agents"] == Value(4, f"{file}:6")
-    assert settings.values["tiers.scout.agents"] == Value(2, "built-in")
+    assert settings.values["model"] == SettingValue("anthropic:big", f"{file}:2")
+    assert settings.values["tiers.builder.agents"] == SettingValue(4, f"{file}:6")
+    assert settings.values["tiers.scout.agents"] == SettingValue(2, "built-in")
     assert settings.money("budget_usd") == 2.5
 
     monkeypatch.setenv("SCAFFOLD_MODEL", "openai:other")
-    assert load_settings(None, os.environ, {}).values["model"] == Value("openai:other", "SCAFFOLD_MODEL")
+    assert load_settings(None, os.environ, {}).values["model"] == SettingValue("openai:other", "SCAFFOLD_MODEL")
 
     flags = {"model": "codex:third", "budget_usd": 1.0, "agents": None}
     settings = load_settings(None, os.environ, flags)
-    assert settings.values["model"] == Value("codex:third", "--model")
-    assert settings.values["budget_usd"] == Value(1.0, "--budget-usd")
+    assert settings.values["model"] == SettingValue("codex:third", "--model")
+    assert settings.values["budget_usd"] == SettingValue(1.0, "--budget-usd")
     assert settings.tier().agents == 4
 
 
 @pytest.mark.parametrize(
     ("key", "value", "said"),
     [
-        ("permissions.allow", "rm", "error: `rm` is no rule"),
+        ("permissions.allow", "rm", "error: `rm` is not a rule"),
         ("sandbox.hosts", "a b", "and `a b` is none"),
         ("environment", "A=B", "and `A=B` is none"),
         ("agents", "many", "from 1 to 20, not 'many'"),
@@ -126,14 +126,14 @@ def test_the_projects_own_files_are_ignored_and_that_is_said(repository, scaffol
         ("budget_usd: .nan", 1, "`budget_usd` must be an amount in dollars", "nan"),
         ("tier: huge", 1, "`tier` must be one of quick, scout, builder, architect", "'huge'"),
         ("model: 5", 1, "`model` must be a model string", "5"),
-        ("model: nonsense", 1, "`nonsense` names no model", "anthropic:NAME"),
+        ("model: nonsense", 1, "`nonsense` is not a model string", "anthropic:NAME"),
         ("tiers:\n  scout: {timeout_min: 0}", 2, "`tiers.scout.timeout_min` must be a number of minutes", "0"),
         ("tiers: 3", 1, "there is no setting `tiers`", "`scaffold config`"),
         ("- model", 1, "the configuration is a list", "key: value"),
         ("? [a]\n: b", 1, "a key must be one word", "key: value"),
         ("model: codex:a\nmodel: codex:b", 2, "`model` is set twice", "one of the two"),
-        ("model: }", 1, "this is no YAML", "near line"),
-        ("permissions:\n  deny:\n    - shell:git push\n    - rubbish", 4, "`rubbish` is no rule", "TOOL:PATTERN"),
+        ("model: }", 1, "invalid YAML", "near line"),
+        ("permissions:\n  deny:\n    - shell:git push\n    - rubbish", 4, "`rubbish` is not a rule", "TOOL:PATTERN"),
         ("permissions: {allow: shell:ls}", 1, "`permissions.allow` must be a list of rules TOOL:PATTERN", "shell:ls"),
         ("permissions:\n  allow:\n    - shell: ls", 3, "an entry of `permissions.allow` must be a text", "in quotes"),
         ("sandbox:\n  hosts: [a.example, 'http://b']", 2, "`http://b` is none", "change it"),
@@ -175,7 +175,7 @@ def test_off_means_off_however_yaml_reads_it(file):
 
 def test_a_flag_that_is_called_otherwise_is_named_as_it_was_typed(home):
     settings = load_settings(None, os.environ, {"sandbox.mode": "require"})
-    assert settings.values["sandbox.mode"] == Value("require", "--sandbox")
+    assert settings.values["sandbox.mode"] == SettingValue("require", "--sandbox")
 
 
 def test_an_empty_file_sets_nothing(file):
@@ -233,35 +233,35 @@ def test_setting_a_value_keeps_everything_else_as_it_is(file, scaffold):
 def test_a_value_goes_where_it_belongs(tmp_path, before, key, setting, after):
     path = tmp_path / "config.yaml"
     path.write_bytes(before.encode())
-    change(path, key, setting)
+    set_in_file(path, key, setting)
     assert path.read_bytes().decode() == after
 
 
 def test_a_layout_that_would_have_to_be_rewritten_is_left_alone(tmp_path):
     path = tmp_path / "config.yaml"
     path.write_text("{tier: scout, agents: 3}\n")
-    with pytest.raises(UsageProblem) as caught:
-        change(path, "agents", 4)
+    with pytest.raises(UsageError) as caught:
+        set_in_file(path, "agents", 4)
     assert caught.value.fix == "Set `agents` to 4 there with an editor."
     assert path.read_text() == "{tier: scout, agents: 3}\n"
 
 
 def test_what_is_typed_is_read_as_the_setting_wants_it(home):
-    assert read_value("agents", "4") == 4
-    assert read_value("budget_usd", "4.5") == 4.5
-    assert read_value("model", "codex:4") == "codex:4"
-    with pytest.raises(UsageProblem, match=r"must be a whole number from 1 to 20, not '4\.5'"):
-        read_value("agents", "4.5")
+    assert parse_value("agents", "4") == 4
+    assert parse_value("budget_usd", "4.5") == 4.5
+    assert parse_value("model", "codex:4") == "codex:4"
+    with pytest.raises(UsageError, match=r"must be a whole number from 1 to 20, not '4\.5'"):
+        parse_value("agents", "4.5")
 
 
 def test_a_list_is_typed_with_commas_or_as_json(home):
-    assert read_value("environment", "A, B,A") == ("A", "B")
-    assert read_value("environment", "") == ()
-    assert read_value("permissions.allow", '["shell:echo a,b"]') == ("shell:echo a,b",)
-    with pytest.raises(UsageProblem, match="no JSON list"):
-        read_value("environment", "[A")
-    with pytest.raises(UsageProblem, match="would lead commands astray"):
-        read_value("environment", "VIRTUAL_ENV")
+    assert parse_value("environment", "A, B,A") == ("A", "B")
+    assert parse_value("environment", "") == ()
+    assert parse_value("permissions.allow", '["shell:echo a,b"]') == ("shell:echo a,b",)
+    with pytest.raises(UsageError, match="no JSON list"):
+        parse_value("environment", "[A")
+    with pytest.raises(UsageError, match="would lead commands astray"):
+        parse_value("environment", "VIRTUAL_ENV")
 
 
 def test_an_unknown_key_is_refused_before_anything_is_written(file, scaffold):

@@ -61,7 +61,7 @@ def test_a_failed_check_is_shown_with_its_output(site, plan, scaffold):
     run = begin(site, make_run(site, plan))
     fail(site, run, "store", {"store.py": "broken\n"})
     out = scaffold("contract", "store").out
-    assert "  ✗ fail make test\n      Expected exit 0, got exit 1.\n      1 failed\n" in out
+    assert "  ✗ fail make test\n      Expected exit code 0, but got exit code 1.\n      1 failed\n" in out
     assert scaffold("contract", "store", "--json").json["last"]["passed"] is False
 
 

@@ -1,11 +1,13 @@
 """`doctor`: each check says what is and, if need be, what mends it."""
 
+import asyncio
+import re
 import shutil
 
 import pytest
 
-from builders import begin, git, make_run, make_site
-from scaffold.cli.checkup import prune_stale
+from builders import begin, bubblewrap_or_skip, git, make_run, make_site
+from scaffold.cli.commands.doctor.checks import prune_worktrees
 
 
 def checks(answer):
@@ -41,6 +43,15 @@ def test_outside_a_repository_the_machine_is_checked_all_the_same(tmp_path, home
     assert answer.code == 0
     assert checks(answer)["repository"]["message"] == "not in a repository"
     assert "git" in checks(answer)
+
+
+def test_the_bubblewrap_that_is_used_is_named_with_its_version(tmp_path, home, monkeypatch, scaffold):
+    finding = asyncio.run(bubblewrap_or_skip())
+    monkeypatch.chdir(tmp_path)
+    sandbox = checks(scaffold("doctor", "--json"))["sandbox"]
+    version, program = sandbox["message"].split(", ", 1)
+    assert (sandbox["status"], program) == ("ok", finding.program)
+    assert re.fullmatch(r"bubblewrap \d+\.\d+\.\d+( from a wheel)?", version)
 
 
 def test_what_is_wrong_stands_on_a_line_with_its_remedy_below(repository, scaffold):
@@ -147,4 +158,4 @@ def test_fix_forgets_worktrees_whose_folders_are_gone_and_nothing_else(repositor
 
 
 async def test_there_may_be_nothing_to_forget(repository, site):
-    assert await prune_stale(site.repository, site.environ) == []
+    assert await prune_worktrees(site.repository, site.environ) == []

@@ -5,22 +5,22 @@ from datetime import timedelta
 import pytest
 
 from builders import begin, make_run
-from scaffold.core.ids import Key
+from scaffold.core.ids import ActionKey
 from scaffold.core.model import InboxItem, Run
-from scaffold.core.states import waiting_for
-from scaffold.orchestrator.ending import finish
-from scaffold.worker.site import Site
+from scaffold.core.states import blocked_on_inbox
+from scaffold.orchestrator.owner.run_end import finish_run
+from scaffold.run.context import RunContext
 
 ESCAPE = "\x1b[2K"
 
 
 @pytest.fixture
-def run(site: Site, plan: str) -> Run:
+def run(site: RunContext, plan: str) -> Run:
     return begin(site, make_run(site, plan))
 
 
-def approval(site: Site, run: Run, item_id: str, **fields) -> InboxItem:
-    action = site.store.actions.by_key(run.id, Key("store"))
+def approval(site: RunContext, run: Run, item_id: str, **fields) -> InboxItem:
+    action = site.store.actions.by_key(run.id, ActionKey("store"))
     now = site.clock.now()
     given = {
         "run_id": run.id,
@@ -42,10 +42,10 @@ def approval(site: Site, run: Run, item_id: str, **fields) -> InboxItem:
         return site.store.inbox.ask(item)
 
 
-def block(site: Site, run: Run, key: str, item_id: str) -> None:
-    action = site.store.actions.by_key(run.id, Key(key))
+def block(site: RunContext, run: Run, key: str, item_id: str) -> None:
+    action = site.store.actions.by_key(run.id, ActionKey(key))
     with site.store.transaction():
-        site.store.actions.block({action.id: waiting_for(item_id).reason})
+        site.store.actions.block({action.id: blocked_on_inbox(item_id).reason})
 
 
 def expect_error(answer, code: int, *words: str) -> None:
@@ -56,10 +56,10 @@ def expect_error(answer, code: int, *words: str) -> None:
     assert "Traceback" not in answer.err
 
 
-def test_status_lists_what_waits_for_a_human(site: Site, scaffold, run: Run) -> None:
+def test_status_lists_what_waits_for_a_human(site: RunContext, scaffold, run: Run) -> None:
     """BX-13: open items, with what they are about; decided ones are gone."""
     store, now = site.store, site.clock.now()
-    action = store.actions.by_key(run.id, Key("store"))
+    action = store.actions.by_key(run.id, ActionKey("store"))
     about = {"run_id": run.id, "goal_id": action.goal_id, "created_at": now}
     asked = [
         InboxItem(id="1", kind="approval", text="May I?", detail={"command": "rm"}, action_id=action.id, **about),
@@ -84,7 +84,7 @@ def test_status_lists_what_waits_for_a_human(site: Site, scaffold, run: Run) -> 
     assert (second["id"], second["action"]) == ("2", None)
 
 
-def test_status_says_first_what_needs_a_human(site: Site, scaffold, run: Run) -> None:
+def test_status_says_first_what_needs_a_human(site: RunContext, scaffold, run: Run) -> None:
     """BX-13: before the goals, with the commands that decide."""
     approval(site, run, "abc123")
     block(site, run, "store", "abc123")
@@ -103,7 +103,7 @@ def test_where_nothing_was_ever_run_nothing_waits(repository, scaffold) -> None:
     assert not (repository / ".git/scaffold").exists()
 
 
-def test_an_approval_is_shown_to_the_letter(site: Site, scaffold, run: Run) -> None:
+def test_an_approval_is_shown_to_the_letter(site: RunContext, scaffold, run: Run) -> None:
     """BX-13: who asks, exactly what for, why, until when, and how to answer; control characters are escapes."""
     detail = {
         "tool": "shell",
@@ -122,7 +122,7 @@ def test_an_approval_is_shown_to_the_letter(site: Site, scaffold, run: Run) -> N
     assert ESCAPE not in shown
 
 
-def test_an_approval_of_protected_files_names_them_all(site: Site, scaffold, run: Run) -> None:
+def test_an_approval_of_protected_files_names_them_all(site: RunContext, scaffold, run: Run) -> None:
     """AL-9: it is about a change and no call, so nothing is shown of arguments."""
     approval(site, run, "i1", text="store changes", detail={"action": "store", "protected": ["auth/a.py", "b.sql"]})
     out = scaffold("inbox").out
@@ -130,7 +130,7 @@ def test_an_approval_of_protected_files_names_them_all(site: Site, scaffold, run
     assert "args" not in out
 
 
-def test_a_question_is_shown_with_its_options(site: Site, scaffold, run: Run) -> None:
+def test_a_question_is_shown_with_its_options(site: RunContext, scaffold, run: Run) -> None:
     detail = {"question": "Which?", "options": ["sqlite", f"post{ESCAPE}gres"], "action": "store"}
     approval(site, run, "abc123", kind="question", text=f"Which?{ESCAPE}", detail=detail)
     shown = scaffold("inbox").out
@@ -139,14 +139,14 @@ def test_a_question_is_shown_with_its_options(site: Site, scaffold, run: Run) ->
     assert ESCAPE not in shown
 
 
-def test_what_is_too_long_to_be_shown_says_so(site: Site, scaffold, run: Run) -> None:
+def test_what_is_too_long_to_be_shown_says_so(site: RunContext, scaffold, run: Run) -> None:
     detail = {"args": '{"content":"%s"}' % ("x" * 30_000)}
     approval(site, run, "abc123", detail=detail)
     assert "10,000 more characters: `scaffold inbox --json` shows them" in scaffold("inbox").out
     assert len(scaffold("inbox", "--json").json["inbox"][0]["detail"]["args"]) > 30_000
 
 
-def test_items_come_oldest_first_and_the_decided_with_all(site: Site, scaffold, run: Run) -> None:
+def test_items_come_oldest_first_and_the_decided_with_all(site: RunContext, scaffold, run: Run) -> None:
     """BX-13."""
     approval(site, run, "first")
     approval(site, run, "second")
@@ -161,7 +161,7 @@ def test_items_come_oldest_first_and_the_decided_with_all(site: Site, scaffold, 
     assert "approved: go, holds for the run for 23 h" in scaffold("inbox", "--all").out
 
 
-def test_a_decision_lets_all_go_on_who_wait_for_it(site: Site, scaffold, run: Run) -> None:
+def test_a_decision_lets_all_go_on_who_wait_for_it(site: RunContext, scaffold, run: Run) -> None:
     """BX-13: by any beginning of the id; a living run goes on by itself."""
     approval(site, run, "abc123")
     block(site, run, "store", "abc123")
@@ -172,20 +172,22 @@ def test_a_decision_lets_all_go_on_who_wait_for_it(site: Site, scaffold, run: Ru
     assert [each["status"] for each in scaffold("status", "--json").json["actions"]] == ["pending", "pending"]
     item = site.store.inbox.get("abc123")
     assert item.scope == "goal"
-    assert item.created_at < item.holds_until - timedelta(hours=2) <= item.decided_at
+    assert item.created_at < item.valid_until - timedelta(hours=2) <= item.decided_at
 
 
-def test_a_paused_run_is_told_how_to_go_on(site: Site, scaffold, run: Run) -> None:
+def test_a_paused_run_is_told_how_to_go_on(site: RunContext, scaffold, run: Run) -> None:
     approval(site, run, "abc123")
     approval(site, run, "other")
-    finish(site.store, run, "paused")
+    finish_run(site.store, run, "paused")
     told = scaffold("reject", "abc123", "--why", "too early").out
     assert f"go on with `scaffold resume {run.id}`" in told
     assert "1 more: `scaffold inbox`" in told
     assert site.store.inbox.get("abc123").answer == "too early"
 
 
-def test_saying_the_same_twice_changes_nothing_and_the_opposite_is_refused(site: Site, scaffold, run: Run) -> None:
+def test_saying_the_same_twice_changes_nothing_and_the_opposite_is_refused(
+    site: RunContext, scaffold, run: Run
+) -> None:
     """BX-13: a command that was killed can be repeated."""
     approval(site, run, "abc123")
     assert scaffold("approve", "abc123").code == 0
@@ -196,7 +198,7 @@ def test_saying_the_same_twice_changes_nothing_and_the_opposite_is_refused(site:
     assert site.store.inbox.get("abc123") == before
 
 
-def test_several_are_decided_together_or_not_at_all(site: Site, scaffold, run: Run) -> None:
+def test_several_are_decided_together_or_not_at_all(site: RunContext, scaffold, run: Run) -> None:
     approval(site, run, "first")
     approval(site, run, "second")
     expect_error(scaffold("approve", "first", "nonsense"), 64, "`nonsense` is no item of the inbox")
@@ -220,7 +222,7 @@ def test_several_are_decided_together_or_not_at_all(site: Site, scaffold, run: R
         (("answer", "question"), ("Missing argument",)),
     ],
 )
-def test_what_cannot_be_decided_so_is_refused_with_a_way_out(site: Site, scaffold, run: Run, args, words) -> None:
+def test_what_cannot_be_decided_so_is_refused_with_a_way_out(site: RunContext, scaffold, run: Run, args, words) -> None:
     approval(site, run, "abc1")
     approval(site, run, "abc2")
     approval(site, run, "question", kind="question", text="Which?", detail={})
@@ -228,7 +230,7 @@ def test_what_cannot_be_decided_so_is_refused_with_a_way_out(site: Site, scaffol
     assert len(site.store.inbox.open()) == 3
 
 
-def test_an_answer_is_kept_word_for_word(site: Site, scaffold, run: Run) -> None:
+def test_an_answer_is_kept_word_for_word(site: RunContext, scaffold, run: Run) -> None:
     """BX-13."""
     approval(site, run, "abc123", kind="question", text="Which?", detail={})
     assert scaffold("answer", "abc123", "sqlite, of course").code == 0
@@ -237,7 +239,7 @@ def test_an_answer_is_kept_word_for_word(site: Site, scaffold, run: Run) -> None
     expect_error(scaffold("answer", "abc123", "postgres"), 1, "question abc123 is answered already")
 
 
-def test_what_is_over_cannot_be_decided(site: Site, scaffold, run: Run) -> None:
+def test_what_is_over_cannot_be_decided(site: RunContext, scaffold, run: Run) -> None:
     """BX-13."""
     approval(site, run, "gone")
     with site.store.transaction():
@@ -245,7 +247,7 @@ def test_what_is_over_cannot_be_decided(site: Site, scaffold, run: Run) -> None:
     expect_error(scaffold("approve", "gone"), 1, "approval gone is withdrawn already")
 
 
-def test_what_has_expired_cannot_be_decided(site: Site, scaffold, run: Run) -> None:
+def test_what_has_expired_cannot_be_decided(site: RunContext, scaffold, run: Run) -> None:
     """BX-13."""
     approval(site, run, "late", expires_at=site.clock.now())
     again = f"`scaffold resume {run.id}`"
@@ -253,7 +255,7 @@ def test_what_has_expired_cannot_be_decided(site: Site, scaffold, run: Run) -> N
     assert scaffold("inbox").out == "Nothing waits for you.\n"
 
 
-def test_who_waits_for_what_has_expired_waits_for_nobody(site: Site, scaffold, run: Run) -> None:
+def test_who_waits_for_what_has_expired_waits_for_nobody(site: RunContext, scaffold, run: Run) -> None:
     """BX-13: a run that nobody carries out has not noticed yet; whoever looks is told how it goes on."""
     approval(site, run, "late", expires_at=site.clock.now())
     block(site, run, "store", "late")

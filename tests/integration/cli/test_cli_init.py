@@ -5,10 +5,9 @@ import os
 import pytest
 import yaml
 
-from scaffold.cli.detection import detect
-from scaffold.cli.init import first_plan
-from scaffold.plan.lint import lint
-from scaffold.plan.planfile import read_plan
+from scaffold.cli.commands.init import first_plan, scan_project
+from scaffold.plan.analysis.lint import lint
+from scaffold.plan.text.file_format import read_plan
 
 PACKAGE = '{"scripts": {"test": "jest", "build": "tsc", "lint": "eslint .", "type-check": "tsc --noEmit"}}'
 TESTS = {"tests/test_a.py": "def test_a(): pass\n"}
@@ -58,7 +57,7 @@ def lay_out(folder, files):
 )
 def test_a_project_is_known_by_its_files(tmp_path, files, kind, gates):
     """AL-8: project type by go.mod, package.json, Cargo.toml, pyproject.toml in that order, else unknown."""
-    found = detect(lay_out(tmp_path, files), {"PATH": ""})
+    found = scan_project(lay_out(tmp_path, files), {"PATH": ""})
     assert found.type == kind
     assert found.gates.items() >= gates.items()
     assert ("test" in found.gates) == ("test" in gates)
@@ -116,7 +115,7 @@ def test_the_json_holds_what_was_found(repository, scaffold):
 
 @pytest.mark.parametrize("files", [{}, {"pyproject.toml": PYPROJECT, **TESTS}])
 def test_the_suggested_plan_is_sound(tmp_path, files):
-    plan, warnings = read_plan(first_plan(detect(lay_out(tmp_path, files), {})), name="plan.yaml")
+    plan, warnings = read_plan(first_plan(scan_project(lay_out(tmp_path, files), {})), name="plan.yaml")
     assert (warnings, lint(plan).findings) == ((), ())
     commands = [check.command for check in plan.actions[0].contract.commands]
     assert commands == (["python -m pytest -q"] if files else [])

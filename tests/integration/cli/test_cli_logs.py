@@ -12,7 +12,7 @@ import pytest
 
 from builders import begin, make_run, work
 from scaffold.agent.journal import JournalFile
-from scaffold.core.model import Turn, Usage
+from scaffold.core.model import PlanningTurn, Usage
 from scaffold.core.states import Paused
 from scaffold.host.clock import FakeClock
 
@@ -161,7 +161,7 @@ def test_who_thinks_about_plans_is_named_by_role(site, plan, scaffold):
         JournalFile(path, clock=FakeClock(NOON), fields={"run": run.id, **fields}).note("text", text=f"I am {name}")
         with site.store.transaction():
             site.store.turns.begin(
-                Turn(
+                PlanningTurn(
                     id=name,
                     run_id=run.id,
                     goal_id=goal.id if "goal" in fields else None,

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
-from scaffold.cli.permissions import MOST_BYTES, permissions
+from scaffold.cli.commands.permissions import MOST_BYTES, permissions
 
 
 @pytest.fixture

@@ -50,11 +50,11 @@ def test_a_plan_is_explained(file, scaffold):
         "    number of agents: 1: 12 m 03 s.",
         "",
         "Weak spots",
-        "  unused-effect: nobody needs the effect `spare` of action `api`",
+        "  unused-effect: nothing needs the effect `spare` of action `api`",
         "    Add it to the goal state or to the preconditions of an action that should",
         "      wait for it.",
-        "  no-contract: action `api` has no contract: all that will be known is that it",
-        "    changed something",
+        "  no-contract: action `api` has no contract: the only check is that it changed",
+        "    something",
         "    Add a command that shows its effects.",
     ]
 
@@ -111,9 +111,9 @@ def test_two_plans_are_compared(file, scaffold):
         "~ action store: contract",
         "actions: 2 -> 2, side by side: 1 -> 1",
         "longest chain: 2 -> 2 actions",
-        "new: b.yaml: warning[unused-effect] nobody needs the effect `spare` of action `http`",
+        "new: b.yaml: warning[unused-effect] nothing needs the effect `spare` of action `http`",
         "  Add it to the goal state or to the preconditions of an action that should wait for it.",
-        "gone: plan.yaml: warning[unused-effect] nobody needs the effect `spare` of action `api`",
+        "gone: plan.yaml: warning[unused-effect] nothing needs the effect `spare` of action `api`",
         "  Add it to the goal state or to the preconditions of an action that should wait for it.",
     ]
     assert scaffold("plan", "diff", "plan.yaml", "plan.yaml").out == "plan.yaml and plan.yaml say the same\n"
@@ -210,7 +210,7 @@ def test_a_simulation_depends_on_file_and_flags_alone(file, scaffold):
     assert other.stdout.decode() == first.out
     assert scaffold(*(*flags[:-2], "0.5", "--json")).json["failure_rate"] == 0.5
     assert set(first.json) == {
-        *("agents", "seed", "failure_rate", "makespan_s", "bound_s", "utilisation", "goals", "actions", "landings")
+        *("agents", "seed", "failure_rate", "makespan_s", "bound_s", "utilization", "goals", "actions", "landings")
     }
 
 

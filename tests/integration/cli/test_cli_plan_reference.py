@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from scaffold.plan.explain import explain
-from scaffold.plan.faults import ErrorCode
-from scaffold.plan.lint import WarningCode, lint
-from scaffold.plan.planfile import read_plan
+from scaffold.plan.analysis.explain import explain
+from scaffold.plan.analysis.goal_errors import ErrorCode
+from scaffold.plan.analysis.lint import WarningCode, lint
+from scaffold.plan.text.file_format import read_plan
 
 TEXT = (Path(__file__).parents[3] / "docs" / "plan-files.md").read_text()
 EXAMPLES = re.findall(r"```yaml\n# ([a-z-]+): [^\n]+\n(.*?)```", TEXT, re.DOTALL)

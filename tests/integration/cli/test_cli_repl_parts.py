@@ -6,23 +6,23 @@ import json
 import pytest
 from prompt_toolkit.history import FileHistory, InMemoryHistory
 
-from scaffold.cli.repl.asking import change_of
-from scaffold.cli.repl.completion import command_offers, file_offers
-from scaffold.cli.repl.narrator import Narrator
-from scaffold.cli.repl.pen import Pen
-from scaffold.cli.repl.questions import Questions
-from scaffold.cli.repl.queued import Queued
-from scaffold.cli.repl.terminal import looks, opened_history
-from scaffold.cli.repl.work import Work
-from scaffold.core.conversation import Superseded, Text, TextDelta, ThinkingDelta, Waiting
+from scaffold.cli.repl.approval_queue import ApprovalQueue
+from scaffold.cli.repl.approval_text import proposed_change
+from scaffold.cli.repl.completion import command_suggestions, file_suggestions
+from scaffold.cli.repl.pending_input import PendingInput
+from scaffold.cli.repl.renderer import Renderer
+from scaffold.cli.repl.running_tools import RunningTools
+from scaffold.cli.repl.terminal import open_history, terminal_colors
+from scaffold.cli.repl.transcript import Transcript
+from scaffold.core.conversation import RetryWait, StreamReset, Text, TextDelta, ThinkingDelta
 from scaffold.core.tool import ToolOutput
 from scaffold.host.clock import FakeClock
-from scaffold.policy.consent import Gate, Question
-from scaffold.policy.gate import Rules
-from scaffold.policy.shell.commands import Commands
-from scaffold.tools.append import append_file
-from scaffold.tools.edit import apply_delta
-from scaffold.tools.files import write_file
+from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalQuestion
+from scaffold.policy.rule.ruleset import RuleSet
+from scaffold.policy.shell.command_policy import ShellCommandPolicy
+from scaffold.tools.file.append import append_file
+from scaffold.tools.file.edit import apply_delta
+from scaffold.tools.file.read_write import write_file
 from scaffold.tools.workspace import Workspace
 from talk import tool
 
@@ -30,7 +30,7 @@ from talk import tool
 class Page:
     """Keeps what is shown."""
 
-    pen = Pen(width=60, plain=True)
+    pen = Renderer(width=60, plain=True)
     echoes = False
 
     def __init__(self):
@@ -45,7 +45,7 @@ def names(command):
 
 
 def files(before, cwd):
-    return [offer.text for offer in file_offers(before, cwd)]
+    return [offer.text for offer in file_suggestions(before, cwd)]
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def files(before, cwd):
 )
 def test_commands_and_what_may_follow_them_are_offered(before, offered):
     """RA-18."""
-    assert [offer.text for offer in command_offers(before, names)] == offered
+    assert [offer.text for offer in command_suggestions(before, names)] == offered
 
 
 def test_files_are_offered_folder_by_folder_without_git(tmp_path):
@@ -84,7 +84,7 @@ def test_files_are_offered_folder_by_folder_without_git(tmp_path):
 async def work(tmp_path, made, **args):
     """Run a writing tool, watched; return what was told of it."""
     done = []
-    watch = Work(tmp_path, FakeClock(), done.append)
+    watch = RunningTools(tmp_path, FakeClock(), done.append)
     await watch.watch(made(Workspace(tmp_path, {}))).run(args)
     assert watch.running == ()
     return done[0]
@@ -122,9 +122,11 @@ async def a_while():
 async def test_one_answer_is_for_all_calls_that_are_the_same_and_no_other(tmp_path):
     """RA-13: identical approvals are grouped, by all their arguments; each yes is for one digest."""
     shown, ran = [], []
-    questions = Questions(FakeClock(), shown.append)
+    questions = ApprovalQueue(FakeClock(), shown.append)
     places = {"root": tmp_path, "home": tmp_path}
-    gate = Gate(Rules(), **places, clock=FakeClock(), tell=lambda approval: None, shell=Commands, ask=questions.ask)
+    gate = ApprovalGate(
+        RuleSet(), **places, clock=FakeClock(), tell=lambda approval: None, shell=ShellCommandPolicy, ask=questions.ask
+    )
 
     async def write(path, content):
         ran.append((path, content))
@@ -134,7 +136,7 @@ async def test_one_answer_is_for_all_calls_that_are_the_same_and_no_other(tmp_pa
     async with asyncio.TaskGroup() as together:
         calls = [together.create_task(guarded.run({"path": "a", "content": text})) for text in "xxy"]
         await a_while()
-        assert (questions.alike, questions.more) == (2, 1)
+        assert (questions.identical_count, questions.waiting_count) == (2, 1)
         questions.answer("allow")
         await a_while()
         questions.answer("deny")
@@ -147,14 +149,14 @@ async def test_what_a_call_would_change_is_told_before_it_does(tmp_path):
     """RA-13: whoever is asked sees the change, a subagent's as well."""
     (tmp_path / "a").write_text("one\ntwo\n")
     proposed = []
-    watch = Work(tmp_path, FakeClock(), lambda done: None)
+    watch = RunningTools(tmp_path, FakeClock(), lambda done: None)
 
     async def asked(path, content):
         args = json.dumps({"path": path, "content": content})
-        question = Question(tool="write_file", category="file_write", subject=path, args=args)
-        proposed.append(change_of(question, watch.call_of(question)))
-        of_another = Question(tool="write_file", category="file_write", subject=path, args=args, agent="sub-1")
-        assert change_of(of_another, watch.call_of(of_another)) == proposed[-1]
+        question = ApprovalQuestion(tool="write_file", category="file_write", subject=path, args=args)
+        proposed.append(proposed_change(question, watch.call_of(question)))
+        of_another = ApprovalQuestion(tool="write_file", category="file_write", subject=path, args=args, agent="sub-1")
+        assert proposed_change(of_another, watch.call_of(of_another)) == proposed[-1]
         return ToolOutput("")
 
     guarded = watch.watch(tool("write_file", asked, path="string", content="string"))
@@ -174,7 +176,7 @@ def page():
 
 @pytest.fixture
 def narrator(page):
-    return Narrator(page, FakeClock(), queued=lambda: (("my words",), "my words"))
+    return Transcript(page, FakeClock(), queued=lambda: (("my words",), "my words"))
 
 
 def test_finished_parts_are_shown_once_and_the_rest_is_live(page, narrator):
@@ -199,7 +201,7 @@ def test_a_reply_that_was_not_streamed_is_shown_whole(page, narrator):
 def test_a_stream_that_broke_off_is_marked(page, narrator):
     """RA-18: what is void is said to be."""
     narrator.hear(TextDelta("half a sen"))
-    narrator.hear(Superseded("the line broke"))
+    narrator.hear(StreamReset("the line broke"))
     narrator.hear(TextDelta("whole"))
     narrator.note("text", text="whole")
     told = "\n".join(page.shown)
@@ -208,11 +210,11 @@ def test_a_stream_that_broke_off_is_marked(page, narrator):
 
 
 def test_waiting_is_told_with_its_seconds(page, narrator):
-    narrator.hear(Waiting(12.0, "busy"))
+    narrator.hear(RetryWait(12.0, "busy"))
     assert page.shown == ["waiting 12 s: busy"]
-    assert narrator.doing == "waiting 12 s"
+    assert narrator.activity == "waiting 12 s"
     narrator.hear(TextDelta("x"))
-    assert narrator.doing == "writing"
+    assert narrator.activity == "writing"
 
 
 def test_results_of_calls_that_never_ran_are_shown_too(page, narrator):
@@ -229,30 +231,30 @@ def test_words_that_waited_are_told_apart_from_messages_of_others(page, narrator
 
 
 def test_what_waits_is_given_once_and_can_be_taken_back():
-    queued = Queued(lambda words: (Text(words),))
+    queued = PendingInput(lambda words: (Text(words),))
     queued.add("one")
     queued.add("two")
     assert queued.look() == (Text("one"), Text("two"))
     queued.add("three")
     queued.take()
     assert queued.waiting == ["three"]
-    assert queued.back() == "three"
+    assert queued.take_back() == "three"
     assert queued.look() == ()
 
 
 def test_the_history_is_the_users_alone_and_not_needed(tmp_path):
     """RA-18."""
-    assert isinstance(opened_history(tmp_path / "data" / "history"), FileHistory)
+    assert isinstance(open_history(tmp_path / "data" / "history"), FileHistory)
     assert (tmp_path / "data" / "history").stat().st_mode & 0o777 == 0o600
     (tmp_path / "blocked").write_text("")
-    assert isinstance(opened_history(tmp_path / "blocked" / "history"), InMemoryHistory)
+    assert isinstance(open_history(tmp_path / "blocked" / "history"), InMemoryHistory)
 
 
 def test_the_environment_tells_colours_and_background():
-    assert looks({}).colours
-    assert not looks({"NO_COLOR": "1"}).colours
-    assert looks({"COLORFGBG": "0;15"}).light
-    assert not looks({"COLORFGBG": "15;0"}).light
+    assert terminal_colors({}).colours
+    assert not terminal_colors({"NO_COLOR": "1"}).colours
+    assert terminal_colors({"COLORFGBG": "0;15"}).light
+    assert not terminal_colors({"COLORFGBG": "15;0"}).light
 
 
 def test_what_is_live_of_long_code_is_drawn_as_code(narrator):
@@ -268,6 +270,7 @@ def test_what_to_do_about_trouble_is_told_as_commands_of_a_talk(page, narrator):
     assert "with `/model`" in page.shown[0]
 
 
+@pytest.mark.slow
 def test_any_file_of_a_folder_of_very_many_is_offered(tmp_path):
     """RA-18."""
     for number in range(30_000):

@@ -3,7 +3,7 @@
 import pytest
 
 from builders import begin, land, make_run
-from scaffold.cli.report import report
+from scaffold.cli.render.report import report
 from scaffold.core.model import Evidence
 
 

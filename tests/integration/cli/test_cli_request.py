@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from scaffold.cli.request import LONGEST_BYTES, is_piped, read_request
-from scaffold.core.errors import UsageProblem
+from scaffold.cli.request import MAX_BYTES, is_piped, read_request
+from scaffold.core.errors import UsageError
 
 
 def expect_refusal(words, *, task=None, spec=None, stdin=None):
-    with pytest.raises(UsageProblem) as refused:
+    with pytest.raises(UsageError) as refused:
         read_request(task, spec, stdin)
     assert words in refused.value.what
     assert refused.value.fix
@@ -60,7 +60,7 @@ def test_a_task_and_a_file_exclude_each_other(tmp_path):
     [
         (b"\x7fELF\xff\xfe\x80", "no UTF-8 text"),
         (b"words\0words", "zero byte"),
-        (b"x" * 5_000_000, f"longer than {LONGEST_BYTES // 1000} KB"),
+        (b"x" * 5_000_000, f"longer than {MAX_BYTES // 1000} KB"),
         (b"\n", "there is no task"),
     ],
 )

@@ -7,10 +7,10 @@ import pytest
 from msgspec import structs
 
 from builders import git, make_repository
-from scaffold.cli.sandbox import enclosure_for, shortfall
-from scaffold.core.errors import TrustProblem
-from scaffold.policy.sandbox import Sandbox
-from scaffold.tools.shell import bounds, shell
+from scaffold.core.errors import TrustError
+from scaffold.policy.sandbox_setup import SandboxSettings
+from scaffold.session.sandbox import missing_sandbox_notice, session_sandbox
+from scaffold.tools.command.shell import describe_sandbox, shell
 from scaffold.tools.workspace import Workspace
 
 
@@ -44,7 +44,7 @@ def walls(home):
     """Return what holds the commands of a session that begins in a folder; skip where nothing does."""
 
     async def found(folder: Path, mode="auto"):
-        enclosure = await enclosure_for(Sandbox(mode=mode), folder, home, conversation="one")
+        enclosure = await session_sandbox(SandboxSettings(mode=mode), folder, home, conversation="one")
         if enclosure is None:
             pytest.skip("this machine offers no sandbox")
         return enclosure
@@ -120,29 +120,29 @@ async def test_a_secret_that_the_user_brings_meanwhile_is_hidden_from_the_next_c
 @pytest.mark.parametrize("folder", ["/", "/proc/sys", "/dev"])
 async def test_the_system_itself_is_no_workspace_that_a_sandbox_could_hold(folder, home):
     """BX-9: whoever may change /proc is not held by anything. Commands ask first, as without a sandbox."""
-    assert await enclosure_for(Sandbox(), Path(folder), home, conversation="one") is None
-    with pytest.raises(TrustProblem, match="the workspace is the system itself"):
-        await enclosure_for(Sandbox(mode="require"), Path(folder), home, conversation="one")
+    assert await session_sandbox(SandboxSettings(), Path(folder), home, conversation="one") is None
+    with pytest.raises(TrustError, match="the workspace is the system itself"):
+        await session_sandbox(SandboxSettings(mode="require"), Path(folder), home, conversation="one")
 
 
 async def test_a_user_is_told_that_nothing_holds_commands_unless_they_want_it_so(home):
     """BX-9"""
-    told = await shortfall(Sandbox(), Path("/"))
+    told = await missing_sandbox_notice(SandboxSettings(), Path("/"))
     assert told is not None
     assert "the workspace is the system itself" in told
-    assert "begin in a folder of its own" in told
-    assert await shortfall(Sandbox(mode="off"), Path("/")) is None
+    assert "start in a folder of its own" in told
+    assert await missing_sandbox_notice(SandboxSettings(mode="off"), Path("/")) is None
 
 
 async def test_a_model_is_told_what_its_commands_cannot_do_at_the_weaker_level(walls, repository):
     """BX-9: else it would try again and again to make a file where none can be made."""
     strong = structs.replace(await walls(repository), level="bubblewrap")
     weak = structs.replace(strong, level="landlock")
-    assert "by write_file" in bounds(weak)
-    assert "write_file" not in bounds(strong)
-    open_top = structs.replace(weak, confinement=structs.replace(weak.confinement, sealed=()))
-    assert "write_file" not in bounds(open_top)
-    assert "127.0.0.1" in bounds(open_top)
+    assert "with write_file" in describe_sandbox(weak)
+    assert "write_file" not in describe_sandbox(strong)
+    open_top = structs.replace(weak, confinement=structs.replace(weak.confinement, protected=()))
+    assert "write_file" not in describe_sandbox(open_top)
+    assert "127.0.0.1" in describe_sandbox(open_top)
 
 
 async def test_a_folder_that_everybody_may_write_to_is_not_shown_for_a_repository_somebody_put_there(said, tmp_path):

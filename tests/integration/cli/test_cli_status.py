@@ -11,11 +11,11 @@ import msgspec
 import pytest
 
 from builders import begin, fail, hand_in, land, make_run, work
-from scaffold.cli.main import call, scaffold_group
-from scaffold.cli.snapshot import EMPTY, snapshot
+from scaffold.cli.main import run_command, scaffold_group
 from scaffold.core.model import ProcessIdentity
 from scaffold.core.states import Cancelled, Completed, Failed, Paused
 from scaffold.host.identity import own_identity
+from scaffold.views.run_json import NO_RUN_JSON, run_json
 from terminal import Screen
 
 NOBODY = {"pid": None, "started_at": None, "alive": False, "turn": None}
@@ -24,7 +24,7 @@ DEAD = ProcessIdentity(1, "long ago", "another boot")
 
 def test_without_a_run_status_is_empty_and_makes_nothing(repository, scaffold):
     answer = scaffold("status", "--json")
-    assert (answer.code, answer.json, answer.err) == (0, dict(EMPTY), "")
+    assert (answer.code, answer.json, answer.err) == (0, dict(NO_RUN_JSON), "")
     assert scaffold("status").code == 0
     assert 'scaffold run "TASK"  plan' in scaffold("status").out
     assert not (repository / ".git" / "scaffold").exists()
@@ -32,7 +32,7 @@ def test_without_a_run_status_is_empty_and_makes_nothing(repository, scaffold):
 
 
 def test_a_store_without_runs_is_shown_as_empty(site, scaffold):
-    assert scaffold("status", "--json").json == dict(EMPTY)
+    assert scaffold("status", "--json").json == dict(NO_RUN_JSON)
 
 
 def test_outside_a_repository_status_says_so(tmp_path, home, monkeypatch, scaffold):
@@ -195,7 +195,7 @@ def iso(at):
 
 def test_the_snapshot_is_what_status_prints(site, plan, scaffold):
     run = make_run(site, plan)
-    assert snapshot(site, run) == scaffold("status", run.id, "--json").json
+    assert run_json(site, run) == scaffold("status", run.id, "--json").json
 
 
 def test_attempts_are_listed_oldest_first_with_their_errors(site, plan, scaffold):
@@ -441,7 +441,7 @@ def test_status_for_scripts_loads_nothing_that_draws(repository):
     command = [sys.executable, "-X", "importtime", "-m", "scaffold", "status", "--json"]
     done = subprocess.run(command, cwd=repository, env=os.environ.copy(), capture_output=True, text=True, check=True)
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert "scaffold.cli.picture" in imported
+    assert "scaffold.views.run_view" in imported
     assert "rich" not in imported
 
 
@@ -456,4 +456,4 @@ def test_reading_changes_neither_the_checkout_nor_the_store(site, plan, scaffold
 
 def test_help_of_every_reading_command_is_there():
     for name in ("status", "goals", "tasks", "logs", "diff", "contract", "plan", "config", "init", "doctor"):
-        assert call(scaffold_group, [name, "--help"], prog="scaffold") == 0
+        assert run_command(scaffold_group, [name, "--help"], prog="scaffold") == 0

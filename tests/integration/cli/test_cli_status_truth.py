@@ -6,10 +6,10 @@ from datetime import timedelta
 import msgspec
 
 from builders import begin, make_run, work
-from scaffold.cli.overview import overview
-from scaffold.cli.picture import take
+from scaffold.cli.render.status_text import status_text
 from scaffold.core.model import ProcessIdentity
 from scaffold.core.states import Failed
+from scaffold.views.run_view import read_run_view
 
 DEAD = ProcessIdentity(1, "long ago", "another boot")
 
@@ -33,10 +33,10 @@ def test_an_interrupted_run_lasted_until_something_last_changed(site, plan, scaf
     """AL-27: not until its owner took it."""
     run = begin(site, make_run(site, plan))
     store, _ = site.store.actions.of_run(run.id)
-    picture = take(site, run)
+    picture = read_run_view(site, run)
     later = msgspec.structs.replace(store, updated_at=run.updated_at + timedelta(minutes=5))
     shown = msgspec.structs.replace(picture, status="interrupted", actions=(later,))
-    assert "  5 m 0" in overview(shown)
+    assert "  5 m 0" in status_text(shown)
 
 
 def test_a_goal_that_failed_says_why(site, plan, scaffold):
@@ -52,9 +52,7 @@ def test_a_goal_that_failed_says_why(site, plan, scaffold):
 def test_a_run_that_failed_by_no_action_says_why_in_full(site, plan, scaffold):
     """AL-10, SC-19: as where an environment is not ready, or gates failed at the end."""
     run = begin(site, make_run(site, plan))
-    reason = (
-        "environment_not_ready: the gate `test` (python -m pytest -q) cannot judge anybody's work: it took too long"
-    )
+    reason = "environment_not_ready: the gate `test` (python -m pytest -q) cannot judge any work: it took too long"
     with site.store.transaction():
         site.store.runs.move(run.id, Failed(reason))
     lines = scaffold("status").out.splitlines()

@@ -11,9 +11,9 @@ import pexpect
 import pytest
 
 from builders import git
-from scaffold.cli.settings import load_settings, project_settings
-from scaffold.cli.trusted import trusted_folder
-from scaffold.core.errors import UsageProblem
+from scaffold.config.folder_trust import folder_trust
+from scaffold.config.settings import load_settings, project_settings
+from scaffold.core.errors import UsageError
 
 SERVERS = {"mcpServers": {"docs": {"command": "npx", "args": ["-y", "two words"]}, "web": {"url": "https://x.example"}}}
 HOOKS = {"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "./check.sh"}]}]}}
@@ -170,13 +170,13 @@ def test_what_is_no_ordinary_file_is_named_ignored_and_never_agreed_to(shop, sca
     answer = scaffold("trust")
     assert (answer.code, f".scaffold.yaml cannot be trusted: it {trouble}" in answer.err) == (64, True)
     assert state(scaffold) == "changed"
-    with pytest.raises(UsageProblem, match="cannot be trusted"):
+    with pytest.raises(UsageError, match="cannot be trusted"):
         load_settings(shop, os.environ, {}, trust_once=True)
 
 
 @pytest.mark.parametrize(
     ("content", "trouble"),
-    [(b"tier: [", "this is no YAML"), (b"teer: scout", "Did you mean `tier`?"), (b"\xff\xfe", "cannot be read")],
+    [(b"tier: [", "invalid YAML"), (b"teer: scout", "Did you mean `tier`?"), (b"\xff\xfe", "cannot be read")],
 )
 def test_settings_nobody_can_read_do_no_harm_untrusted_and_cannot_be_trusted(shop, scaffold, content, trouble):
     (shop / ".scaffold.yaml").write_bytes(content)
@@ -196,10 +196,10 @@ def test_a_byte_order_mark_and_foreign_line_ends_do_not_matter(shop, scaffold):
 def test_what_was_hashed_is_what_is_used(shop, scaffold):
     """A file that is exchanged between the look and the use changes nothing."""
     scaffold("trust")
-    before = trusted_folder(shop, os.environ)
+    before = folder_trust(shop, os.environ)
     (shop / ".scaffold.yaml").write_text("tier: quick\n")
     assert project_settings(before, ".scaffold.yaml")["tier"].value == "scout"
-    assert not trusted_folder(shop, os.environ).trusted
+    assert not folder_trust(shop, os.environ).trusted
 
 
 def test_what_a_sandbox_puts_there_while_a_command_runs_is_no_configuration(repository, scaffold):

@@ -17,9 +17,9 @@ import scaffold.cli
 from scaffold.core.conversation import AssistantMessage, Caller, Request, ToolCall
 from scaffold.core.plan import DEFAULT_ROLE
 from scaffold.host.environment import child_environment
-from scaffold.host.process import Finished, run
-from scaffold.llm.cassette import CassetteModel
-from scaffold.llm.cassettefile import load_cassette
+from scaffold.host.process.command import CommandResult, run_command
+from scaffold.llm.cassette.file import load_cassette
+from scaffold.llm.cassette.model import CassetteModel
 
 DEMO = Path(scaffold.cli.__file__).parent / "demo_files"
 CASSETTE = load_cassette(DEMO / "cassette.yaml")
@@ -48,12 +48,12 @@ class Workspace:
         await self.git("init", "-q", "-b", "main")
         await self.commit("start")
 
-    async def sh(self, command: str) -> Finished:
-        return await run(["/bin/sh", "-c", command], cwd=self.root, env=self._environ, timeout_s=30)
+    async def sh(self, command: str) -> CommandResult:
+        return await run_command(["/bin/sh", "-c", command], cwd=self.root, env=self._environ, timeout_s=30)
 
     async def git(self, *words: str, ok: int = 0) -> str:
         user = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
-        done = await run(["git", *user, *words], cwd=self.root, env=self._environ, timeout_s=30)
+        done = await run_command(["git", *user, *words], cwd=self.root, env=self._environ, timeout_s=30)
         assert done.exit_code == ok, done
         return done.stdout.decode().strip()
 
@@ -114,7 +114,7 @@ class Workspace:
         return await self.commit(ACTIONS[key]["description"].splitlines()[0])
 
 
-def as_expected(expect: str, done: Finished) -> bool:
+def as_expected(expect: str, done: CommandResult) -> bool:
     kind, _, wanted = expect.removeprefix("output ").partition(" ")
     if kind == "contains":
         return wanted in done.stdout.decode()
@@ -158,6 +158,7 @@ def test_a_run_costs_a_few_cents() -> None:
     assert 1 < cents < 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("newest_first", "attempt"), [pytest.param(False, 2, marks=pytest.mark.slow), (True, 3)])
 async def test_every_action_is_red_before_and_green_after_in_whatever_order_they_land(
     workspace: Workspace, newest_first: bool, attempt: int

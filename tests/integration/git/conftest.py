@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from scaffold.core.model import Signature
-from scaffold.git.repository import open_repository, survey
-from scaffold.host.process import run
+from scaffold.git.repository import checkout_status, open_repository
+from scaffold.host.process.command import run_command
 
 AUTHOR = Signature("Zoë Author", "zoe@example.org")
 COMMITTER = Signature("Carl Committer", "carl@example.org")
@@ -37,7 +37,7 @@ def sh(origin, environ):
     """Run a script as the user would, in the repository unless told otherwise; return its output."""
 
     async def shell(script: str, *, cwd: Path = origin, ok: bool = True) -> str:
-        finished = await run(["sh", "-ec", script], cwd=cwd, env=environ, timeout_s=30)
+        finished = await run_command(["sh", "-ec", script], cwd=cwd, env=environ, timeout_s=30)
         assert not ok or finished.exit_code == 0, finished
         return os.fsdecode(finished.stdout)
 
@@ -46,7 +46,7 @@ def sh(origin, environ):
 
 @pytest.fixture
 async def repo(origin, sh, environ):
-    """An opened repository with one commit: `a` with three lines, `run` executable, `b/c`, `*.log` ignored."""
+    """An opened repository with one commit: `a` with three lines, `run_command` executable, `b/c`, `*.log` ignored."""
     await sh(
         "git init -q; seq 3 > a; mkdir b; echo c > b/c; echo '*.log' > .gitignore;"
         "echo '#!/bin/sh' > run; chmod +x run; git add .; git commit -qm first"
@@ -57,7 +57,7 @@ async def repo(origin, sh, environ):
 @pytest.fixture
 async def head(repo):
     """The first commit."""
-    return (await survey(repo)).head
+    return (await checkout_status(repo)).head
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from scaffold.git.branch import branch_of
+from scaffold.git.branch import current_branch
 
 
 @pytest.fixture
@@ -16,21 +16,21 @@ def test_the_branch_of_a_repository_is_known_from_every_folder_of_it(repo):
     """RA-3."""
     inside = repo / "a" / "b"
     inside.mkdir(parents=True)
-    assert branch_of(repo) == branch_of(inside) == "topic/clock"
+    assert current_branch(repo) == current_branch(inside) == "topic/clock"
 
 
 async def test_a_worktree_has_a_branch_of_its_own(repo, sh, tmp_path):
     await sh(f"git worktree add -q -b other '{tmp_path}/tree'")
-    assert (branch_of(tmp_path / "tree"), branch_of(repo)) == ("other", "topic/clock")
+    assert (current_branch(tmp_path / "tree"), current_branch(repo)) == ("other", "topic/clock")
 
 
 async def test_a_detached_head_is_on_no_branch(repo, sh):
     await sh("git checkout -q --detach")
-    assert branch_of(repo) is None
+    assert current_branch(repo) is None
 
 
 def test_there_is_none_without_a_repository(tmp_path):
-    assert branch_of(tmp_path) is None
+    assert current_branch(tmp_path) is None
 
 
 @pytest.mark.parametrize(
@@ -39,15 +39,15 @@ def test_there_is_none_without_a_repository(tmp_path):
 def test_what_is_no_name_of_a_branch_is_not_told(repo, head):
     """What somebody else wrote there reaches a model."""
     (repo / ".git" / "HEAD").write_text(head)
-    assert branch_of(repo) is None
+    assert current_branch(repo) is None
 
 
 def test_what_is_no_file_is_not_waited_for(repo):
     (repo / ".git" / "HEAD").unlink()
     os.mkfifo(repo / ".git" / "HEAD")
-    assert branch_of(repo) is None
+    assert current_branch(repo) is None
 
 
 def test_a_file_that_leads_nowhere_is_no_repository(tmp_path):
     (tmp_path / ".git").write_text("gitdir: nowhere")
-    assert branch_of(tmp_path) is None
+    assert current_branch(tmp_path) is None

@@ -2,8 +2,8 @@
 
 import pytest
 
-from scaffold.core.errors import GitFailed
-from scaffold.git.merge import Conflicted, Merged, merge
+from scaffold.core.errors import GitError
+from scaffold.git.merge import Conflicted, Merged, merge_commits
 from scaffold.git.refs import resolve
 
 
@@ -23,7 +23,7 @@ def sides(sh, repo):
 
 async def test_sides_that_fit_give_a_tree(repo, sides, sh):
     ours, theirs = await sides("echo o > o", "echo 4 >> a")
-    merged = await merge(repo.git, ours, theirs)
+    merged = await merge_commits(repo.git, ours, theirs)
     assert isinstance(merged, Merged)
     assert (await sh(f"git ls-tree --name-only {merged.tree}")).split() == [".gitignore", "a", "b", "o", "run"]
     assert await sh(f"git show {merged.tree}:a") == "1\n2\n3\n4\n"
@@ -31,14 +31,14 @@ async def test_sides_that_fit_give_a_tree(repo, sides, sh):
 
 async def test_a_merge_leaves_the_checkout_alone(repo, sides, sh):
     ours, theirs = await sides("echo o > o", "echo 4 >> a")
-    await merge(repo.git, ours, theirs)
+    await merge_commits(repo.git, ours, theirs)
     assert await sh("git status --porcelain; git rev-parse --abbrev-ref HEAD") == "main\n"
 
 
 async def test_conflicting_paths_are_named_with_what_git_says(repo, sides):
     script = "for f in a 'sp ace' \"$(printf 'caf\\351')\"; do echo {0} > \"$f\"; done; echo {0} > {0}"
     ours, theirs = await sides(script.format("ours"), script.format("theirs"))
-    conflict = await merge(repo.git, ours, theirs)
+    conflict = await merge_commits(repo.git, ours, theirs)
     assert isinstance(conflict, Conflicted)
     assert conflict.paths == ("a", "caf\udce9", "sp ace")
     assert sum("CONFLICT" in message for message in conflict.messages) == 3
@@ -47,7 +47,7 @@ async def test_conflicting_paths_are_named_with_what_git_says(repo, sides):
 
 async def test_a_file_changed_here_and_deleted_there_is_a_conflict(repo, sides):
     ours, theirs = await sides("git rm -q a", "echo 4 >> a")
-    conflict = await merge(repo.git, ours, theirs)
+    conflict = await merge_commits(repo.git, ours, theirs)
     assert isinstance(conflict, Conflicted)
     assert conflict.paths == ("a",)
     assert "modify/delete" in conflict.messages[0]
@@ -56,5 +56,5 @@ async def test_a_file_changed_here_and_deleted_there_is_a_conflict(repo, sides):
 async def test_histories_that_share_nothing_are_an_error(repo, sides, sh):
     ours, _ = await sides("echo o > o", "echo t > t")
     await sh("git checkout -q --orphan alone; git commit -qm alone")
-    with pytest.raises(GitFailed, match="unrelated histories"):
-        await merge(repo.git, ours, await resolve(repo.git, "alone"))
+    with pytest.raises(GitError, match="unrelated histories"):
+        await merge_commits(repo.git, ours, await resolve(repo.git, "alone"))

@@ -2,9 +2,9 @@
 
 import pytest
 
-from scaffold.core.errors import GitFailed
+from scaffold.core.errors import GitError
 from scaffold.git import refs
-from scaffold.git.commit import commit_tree, tree_of
+from scaffold.git.commits import commit_tree, tree_of
 
 REF = "refs/heads/session-1"
 
@@ -48,7 +48,7 @@ async def test_a_move_may_be_repeated(repo, head, second):
 
 async def test_a_ref_that_cannot_be_made_is_an_error_not_a_lost_race(repo, head):
     await refs.pin(repo.git, "refs/heads/taken", head)
-    with pytest.raises(GitFailed, match="taken"):
+    with pytest.raises(GitError, match="taken"):
         await refs.move(repo.git, "refs/heads/taken/below", new=head, old=None)
 
 
@@ -65,9 +65,9 @@ async def test_pins_are_listed_by_folder(repo, head, second):
     await refs.pin(repo.git, refs.work_ref("a1"), head)
     await refs.pin(repo.git, refs.rescue_ref("a1"), head)
     await refs.pin(repo.git, refs.rescue_ref("a1"), second)
-    assert await refs.listed(repo.git, "refs/scaffold/rescue/") == {"refs/scaffold/rescue/a1": second}
-    assert len(await refs.listed(repo.git, refs.PREFIX)) == 2
-    assert await refs.listed(repo.git, "refs/nothing/") == {}
+    assert await refs.list_refs(repo.git, "refs/scaffold/rescue/") == {"refs/scaffold/rescue/a1": second}
+    assert len(await refs.list_refs(repo.git, refs.REF_PREFIX)) == 2
+    assert await refs.list_refs(repo.git, "refs/nothing/") == {}
 
 
 async def test_what_is_pinned_survives_the_user_s_upkeep(repo, sh, second):

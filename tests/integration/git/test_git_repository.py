@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from scaffold.core.errors import RepositoryUnfit
+from scaffold.core.errors import RepositoryError
 from scaffold.core.model import Signature
-from scaffold.git.repository import open_repository, signatures, survey
+from scaffold.git.repository import checkout_status, open_repository, signatures
 
 CONFLICT = (
     "git checkout -qb side; echo side > a; git commit -qam side; git checkout -q main; echo main > a;"
@@ -26,7 +26,7 @@ async def test_a_linked_worktree_is_a_checkout_of_its_own_with_the_same_git_dire
     await sh(f"git worktree add -q -b feature '{linked}'")
     found = await open_repository(linked, environ=environ)
     assert (found.root, found.common_dir) == (linked, origin / ".git")
-    assert (await survey(found)).branch == "feature"
+    assert (await checkout_status(found)).branch == "feature"
 
 
 async def test_a_name_may_hold_what_git_ends_its_lines_with(repo, origin, environ, tmp_path):
@@ -47,27 +47,27 @@ async def test_a_name_may_hold_what_git_ends_its_lines_with(repo, origin, enviro
 )
 async def test_what_is_no_checkout_is_refused_with_the_reason(origin, sh, environ, script, what, fix):
     await sh(script)
-    with pytest.raises(RepositoryUnfit) as caught:
+    with pytest.raises(RepositoryError) as caught:
         await open_repository(origin, environ=environ)
     assert what in caught.value.what
     assert fix in caught.value.fix
 
 
 async def test_a_directory_that_does_not_exist_is_refused(tmp_path, environ):
-    with pytest.raises(RepositoryUnfit, match="is not a directory"):
+    with pytest.raises(RepositoryError, match="is not a directory"):
         await open_repository(tmp_path / "nowhere", environ=environ)
 
 
 async def test_a_path_that_is_not_utf_8_is_refused(repo, origin, environ, tmp_path):
     odd = tmp_path / os.fsdecode(b"odd\xff")
     origin.rename(odd)
-    with pytest.raises(RepositoryUnfit, match="odd\ufffd is not UTF-8") as caught:
+    with pytest.raises(RepositoryError, match="odd\ufffd is not valid UTF-8") as caught:
         await open_repository(odd, environ=environ)
     assert "rename" in caught.value.fix
 
 
 async def test_a_machine_without_git_is_told_to_get_one(origin, environ):
-    with pytest.raises(RepositoryUnfit, match="not installed"):
+    with pytest.raises(RepositoryError, match="not installed"):
         await open_repository(origin, environ=environ | {"PATH": "/nowhere"})
 
 
@@ -75,42 +75,42 @@ async def test_a_git_that_is_too_old_is_refused(origin, environ, tmp_path):
     program = tmp_path / "git"
     program.write_text("#!/bin/sh\necho git version 2.37.9\n")
     program.chmod(0o755)
-    with pytest.raises(RepositoryUnfit, match=r"git version 2\.37\.9, which is too old"):
+    with pytest.raises(RepositoryError, match=r"git version 2\.37\.9 is too old"):
         await open_repository(origin, environ=environ | {"PATH": f"{tmp_path}:{environ['PATH']}"})
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may give files away")
 async def test_a_repository_of_another_user_is_refused_with_the_way_to_trust_it(repo, sh, environ, origin):
     await sh("chown -R 12345 .")
-    with pytest.raises(RepositoryUnfit, match="belongs to another user") as caught:
+    with pytest.raises(RepositoryError, match="belongs to another user") as caught:
         await open_repository(origin, environ=environ)
     assert f"safe.directory {origin}" in caught.value.fix
 
 
 async def test_a_survey_tells_head_branch_and_changes(repo, sh, head):
-    clean = await survey(repo)
+    clean = await checkout_status(repo)
     assert (clean.head, clean.branch, clean.dirty) == ((await sh("git rev-parse HEAD")).strip(), "main", False)
     await sh("echo noise > x.log")
-    assert not (await survey(repo)).dirty
+    assert not (await checkout_status(repo)).dirty
     await sh("echo new > new")
-    assert (await survey(repo)).dirty
+    assert (await checkout_status(repo)).dirty
 
 
 async def test_a_detached_head_is_fine(repo, sh, head):
     await sh("git checkout -q --detach")
-    found = await survey(repo)
+    found = await checkout_status(repo)
     assert (found.head, found.branch) == (head, None)
 
 
 async def test_a_branch_is_named_in_full_even_if_a_tag_has_its_name(repo, sh):
     await sh("git tag feature; git checkout -q -b feature")
-    assert (await survey(repo)).branch == "feature"
+    assert (await checkout_status(repo)).branch == "feature"
 
 
 async def test_a_repository_without_a_commit_is_refused(origin, sh, environ):
     await sh("git init -q")
-    with pytest.raises(RepositoryUnfit, match="no commit yet"):
-        await survey(await open_repository(origin, environ=environ))
+    with pytest.raises(RepositoryError, match="has no commits"):
+        await checkout_status(await open_repository(origin, environ=environ))
 
 
 @pytest.mark.parametrize(
@@ -128,8 +128,8 @@ async def test_a_repository_without_a_commit_is_refused(origin, sh, environ):
 async def test_unfinished_work_is_refused_and_named(repo, sh, script, work, give_up):
     await sh(CONFLICT)
     await sh(script, ok=False)
-    with pytest.raises(RepositoryUnfit) as caught:
-        await survey(repo)
+    with pytest.raises(RepositoryError) as caught:
+        await checkout_status(repo)
     assert work in caught.value.what
     assert give_up in caught.value.fix
 
@@ -139,7 +139,7 @@ async def test_looking_does_not_write_the_index(repo, sh, origin):
     await sh("echo changed >> a; touch -d '2001-01-01' b/c")
     index = origin / ".git" / "index"
     before = index.stat().st_mtime_ns, index.read_bytes()
-    assert (await survey(repo)).dirty
+    assert (await checkout_status(repo)).dirty
     assert (index.stat().st_mtime_ns, index.read_bytes()) == before
 
 
@@ -157,7 +157,7 @@ async def test_variables_say_so_with_more_right(repo, origin, environ):
 
 async def test_a_user_whom_git_does_not_know_is_told_how_to_introduce_themselves(repo, tmp_path):
     (tmp_path / "home" / "gitconfig").write_text("")
-    with pytest.raises(RepositoryUnfit, match="does not know who commits") as caught:
+    with pytest.raises(RepositoryError, match="no name and email for commits") as caught:
         await signatures(repo)
     assert "git config --global user.name" in caught.value.fix
     assert "user.email" in caught.value.fix

@@ -2,14 +2,14 @@
 
 import pytest
 
-from scaffold.core.errors import GitFailed
+from scaffold.core.errors import GitError
 from scaffold.git import worktree
-from scaffold.git.commit import changed_paths, commit_all, diff_text
-from scaffold.git.merge import Conflicted, Merged, merge
-from scaffold.git.pool import Pool
-from scaffold.git.refs import listed, pin, work_ref
-from scaffold.git.repository import open_repository, survey
-from scaffold.git.submodule import KEPT, Missing
+from scaffold.git.commits import changed_paths, commit_all, diff_text
+from scaffold.git.merge import Conflicted, Merged, merge_commits
+from scaffold.git.refs import list_refs, pin, work_ref
+from scaffold.git.repository import checkout_status, open_repository
+from scaffold.git.submodule import KEEP_PREFIX, MissingSubmodule
+from scaffold.git.worktree_pool import WorktreePool
 
 ADD = "git -c protocol.file.allow=always submodule --quiet add"
 
@@ -35,7 +35,7 @@ async def repo(origin, environ, sh, tmp_path):
 
 @pytest.fixture
 def pool(repo, tmp_path):
-    return Pool(repo, tmp_path / "cache" / "attempts")
+    return WorktreePool(repo, tmp_path / "cache" / "attempts")
 
 
 OUTER, INNER = "lib/ouß", "lib/ouß/in ner"
@@ -85,14 +85,14 @@ async def test_a_candidate_may_change_a_submodule(repo, head, pool, sh, people):
     landing = await worktree.add(repo, pool._folder.parent / "landing", work)
     assert (landing.cwd / INNER / "i").read_text() == "changed\n"
     assert (landing.cwd / OUTER / "new").read_text() == "new\n"
-    await worktree.renew(landing, head)
+    await worktree.reset_and_clean(landing, head)
     assert (landing.cwd / INNER / "i").read_text() == "i\n"
     await worktree.remove(repo, landing.cwd)
     outer = repo.git.at(repo.root / OUTER)
-    assert len(await listed(outer, KEPT)) == 1
+    assert len(await list_refs(outer, KEEP_PREFIX)) == 1
     await outer("reflog", "expire", "--expire=now", "--all")
     await outer("gc", "--prune=now", "--quiet")
-    await outer("cat-file", "-e", next(iter((await listed(outer, KEPT)).values())))
+    await outer("cat-file", "-e", next(iter((await list_refs(outer, KEEP_PREFIX)).values())))
 
 
 @pytest.mark.parametrize("setting", ["diff.ignoreSubmodules", f"submodule.{OUTER}.ignore"])
@@ -110,7 +110,7 @@ async def test_what_an_agent_committed_in_a_submodule_is_kept(repo, head, pool, 
     slot = await pool.take("a1", head)
     await sh("echo x > o; git commit -qam theirs", cwd=slot.git.cwd / OUTER)
     assert await commit_all(slot.git, "work", **people)
-    assert len(await listed(repo.git.at(repo.root / OUTER), KEPT)) == 1
+    assert len(await list_refs(repo.git.at(repo.root / OUTER), KEEP_PREFIX)) == 1
     assert await commit_all(slot.git, "nothing more", **people) is None
 
 
@@ -131,8 +131,8 @@ async def test_both_sides_changing_a_submodule_is_a_conflict(repo, head, pool, s
         await sh(f"echo {name} > '{OUTER}/o'", cwd=slot.git.cwd)
         sides.append(await commit_all(slot.git, name, **people))
         await pool.give_back(name)
-    assert isinstance(await merge(repo.git, *sides), Conflicted)
-    assert isinstance(await merge(repo.git, head, sides[0]), Merged)
+    assert isinstance(await merge_commits(repo.git, *sides), Conflicted)
+    assert isinstance(await merge_commits(repo.git, head, sides[0]), Merged)
 
 
 async def test_a_submodule_that_is_not_here_is_named_and_its_folder_stays_empty(repo, head, pool, sh, people):
@@ -155,7 +155,7 @@ async def test_a_submodule_whose_commit_is_not_here_is_named(repo, head, pool, s
     later = (await repo.git("rev-parse", "ORIG_HEAD")).line
     slot = await pool.take("a1", later)
     assert slot.missing == (
-        Missing(OUTER, "its commit 111111111111 is not here: `git submodule update` in your checkout brings it"),
+        MissingSubmodule(OUTER, "its commit 111111111111 is missing: run `git submodule update` in your checkout"),
     )
 
 
@@ -165,19 +165,19 @@ async def test_a_submodule_with_a_name_that_leads_elsewhere_stays_empty(repo, po
         f"git config -f .gitmodules submodule.'{name}'.path '{OUTER}'; git config -f .gitmodules --remove-section "
         f"submodule.'{OUTER}'; git commit -qam evil"
     )
-    slot = await pool.take("a1", (await survey(repo)).head)
+    slot = await pool.take("a1", (await checkout_status(repo)).head)
     assert [each.path for each in slot.missing] == [OUTER]
 
 
 async def test_a_run_may_start_inside_a_submodule(repo, environ, sh, tmp_path, people):
     inside = await open_repository(repo.root / OUTER, environ=environ)
     assert inside.root == repo.root / OUTER
-    head = (await survey(inside)).head
+    head = (await checkout_status(inside)).head
     git = await worktree.add(inside, tmp_path / "w", head)
     (git.cwd / "o").write_text("x")
     assert await commit_all(git, "work", **people)
     await worktree.remove(inside, tmp_path / "w")
-    assert (await survey(inside)).head == head
+    assert (await checkout_status(inside)).head == head
 
 
 async def test_no_program_that_a_submodule_configures_ever_runs(repo, head, pool, sh, tmp_path, people):
@@ -189,7 +189,7 @@ async def test_no_program_that_a_submodule_configures_ever_runs(repo, head, pool
         cwd=repo.root / OUTER,
     )
     ran.unlink(missing_ok=True)
-    await survey(repo)
+    await checkout_status(repo)
     slot = await pool.take("a1", head)
     (slot.git.cwd / OUTER / "o").write_text("changed")
     assert await commit_all(slot.git, "work", **people)
@@ -205,5 +205,5 @@ async def test_a_pointer_that_leads_a_submodule_to_the_user_s_checkout_is_refuse
     """BX-9"""
     slot = await pool.take("a1", head)
     (slot.git.cwd / OUTER / ".git").write_text(f"gitdir: {repo.common_dir / 'modules' / OUTER}\n")
-    with pytest.raises(GitFailed, match="leads to"):
+    with pytest.raises(GitError, match="points to"):
         await commit_all(slot.git, "strange", **people)

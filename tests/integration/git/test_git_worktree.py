@@ -5,22 +5,22 @@ import sys
 
 import pytest
 
-from scaffold.core.errors import GitFailed, RepositoryUnfit
+from scaffold.core.errors import GitError, RepositoryError
 from scaffold.git import worktree
-from scaffold.git.commit import commit_all
+from scaffold.git.commits import commit_all
 from scaffold.git.refs import move, pin, resolve, work_ref
-from scaffold.git.repository import open_repository, survey
-from scaffold.host.child import start
+from scaffold.git.repository import checkout_status, open_repository
 from scaffold.host.environment import child_environment
 from scaffold.host.files import FileLock
+from scaffold.host.process.child import start_child
 
 ADDER = """
 import asyncio, os, pathlib, sys
-from scaffold.git.repository import open_repository, survey
+from scaffold.git.repository import open_repository, checkout_status
 from scaffold.git.worktree import add
 async def main(repository, *places):
     repo = await open_repository(pathlib.Path(repository), environ=os.environ)
-    head = (await survey(repo)).head
+    head = (await checkout_status(repo)).head
     async with asyncio.TaskGroup() as group:
         for place in places:
             group.create_task(add(repo, pathlib.Path(place), head))
@@ -52,7 +52,7 @@ async def test_a_worktree_is_detached_and_clean(repo, head, place):
     git = await worktree.add(repo, place, head)
     assert (place / "a").read_text() == "1\n2\n3\n"
     assert not (await git("status", "--porcelain")).out
-    _, added = await worktree.listed(repo)
+    _, added = await worktree.list_worktrees(repo)
     assert added == worktree.Worktree(path=place, head=head, branch=None, locked=False)
 
 
@@ -62,14 +62,14 @@ async def test_eight_worktrees_are_added_side_by_side(repo, head, tmp_path):
         for n in range(8):
             group.create_task(worktree.add(repo, tmp_path / f"w{n}", head))
     assert all((tmp_path / f"w{n}" / "b" / "c").exists() for n in range(8))
-    assert len(await worktree.listed(repo)) == 9
+    assert len(await worktree.list_worktrees(repo)) == 9
 
 
 async def test_several_processes_add_worktrees_side_by_side(repo, environ, tmp_path):
     """AL-12"""
     env = child_environment(environ, {"GIT_CONFIG_GLOBAL": environ["GIT_CONFIG_GLOBAL"]})
     adders = [
-        await start(
+        await start_child(
             [sys.executable, "-c", ADDER, str(repo.root), *(str(tmp_path / f"w{n}{m}") for m in range(3))],
             cwd=tmp_path,
             env=env,
@@ -78,7 +78,7 @@ async def test_several_processes_add_worktrees_side_by_side(repo, environ, tmp_p
         for n in range(3)
     ]
     assert [await adder.wait() for adder in adders] == [0, 0, 0], (tmp_path / "log").read_text()
-    assert len(await worktree.listed(repo)) == 10
+    assert len(await worktree.list_worktrees(repo)) == 10
 
 
 async def test_adding_waits_for_whoever_adds_now(repo, head, place):
@@ -106,7 +106,7 @@ async def test_no_hook_of_the_user_ever_runs(repo, head, sh, place, tmp_path, pe
     await pin(git, work_ref("a1"), commit)
     assert await move(git, "refs/heads/session", new=commit, old=None)
     await worktree.restore(git, head)
-    await worktree.renew(git, head)
+    await worktree.reset_and_clean(git, head)
     await worktree.remove(repo, place)
     assert not ran.exists()
 
@@ -122,8 +122,8 @@ async def test_a_dirty_checkout_stays_as_it_is_to_the_byte(repo, head, sh, place
     (place / "a").write_text("new")
     commit = await commit_all(git, "message", **people)
     await move(repo.git, "refs/heads/session", new=commit, old=None)
-    await worktree.renew(git, commit)
-    await worktree.listed(repo)
+    await worktree.reset_and_clean(git, commit)
+    await worktree.list_worktrees(repo)
     await worktree.remove(repo, place)
     assert snapshot(repo.root) == before
 
@@ -133,7 +133,7 @@ async def test_a_worktree_can_be_added_from_a_linked_worktree(repo, head, sh, en
     linked = await open_repository(tmp_path / "linked", environ=environ)
     await worktree.add(linked, place, head)
     await worktree.remove(linked, place)
-    assert [one.path for one in await worktree.listed(repo)] == [repo.root, tmp_path / "linked"]
+    assert [one.path for one in await worktree.list_worktrees(repo)] == [repo.root, tmp_path / "linked"]
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ async def test_what_an_earlier_try_left_is_replaced(repo, head, sh, place, lefto
     git = await worktree.add(repo, place, head)
     assert not (await git("status", "--porcelain")).out
     assert sorted(path.name for path in place.iterdir()) == [".git", ".gitignore", "a", "b", "run"]
-    assert len(await worktree.listed(repo)) == 2
+    assert len(await worktree.list_worktrees(repo)) == 2
 
 
 @pytest.mark.parametrize("stranger", ["mkdir -p '{0}'; echo mine > '{0}/precious'", "git init -q '{0}'"])
@@ -163,24 +163,24 @@ async def test_what_is_not_ours_is_never_removed(repo, head, sh, place, stranger
     """BX-3"""
     await sh(stranger.format(place))
     before = sorted(place.rglob("*"))
-    with pytest.raises(GitFailed, match="in the way"):
+    with pytest.raises(GitError, match="exists and is not a worktree"):
         await worktree.add(repo, place, head)
-    with pytest.raises(GitFailed, match="in the way"):
+    with pytest.raises(GitError, match="exists and is not a worktree"):
         await worktree.remove(repo, place)
     assert sorted(place.rglob("*")) == before
 
 
 async def test_the_user_s_own_checkout_is_never_removed(repo):
-    with pytest.raises(GitFailed, match="in the way"):
+    with pytest.raises(GitError, match="exists and is not a worktree"):
         await worktree.remove(repo, repo.root)
     assert (repo.root / "a").exists()
 
 
 async def test_a_commit_that_does_not_exist_leaves_nothing_behind(repo, place):
-    with pytest.raises(GitFailed):
+    with pytest.raises(GitError):
         await worktree.add(repo, place, "0" * 39 + "1")
     assert not place.exists()
-    assert len(await worktree.listed(repo)) == 1
+    assert len(await worktree.list_worktrees(repo)) == 1
 
 
 async def test_removing_is_complete_and_may_be_repeated(repo, head, place):
@@ -189,7 +189,7 @@ async def test_removing_is_complete_and_may_be_repeated(repo, head, place):
     await worktree.remove(repo, place)
     await worktree.remove(repo, place)
     assert not place.exists()
-    assert len(await worktree.listed(repo)) == 1
+    assert len(await worktree.list_worktrees(repo)) == 1
 
 
 async def test_another_s_missing_worktree_keeps_its_registration(repo, head, sh, place, tmp_path):
@@ -197,14 +197,14 @@ async def test_another_s_missing_worktree_keeps_its_registration(repo, head, sh,
     await sh(f"git worktree add -q '{tmp_path / 'usb'}'; mv '{tmp_path / 'usb'}' '{tmp_path / 'unplugged'}'")
     await worktree.add(repo, place, head)
     await worktree.remove(repo, place)
-    assert tmp_path / "usb" in {one.path for one in await worktree.listed(repo)}
+    assert tmp_path / "usb" in {one.path for one in await worktree.list_worktrees(repo)}
 
 
 async def test_a_branch_is_found_where_it_is_checked_out(repo, sh, tmp_path):
     await sh(f"git branch free; git worktree add -q -b 'team/fea-ture' '{tmp_path / 'elsewhere'}'")
-    assert [each.path for each in await worktree.on_branch(repo, "main")] == [repo.root]
-    assert [each.path for each in await worktree.on_branch(repo, "team/fea-ture")] == [tmp_path / "elsewhere"]
-    assert await worktree.on_branch(repo, "free") == ()
+    assert [each.path for each in await worktree.worktrees_on_branch(repo, "main")] == [repo.root]
+    assert [each.path for each in await worktree.worktrees_on_branch(repo, "team/fea-ture")] == [tmp_path / "elsewhere"]
+    assert await worktree.worktrees_on_branch(repo, "free") == ()
 
 
 MESS = (
@@ -214,7 +214,7 @@ MESS = (
 )
 
 
-@pytest.mark.parametrize(("way", "left"), [(worktree.restore, ["x.log"]), (worktree.renew, [])])
+@pytest.mark.parametrize(("way", "left"), [(worktree.restore, ["x.log"]), (worktree.reset_and_clean, [])])
 async def test_a_used_worktree_looks_like_the_commit_again(repo, head, sh, place, way, left):
     git = await worktree.add(repo, place, head)
     await sh(MESS, cwd=place)
@@ -243,7 +243,7 @@ async def test_a_used_worktree_is_whole_whatever_its_index_was_told(repo, head, 
     """What lands is what passed: checks that follow must see every file as it is."""
     git = await worktree.add(repo, place, head)
     await sh(f"git update-index --index-version {version}; {told}", cwd=place, ok=False)
-    await worktree.renew(git, head)
+    await worktree.reset_and_clean(git, head)
     assert sorted(path.name for path in place.iterdir()) == [".git", ".gitignore", "a", "b", "run"]
     assert (place / "a").read_text() == "1\n2\n3\n"
     assert (place / "b" / "c").read_text() == "c\n"
@@ -256,7 +256,7 @@ async def test_an_index_that_tells_nothing_special_is_used_again(repo, head, sh,
     written = (place / "a").stat().st_mtime_ns
     for version in (2, 3, 4):
         await sh(f"git update-index --index-version {version}", cwd=place)
-        await worktree.renew(git, head)
+        await worktree.reset_and_clean(git, head)
     assert (place / "a").stat().st_mtime_ns == written
 
 
@@ -269,16 +269,16 @@ async def test_a_used_worktree_forgets_what_was_left_unfinished(repo, head, sh, 
         cwd=place,
     )
     at_place = await open_repository(place, environ=environ)
-    with pytest.raises(RepositoryUnfit):
-        await survey(at_place)
-    await worktree.renew(git, head)
-    assert not (await survey(at_place)).dirty
+    with pytest.raises(RepositoryError):
+        await checkout_status(at_place)
+    await worktree.reset_and_clean(git, head)
+    assert not (await checkout_status(at_place)).dirty
 
 
 async def test_a_worktree_without_its_pointer_is_not_taken_for_a_part_of_what_is_around_it(repo, head, sh, people):
     inside = repo.root / "inside"
     git = await worktree.add(repo, inside, head)
     (inside / ".git").unlink()
-    with pytest.raises(GitFailed, match="not a git repository"):
+    with pytest.raises(GitError, match="no longer a git worktree"):
         await commit_all(git, "strange", **people)
     assert await resolve(repo.git, "main") == head

@@ -8,7 +8,7 @@ import pytest
 
 from scaffold.host.environment import child_environment
 from scaffold.host.identity import identify
-from scaffold.host.process import run
+from scaffold.host.process.command import run_command
 
 
 @pytest.fixture
@@ -18,10 +18,10 @@ def env():
 
 @pytest.fixture
 def sh(tmp_path, env):
-    """Run a shell script in the temporary directory; options are those of `run`."""
+    """Run a shell script in the temporary directory; options are those of `run_command`."""
 
     async def shell(script, **options):
-        return await run(["sh", "-c", script], **({"cwd": tmp_path, "env": env, "timeout_s": 20} | options))
+        return await run_command(["sh", "-c", script], **({"cwd": tmp_path, "env": env, "timeout_s": 20} | options))
 
     return shell
 

@@ -7,22 +7,23 @@ import sys
 import pytest
 
 from scaffold.core.errors import ScaffoldError
-from scaffold.host.child import end_leftover, start
-from scaffold.host.identity import alive, own_identity
+from scaffold.host.identity import is_alive, own_identity
+from scaffold.host.process.child import kill_orphan, start_child
 
 PARENT = """
 import asyncio, os, pathlib, sys
-from scaffold.host.child import end_leftover, start
+from scaffold.host.process.child import kill_orphan, start_child
 async def main():
     here = pathlib.Path.cwd()
-    child = await start([sys.executable, "-c", os.environ["CHILD"]], cwd=here, env=os.environ, log=here / "child.log")
+    argv = [sys.executable, "-c", os.environ["CHILD"]]
+    child = await start_child(argv, cwd=here, env=os.environ, log=here / "child.log")
     await child.wait()
 asyncio.run(main())
 """
 CHILD = """
 import os, pathlib, signal
-from scaffold.host import lifeline
-lifeline.hold()
+from scaffold.host.process import lifeline
+lifeline.watch_lifeline()
 helper = os.posix_spawnp("sleep", ["sleep", "60"], os.environ)
 pathlib.Path("helper.pid").write_text(f"{helper}\\n")
 pathlib.Path("child.pid").write_text(f"{os.getpid()}\\n")
@@ -33,7 +34,7 @@ while True: signal.pause()
 @pytest.fixture
 def child(tmp_path, env):
     async def begin(script):
-        return await start(["sh", "-c", script], cwd=tmp_path, env=env, log=tmp_path / "logs" / "child.log")
+        return await start_child(["sh", "-c", script], cwd=tmp_path, env=env, log=tmp_path / "logs" / "child.log")
 
     return begin
 
@@ -47,21 +48,21 @@ async def test_both_outputs_of_a_child_are_appended_to_its_log(child, tmp_path):
 async def test_a_child_leads_a_session_of_its_own_and_has_an_identity(child):
     one = await child("sleep 60")
     assert os.getsid(one.identity.pid) == one.identity.pid
-    assert alive(one.identity)
+    assert is_alive(one.identity)
     one.kill()
     assert await one.wait() == -signal.SIGKILL
-    assert not alive(one.identity)
+    assert not is_alive(one.identity)
 
 
 async def test_a_killed_child_takes_its_group_along(child, tmp_path, process_in, eventually):
     """BX-17"""
     one = await child("sleep 60 & echo $! > helper.pid; wait")
     helper = await process_in(tmp_path / "helper.pid")
-    assert alive(helper)
+    assert is_alive(helper)
     one.kill()
     await one.wait()
-    await eventually(lambda: not alive(helper))
-    assert not alive(helper)
+    await eventually(lambda: not is_alive(helper))
+    assert not is_alive(helper)
 
 
 async def test_a_child_may_end_in_good_order_within_its_grace(child, tmp_path, eventually):
@@ -86,25 +87,25 @@ async def test_ending_a_child_that_is_gone_is_no_error(child):
 
 async def test_a_child_and_its_helpers_end_when_their_parent_is_killed(tmp_path, env, process_in, eventually):
     """BX-17"""
-    parent = await start(
+    parent = await start_child(
         [sys.executable, "-c", PARENT], cwd=tmp_path, env=env | {"CHILD": CHILD}, log=tmp_path / "parent.log"
     )
     child, helper = await process_in(tmp_path / "child.pid"), await process_in(tmp_path / "helper.pid")
-    assert alive(child)
-    assert alive(helper)
+    assert is_alive(child)
+    assert is_alive(helper)
     os.kill(parent.identity.pid, signal.SIGKILL)
     await parent.wait()
-    await eventually(lambda: not alive(child) and not alive(helper), within_s=2)
+    await eventually(lambda: not is_alive(child) and not is_alive(helper), within_s=2)
 
 
 async def test_a_lifeline_that_is_cut_may_be_answered_otherwise(tmp_path, env, eventually):
     script = (
         "import os, pathlib, signal\n"
-        "from scaffold.host import lifeline\n"
-        "lifeline.hold(lambda: (pathlib.Path('cut').touch(), os._exit(9)))\n"
+        "from scaffold.host.process import lifeline\n"
+        "lifeline.watch_lifeline(lambda: (pathlib.Path('cut').touch(), os._exit(9)))\n"
         "while True: signal.pause()\n"
     )
-    one = await start([sys.executable, "-c", script], cwd=tmp_path, env=env, log=tmp_path / "log")
+    one = await start_child([sys.executable, "-c", script], cwd=tmp_path, env=env, log=tmp_path / "log")
     one._lifeline.close()
     assert await one.wait() == 9
     assert (tmp_path / "cut").exists()
@@ -114,10 +115,10 @@ async def test_a_leftover_of_a_dead_parent_is_ended_with_its_group(child, tmp_pa
     """BX-17"""
     one = await child("sleep 60 & echo $! > helper.pid; wait")
     helper = await process_in(tmp_path / "helper.pid")
-    await end_leftover(one.identity)
-    assert not alive(one.identity)
-    await eventually(lambda: not alive(helper))
-    await end_leftover(one.identity)
+    await kill_orphan(one.identity)
+    assert not is_alive(one.identity)
+    await eventually(lambda: not is_alive(helper))
+    await kill_orphan(one.identity)
     await one.wait()
 
 
@@ -126,9 +127,9 @@ async def test_a_leftover_that_leads_no_group_is_ended_too(child, tmp_path, proc
     one = await child("sleep 60 & echo $! > helper.pid; wait")
     helper = await process_in(tmp_path / "helper.pid")
     assert os.getpgid(helper.pid) != helper.pid
-    await end_leftover(helper)
-    assert not alive(helper)
-    assert alive(one.identity) or await one.wait() == 0, "its group is not ours to end"
+    await kill_orphan(helper)
+    assert not is_alive(helper)
+    assert is_alive(one.identity) or await one.wait() == 0, "its group is not ours to end"
     one.kill()
     await one.wait()
 
@@ -136,6 +137,6 @@ async def test_a_leftover_that_leads_no_group_is_ended_too(child, tmp_path, proc
 async def test_a_leftover_that_cannot_be_ended_is_named():
     """Without patience nothing is signalled, so that it can be shown on ourselves."""
     ours = own_identity()
-    with pytest.raises(ScaffoldError, match=f"process {ours.pid} still lives 0 s") as caught:
-        await end_leftover(ours, patience_s=0)
+    with pytest.raises(ScaffoldError, match=f"process {ours.pid} is still running 0 s") as caught:
+        await kill_orphan(ours, patience_s=0)
     assert str(ours.pid) in caught.value.fix

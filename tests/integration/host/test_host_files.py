@@ -6,9 +6,9 @@ import sys
 import pytest
 
 from scaffold.core.errors import ScaffoldError
-from scaffold.host.child import start
 from scaffold.host.files import FileLock, append_line, write_atomic
 from scaffold.host.identity import own_identity
+from scaffold.host.process.child import start_child
 
 HOLDER = """
 import asyncio, pathlib, sys
@@ -81,7 +81,7 @@ async def test_a_cancelled_wait_for_a_lock_leaves_it_to_others(tmp_path):
 
 
 async def test_a_lock_dies_with_its_holder(tmp_path, env, eventually):
-    holder = await start([sys.executable, "-c", HOLDER], cwd=tmp_path, env=env, log=tmp_path / "log")
+    holder = await start_child([sys.executable, "-c", HOLDER], cwd=tmp_path, env=env, log=tmp_path / "log")
     await eventually((tmp_path / "held").exists)
     with pytest.raises(ScaffoldError, match=f"by process {holder.identity.pid}"):
         async with FileLock(tmp_path / "lock", timeout_s=0.05):

@@ -7,24 +7,24 @@ import sys
 import msgspec
 import pytest
 
-from scaffold.host.identity import alive, identify, own_identity
-from scaffold.host.process import run
+from scaffold.host.identity import identify, is_alive, own_identity
+from scaffold.host.process.command import run_command
 
 
 def test_we_are_alive():
     assert own_identity().pid == os.getpid()
-    assert alive(own_identity())
+    assert is_alive(own_identity())
     assert identify(os.getpid()) == own_identity()
 
 
 @pytest.mark.parametrize("other", [{"started": "1"}, {"boot": "another"}])
 def test_another_process_with_our_pid_is_not_us(other):
     """BX-17"""
-    assert not alive(msgspec.structs.replace(own_identity(), **other))
+    assert not is_alive(msgspec.structs.replace(own_identity(), **other))
 
 
 async def test_a_process_that_ended_has_no_identity(tmp_path, env):
-    finished = await run(["sh", "-c", "echo $$"], cwd=tmp_path, env=env, timeout_s=10)
+    finished = await run_command(["sh", "-c", "echo $$"], cwd=tmp_path, env=env, timeout_s=10)
     assert identify(int(finished.stdout)) is None
 
 
@@ -38,12 +38,12 @@ async def test_a_zombie_is_not_alive(tmp_path, env, eventually):
         "os.read(0, 1)\n"
         "import signal; signal.pause()\n"
     )
-    task = asyncio.create_task(run([sys.executable, "-c", script], cwd=tmp_path, env=env, timeout_s=30))
+    task = asyncio.create_task(run_command([sys.executable, "-c", script], cwd=tmp_path, env=env, timeout_s=30))
     pid_file = tmp_path / "zombie.pid"
     await eventually(lambda: pid_file.exists() and pid_file.read_text().endswith("\n"))
     zombie = identify(int(pid_file.read_text()))
     assert zombie is not None
-    await eventually(lambda: not alive(zombie))
+    await eventually(lambda: not is_alive(zombie))
     assert identify(zombie.pid) == zombie
     task.cancel()
     await asyncio.wait([task])

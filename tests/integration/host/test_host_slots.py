@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from scaffold.host.child import start
+from scaffold.host.process.child import start_child
 from scaffold.host.slots import Slots
 
 HOLD = """
@@ -59,7 +59,7 @@ async def test_fewer_than_one_is_one(tmp_path):
 async def test_the_place_of_a_holder_that_was_killed_is_free(tmp_path, eventually):
     log = tmp_path / "log"
     argv = [sys.executable, "-c", HOLD, str(tmp_path / "slots")]
-    holder = await start(argv, cwd=tmp_path, env=dict(os.environ), log=log)
+    holder = await start_child(argv, cwd=tmp_path, env=dict(os.environ), log=log)
     await eventually(lambda: log.read_text() == "held\n", within_s=20)
     room = Room()
     waiting = asyncio.create_task(room.visit(Slots(tmp_path / "slots", 1)))

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from scaffold.host.identity import alive, identify
-from scaffold.host.zygote import UNKNOWN, ZygoteGone, open_zygote, usable
+from scaffold.host.fork.zygote import UNKNOWN_EXIT_CODE, ZygoteDied, can_fork, open_zygote
+from scaffold.host.identity import identify, is_alive
 
-pytestmark = pytest.mark.skipif(not usable(), reason="a fork is not safe on this system")
+pytestmark = pytest.mark.skipif(not can_fork(), reason="a fork is not safe on this system")
 
 PROGRAM = """
 import os, pathlib, signal, socket, sys, time
-from scaffold.host import lifeline, nursery
+from scaffold.host.fork import server
+from scaffold.host.process import lifeline
 
 def tell(argument):
     print("told", argument)
@@ -23,7 +24,7 @@ def tell(argument):
     return int(argument)
 
 def last(argument):
-    lifeline.hold()
+    lifeline.watch_lifeline()
     helper = os.posix_spawnp("sleep", ["sleep", "60"], os.environ)
     pathlib.Path(argument + ".helper").write_text(f"{helper}\\n")
     pathlib.Path(argument).write_text(f"{os.getpid()}\\n")
@@ -36,7 +37,7 @@ def outlive(argument):
 def fail(argument):
     raise ValueError(argument)
 
-born = nursery.serve(socket.socket(fileno=int(sys.argv[1])))
+born = server.serve(socket.socket(fileno=int(sys.argv[1])))
 if born is not None:
     sys.exit(globals()[born.main](born.argument))
 """
@@ -104,13 +105,13 @@ async def test_a_killed_child_takes_its_group_along(fork, process_in, tmp_path):
     child.kill()
     assert await child.wait() == -signal.SIGKILL
     await asyncio.sleep(0.05)
-    assert not alive(helper)
+    assert not is_alive(helper)
 
 
 async def test_a_pid_is_nobody_elses_until_we_heard_of_its_end(fork):
     child = await fork("tell", 0)
     for _ in range(1_000):  # without a pause: the end cannot be heard of meanwhile
-        gone = not alive(child.identity)
+        gone = not is_alive(child.identity)
     assert identify(child.identity.pid) == child.identity, "a zombie at least" if gone else "it lives"
     assert await child.wait() == 0
 
@@ -119,31 +120,31 @@ async def test_children_outlive_their_zygote_and_their_end_is_still_told(fork, z
     """BX-12: any process may be killed; whoever wants another child is told that a new zygote is needed."""
     child, go = await fork("outlive", tmp_path / "go"), tmp_path / "go"
     os.kill(zygote.identity.pid, signal.SIGKILL)
-    with pytest.raises(ZygoteGone):
+    with pytest.raises(ZygoteDied):
         await forked_for_ever(zygote, tmp_path)
-    assert (zygote.alive, alive(child.identity), child.identity.pid > 0) == (False, True, True)
+    assert (zygote.alive, is_alive(child.identity), child.identity.pid > 0) == (False, True, True)
     go.touch()
-    assert await child.wait() == UNKNOWN
+    assert await child.wait() == UNKNOWN_EXIT_CODE
 
 
 async def test_a_child_ends_when_we_let_go_of_it_and_when_the_zygote_is_closed_it_goes_on(zygote, tmp_path, process_in):
     child = await zygote.fork("last", str(tmp_path / "pid"), log=tmp_path / "log")
     inside = await process_in(tmp_path / "pid")
     await zygote.close()
-    assert alive(inside)
-    assert await child.end(0.1) == UNKNOWN
-    assert not alive(inside)
+    assert is_alive(inside)
+    assert await child.end(0.1) == UNKNOWN_EXIT_CODE
+    assert not is_alive(inside)
 
 
 async def test_rubbish_on_the_line_ends_the_zygote_and_nobody_hangs(zygote, tmp_path):
     zygote._line.send(b"no message")
-    with pytest.raises(ZygoteGone):
+    with pytest.raises(ZygoteDied):
         await forked_for_ever(zygote, tmp_path)
 
 
 ORPHANS = """
 import asyncio, os, pathlib, sys
-from scaffold.host.zygote import open_zygote
+from scaffold.host.fork.zygote import open_zygote
 async def main():
     here = pathlib.Path.cwd()
     zygote = await open_zygote(lambda fd: [sys.executable, "-c", os.environ["PROGRAM"], str(fd)],
@@ -161,7 +162,7 @@ async def test_nothing_is_left_when_we_are_killed(tmp_path, env, process_in, eve
         sys.executable, "-c", ORPHANS, cwd=tmp_path, env=env | {"PROGRAM": PROGRAM}
     )
     left = [await process_in(tmp_path / name) for name in ("pid", "pid.helper", "zygote")]
-    assert all(map(alive, left))
+    assert all(map(is_alive, left))
     ours.kill()
     await ours.wait()
-    await eventually(lambda: not any(map(alive, left)))
+    await eventually(lambda: not any(map(is_alive, left)))

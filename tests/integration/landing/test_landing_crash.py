@@ -3,13 +3,13 @@
 import pytest
 
 from fakes import act, goal
-from scaffold.core.events import Noticed
+from scaffold.core.events import NoticeRaised
 from scaffold.core.model import Intent
 from scaffold.core.states import status_of
-from scaffold.git import commit, refs
-from scaffold.landing.queue import Landed, MergeQueue
-from scaffold.landing.record import read_back, record_landing, session_ref
-from scaffold.orchestrator.recovery import recover
+from scaffold.git import commits, refs
+from scaffold.landing.merge_queue import CandidateLanded, MergeQueue
+from scaffold.landing.record import record_recovered_landing, resolve_intent, session_ref
+from scaffold.orchestrator.owner.recovery import recover_run
 
 
 @pytest.fixture
@@ -18,9 +18,9 @@ async def died(house):
     run = await house.own(goal("g", act("a", check="test -f a")))
     await house.work(run, "a", "echo x > a")
     (attempt,) = house.attempts(run, "a")
-    tree = await commit.tree_of(house.site.git, attempt.head_sha)
+    tree = await commits.tree_of(house.site.git, attempt.head_sha)
     people = {"author": run.settings.author, "committer": run.settings.committer}
-    merged = await commit.commit_tree(house.site.git, tree, parents=[run.base_sha], message="a", **people)
+    merged = await commits.commit_tree(house.site.git, tree, parents=[run.base_sha], message="a", **people)
     intent = Intent(
         id="i",
         run_id=run.id,
@@ -51,9 +51,9 @@ def expect_landed_once(house, run):
 async def test_died_before_the_branch_moved(house, died):
     """BX-2: as if nothing had happened; the same candidate lands later, once."""
     run, intent = died
-    assert await read_back(house.site, run, intent) == "redone"
+    assert await resolve_intent(house.site, run, intent) == "redone"
     assert house.facts(run) == set()
-    assert isinstance(await MergeQueue(house.site, run).step(), Landed)
+    assert isinstance(await MergeQueue(house.site, run).step(), CandidateLanded)
     expect_landed_once(house, run)
     assert await house.landed(run) == ["a"]
 
@@ -62,16 +62,16 @@ async def test_an_owner_that_was_overtaken_cannot_finish_what_was_read_back(hous
     """BX-8, BX-2: no fence holds a git command; it lands nothing, because the candidate is pinned elsewhere by then."""
     run, intent = died
     (attempt,) = house.attempts(run, "a")
-    assert await read_back(house.site, run, intent) == "redone"
+    assert await resolve_intent(house.site, run, intent) == "redone"
     work = refs.work_ref(attempt.id)
-    landed = await refs.land(
+    landed = await refs.move_and_delete(
         house.site.git, intent.ref, new=intent.new, old=intent.old, drop=work, kept=attempt.head_sha
     )
     assert not landed
     assert await house.landed(run) == []
     (now,) = house.attempts(run, "a")
     assert await refs.resolve(house.site.git, work) == now.head_sha != attempt.head_sha
-    assert isinstance(await MergeQueue(house.site, run).step(), Landed)
+    assert isinstance(await MergeQueue(house.site, run).step(), CandidateLanded)
     expect_landed_once(house, run)
 
 
@@ -79,7 +79,7 @@ async def test_died_after_the_branch_moved(house, died):
     """BX-2, SC-16: what is on the branch is recorded, with the evidence that was written before."""
     run, intent = died
     await moved(house, intent)
-    assert await read_back(house.site, run, intent) == "recorded"
+    assert await resolve_intent(house.site, run, intent) == "recorded"
     expect_landed_once(house, run)
     assert status_of(house.action(run, "a").state) == "completed"
     (fact,) = house.store.facts.of_goal(house.action(run, "a").goal_id)
@@ -91,11 +91,11 @@ async def test_died_after_the_landing_was_recorded(house, died):
     run, intent = died
     await moved(house, intent)
     (attempt,) = house.attempts(run, "a")
-    await record_landing(house.site, run, intent.attempt_id, intent.new)
+    await record_recovered_landing(house.site, run, intent.attempt_id, intent.new)
     await refs.pin(house.site.git, refs.work_ref(attempt.id), attempt.head_sha)
-    await recover(house.site, run)
+    await recover_run(house.site, run)
     expect_landed_once(house, run)
-    assert await refs.listed(house.site.git, "refs/scaffold/") == {}
+    assert await refs.list_refs(house.site.git, "refs/scaffold/") == {}
 
 
 async def test_the_user_built_on_what_had_landed_before_it_was_recorded(house, died):
@@ -103,7 +103,7 @@ async def test_the_user_built_on_what_had_landed_before_it_was_recorded(house, d
     run, intent = died
     await moved(house, intent)
     await house.sh(f"git checkout -q {run.session_branch}; git commit -q --allow-empty -m mine; git checkout -q main")
-    assert await read_back(house.site, run, intent) == "recorded"
+    assert await resolve_intent(house.site, run, intent) == "recorded"
     expect_landed_once(house, run)
 
 
@@ -111,8 +111,8 @@ async def test_the_user_was_faster_than_the_landing(house, died):
     """The branch is past the old commit without the new one: the candidate lands on top of what is there."""
     run, intent = died
     await house.sh(f"git checkout -q {run.session_branch}; git commit -q --allow-empty -m mine; git checkout -q main")
-    assert await read_back(house.site, run, intent) == "redone"
-    assert isinstance(await MergeQueue(house.site, run).step(), Landed)
+    assert await resolve_intent(house.site, run, intent) == "redone"
+    assert isinstance(await MergeQueue(house.site, run).step(), CandidateLanded)
     expect_landed_once(house, run)
 
 
@@ -120,13 +120,13 @@ async def test_the_user_rewrote_the_branch(house, died):
     """AL-19, BX-3: given back, nobody's failure, its work pinned, and the user is told."""
     run, intent = died
     await house.sh(f"git checkout -q --orphan other; git commit -qm other; git branch -f {run.session_branch}")
-    assert await read_back(house.site, run, intent) == "lost"
+    assert await resolve_intent(house.site, run, intent) == "lost"
     (attempt,) = house.attempts(run, "a")
     assert (attempt.outcome, house.statuses(run)) == ("lost", {"a": "pending"})
     assert await refs.resolve(house.site.git, refs.work_ref(attempt.id)) == attempt.head_sha
     last = house.store.events.since(run.id, 0)[-1].event
-    assert isinstance(last, Noticed)
-    assert "rewritten by somebody else" in last.text
+    assert isinstance(last, NoticeRaised)
+    assert "Another process rewrote" in last.text
 
 
 async def test_reading_back_twice_changes_nothing(house, died):
@@ -134,5 +134,5 @@ async def test_reading_back_twice_changes_nothing(house, died):
     run, intent = died
     await moved(house, intent)
     for _ in range(2):
-        await recover(house.site, run)
+        await recover_run(house.site, run)
     expect_landed_once(house, run)

@@ -4,18 +4,25 @@ import json
 
 from fakes import GHOST, UNHELD, act, goal, open_site
 from scaffold.core.contract import Check, CheckResult, Contract
-from scaffold.core.events import FactShown
+from scaffold.core.events import FactStateChanged
 from scaffold.core.model import Intent
 from scaffold.core.states import Active, Completed, Failed, Running, status_of
-from scaffold.git import commit, refs
+from scaffold.git import commits, refs
 from scaffold.landing.checkout import Checkout
-from scaffold.landing.questions import in_question
-from scaffold.landing.queue import Idle, Landed, MergeQueue, Recorded, Refused, Settled
-from scaffold.landing.record import read_back, session_ref
-from scaffold.landing.upkeep import Upkeep
-from scaffold.llm.cassette import Entry, When
-from scaffold.verify.witness import Memory
-from scaffold.worker.assignment import read_assignment
+from scaffold.landing.fact_refresh import FactRefresher
+from scaffold.landing.merge_queue import (
+    CandidateLanded,
+    CandidateRefused,
+    FactsSettled,
+    MergeQueue,
+    QueueIdle,
+    ReviewRecorded,
+)
+from scaffold.landing.record import resolve_intent, session_ref
+from scaffold.landing.stale_facts import affected_claims
+from scaffold.llm.cassette.model import CassetteEntry, RequestMatcher
+from scaffold.run.assignment import read_assignment
+from scaffold.verify.contract.base_checks import CheckResultCache
 from scaffold.worker.attempt import Worker
 from talk import tape
 
@@ -31,7 +38,7 @@ async def begin(house, *goals, **settings):
 async def land(house, run, queue, key, command):
     await house.work(run, key, command)
     step = await queue.step()
-    assert isinstance(step, Landed), step
+    assert isinstance(step, CandidateLanded), step
     return step.commit
 
 
@@ -54,7 +61,7 @@ def fact(house, run, key):
 def states(house, run, key):
     """Return what the run was told of a fact, in order."""
     events = [each.event for each in house.store.events.since(run.id, 0)]
-    return [each.state for each in events if isinstance(each, FactShown) and each.assertion == f"{key}_done"]
+    return [each.state for each in events if isinstance(each, FactStateChanged) and each.assertion == f"{key}_done"]
 
 
 async def test_a_candidate_that_breaks_what_another_has_shown_is_refused_and_told_so(house):
@@ -64,7 +71,7 @@ async def test_a_candidate_that_breaks_what_another_has_shown_is_refused_and_tol
     before = await house.tip(run)
     await house.work(run, "b", "echo x > b; echo > list")
     refused = await queue.step()
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, CandidateRefused)
     assert refused.outcome == "gate_failed"
     assert refused.why.startswith(f"breaks a_done of a\n[fail] {MORE}")
     assert await house.tip(run) == before
@@ -119,12 +126,12 @@ async def test_a_commit_of_somebody_else_that_breaks_a_fact_reopens_who_showed_i
     await land(house, run, queue, "a", "echo more >> list")
     assert house.action(run, "b").unmet == 0
     await others_commit(house, run, "echo > list")
-    await queue.reconsider()
+    await queue.recheck_facts()
     assert states(house, run, "a") == ["holds", "stale", "refuted"]
     assert house.statuses(run) == {"a": "pending", "b": "pending", "c": "pending"}
     assert house.action(run, "b").unmet == 1
     briefing = (await house.queue(run, "a")).briefing
-    assert "does not count any more" in briefing
+    assert "no longer valid" in briefing
     assert "did not land" not in briefing
 
 
@@ -134,10 +141,10 @@ async def test_a_commit_of_somebody_else_that_breaks_nothing_shows_the_fact_anew
     await land(house, run, queue, "a", "echo more >> list")
     tip = await others_commit(house, run, "echo again >> list")
     for _ in range(2):
-        await queue.reconsider()
+        await queue.recheck_facts()
     assert states(house, run, "a") == ["holds", "stale", "holds"]
     assert fact(house, run, "a").commit == tip
-    await MergeQueue(house.site, run).reconsider()
+    await MergeQueue(house.site, run).recheck_facts()
     assert states(house, run, "a") == ["holds", "stale", "holds"], "another owner sees that it was shown there"
 
 
@@ -146,7 +153,7 @@ async def test_work_that_takes_back_what_somebody_else_committed_lands(house):
     run, queue = await begin(house, goal("g", act("a", check=MORE), act("b")))
     await land(house, run, queue, "a", "echo more >> list")
     await others_commit(house, run, "sed -i s/more/less/ list")
-    await queue.reconsider()
+    await queue.recheck_facts()
     assert fact(house, run, "a").state == "refuted"
     await land(house, run, queue, "a", "sed -i s/less/more/ list")
     assert (fact(house, run, "a").state, house.store.actions.failures(house.action(run, "a").id)) == ("holds", 0)
@@ -159,7 +166,7 @@ async def test_a_candidate_lands_on_what_others_committed_once_facts_are_settled
     await house.work(run, "b", "echo x > b")
     await others_commit(house, run, "echo > list")
     fresh = MergeQueue(house.site, run)
-    assert await fresh.step() == Refused("conflict", "what it was built on does not hold any more: a_done")
+    assert await fresh.step() == CandidateRefused("conflict", "its preconditions no longer hold: a_done")
     assert house.statuses(run) == {"a": "pending", "b": "pending"}
 
 
@@ -171,7 +178,7 @@ async def test_a_goal_that_was_reached_goes_on_when_its_fact_is_refuted(house):
     with house.store.transaction():
         house.store.goals.move(reached.id, Completed())
     await others_commit(house, run, "echo > list")
-    await queue.reconsider()
+    await queue.recheck_facts()
     assert house.store.goals.get(reached.id).state == Active()
     assert house.statuses(run)["a"] == "pending"
 
@@ -186,7 +193,7 @@ async def test_a_compound_runs_again_when_what_a_child_has_shown_is_refuted(hous
     with house.store.transaction():
         house.store.actions.move(house.action(run, "whole").id, Completed())
     await others_commit(house, run, "echo > list")
-    await queue.reconsider()
+    await queue.recheck_facts()
     assert house.statuses(run) == {"whole": "running", "a": "pending", "b": "pending"}
     assert house.action(run, "a").unmet == 0
 
@@ -199,17 +206,17 @@ async def test_who_died_before_a_landing_was_recorded_leaves_nothing_that_was_no
     moved = await land_without_recording(house, run, "b")
     assert fact(house, run, "a").state == "stale"
     again = MergeQueue(house.site, run)
-    assert await again.step() == Settled()
+    assert await again.step() == FactsSettled()
     assert (fact(house, run, "a").state, fact(house, run, "a").commit) == ("holds", moved)
-    assert await again.step() == Idle()
+    assert await again.step() == QueueIdle()
 
 
 async def land_without_recording(house, run, key):
     """Let the owner die once the branch has moved, and be the next one, who reads that back."""
     tip, attempt = await house.tip(run), house.attempts(run, key)[-1]
-    tree = await commit.tree_of(house.site.git, attempt.head_sha)
+    tree = await commits.tree_of(house.site.git, attempt.head_sha)
     people = {"author": run.settings.author, "committer": run.settings.committer}
-    new = await commit.commit_tree(house.site.git, tree, parents=[tip], message=key, **people)
+    new = await commits.commit_tree(house.site.git, tree, parents=[tip], message=key, **people)
     ref = session_ref(run)
     intent = Intent(id="i", run_id=run.id, attempt_id=attempt.id, fence=run.fence, ref=ref, old=tip, new=new)
     with house.store.transaction(durable=True):
@@ -218,7 +225,7 @@ async def land_without_recording(house, run, key):
         )
         house.store.intents.add(intent)
     await refs.move(house.site.git, ref, new=new, old=tip)
-    assert await read_back(house.site, run, intent) == "recorded"
+    assert await resolve_intent(house.site, run, intent) == "recorded"
     return new
 
 
@@ -229,13 +236,13 @@ async def approve(house, run, queue):
     """Have the review of `a` approved and recorded."""
     attempt = await house.queue(run, "look")
     said = {"verdict": "approve", "citations": CITED, "summary": "Sound."}
-    entry = Entry(when=When(role="reviewer"), text=f"```json\n{json.dumps(said)}\n```")
+    entry = CassetteEntry(when=RequestMatcher(role="reviewer"), text=f"```json\n{json.dumps(said)}\n```")
     site = await open_site(house.repo, cache=house.site.cache, environ=house.site.environ)
     try:
         await Worker(site, read_assignment(site.store, attempt.id), tape(entry)).carry_out(GHOST, log_file="none")
     finally:
         site.store.close()
-    assert isinstance(await queue.step(), Recorded)
+    assert isinstance(await queue.step(), ReviewRecorded)
 
 
 async def test_a_review_is_given_again_when_what_it_cites_has_changed(house):
@@ -246,7 +253,7 @@ async def test_a_review_is_given_again_when_what_it_cites_has_changed(house):
     await land(house, run, queue, "b", "echo more >> list")
     assert fact(house, run, "look").state == "stale"
     assert house.statuses(run)["look"] == "pending"
-    assert await queue.step() == Idle(), "nothing here can settle a review"
+    assert await queue.step() == QueueIdle(), "nothing here can settle a review"
     await approve(house, run, queue)
     assert (fact(house, run, "look").state, fact(house, run, "look").commit) == ("holds", await house.tip(run))
     assert status_of(house.action(run, "look").state) == "completed"
@@ -260,7 +267,7 @@ async def test_what_falls_in_a_goal_that_failed_is_done_again_once_that_is_retri
     with house.store.transaction():
         house.store.goals.move(one.id, Failed("for a reason"))
     await others_commit(house, run, "echo > list")
-    await queue.reconsider()
+    await queue.recheck_facts()
     assert house.statuses(run)["a"] == "pending"
     assert house.store.goals.get(one.id).state == Failed("for a reason")
 
@@ -274,7 +281,7 @@ async def test_what_falls_in_a_goal_that_is_over_without_it_stays_as_it_is(house
     with house.store.transaction():
         house.store.goals.move(one.id, Completed())
     await others_commit(house, run, "echo > list")
-    await queue.reconsider()
+    await queue.recheck_facts()
     assert fact(house, run, "a").state == "refuted"
     assert house.statuses(run)["a"] == "completed"
     assert house.store.goals.get(one.id).state == Completed()
@@ -284,9 +291,9 @@ async def test_what_took_long_on_the_base_has_as_long_when_it_is_tested_again(ho
     """BX-1: a check that is tested again ends as slowly as it did; that it is slow does not refute what it shows."""
     run, queue = await begin(house, goal("g", act("a", check=MORE)))
     await land(house, run, queue, "a", "echo more >> list")
-    (claim,) = in_question(house.store, run, ["list"])
+    (claim,) = affected_claims(house.store, run, ["list"])
     attempt = house.store.attempts.get(claim.attempt_id)
     slow = CheckResult(name=MORE, verdict="fail", exit_code=1, duration_s=40.0)
-    Memory(house.store, "").keep(Check(command=MORE), attempt.base_sha, slow)
-    upkeep = Upkeep(house.site, run, Checkout(house.site, run), lambda: None)
+    CheckResultCache(house.store, "").keep(Check(command=MORE), attempt.base_sha, slow)
+    upkeep = FactRefresher(house.site, run, Checkout(house.site, run), lambda: None)
     assert [check.timeout_s for check in upkeep.contract(claim).commands] == [120.0]

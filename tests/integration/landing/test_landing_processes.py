@@ -7,7 +7,7 @@ import pytest
 
 from fakes import House, act, goal
 from scaffold.git.repository import open_repository
-from scaffold.landing.queue import Landed, MergeQueue
+from scaffold.landing.merge_queue import CandidateLanded, MergeQueue
 
 MOST = 5
 MOST_OF_AN_ATTEMPT = 12
@@ -46,7 +46,7 @@ async def landings(house, log, **contract):
     calls = []
     for _ in range(2):
         log.unlink()
-        assert isinstance(await queue.step(), Landed)
+        assert isinstance(await queue.step(), CandidateLanded)
         calls.append(log.read_text().split())
     await queue.close()
     return calls

@@ -6,11 +6,11 @@ import pytest
 
 from fakes import GHOST, act, goal, open_site
 from scaffold.core.errors import StaleFence
-from scaffold.core.events import Landed as LandedEvent
-from scaffold.landing.queue import Idle, Landed, MergeQueue, Recorded, Refused
-from scaffold.llm.cassette import Entry, When
-from scaffold.orchestrator.recovery import recover
-from scaffold.worker.assignment import read_assignment
+from scaffold.core.events import ActionLanded as LandedEvent
+from scaffold.landing.merge_queue import CandidateLanded, CandidateRefused, MergeQueue, QueueIdle, ReviewRecorded
+from scaffold.llm.cassette.model import CassetteEntry, RequestMatcher
+from scaffold.orchestrator.owner.recovery import recover_run
+from scaffold.run.assignment import read_assignment
 from scaffold.worker.attempt import Worker
 from talk import tape
 
@@ -22,14 +22,14 @@ async def begin(house, *actions):
     run = await house.own(goal("g", act("a"), act("look", needs=["a_done"], role="reviewer"), *actions))
     queue = MergeQueue(house.site, run)
     await house.work(run, "a", "echo x > a")
-    assert isinstance(await queue.step(), Landed)
+    assert isinstance(await queue.step(), CandidateLanded)
     return run, queue
 
 
 async def approve(house, run, attempt, citations=CITED):
     """Let the review of this attempt approve."""
     said = {"verdict": "approve", "citations": citations, "summary": "Sound."}
-    entry = Entry(when=When(role="reviewer"), text=f"```json\n{json.dumps(said)}\n```")
+    entry = CassetteEntry(when=RequestMatcher(role="reviewer"), text=f"```json\n{json.dumps(said)}\n```")
     site = await open_site(house.repo, cache=house.site.cache, environ=house.site.environ)
     try:
         await Worker(site, read_assignment(site.store, attempt.id), tape(entry)).carry_out(GHOST, log_file="none")
@@ -40,7 +40,7 @@ async def approve(house, run, attempt, citations=CITED):
 async def land(house, run, queue, key, command):
     """Have other work done and landed."""
     await house.work(run, key, command)
-    assert isinstance(await queue.step(), Landed)
+    assert isinstance(await queue.step(), CandidateLanded)
 
 
 def fact_of(house, run, assertion):
@@ -54,7 +54,7 @@ async def test_an_approval_is_recorded_without_a_commit_and_its_effect_is_a_fact
     tip = await house.tip(run)
     attempt = await house.queue(run, "look")
     await approve(house, run, attempt)
-    assert await queue.step() == Recorded(tip)
+    assert await queue.step() == ReviewRecorded(tip)
     assert await house.tip(run) == tip
     fact = fact_of(house, run, "look_done")
     assert (fact.state, fact.commit, fact.weak, fact.paths) == ("holds", tip, False, ("a", "list"))
@@ -77,7 +77,7 @@ async def test_what_has_changed_since_is_judged_anew(house, path):
     attempt = await house.queue(run, "look")
     await land(house, run, queue, "b", f"echo more >> {path}")
     await approve(house, run, attempt)
-    assert await queue.step() == Refused("conflict", f"changed since it was reviewed: {path}")
+    assert await queue.step() == CandidateRefused("conflict", f"changed since it was reviewed: {path}")
     assert fact_of(house, run, "look_done") is None
     assert house.statuses(run)["look"] == "pending"
     assert house.store.actions.failures(house.action(run, "look").id) == 0
@@ -86,7 +86,7 @@ async def test_what_has_changed_since_is_judged_anew(house, path):
     assert f"changed since it was reviewed: {path}" in again.briefing
     assert "Its work" not in again.briefing
     await approve(house, run, again)
-    assert isinstance(await queue.step(), Recorded)
+    assert isinstance(await queue.step(), ReviewRecorded)
 
 
 async def test_what_has_changed_elsewhere_is_no_reason_to_look_again(house):
@@ -95,7 +95,7 @@ async def test_what_has_changed_elsewhere_is_no_reason_to_look_again(house):
     attempt = await house.queue(run, "look")
     await land(house, run, queue, "b", "echo more >> README")
     await approve(house, run, attempt)
-    assert await queue.step() == Recorded(attempt.base_sha)
+    assert await queue.step() == ReviewRecorded(attempt.base_sha)
     assert fact_of(house, run, "look_done").commit == attempt.base_sha
 
 
@@ -105,8 +105,8 @@ async def test_a_fact_that_fell_refuses_the_approval_of_what_it_stood_for(house)
     attempt = await house.queue(run, "look")
     await approve(house, run, attempt)
     with house.store.transaction():
-        house.store.facts.withdraw(house.action(run, "a").goal_id, "a_done", "refuted")
-    assert await queue.step() == Refused("conflict", "what was reviewed does not hold any more: a_done")
+        house.store.facts.invalidate(house.action(run, "a").goal_id, "a_done", "refuted")
+    assert await queue.step() == CandidateRefused("conflict", "its preconditions no longer hold: a_done")
 
 
 async def test_an_owner_that_was_overtaken_records_nothing(house):
@@ -126,9 +126,9 @@ async def test_a_candidate_survives_its_owner_and_is_recorded_once(house):
     run, queue = await begin(house)
     attempt = await house.queue(run, "look")
     await approve(house, run, attempt)
-    await recover(house.site, run)
+    await recover_run(house.site, run)
     assert house.statuses(run)["look"] == "landing"
-    assert isinstance(await queue.step(), Recorded)
-    await recover(house.site, run)
-    assert await queue.step() == Idle()
+    assert isinstance(await queue.step(), ReviewRecorded)
+    await recover_run(house.site, run)
+    assert await queue.step() == QueueIdle()
     assert [each.outcome for each in house.attempts(run, "look")] == ["recorded"]

@@ -5,9 +5,9 @@ from itertools import pairwise
 
 import pytest
 
-from scaffold.core.conversation import Superseded, TextDelta, Waiting
-from scaffold.core.errors import ContextOverflow, ModelTrouble
-from scaffold.llm.line import Deadlines
+from scaffold.core.conversation import RetryWait, StreamReset, TextDelta
+from scaffold.core.errors import ContextOverflow, ModelError
+from scaffold.llm.transport.ports import Deadlines
 from wires import rendering
 from wires.asking import asking
 from wires.server import KEY, serve
@@ -58,10 +58,10 @@ def said_last(heard):
         match delta:
             case TextDelta(text):
                 said.append(text)
-            case Superseded():
+            case StreamReset():
                 said.clear()
-            case Waiting():
-                assert isinstance(before, Superseded) or not said
+            case RetryWait():
+                assert isinstance(before, StreamReset) or not said
     return said
 
 
@@ -95,7 +95,7 @@ async def reply_after(wire, *turns, stream=True, deadlines=None):
 async def trouble_of(wire, *turns, stream=True, environ=None, **options):
     """Return the server and the trouble that asking it ends with."""
     async with serve(wire, turns) as server, asking(server, stream=stream, **options) as asked:
-        with pytest.raises(ModelTrouble) as caught:
+        with pytest.raises(ModelError) as caught:
             await asked.reply()
     assert caught.value.what
     assert caught.value.fix
@@ -111,7 +111,7 @@ async def test_a_refusal_that_passes_is_asked_again(wire, status, stream):
     """RA-21."""
     asked = await reply_after(wire, Turn(status=status), stream=stream)
     assert 0.5 <= asked.clock.slept_s <= 1.5
-    assert [type(delta) for delta in asked.heard][:1] == [Waiting]
+    assert [type(delta) for delta in asked.heard][:1] == [RetryWait]
 
 
 @pytest.mark.parametrize("status", [429, 529, 503])
@@ -137,12 +137,12 @@ async def test_a_retry_after_beyond_the_minute_is_told_and_not_waited_for(wire):
     server, trouble, asked = await trouble_of(wire, Turn(status=429, headers={"Retry-After": "3600"}))
     assert len(server.requests) == 1
     assert asked.clock.slept_s == 0
-    assert "asked again in 3600 s" in trouble.what
+    assert "retry in 3600 s" in trouble.what
 
 
 async def test_a_refusal_that_breaks_off_is_the_refusal_its_status_says():
     asked = await reply_after("anthropic", Turn(status=529, cut_at=9))
-    assert "529" in next(delta.reason for delta in asked.heard if isinstance(delta, Waiting))
+    assert "529" in next(delta.reason for delta in asked.heard if isinstance(delta, RetryWait))
     _, trouble, _ = await trouble_of("anthropic", Turn(status=401, body="x" * 100_000, cut_at=90_000))
     assert "_API_KEY" in trouble.fix
 
@@ -191,9 +191,9 @@ async def test_an_error_within_a_reply_is_an_error_and_passes(wire, stream, kind
     """RA-1: errors at HTTP 200 are surfaced; RA-21: and what passes is asked again."""
     asked = await reply_after(wire, Turn(text="I was go", error=(kind, "Sorry.")), stream=stream)
     if stream:
-        assert [d for d in asked.heard if isinstance(d, TextDelta | Superseded)][:2] == [
+        assert [d for d in asked.heard if isinstance(d, TextDelta | StreamReset)][:2] == [
             TextDelta("I was go"),
-            Superseded(next(d.reason for d in asked.heard if isinstance(d, Superseded))),
+            StreamReset(next(d.reason for d in asked.heard if isinstance(d, StreamReset))),
         ]
 
 
@@ -225,7 +225,7 @@ async def test_what_cannot_be_read_is_asked_for_again(wire, garbage):
     """RA-21."""
     asked = await reply_after(wire, garbage)
     assert "".join(said_last(asked.heard)) == FINE.text
-    assert len([delta for delta in asked.heard if isinstance(delta, Waiting)]) == 1
+    assert len([delta for delta in asked.heard if isinstance(delta, RetryWait)]) == 1
 
 
 async def test_a_web_page_instead_of_a_reply_is_called_one():
@@ -270,15 +270,15 @@ async def test_a_slow_stream_that_makes_progress_is_not_cut(wire):
 async def test_an_endless_stream_is_ended_by_the_total_time(wire):
     """RA-21: total deadline."""
     asked = await reply_after(wire, Turn(text="and so on ", endless=True))
-    reasons = [delta.reason for delta in asked.heard if isinstance(delta, Superseded)]
+    reasons = [delta.reason for delta in asked.heard if isinstance(delta, StreamReset)]
     assert len(reasons) == 1
-    assert "was not whole after 0.6 s" in reasons[0]
+    assert "was not complete after 0.6 s" in reasons[0]
 
 
 async def test_a_stream_of_nothing_without_end_is_ended_by_its_size():
     nothing = Turn(body=(":" + "x" * 2**20 + "\n") * 65, content_type="text/event-stream")
     asked = await reply_after("anthropic", nothing, deadlines=Deadlines())
-    assert any("more than 67,108,864 bytes" in delta.reason for delta in asked.heard if isinstance(delta, Waiting))
+    assert any("more than 67,108,864 bytes" in delta.reason for delta in asked.heard if isinstance(delta, RetryWait))
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -287,7 +287,7 @@ async def test_a_redirect_is_not_followed_because_the_key_would_go_along(wire):
         moved = Turn(status=307, headers={"Location": f"{elsewhere.base_url}/v1/messages"})
         server, trouble, _ = await trouble_of(wire, moved)
     assert "307" in trouble.what
-    assert "never sent on" in trouble.fix
+    assert "redirects are not followed" in trouble.fix
     assert elsewhere.connections == 0
     assert len(server.requests) == 1
 
@@ -297,7 +297,7 @@ async def test_a_server_nobody_reaches_is_named_without_secrets(wire):
     async with serve(wire, []) as server:
         pass
     async with asking(server) as asked:
-        with pytest.raises(ModelTrouble, match="cannot be reached: Connection refused") as caught:
+        with pytest.raises(ModelError, match="cannot be reached: Connection refused") as caught:
             await asked.reply()
     assert f"127.0.0.1:{server.port}" in caught.value.what
     assert "tried" in caught.value.what
@@ -308,7 +308,7 @@ async def test_a_server_nobody_reaches_is_named_without_secrets(wire):
 async def test_the_troubles_of_one_conversation_leave_the_next_request_alone():
     refusal = Turn(status=400, error=("invalid_request_error", "no"))
     async with serve("anthropic", [refusal, FINE]) as server, asking(server) as asked:
-        with pytest.raises(ModelTrouble):
+        with pytest.raises(ModelError):
             await asked.reply()
         reply = await asked.reply()
     assert reply.message.text == "here I am"

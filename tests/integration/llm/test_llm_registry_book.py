@@ -9,8 +9,8 @@ from genai_prices.data import providers
 
 import pricebook
 from scaffold.core.model import Usage
-from scaffold.llm.naming import ModelName
-from scaffold.llm.registry import card
+from scaffold.llm.registry.cards import model_card
+from scaffold.llm.registry.model_name import ModelName
 
 DAYS = [datetime(2025, 6, 9, tzinfo=UTC), datetime(2026, 3, 12, tzinfo=UTC), datetime(2026, 11, 1, tzinfo=UTC)]
 SIZES = [(500, 0, 0), (2_000, 0, 1_500), (150_000, 120_000, 20_000), (272_001, 200_000, 0)]
@@ -32,7 +32,7 @@ def test_the_book_is_what_the_installed_data_make_it():
 @pytest.mark.parametrize(("provider", "model"), MODELS, ids=[model.id for _, model in MODELS])
 def test_our_costs_are_those_of_the_data(provider, model):
     """RA-1."""
-    prices = card(ModelName(provider.id, model.id)).prices
+    prices = model_card(ModelName(provider.id, model.id)).prices
     assert prices is not None
     for day in DAYS:
         written_has_a_price = model.get_prices(day).cache_write_mtok is not None
@@ -45,6 +45,6 @@ def test_our_costs_are_those_of_the_data(provider, model):
                 provider,
                 genai_request_timestamp=day,
             ).total_price
-            used = Usage(input_tokens=size, cached_input_tokens=cached, written_input_tokens=written, output_tokens=777)
+            used = Usage(input_tokens=size, cached_input_tokens=cached, cache_write_tokens=written, output_tokens=777)
             ours = prices.cost_usd(used, day.date())
             assert Decimal(ours) == pytest.approx(theirs, rel=Decimal("1e-9"))

@@ -5,9 +5,9 @@ import time
 import pytest
 
 from scaffold.core.conversation import Image, Text, TextDelta, UserMessage
-from scaffold.core.errors import ModelTrouble
-from scaffold.llm.line import Deadlines, Post
-from scaffold.llm.transport import Proxies, Transport, is_loopback
+from scaffold.core.errors import ModelError
+from scaffold.llm.transport.http import ProxySettings, Transport, is_loopback
+from scaffold.llm.transport.ports import Deadlines, HttpRequest
 from wires.asking import asking
 from wires.server import serve
 from wires.turn import Turn
@@ -16,12 +16,12 @@ FINE = Turn(text="here I am")
 
 
 def post(url, **deadlines):
-    return Post(url=url, headers={"x-api-key": "secret"}, body=b"{}", deadlines=Deadlines(**deadlines))
+    return HttpRequest(url=url, headers={"x-api-key": "secret"}, body=b"{}", deadlines=Deadlines(**deadlines))
 
 
 async def trouble_at(url, **deadlines):
     async with Transport({}) as wire:
-        with pytest.raises(ModelTrouble) as caught:
+        with pytest.raises(ModelError) as caught:
             async with wire.post(post(url, **deadlines)):
                 pass
     assert "secret" not in caught.value.what
@@ -42,7 +42,7 @@ async def test_nobody_speaks_in_the_clear_where_a_certificate_was_expected():
     listening = await asyncio.start_server(answer, "127.0.0.1", 0)
     async with listening:
         trouble = await trouble_at(f"https://127.0.0.1:{listening.sockets[0].getsockname()[1]}/v1")
-    assert "cannot be trusted" in trouble.what
+    assert "TLS certificate" in trouble.what
     assert not trouble.transient
     assert "SSL_CERT_FILE" in trouble.fix
 
@@ -178,7 +178,7 @@ def test_this_machine_is_known_by_its_names(host, local):
     ],
 )
 def test_the_proxy_is_the_environments_and_never_for_this_machine(url, environ, proxy):
-    way = Proxies(environ).way(url)
+    way = ProxySettings(environ).way(url)
     assert (None if way.proxy is None else str(way.proxy).rstrip("/")) == proxy
 
 
@@ -205,7 +205,7 @@ async def test_a_proxy_gets_its_login_when_it_is_asked_for_a_tunnel_and_may_refu
     listening = await asyncio.start_server(refuse, "127.0.0.1", 0)
     environ = {"https_proxy": f"http://me:pw@127.0.0.1:{listening.sockets[0].getsockname()[1]}"}
     async with listening, Transport(environ) as wire:
-        with pytest.raises(ModelTrouble, match=rf"models\.example/v1 refused with HTTP status {status}") as caught:
+        with pytest.raises(ModelError, match=rf"models\.example/v1 refused with HTTP status {status}") as caught:
             async with wire.post(post("https://models.example/v1")):
                 pass
     assert caught.value.transient is transient
@@ -217,7 +217,7 @@ async def test_a_proxy_gets_its_login_when_it_is_asked_for_a_tunnel_and_may_refu
 async def test_a_proxy_that_cannot_be_reached_is_told_apart():
     environ = {"http_proxy": "http://127.0.0.1:1"}
     async with Transport(environ) as wire:
-        with pytest.raises(ModelTrouble, match=r"The proxy on the way to http://models\.example/v1 cannot be reached"):
+        with pytest.raises(ModelError, match=r"The proxy for http://models\.example/v1 cannot be reached"):
             async with wire.post(post("http://models.example/v1")):
                 pass
 

@@ -14,9 +14,9 @@ from random import Random  # noqa: TID251 - seeded
 import pytest
 
 from scaffold.host.clock import SystemClock
-from scaffold.llm.line import Line
-from scaffold.llm.throttle import Unshared
-from scaffold.llm.transport import Transport
+from scaffold.llm.transport.http import Transport
+from scaffold.llm.transport.local_throttle import LocalThrottle
+from scaffold.llm.transport.ports import LiveContext
 
 HERE = Path(__file__).parent
 HOME = HERE.parents[2] / ".venv-servers"
@@ -84,7 +84,7 @@ async def wire() -> AsyncIterator[Transport]:
 
 
 @pytest.fixture
-def line(wire: Transport, request: pytest.FixtureRequest) -> Line:
+def line(wire: Transport, request: pytest.FixtureRequest) -> LiveContext:
     """A line whose keys and base URLs lead to the provider, if the test asks for it."""
     root = request.getfixturevalue("mock") if "mock" in request.fixturenames else ""
     environ = {
@@ -93,4 +93,4 @@ def line(wire: Transport, request: pytest.FixtureRequest) -> Line:
         "OPENAI_API_KEY": "another-key",
         "OPENAI_BASE_URL": f"{root}/v1",
     }
-    return Line(wire=wire, throttle=Unshared(clock=SystemClock(), rng=Random(1)), environ=environ)
+    return LiveContext(wire=wire, throttle=LocalThrottle(clock=SystemClock(), rng=Random(1)), environ=environ)

@@ -18,8 +18,8 @@ from scaffold.core.conversation import (
 from scaffold.core.errors import ContextOverflow
 from scaffold.core.ports import Model
 from scaffold.host.clock import SystemClock
-from scaffold.llm.catalog import open_model
-from scaffold.llm.line import Line
+from scaffold.llm.model_factory import open_model
+from scaffold.llm.transport.ports import LiveContext
 
 pytestmark = pytest.mark.slow
 
@@ -39,7 +39,7 @@ class City(msgspec.Struct, forbid_unknown_fields=True):
     sure: bool
 
 
-def opened(url: str, line: Line, *, stream: bool = True) -> Model:
+def opened(url: str, line: LiveContext, *, stream: bool = True) -> Model:
     return open_model(f"local:smollm2@{url}", clock=SystemClock(), rng=Random(1), line=line, stream=stream)
 
 
@@ -53,7 +53,7 @@ def user(text: str) -> UserMessage:
 
 
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
-async def test_a_local_model_answers_and_counts_its_tokens(llama: str, line: Line, stream: bool) -> None:
+async def test_a_local_model_answers_and_counts_its_tokens(llama: str, line: LiveContext, stream: bool) -> None:
     """RA-1, RA-2: chosen by URL, streamed or in one piece."""
     heard: list[Delta] = []
     reply = await opened(llama, line, stream=stream).reply(asked(user("What is the capital of France?")), heard.append)
@@ -67,20 +67,20 @@ async def test_a_local_model_answers_and_counts_its_tokens(llama: str, line: Lin
     assert len(pieces) == 1 or stream
 
 
-async def test_a_streamed_reply_comes_in_many_pieces(llama: str, line: Line) -> None:
+async def test_a_streamed_reply_comes_in_many_pieces(llama: str, line: LiveContext) -> None:
     heard: list[Delta] = []
     await opened(llama, line).reply(asked(user("Count from one to ten.")), heard.append)
     assert len(heard) > 3
 
 
-async def test_an_answer_keeps_to_its_schema(llama: str, line: Line) -> None:
+async def test_an_answer_keeps_to_its_schema(llama: str, line: LiveContext) -> None:
     """RA-2: JSON output; a model this small would not keep to a form by itself."""
     request = asked(user("Which city is the capital of France?"), answer_schema=CITY, max_output_tokens=200)
     reply = await opened(llama, line).reply(request)
     assert msgspec.json.decode(reply.message.text, type=City).city
 
 
-async def test_a_conversation_goes_on_from_what_was_said(llama: str, line: Line) -> None:
+async def test_a_conversation_goes_on_from_what_was_said(llama: str, line: LiveContext) -> None:
     """RA-3: the server had read the beginning before."""
     model = opened(llama, line)
     first = asked(user("My name is Ada. " * 8 + "Say hello."), max_output_tokens=10)
@@ -91,14 +91,14 @@ async def test_a_conversation_goes_on_from_what_was_said(llama: str, line: Line)
     assert second.usage.cached_input_tokens > reply.usage.input_tokens // 2
 
 
-async def test_a_reply_is_cut_at_the_length_that_was_asked_for(llama: str, line: Line) -> None:
+async def test_a_reply_is_cut_at_the_length_that_was_asked_for(llama: str, line: LiveContext) -> None:
     request = asked(user("Tell a long story of the sea."), max_output_tokens=5)
     reply = await opened(llama, line).reply(request)
     assert reply.stop == "max_tokens"
     assert reply.usage.output_tokens == 5
 
 
-async def test_more_than_the_window_holds_is_told_as_such(llama: str, line: Line) -> None:
+async def test_more_than_the_window_holds_is_told_as_such(llama: str, line: LiveContext) -> None:
     """RA-21: classified, whatever the words of this server are."""
     with pytest.raises(ContextOverflow):
         await opened(llama, line).reply(asked(user("word " * 6000)))

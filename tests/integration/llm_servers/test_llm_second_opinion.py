@@ -19,12 +19,12 @@ from scaffold.core.conversation import (
     ToolResult,
     UserMessage,
 )
-from scaffold.core.errors import ModelTrouble
+from scaffold.core.errors import ModelError
 from scaffold.core.ports import Model
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.clock import SystemClock
-from scaffold.llm.catalog import open_model
-from scaffold.llm.line import Line
+from scaffold.llm.model_factory import open_model
+from scaffold.llm.transport.ports import LiveContext
 
 pytestmark = [pytest.mark.slow, pytest.mark.parametrize("wire_name", ["anthropic", "openai", "openai-chat", "local"])]
 
@@ -54,7 +54,7 @@ WEATHER = Tool(
 )
 
 
-def opened(wire_name: str, mock: str, line: Line, *, stream: bool = True) -> Model:
+def opened(wire_name: str, mock: str, line: LiveContext, *, stream: bool = True) -> Model:
     name = {"local": f"local:some-model@{mock}/v1", "anthropic": "anthropic:claude-sonnet-4-5"}.get(wire_name)
     return open_model(name or f"{wire_name}:gpt-5", clock=SystemClock(), rng=Random(1), line=line, stream=stream)
 
@@ -77,7 +77,7 @@ def taken(mock: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 async def test_a_tool_is_called_and_its_result_is_understood(
-    wire_name: str, mock: str, line: Line, stream: bool
+    wire_name: str, mock: str, line: LiveContext, stream: bool
 ) -> None:
     """RA-1, RA-2: the same conversation on each wire, both ways."""
     model = opened(wire_name, mock, line, stream=stream)
@@ -94,7 +94,7 @@ async def test_a_tool_is_called_and_its_result_is_understood(
     assert [(message["tool_call_id"], message["content"]) for message in told] == [(call.id, "rain")]
 
 
-async def test_the_provider_reads_what_was_meant(wire_name: str, mock: str, line: Line) -> None:
+async def test_the_provider_reads_what_was_meant(wire_name: str, mock: str, line: LiveContext) -> None:
     await opened(wire_name, mock, line).reply(asked(user("Say hello.")))
     body = taken(mock)
     words = json.dumps(body["messages"])
@@ -105,7 +105,7 @@ async def test_the_provider_reads_what_was_meant(wire_name: str, mock: str, line
     assert (tool["function"]["name"], tool["function"]["parameters"]["required"]) == ("get_weather", ["city"])
 
 
-async def test_words_are_heard_while_they_come(wire_name: str, mock: str, line: Line) -> None:
+async def test_words_are_heard_while_they_come(wire_name: str, mock: str, line: LiveContext) -> None:
     """RA-2: the provider sends twenty characters at a time."""
     heard: list[Delta] = []
     reply = await opened(wire_name, mock, line).reply(asked(user("Say hello.")), heard.append)
@@ -114,22 +114,22 @@ async def test_words_are_heard_while_they_come(wire_name: str, mock: str, line: 
     assert len(pieces) > 1
 
 
-async def test_thoughts_are_kept_apart_from_the_answer(wire_name: str, mock: str, line: Line) -> None:
+async def test_thoughts_are_kept_apart_from_the_answer(wire_name: str, mock: str, line: LiveContext) -> None:
     """RA-2."""
     reply = await opened(wire_name, mock, line).reply(asked(user("Now think."), effort="low"))
     thoughts = [part.text for part in reply.message.parts if isinstance(part, Thinking)]
     assert (reply.message.text, thoughts) == ("Four.", ["Two and two."])
 
 
-async def test_a_picture_goes_along(wire_name: str, mock: str, line: Line) -> None:
+async def test_a_picture_goes_along(wire_name: str, mock: str, line: LiveContext) -> None:
     """RA-20."""
     said = UserMessage((Text("What is in this picture?"), Image("image/png", DOT)))
     reply = await opened(wire_name, mock, line).reply(asked(said))
     assert reply.message.text == "A red dot."
 
 
-async def test_a_wrong_key_is_told_and_not_tried_again(wire_name: str, mock: str, line: Line) -> None:
+async def test_a_wrong_key_is_told_and_not_tried_again(wire_name: str, mock: str, line: LiveContext) -> None:
     """RA-21."""
-    with pytest.raises(ModelTrouble, match=r"HTTP 401.* key") as caught:
+    with pytest.raises(ModelError, match=r"HTTP 401.* key") as caught:
         await opened(wire_name, mock, line).reply(asked(user("This is wrong.")))
     assert not caught.value.transient

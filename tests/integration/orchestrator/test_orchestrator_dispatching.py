@@ -10,10 +10,10 @@ from fakes import act, goal
 from scaffold.agent.toolbox import Toolbox
 from scaffold.core.conversation import ToolCall
 from scaffold.core.states import Paused, Running
-from scaffold.orchestrator.desks import LiveDesk
 from scaffold.orchestrator.dispatch import queue_attempt
-from scaffold.orchestrator.goap import supervisor_tools
-from scaffold.plan.draft import CreateActions, DraftRefused
+from scaffold.orchestrator.planning.proposals import LiveProposals
+from scaffold.orchestrator.planning.tools import supervisor_tools
+from scaffold.plan.edit.draft import ChangeRejected, CreateActions
 
 STORE, API = act("store"), act("api", needs=["store_done"])
 
@@ -24,7 +24,7 @@ async def pursued(house):
 
     async def pursued(*actions, **settings):
         run = await house.own(goal("shop", *actions), **settings)
-        return run, LiveDesk(house.site, run, partial(queue_attempt, house.site, run))
+        return run, LiveProposals(house.site, run, partial(queue_attempt, house.site, run))
 
     return pursued
 
@@ -53,7 +53,7 @@ async def test_what_is_not_ready_names_what_it_waits_for(house, pursued):
     build = act("build", kind="compound", needs=["store_done"], effects=("x",))
     run, desk = await pursued(STORE, API, build, act("part", parent="build", effects=("x",)))
     assert "`api` is not ready: `store_done` not shown yet" in await dispatch(desk, "api")
-    assert "its parent does not run yet" in await dispatch(desk, "part")
+    assert "its parent is not running yet" in await dispatch(desk, "part")
     assert "is a compound" in await dispatch(desk, "build")
     assert "there is no action `sture`. Did you mean `store`?" in await dispatch(desk, "sture")
     assert house.store.attempts.open_of_run(run.id) == ()
@@ -73,8 +73,8 @@ async def test_the_cap_is_an_error_that_says_how_many_run(house, pursued):
     run, desk = await pursued(act("a"), act("b"), act("c"), agents=2)
     assert (await dispatch(desk, "a"))["attempt"] == (await dispatch(desk, "b"))["attempt"] == 1
     said = await dispatch(desk, "c")
-    assert "no worker is free: 2 run for goal `shop`; the goal may have 3, the run 2" in said
-    assert "Wait for one to end" in said
+    assert "no worker is free: 2 running for goal `shop`; the limit is 3 for the goal and 2 for the run" in said
+    assert "you are woken when one ends" in said
     assert len(house.store.attempts.open_of_run(run.id)) == 2
 
 
@@ -82,7 +82,10 @@ async def test_a_goal_may_have_fewer_than_the_run(house, pursued):
     """SC-15, SC-22: the nearer of both caps counts; each goal has its own."""
     run, desk = await pursued(act("a"), act("b"), agents=5, goal_agents=1)
     assert (await dispatch(desk, "a"))["attempt"] == 1
-    assert "no worker is free: 1 run for goal `shop`; the goal may have 1, the run 5" in await dispatch(desk, "b")
+    assert (
+        "no worker is free: 1 running for goal `shop`; the limit is 1 for the goal and 5 for the run"
+        in await dispatch(desk, "b")
+    )
     assert len(house.store.attempts.open_of_run(run.id)) == 1
 
 
@@ -101,7 +104,7 @@ async def test_a_slot_that_was_taken_meanwhile_is_told(house, pursued):
     async def nothing_left(goal_id, action_id):
         return None
 
-    assert "`store` was not started" in await dispatch(LiveDesk(house.site, run, nothing_left), "store")
+    assert "`store` was not started" in await dispatch(LiveProposals(house.site, run, nothing_left), "store")
 
 
 async def test_whoever_was_overtaken_writes_and_starts_nothing(house, pursued):
@@ -113,7 +116,7 @@ async def test_whoever_was_overtaken_writes_and_starts_nothing(house, pursued):
     assert "StaleFence" in await dispatch(desk, "store")
     with pytest.raises(Exception, match="fence") as overtaken:
         desk.change(CreateActions("shop", (spec,)))
-    assert not isinstance(overtaken.value, DraftRefused)
+    assert not isinstance(overtaken.value, ChangeRejected)
     assert named(house, run, "more") is None
     assert house.store.attempts.open_of_run(run.id) == ()
 

@@ -8,17 +8,17 @@ import yaml
 
 from builders import begin, make_repository, make_site
 from planned import actions, add_planner, goal
-from scaffold.core.ids import Assertion, Key
+from scaffold.core.ids import ActionKey, Assertion
 from scaffold.core.model import RunSettings, Signature
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
-from scaffold.git.repository import survey
+from scaffold.git.repository import checkout_status
 from scaffold.host.clock import SystemClock
-from scaffold.llm.catalog import open_model
-from scaffold.orchestrator.opening import open_run
-from scaffold.orchestrator.planner import faults, lay_out, reading_tools
-from scaffold.orchestrator.turn import Unsound, Written
-from scaffold.orchestrator.writing import plan_of, read_draft
-from scaffold.plan.draft import CreateActions, CreateGoal
+from scaffold.llm.model_factory import open_model
+from scaffold.orchestrator.owner.open_run import open_run
+from scaffold.orchestrator.planning.apply_plan import read_draft, stored_plan
+from scaffold.orchestrator.planning.planner import plan_errors, plan_run, read_only_tools
+from scaffold.orchestrator.planning.turn import PlanRejected, PlanWritten
+from scaffold.plan.edit.draft import CreateActions, CreateGoal
 from scenario import action
 
 ADA = Signature("Ada Example", "ada@example.org")
@@ -40,7 +40,7 @@ def opened(site, request="greet the world"):
         site.store,
         Plan(goals=()),
         request=request,
-        survey=asyncio.run(survey(site.repository)),
+        survey=asyncio.run(checkout_status(site.repository)),
         settings=settings,
         source=request,
         now=site.clock.now(),
@@ -53,7 +53,7 @@ def laid_out(site, run, tmp_path, *steps):
     path = tmp_path / "replies.yaml"
     path.write_text(yaml.safe_dump({"version": 1, "replies": []}))
     model = open_model(add_planner(path, *steps), clock=SystemClock(), rng=Random(0))
-    return asyncio.run(lay_out(site, run, model))
+    return asyncio.run(plan_run(site, run, model))
 
 
 def test_a_request_becomes_goals_and_actions_in_the_store(site, tmp_path):
@@ -67,8 +67,8 @@ def test_a_request_becomes_goals_and_actions_in_the_store(site, tmp_path):
     later = action("world", needs=["hello_there"], effects=["world_there"], check="test -f world.txt")
     steps = [goal("greeting", "hello_there", "world_there"), actions("greeting", task, later)]
     ending = laid_out(site, run, tmp_path, steps)
-    assert isinstance(ending, Written)
-    (greeting,) = plan_of(site.store, run).goals
+    assert isinstance(ending, PlanWritten)
+    (greeting,) = stored_plan(site.store, run).goals
     assert greeting.goal_state == ("hello_there", "world_there")
     hello, world = greeting.actions
     assert hello.files == ("hello.txt",)
@@ -83,7 +83,7 @@ def test_a_turn_that_proposes_nothing_is_unsound_and_writes_nothing(site, tmp_pa
     """SC-8: bounded rounds, then the findings."""
     run = opened(site)
     ending = laid_out(site, run, tmp_path, "no", "no", "no", "no")
-    assert isinstance(ending, Unsound)
+    assert isinstance(ending, PlanRejected)
     assert [finding.code for finding in ending.findings] == ["no-goal"]
     assert site.store.goals.of_run(run.id) == ()
 
@@ -95,7 +95,7 @@ def test_the_whole_request_is_what_the_planner_reads(site, tmp_path):
     said = {"when": {"role": "planner", "turn": 1, "contains": "x THE END"}, "text": "read"}
     path.write_text(yaml.safe_dump({"version": 1, "replies": [said, {"when": {"role": "planner"}, "text": "again"}]}))
     model = open_model(f"cassette:{path}", clock=SystemClock(), rng=Random(0))
-    assert isinstance(asyncio.run(lay_out(site, run, model)), Unsound)
+    assert isinstance(asyncio.run(plan_run(site, run, model)), PlanRejected)
     assert site.store.turns.of_run(run.id)[0].usage.requests == 3
 
 
@@ -103,7 +103,7 @@ def test_the_planner_looks_at_files_but_not_at_secrets_and_writes_none(site):
     """SC-8: what it reads is guarded as everywhere."""
     root = site.repository.root
     (root / ".env").write_text("TOKEN=hunter2hunter2hunter2\n")
-    tools = {tool.name: tool for tool in reading_tools(site, opened(site))}
+    tools = {tool.name: tool for tool in read_only_tools(site, opened(site))}
     assert set(tools) == {"read_file", "list_dir", "search_files", "file_info"}
     assert "hello" in asyncio.run(tools["read_file"].run({"path": "app.py"})).content
     for path in (".env", "../../etc/passwd", "/etc/passwd"):
@@ -115,10 +115,10 @@ def test_the_planner_looks_at_files_but_not_at_secrets_and_writes_none(site):
 
 def test_what_lint_calls_an_error_is_a_fault_and_a_warning_is_none(site):
     draft = read_draft(site.store, opened(site))
-    assert [finding.code for finding in faults(draft)] == ["no-goal"]
+    assert [finding.code for finding in plan_errors(draft)] == ["no-goal"]
     draft.apply(CreateGoal(GoalSpec(name="g", goal_state=(Assertion("x"),))))
-    assert [finding.code for finding in faults(draft)] == ["unreachable-goal"]
-    more = ActionSpec(key=Key("a"), effects=(Assertion("x"), Assertion("nobody_needs_it")))
+    assert [finding.code for finding in plan_errors(draft)] == ["unreachable-goal"]
+    more = ActionSpec(key=ActionKey("a"), effects=(Assertion("x"), Assertion("nobody_needs_it")))
     draft.apply(CreateActions("g", (more,)))
     assert [finding.code for finding in draft.findings()] == ["unused-effect"]
-    assert faults(draft) == ()
+    assert plan_errors(draft) == ()

@@ -7,15 +7,15 @@ import sys
 import pytest
 
 from scaffold.host.environment import child_environment
-from scaffold.host.zygote import usable
-from scaffold.orchestrator.processes import MOST_ZYGOTES, FreshProcesses, ProcessMain, WarmProcesses
+from scaffold.host.fork.zygote import can_fork
+from scaffold.orchestrator.owner.processes import MAX_ZYGOTES, FreshProcessStarter, ProcessMain, ZygoteProcessStarter
 
-pytestmark = pytest.mark.skipif(not usable(), reason="a fork is not safe on this system")
+pytestmark = pytest.mark.skipif(not can_fork(), reason="a fork is not safe on this system")
 
 WARM = """
 import os, socket, sys
-from scaffold.host import nursery
-born = nursery.serve(socket.socket(fileno=int(sys.argv[1])))
+from scaffold.host.fork import server
+born = server.serve(socket.socket(fileno=int(sys.argv[1])))
 if born is not None:
     print("forked for", born.main, born.argument, "by", os.getppid())
 """
@@ -39,7 +39,7 @@ async def warm(main, tmp_path):
     made = []
 
     def make(program, **options):
-        workers = WarmProcesses(
+        workers = ZygoteProcessStarter(
             main, zygote=lambda line: [sys.executable, "-c", program, str(line)], log=tmp_path / "zygote", **options
         )
         made.append(workers)
@@ -59,7 +59,7 @@ async def told(processes, name="a", part="worker"):
 
 
 async def test_a_fresh_worker_is_a_program_of_its_own(main):
-    assert await told(FreshProcesses(main)) == "fresh worker for a\n"
+    assert await told(FreshProcessStarter(main)) == "fresh worker for a\n"
 
 
 async def test_warm_processes_are_forked_by_one(warm):
@@ -73,7 +73,7 @@ async def test_warm_processes_are_forked_by_one(warm):
 async def test_a_zygote_that_was_killed_is_replaced(warm):
     """BX-12: its death costs nobody anything."""
     workers = warm(WARM)
-    await workers.warm()
+    await workers.preload()
     before = workers._zygote.identity
     os.kill(before.pid, signal.SIGKILL)
     said = [await told(workers) for _ in range(3)]
@@ -83,9 +83,9 @@ async def test_a_zygote_that_was_killed_is_replaced(warm):
 
 async def test_where_zygotes_die_again_and_again_workers_are_fresh_in_the_end(warm):
     workers = warm(ONCE)
-    for _ in range(MOST_ZYGOTES + 2):
+    for _ in range(MAX_ZYGOTES + 2):
         assert await told(workers) == "fresh worker for a\n"
-    assert workers._made == MOST_ZYGOTES
+    assert workers._made == MAX_ZYGOTES
 
 
 async def test_a_zygote_that_hangs_is_given_up(warm):

@@ -10,14 +10,14 @@ from scaffold.core.errors import RunBusy, ScaffoldError
 from scaffold.core.plan import ActionSpec
 from scaffold.core.states import WORKER_PHASES, Active, Cancelled, Completed, Failed, Paused, status_of
 from scaffold.host.identity import identify
-from scaffold.orchestrator.conduct import Ending, conduct
-from scaffold.orchestrator.control import retry_action
 from scaffold.orchestrator.dispatch import queue_attempt
-from scaffold.orchestrator.starting import MOST_STARTUP_RETRIES
-from scaffold.orchestrator.takeover import take_over
-from scaffold.orchestrator.tasks import TaskEngine
+from scaffold.orchestrator.owner.attempt_launcher import MAX_STARTUP_RETRIES
+from scaffold.orchestrator.owner.control import retry_action
+from scaffold.orchestrator.owner.run_lease import take_over_run
+from scaffold.orchestrator.owner.run_loop import RunEnding, recover_run_owner
+from scaffold.orchestrator.owner.task_engine import TaskEngine
 
-TRIES = 1 + MOST_STARTUP_RETRIES
+TRIES = 1 + MAX_STARTUP_RETRIES
 
 
 def phase(*children: ActionSpec, **fields):
@@ -41,7 +41,7 @@ async def test_a_plan_is_carried_out_in_the_order_of_its_needs(house):
         ui=["test -f api && echo x > ui"],
         guide=["echo x > guide"],
     )
-    assert ending == Ending(state=Completed(), cause="done")
+    assert ending == RunEnding(state=Completed(), cause="done")
     order = await house.landed(run)
     assert sorted(order) == ["api", "guide", "store", "ui"]
     assert [key for key in order if key != "guide"] == ["store", "api", "ui"]
@@ -98,7 +98,7 @@ async def test_a_failed_goal_does_not_keep_another_from_its_end(house):
 
 async def test_own_failures_use_up_the_attempts_and_what_is_left_lands(house):
     """SC-20: the third attempt may still succeed, with what the second one showed."""
-    tries = "n=$(git for-each-ref refs/scaffold/rescue | wc -l); echo $n > a"
+    tries = "n=$(GIT_CONFIG_GLOBAL=/dev/null git for-each-ref refs/scaffold/rescue | wc -l); echo $n > a"
     run = await house.lay_out(goal("g", act("a", check="grep -q 2 a")))
     assert (await house.carry_out(run, a=[tries])).state == Completed()
     attempts = house.attempts(run, "a")
@@ -126,7 +126,7 @@ async def test_as_many_agents_work_as_the_run_and_the_goal_allow_and_no_more(hou
         await house.carry_attempt_out(attempt, {key: [f"echo x > {key}"]})
         return 0
 
-    conductor = await conduct(house.site, take_over(house.site, run.id), TaskEngine(work, house.pursue))
+    conductor = await recover_run_owner(house.site, take_over_run(house.site, run.id), TaskEngine(work, house.pursue))
     async with asyncio.timeout(30):
         assert (await conductor.carry_out()).state == Completed()
     assert max(len(crowd) for crowd in crowds) == 4
@@ -154,8 +154,8 @@ async def test_stopping_pins_what_runs_and_resuming_finishes_it(house):
     conductor = await house.conductor(run, {"a": ["echo x > a"], "b": [f"echo half > b; touch '{mark}'; sleep 60"]})
     carried = asyncio.create_task(conductor.carry_out())
     await until(lambda: mark.exists() and house.statuses(run)["a"] == "completed")
-    conductor.leave("stopped")
-    assert (await carried) == Ending(state=Paused("stopped by the user"), cause="stopped")
+    conductor.request_stop("stopped")
+    assert (await carried) == RunEnding(state=Paused("stopped by the user"), cause="stopped")
     (stopped,) = house.attempts(run, "b")
     assert stopped.outcome == "cancelled"
     assert await house.show(f"{stopped.head_sha}:b") == "half"
@@ -170,7 +170,7 @@ async def test_pausing_lets_what_runs_finish_and_land(house):
     await until(lambda: house.statuses(run)["a"] == "running")
     with house.store.transaction():
         house.store.runs.ask(run.id, "pause")
-    conductor.leave("paused")
+    conductor.request_stop("paused")
     assert (await carried).cause == "paused"
     assert house.statuses(run) == {"a": "completed", "b": "pending"}
 
@@ -183,7 +183,7 @@ async def test_a_run_is_put_down_though_a_supervisor_queued_what_nobody_began(ho
     with house.store.transaction():
         house.store.goals.move(action.goal_id, Active())
     assert await queue_attempt(house.site, house.store.runs.get(run.id), action.goal_id, action.id)
-    conductor.leave("paused")
+    conductor.request_stop("paused")
     async with asyncio.timeout(30):
         assert (await conductor.carry_out()).cause == "paused"
     assert [each.outcome for each in house.attempts(run, "a")] == ["cancelled"]
@@ -205,7 +205,7 @@ async def test_cancelling_is_final_and_keeps_what_landed(house):
     conductor = await house.conductor(run, {"a": ["echo x > a"], "b": ["sleep 60"]})
     carried = asyncio.create_task(conductor.carry_out())
     await until(lambda: house.statuses(run)["b"] == "running")
-    conductor.leave("cancelled")
+    conductor.request_stop("cancelled")
     assert (await carried).cause == "cancelled"
     assert house.statuses(run) == {"a": "completed", "b": "cancelled"}
     assert await house.landed(run) == ["a"]
@@ -251,7 +251,7 @@ async def test_a_goal_that_is_retried_while_the_run_goes_on_is_taken_up_again(ho
     await until(lambda: goals(house, run)["bad"] == "failed")
     (house.repo / "now").write_text("")
     retry_action(house.store, run, house.action(run, "b"))
-    conductor._bell.ring()
+    conductor._wakeup.notify_all()
     await until(lambda: house.statuses(run)["b"] == "completed")
     go.write_text("")
     assert (await carried).state == Completed()
@@ -268,12 +268,12 @@ async def test_a_worker_that_fails_without_a_word_is_accounted_for(house):
         await house.carry_attempt_out(attempt, {"a": ["echo x > a"]})
         return 0
 
-    conductor = await conduct(house.site, take_over(house.site, run.id), TaskEngine(work, house.pursue))
+    conductor = await recover_run_owner(house.site, take_over_run(house.site, run.id), TaskEngine(work, house.pursue))
     assert (await conductor.carry_out()).state == Completed()
     lost, failed, landed = house.attempts(run, "a")
     assert (lost.outcome, failed.outcome, landed.outcome) == ("lost", "executor_failed", "landed")
-    assert lost.error == "the worker ended with signal 9 in phase workspace."
-    assert failed.error == "the worker ended with exit code 3 in phase workspace."
+    assert lost.error == "the worker exited with signal 9 in phase workspace."
+    assert failed.error == "the worker exited with exit code 3 in phase workspace."
 
 
 async def test_a_worker_that_is_killed_every_time_is_given_up(house):
@@ -283,7 +283,7 @@ async def test_a_worker_that_is_killed_every_time_is_given_up(house):
     async def work(attempt):
         return -9
 
-    conductor = await conduct(house.site, take_over(house.site, run.id), TaskEngine(work, house.pursue))
+    conductor = await recover_run_owner(house.site, take_over_run(house.site, run.id), TaskEngine(work, house.pursue))
     assert isinstance((await conductor.carry_out()).state, Failed)
     outcomes = [each.outcome for each in house.attempts(run, "a")]
     assert outcomes == ["lost"] * 19 + ["executor_failed"]
@@ -297,7 +297,7 @@ async def test_a_worker_that_does_not_notice_its_deadline_is_ended(house):
         await asyncio.Event().wait()
         return 0
 
-    conductor = await conduct(house.site, take_over(house.site, run.id), TaskEngine(work, house.pursue))
+    conductor = await recover_run_owner(house.site, take_over_run(house.site, run.id), TaskEngine(work, house.pursue))
     carried = asyncio.create_task(conductor.carry_out())
     assert isinstance((await carried).state, Failed)
     assert house.attempts(run, "a")[0].outcome == "timeout"
@@ -312,8 +312,8 @@ async def test_a_machine_that_gives_no_process_is_an_error_that_can_be_resumed(h
 
     run = await house.lay_out(goal("g", act("a")))
     before = asyncio.all_tasks()
-    conductor = await conduct(house.site, take_over(house.site, run.id), Barren(None, house.pursue))
-    with pytest.raises(ScaffoldError, match=r"cannot go on: .*temporarily unavailable") as caught:
+    conductor = await recover_run_owner(house.site, take_over_run(house.site, run.id), Barren(None, house.pursue))
+    with pytest.raises(ScaffoldError, match=r"cannot continue: .*temporarily unavailable") as caught:
         await conductor.carry_out()
     assert "scaffold resume" in caught.value.fix
     assert asyncio.all_tasks() == before
@@ -326,8 +326,8 @@ async def test_a_run_that_a_living_process_owns_is_busy(house):
     run = await house.lay_out(goal("g", act("a")))
     with house.store.transaction():
         house.store.runs.take(run.id, identify(1), expected_fence=0)
-    with pytest.raises(RunBusy, match="being carried out by process 1"):
-        take_over(house.site, run.id)
+    with pytest.raises(RunBusy, match=r"process 1 is executing run"):
+        take_over_run(house.site, run.id)
 
 
 async def test_taking_over_forgets_what_was_asked_of_the_owner_before(house):

@@ -8,14 +8,14 @@ from datetime import timedelta
 import pytest
 
 from fakes import act, goal, until
-from scaffold.core.errors import UsageProblem
-from scaffold.core.states import Cancelled, Completed, Failed, Paused, waits_for
-from scaffold.orchestrator.conduct import Ending, conduct
-from scaffold.orchestrator.control import put_down, retry_action
-from scaffold.orchestrator.takeover import take_over
-from scaffold.orchestrator.tasks import TaskEngine
+from scaffold.core.errors import UsageError
+from scaffold.core.states import Cancelled, Completed, Failed, Paused, awaited_inbox_id
+from scaffold.orchestrator.owner.control import halt_run, retry_action
+from scaffold.orchestrator.owner.run_lease import take_over_run
+from scaffold.orchestrator.owner.run_loop import RunEnding, recover_run_owner
+from scaffold.orchestrator.owner.task_engine import TaskEngine
 
-WAITS = Ending(state=Paused("waits for a human: 1 item"), cause="waiting")
+WAITS = RunEnding(state=Paused("waits for a human: 1 item"), cause="waiting")
 ASKING = {"sandbox": "off", "inbox_wait_s": 0.05}
 LONG = {"sandbox": "off", "inbox_wait_s": 20.0}
 DEED = "echo x > {}"
@@ -91,7 +91,7 @@ async def test_an_action_that_was_put_away_is_taken_up_again_while_others_still_
         await house.carry_attempt_out(attempt, {"a": [DEED.format("a")], "b": ["touch b"]})
         return 0
 
-    conductor = await conduct(house.site, take_over(house.site, run.id), TaskEngine(work, house.pursue))
+    conductor = await recover_run_owner(house.site, take_over_run(house.site, run.id), TaskEngine(work, house.pursue))
     async with asyncio.TaskGroup() as together:
         carried = together.create_task(conductor.carry_out())
         await until(lambda: house.statuses(run)["a"] == "blocked")
@@ -146,7 +146,7 @@ async def test_what_nobody_decided_in_time_is_asked_anew(house):
     expire(house, item.id)
     assert await house.carry_out(run, **deeds("a")) == WAITS
     assert item_states(house) == ["expired", "open"]
-    assert waits_for(house.action(run, "a").state) == house.store.inbox.open()[0].id
+    assert awaited_inbox_id(house.action(run, "a").state) == house.store.inbox.open()[0].id
 
 
 def expire(house, item_id):
@@ -160,7 +160,7 @@ async def test_a_cancelled_run_asks_nothing_any_more(house):
     """BX-13, SC-17."""
     run = await house.lay_out(goal("g", act("a")), **ASKING)
     await house.carry_out(run, **deeds("a"))
-    assert await put_down(house.site, house.store.runs.get(run.id), "cancel", patience_s=1) == Cancelled()
+    assert await halt_run(house.site, house.store.runs.get(run.id), "cancel", patience_s=1) == Cancelled()
     assert house.statuses(run) == {"a": "cancelled"}
     assert item_states(house) == ["withdrawn"]
 
@@ -169,7 +169,7 @@ async def test_what_waits_for_a_human_cannot_be_retried(house):
     run = await house.lay_out(goal("g", act("a")), **ASKING)
     await house.carry_out(run, **deeds("a"))
     (item,) = house.store.inbox.open()
-    with pytest.raises(UsageProblem, match=f"waits for you, for {item.id}"):
+    with pytest.raises(UsageError, match=f"waits for your decision on {item.id}"):
         retry_action(house.store, run, house.action(run, "a"))
 
 
@@ -208,7 +208,7 @@ async def test_a_run_is_put_down_for_a_human_only_while_nobody_has_decided(house
     await house.carry_out(run, **deeds("a"))
     conductor = await house.conductor(run, deeds("a"))
     decide(house)
-    assert not conductor._put_down_for_human()
+    assert not conductor._pause_if_waiting()
     assert (await conductor.carry_out()).state == Completed()
 
 
@@ -218,7 +218,7 @@ async def test_a_run_that_is_stopped_while_it_is_put_down_is_let_go(house):
     await house.carry_out(run, **deeds("a"))
     conductor = await house.conductor(run, deeds("a"))
     conductor._activate()
-    assert conductor._put_down_for_human()
-    conductor.leave("stopped")
-    assert await conductor._end() == Ending(state=WAITS.state, cause="stopped")
+    assert conductor._pause_if_waiting()
+    conductor.request_stop("stopped")
+    assert await conductor._end() == RunEnding(state=WAITS.state, cause="stopped")
     assert house.store.runs.get(run.id).owner is None

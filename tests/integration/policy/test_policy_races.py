@@ -3,13 +3,13 @@
 import pytest
 
 from scaffold.host.clock import FakeClock
-from scaffold.policy.consent import Gate
-from scaffold.policy.gate import Rules
-from scaffold.policy.shell.commands import Commands
-from scaffold.tools.append import append_file
-from scaffold.tools.edit import apply_delta
-from scaffold.tools.files import read_file, write_file
-from scaffold.tools.search import search_files
+from scaffold.policy.permission.approval_gate import ApprovalGate
+from scaffold.policy.rule.ruleset import RuleSet
+from scaffold.policy.shell.command_policy import ShellCommandPolicy
+from scaffold.tools.file.append import append_file
+from scaffold.tools.file.edit import apply_delta
+from scaffold.tools.file.read_write import read_file, write_file
+from scaffold.tools.search.search_files import search_files
 from scaffold.tools.workspace import Workspace
 
 INSERT = [{"operation": "insert", "start_line": 1, "content": "evil"}]
@@ -40,7 +40,9 @@ def ground(tmp_path):
 def guarded(tool, work, ask):
     places = {"root": work, "home": work.parent}
     tell = lambda approval: None  # noqa: E731 - nobody listens
-    return Gate(Rules(), **places, clock=FakeClock(), tell=tell, shell=Commands, ask=ask).guard(tool)
+    return ApprovalGate(RuleSet(), **places, clock=FakeClock(), tell=tell, shell=ShellCommandPolicy, ask=ask).guard(
+        tool
+    )
 
 
 @pytest.mark.parametrize("target", TARGETS)

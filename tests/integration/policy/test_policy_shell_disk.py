@@ -7,15 +7,15 @@ import pytest
 
 from builders import make_repository
 from scaffold.git.command import Git
-from scaffold.git.settings import repository_settings
-from scaffold.policy.gate import Rules
-from scaffold.policy.judge import Scene, judge
-from scaffold.policy.request import call_by_name, wish_for
-from scaffold.policy.shell.commands import Commands
-from scaffold.policy.shell.decision import judge_command
-from scaffold.policy.shell.ground import Ground
-from scaffold.policy.shell.places import Disk, Place
-from scaffold.policy.shell.reading import ParserMissing, Reader, installed_parser
+from scaffold.git.repository_config import config_names
+from scaffold.policy.permission.call_decision import CallContext, decide_call
+from scaffold.policy.permission.request import invocation_by_name, permission_request
+from scaffold.policy.rule.ruleset import RuleSet
+from scaffold.policy.shell.command_decision import decide_command
+from scaffold.policy.shell.command_parser import CommandParser, ParserMissing, installed_parser
+from scaffold.policy.shell.command_policy import ShellCommandPolicy
+from scaffold.policy.shell.decision_context import DecisionContext
+from scaffold.policy.shell.workspace_paths import DiskFileSystem, WorkspacePaths
 
 
 @pytest.fixture
@@ -33,13 +33,13 @@ def shop(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def place(root: Path) -> Place:
-    return Place(root=str(root), home=str(root.parent / "home"), files=Disk())
+def place(root: Path) -> WorkspacePaths:
+    return WorkspacePaths(root=str(root), home=str(root.parent / "home"), files=DiskFileSystem())
 
 
-async def said(command: str, place: Place, settings: frozenset[str] = frozenset()) -> str:
-    ground = Ground(place=place, settings=settings)
-    return (await judge_command(command, ground, Reader(installed_parser()))).decision
+async def said(command: str, place: WorkspacePaths, settings: frozenset[str] = frozenset()) -> str:
+    ground = DecisionContext(place=place, settings=settings)
+    return (await decide_command(command, ground, CommandParser(installed_parser()))).decision
 
 
 async def test_a_link_counts_as_what_it_leads_to(root, place):
@@ -113,7 +113,7 @@ async def test_a_search_through_folders_counts_as_what_lies_in_them(root, place)
 
 async def test_the_whole_disk_is_no_workspace():
     """RA-14: started in `/`, nothing counts as inside."""
-    place = Place(root="/", home="/home/u", files=Disk())
+    place = WorkspacePaths(root="/", home="/home/u", files=DiskFileSystem())
     assert [await said(command, place) for command in ("cat x", "cat /etc/hostname", "ls", "pwd")] == [
         "ask",
         "ask",
@@ -148,18 +148,20 @@ async def test_file_tools_follow_links_and_fold_names(root, place):
     }
     said = {}
     for path, writes in calls:
-        wish = wish_for(call_by_name("write_file" if writes else "read_file", {"path": path}), place)
-        said[path, writes] = (await judge(wish, Rules(), Scene(place=place), Commands())).decision
+        wish = permission_request(invocation_by_name("write_file" if writes else "read_file", {"path": path}), place)
+        said[path, writes] = (
+            await decide_call(wish, RuleSet(), CallContext(place=place), ShellCommandPolicy())
+        ).decision
     assert said == calls
 
 
 async def test_settings_of_a_repository_that_run_programs_turn_reading_into_a_question(shop, tmp_path):
     """RA-14: plain `git status` runs `core.fsmonitor` and hooks, `diff` a filter; scanned in a real repository."""
-    place = Place(root=str(shop), home=str(tmp_path), files=Disk())
-    assert await said("git status", place, await repository_settings(shop, os.environ)) == "allow"
+    place = WorkspacePaths(root=str(shop), home=str(tmp_path), files=DiskFileSystem())
+    assert await said("git status", place, await config_names(shop, os.environ)) == "allow"
     git = Git(shop, environ=os.environ)
     await git("config", "filter.x.clean", "./evil")
-    settings = await repository_settings(shop, os.environ)
+    settings = await config_names(shop, os.environ)
     commands = ["git status", "git diff", "git rev-parse HEAD", "ls"]
     assert [await said(command, place, settings) for command in commands] == ["ask", "ask", "allow", "allow"]
 
@@ -169,24 +171,24 @@ async def test_a_hook_counts_and_a_sample_does_not(shop, tmp_path):
     hooks = shop / ".git" / "hooks"
     hooks.mkdir(exist_ok=True)
     (hooks / "pre-commit.sample").write_text("")
-    assert not any(name.startswith("hook.") for name in await repository_settings(shop, os.environ))
+    assert not any(name.startswith("hook.") for name in await config_names(shop, os.environ))
     (hooks / "post-index-change").write_text("")
-    settings = await repository_settings(shop, os.environ)
-    place = Place(root=str(shop), home=str(tmp_path), files=Disk())
+    settings = await config_names(shop, os.environ)
+    place = WorkspacePaths(root=str(shop), home=str(tmp_path), files=DiskFileSystem())
     assert "hook.post-index-change" in settings
     assert await said("git status", place, settings) == "ask"
 
 
 async def test_a_folder_without_a_repository_has_no_settings(tmp_path):
     """RA-14."""
-    assert await repository_settings(tmp_path / "nowhere", os.environ) == frozenset()
+    assert await config_names(tmp_path / "nowhere", os.environ) == frozenset()
 
 
 async def test_a_parser_that_cannot_be_run_is_a_failure_that_says_what_to_do(place):
     """RA-14: never an answer without the second opinion."""
-    reader = Reader(Path("/nowhere/shfmt"))
+    reader = CommandParser(Path("/nowhere/shfmt"))
     with pytest.raises(ParserMissing, match="/nowhere/shfmt cannot be run"):
-        await judge_command(r"ls a\ b", Ground(place=place), reader)
+        await decide_command(r"ls a\ b", DecisionContext(place=place), reader)
 
 
 async def test_a_parser_that_says_nonsense_is_not_believed(place, tmp_path):
@@ -195,4 +197,4 @@ async def test_a_parser_that_says_nonsense_is_not_believed(place, tmp_path):
         liar = tmp_path / f"shfmt{number}"
         liar.write_text(f"#!/bin/sh\n{script}\n")
         liar.chmod(0o755)
-        assert (await judge_command(r"ls a\ b", Ground(place=place), Reader(liar))).decision == "ask"
+        assert (await decide_command(r"ls a\ b", DecisionContext(place=place), CommandParser(liar))).decision == "ask"

@@ -6,20 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from scaffold.policy.gate import Judgement, Rules
-from scaffold.policy.judge import Scene, judge
-from scaffold.policy.patterns import written
-from scaffold.policy.request import call_by_name, wish_for
-from scaffold.policy.rules import Rule
-from scaffold.policy.shell.commands import Commands
-from scaffold.policy.shell.decision import judge_command
-from scaffold.policy.shell.ground import Ground
-from scaffold.policy.shell.places import NoFiles, Place
-from scaffold.policy.shell.reading import Reader, installed_parser
-from scaffold.policy.shell.windows import dialect_of, judge_windows
+from scaffold.policy.permission.call_decision import CallContext, decide_call
+from scaffold.policy.permission.request import invocation_by_name, permission_request
+from scaffold.policy.rule.patterns import format_pattern
+from scaffold.policy.rule.rules import Rule
+from scaffold.policy.rule.ruleset import PolicyDecision, RuleSet
+from scaffold.policy.shell.command_decision import decide_command
+from scaffold.policy.shell.command_parser import CommandParser, installed_parser
+from scaffold.policy.shell.command_policy import ShellCommandPolicy
+from scaffold.policy.shell.decision_context import DecisionContext
+from scaffold.policy.shell.windows import decide_windows_command, dialect_of
+from scaffold.policy.shell.workspace_paths import EmptyFileSystem, WorkspacePaths
 
 HERE = Path(__file__).parent
-PLACE = Place(root="/w", home="/home/u", files=NoFiles())
+PLACE = WorkspacePaths(root="/w", home="/home/u", files=EmptyFileSystem())
 TESTING = (("python", "-m", "pytest"), ("pytest",), ("npm", "test"), ("make", "test"))
 ELSEWHERE = frozenset({
     *("A-path-011", "A-path-015", "A-path-016", "A-path-021", "A-path-022", "A-path-023", "A-path-024"),
@@ -33,7 +33,7 @@ def rows(name: str) -> list[dict]:
 
 
 def rules(*prefixes: tuple[str, ...]) -> tuple[Rule, ...]:
-    return tuple(Rule("shell", written(prefix)) for prefix in prefixes)
+    return tuple(Rule("shell", format_pattern(prefix)) for prefix in prefixes)
 
 
 def told(context: str, word: str) -> tuple[Rule, ...]:
@@ -41,15 +41,17 @@ def told(context: str, word: str) -> tuple[Rule, ...]:
     return rules(tuple(json.loads(found[1]))) if found else ()
 
 
-async def judged(reader: Reader, case: dict) -> Judgement | None:
+async def judged(reader: CommandParser, case: dict) -> PolicyDecision | None:
     """Decide a case of the shared data; None if it is about something else than a tool call."""
     payload, context = case["payload"], case["context"]
     match case["surface"]:
         case "shell" | "git" if context.startswith(("RO", "TEST")):
             if named := dialect_of(payload):
-                return judge_windows(*named, PLACE)
+                return decide_windows_command(*named, PLACE)
             allow = rules(*TESTING) if context.startswith("TEST") else told(context, "user")
-            return await judge_command(payload, Ground(place=PLACE, allow=allow, deny=told(context, "deny")), reader)
+            return await decide_command(
+                payload, DecisionContext(place=PLACE, allow=allow, deny=told(context, "deny")), reader
+            )
         case "git" if payload.startswith("write "):
             return await called("write_file", path=payload.split()[1])
         case "path":
@@ -60,14 +62,19 @@ async def judged(reader: Reader, case: dict) -> Judgement | None:
             return None
 
 
-async def called(tool: str, **args: str) -> Judgement:
-    allowed = Rules(allow=(Rule("web_fetch", "docs.python.org"),))
-    return await judge(wish_for(call_by_name(tool, args), PLACE), allowed, Scene(place=PLACE), Commands())
+async def called(tool: str, **args: str) -> PolicyDecision:
+    allowed = RuleSet(allow=(Rule("web_fetch", "docs.python.org"),))
+    return await decide_call(
+        permission_request(invocation_by_name(tool, args), PLACE),
+        allowed,
+        CallContext(place=PLACE),
+        ShellCommandPolicy(),
+    )
 
 
 @pytest.fixture
-def reader() -> Reader:
-    return Reader(installed_parser())
+def reader() -> CommandParser:
+    return CommandParser(installed_parser())
 
 
 async def test_the_shared_cases_keep_their_targets(reader):
@@ -87,8 +94,8 @@ async def test_each_of_our_own_commands_gets_exactly_what_it_must(reader):
     """RA-13, RA-14: what reads and what a rule names is allowed, secrets are denied, the rest is asked about."""
     wrong = []
     for case in rows("commands.jsonl"):
-        ground = Ground(place=PLACE, allow=rules(*case.get("allow", [])), deny=rules(*case.get("deny", [])))
-        answer = await judge_command(case["command"], ground, reader)
+        ground = DecisionContext(place=PLACE, allow=rules(*case.get("allow", [])), deny=rules(*case.get("deny", [])))
+        answer = await decide_command(case["command"], ground, reader)
         if answer.decision != case["expected"]:
             wrong.append((case, answer))
     assert wrong == []
@@ -113,12 +120,12 @@ async def test_each_of_our_own_commands_gets_exactly_what_it_must(reader):
 )
 async def test_a_command_made_to_break_parsers_is_asked_about(reader, command):
     """RA-14: neither a crash nor an answer by luck."""
-    assert (await judge_command(command, Ground(place=PLACE), reader)).decision == "ask"
+    assert (await decide_command(command, DecisionContext(place=PLACE), reader)).decision == "ask"
 
 
 async def test_a_reason_says_what_is_wrong_with_which_part(reader):
     """RA-13."""
-    ground = Ground(place=PLACE, allow=rules(("pytest",)))
+    ground = DecisionContext(place=PLACE, allow=rules(("pytest",)))
     answers = {
         "find . -delete": "`find`: may run or write something with `-delete`",
         "cat ../x": "`cat`: /x is outside the workspace",
@@ -126,11 +133,11 @@ async def test_a_reason_says_what_is_wrong_with_which_part(reader):
         "X=1 ls": "it sets X, which may change what runs",
         "pytest -c x": "the rule `shell:pytest` does not cover it: `-c` makes it do something else; "
         "only a rule that names it allows it",
-        "ls\u00a0-la": "the command has an invisible character or a blank that is none for a shell "
-        "(\\xa0, NO-BREAK SPACE), so what it does cannot be told",
+        "ls\u00a0-la": "the command contains an invisible character or a non-ASCII space "
+        "(\\xa0, NO-BREAK SPACE), so its effects are unknown",
         "cat .env": ".env holds secrets (.env): no agent reads it",
     }
-    assert {command: (await judge_command(command, ground, reader)).reason for command in answers} == answers
+    assert {command: (await decide_command(command, ground, reader)).reason for command in answers} == answers
 
 
 async def test_a_reading_is_kept_and_given_again(reader):

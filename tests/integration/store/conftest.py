@@ -11,8 +11,8 @@ import pytest
 from postgres import new_place
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
-from scaffold.store.place import Place, Server
-from scaffold.store.user import UserStore
+from scaffold.store.driver.location import PostgresLocation, StoreLocation
+from scaffold.store.user_store import UserStore
 
 
 @pytest.fixture
@@ -25,14 +25,14 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "git" / "scaffold" / "state.db"
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def place(request: pytest.FixtureRequest, path: Path) -> Place:
-    """A place with nothing in it: each test that asks for one, or for a store, runs on both databases."""
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.slow])])
+def place(request: pytest.FixtureRequest, path: Path) -> StoreLocation:
+    """A place with nothing in it: a test that asks for one, or for a store, runs on SQLite, and slow on PostgreSQL."""
     return path if request.param == "sqlite" else request.getfixturevalue("emptied")
 
 
 @pytest.fixture(scope="session")
-def shared(postgres_url: str) -> Server:
+def shared(postgres_url: str) -> PostgresLocation:
     """A schema that all tests of a process use one after the other: making its tables takes longer than most tests."""
     place = new_place(postgres_url)
     Store.open(place, clock=FakeClock()).close()
@@ -40,12 +40,12 @@ def shared(postgres_url: str) -> Server:
 
 
 @pytest.fixture
-def emptied(shared: Server) -> Server:
+def emptied(shared: PostgresLocation) -> PostgresLocation:
     with psycopg.connect(shared.url) as raw:
         tables = raw.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", [shared.schema]).fetchall()
         raw.execute("SET session_replication_role = replica")  # in any order, whatever refers to what
         for (table,) in tables:
-            if table not in {"schema_version", "revision"}:
+            if table not in {"schema_migration", "revision"}:
                 raw.execute(f"DELETE FROM {shared.schema}.{table}")
     return shared
 
@@ -58,14 +58,14 @@ def file_store(path: Path, clock: FakeClock) -> Iterator[Store]:
 
 
 @pytest.fixture
-def store(place: Place, clock: FakeClock) -> Iterator[Store]:
+def store(place: StoreLocation, clock: FakeClock) -> Iterator[Store]:
     store = Store.open(place, clock=clock)
     yield store
     store.close()
 
 
 @pytest.fixture
-def rival(store: Store, place: Place, clock: FakeClock) -> Iterator[Store]:
+def rival(store: Store, place: StoreLocation, clock: FakeClock) -> Iterator[Store]:
     """A second connection to the same database, of little patience."""
     rival = Store.open(place, clock=clock, patience_s=0.05)
     yield rival

@@ -24,7 +24,7 @@ from scaffold.core.states import Active, Pending, Planning
 from scaffold.host.clock import FakeClock
 from scaffold.host.identity import identify, own_identity
 from scaffold.store.database import Store
-from scaffold.store.place import Place, Server
+from scaffold.store.driver.location import PostgresLocation, StoreLocation
 
 THEN = datetime(2030, 1, 1, 12, 30, tzinfo=UTC)
 BASE = "b" * 40
@@ -139,14 +139,14 @@ def events_of(store: Store, run_id: str = "run-1") -> list[Any]:
     return [recorded.event for recorded in store.events.since(run_id, 0)]
 
 
-def words_of(place: Place) -> list[str]:
+def words_of(place: StoreLocation) -> list[str]:
     """Return the place as arguments of a command."""
     return [str(place)] if isinstance(place, Path) else [place.url, place.schema]
 
 
-def place_of(words: list[str]) -> Place:
+def place_of(words: list[str]) -> StoreLocation:
     """Return the place that `words_of` gave."""
-    return Path(words[0]) if len(words) == 1 else Server(*words)
+    return Path(words[0]) if len(words) == 1 else PostgresLocation(*words)
 
 
 async def pass_time(clock: FakeClock, seconds: float) -> None:

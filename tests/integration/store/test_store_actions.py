@@ -5,11 +5,11 @@ from msgspec.structs import replace
 
 from integration.store.nouns import a_goal, a_run, an_action, events_of, lay_out
 from scaffold.core.contract import Check, Contract, OutputContains
-from scaffold.core.errors import IllegalMove, StaleFence, StoreTrouble
-from scaffold.core.events import ActionMoved
+from scaffold.core.errors import IllegalTransition, StaleFence, StoreError
+from scaffold.core.events import ActionStatusChanged
 from scaffold.core.states import (
-    COMPOUND_MOVES,
-    PRIMITIVE_MOVES,
+    COMPOUND_TRANSITIONS,
+    PRIMITIVE_TRANSITIONS,
     Blocked,
     Cancelled,
     Completed,
@@ -19,12 +19,12 @@ from scaffold.core.states import (
     Running,
     Skipped,
     Verifying,
-    action_state,
+    parse_action_state,
     reason_of,
 )
 from scaffold.host.clock import FakeClock
-from scaffold.store.actions import READY, OpenCompound
 from scaffold.store.database import Store
+from scaffold.store.run.actions import READY, OpenCompound
 
 SHOP = "run-1/shop"
 
@@ -96,7 +96,7 @@ def test_the_count_of_what_is_unmet_is_taken_when_an_action_is_added(store: Stor
     lay_out(store)
     _show(store, "a", "gone")
     with store.transaction():
-        store.facts.withdraw(SHOP, "gone", "refuted")
+        store.facts.invalidate(SHOP, "gone", "refuted")
         store.actions.add([an_action("x", preconditions=("a", "b", "b", "gone"), unmet=17)])
     assert store.actions.get("run-1/x").unmet == 2
 
@@ -155,24 +155,29 @@ def test_children_wait_until_their_parent_runs(store: Store) -> None:
     assert [child.unmet for child in store.actions.children(part.id)] == [1, 1]
 
 
-@pytest.mark.parametrize(("kind", "moves"), [("primitive", PRIMITIVE_MOVES), ("compound", COMPOUND_MOVES)])
-@pytest.mark.parametrize("was", PRIMITIVE_MOVES)
-@pytest.mark.parametrize("to", PRIMITIVE_MOVES)
-def test_an_action_moves_as_its_table_says_and_tells_of_it(store, clock: FakeClock, kind, moves, was, to) -> None:
-    """SC-4: the statuses and what leads where, for each kind by its own table."""
-    action = an_action("x", kind=kind, state=action_state(was, "before"), result="old words")
-    target = action_state(to, "a reason")
-    lay_out(store, action)
-    if was in moves.get(to, ()):
-        with store.transaction():
-            store.actions.move(action.id, target)
-        assert store.actions.get(action.id) == replace(action, state=target, updated_at=clock.now())
-        assert events_of(store) == [ActionMoved("x", to, reason_of(target))]
-    else:
-        with pytest.raises(IllegalMove, match=f"action 'x' cannot go from {was} to {to}"), store.transaction():
-            store.actions.move(action.id, target)
-        assert store.actions.get(action.id) == action
-        assert events_of(store) == []
+@pytest.mark.parametrize(("kind", "moves"), [("primitive", PRIMITIVE_TRANSITIONS), ("compound", COMPOUND_TRANSITIONS)])
+@pytest.mark.parametrize("to", PRIMITIVE_TRANSITIONS)
+def test_an_action_moves_as_its_table_says_and_tells_of_it(store, clock: FakeClock, kind, moves, to) -> None:
+    """SC-4: the statuses and what leads where, for each kind by its own table; one action waits in each status."""
+    target = parse_action_state(to, "a reason")
+    actions = {
+        was: an_action(f"x-{was}", kind=kind, state=parse_action_state(was, "before")) for was in PRIMITIVE_TRANSITIONS
+    }
+    actions = {was: replace(each, result="old words") for was, each in actions.items()}
+    lay_out(store, *actions.values())
+    told = []
+    for was, action in actions.items():
+        if was in moves.get(to, ()):
+            with store.transaction():
+                store.actions.move(action.id, target)
+            assert store.actions.get(action.id) == replace(action, state=target, updated_at=clock.now())
+            told.append(ActionStatusChanged(action.key, to, reason_of(target)))
+        else:
+            wrong = f"action '{action.key}' cannot go from {was} to {to}"
+            with pytest.raises(IllegalTransition, match=wrong), store.transaction():
+                store.actions.move(action.id, target)
+            assert store.actions.get(action.id) == action
+    assert events_of(store) == told
 
 
 def test_a_result_stays_until_another_one_comes(store: Store) -> None:
@@ -267,7 +272,7 @@ def test_skipping_leaves_out_what_has_begun_or_ended(store: Store) -> None:
         store.actions.skip_pending(SHOP, "goal reached")
     states = [action.state for action in store.actions.of_goal(SHOP)]
     assert states == [Running(), Skipped("goal reached"), Skipped("goal reached"), Cancelled()]
-    assert events_of(store)[already:] == [ActionMoved(key, "skipped", "goal reached") for key in "bc"]
+    assert events_of(store)[already:] == [ActionStatusChanged(key, "skipped", "goal reached") for key in "bc"]
 
 
 def test_blocked_actions_keep_their_reasons_until_they_are_unblocked(store: Store) -> None:
@@ -285,13 +290,13 @@ def test_blocked_actions_keep_their_reasons_until_they_are_unblocked(store: Stor
 
 def test_what_is_not_pending_cannot_be_blocked(store: Store) -> None:
     lay_out(store, an_action("a", state=Running()))
-    with pytest.raises(IllegalMove, match="from running to blocked"), store.transaction():
+    with pytest.raises(IllegalTransition, match="from running to blocked"), store.transaction():
         store.actions.block({"run-1/a": "why"})
 
 
 def test_a_key_belongs_to_one_action_of_its_run(store: Store) -> None:
     lay_out(store, an_action("a"))
-    with pytest.raises(StoreTrouble, match=r"action\.key|action_run_id_key_key"), store.transaction():
+    with pytest.raises(StoreError, match=r"action\.key|action_run_id_key_key"), store.transaction():
         store.actions.add([an_action("a", id="another-id")])
     with store.transaction():
         store.runs.add(a_run("run-2"))
@@ -304,10 +309,10 @@ def test_an_action_that_is_not_there_is_trouble(store: Store) -> None:
     changes = [
         lambda: store.actions.move("nobody", Running()),
         lambda: store.actions.failures("nobody"),
-        lambda: store.actions.forgive("nobody"),
+        lambda: store.actions.reset_failures("nobody"),
     ]
     for change in changes:
-        with pytest.raises(StoreTrouble, match="no action 'nobody'"), store.transaction():
+        with pytest.raises(StoreError, match="no action 'nobody'"), store.transaction():
             change()
 
 
@@ -318,16 +323,16 @@ def test_actions_move_along_a_path_together_and_tell_of_every_step(store: Store)
         store.actions.move_each((first, second), Running(), Verifying(), Landing(), Completed())
     assert [action.state for action in store.actions.of_goal(SHOP)] == [Completed(), Completed()]
     steps = ["running", "verifying", "landing", "completed"]
-    assert events_of(store) == [ActionMoved(key, step, None) for key in ("a", "b") for step in steps]
+    assert events_of(store) == [ActionStatusChanged(key, step, None) for key in ("a", "b") for step in steps]
     assert store.actions.tally(SHOP) == {"completed": 2}
 
 
 def test_a_path_with_an_illegal_step_moves_nothing(store: Store) -> None:
     first, second = an_action("a"), an_action("b", position=1, state=Failed("broken"))
     lay_out(store, first, second)
-    with pytest.raises(IllegalMove, match="'b' cannot go from failed to running"), store.transaction():
+    with pytest.raises(IllegalTransition, match="'b' cannot go from failed to running"), store.transaction():
         store.actions.move_each((first, second), Running(), Verifying())
-    with pytest.raises(IllegalMove, match="'a' cannot go from running to completed"), store.transaction():
+    with pytest.raises(IllegalTransition, match="'a' cannot go from running to completed"), store.transaction():
         store.actions.move_each((first,), Running(), Completed())
     assert store.actions.of_goal(SHOP) == (first, second)
 

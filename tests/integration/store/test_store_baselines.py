@@ -3,7 +3,7 @@
 import pytest
 
 from integration.store.nouns import a_run
-from scaffold.core.gates import Baseline, CheckEnvironment, Copied, Gate, GateRun
+from scaffold.core.gates import Baseline, CheckEnvironment, CopiedFolder, Gate, GateRun
 
 TEST = Gate(kind="test", command="pytest -q", runner="pytest", timeout_s=30.0)
 
@@ -55,7 +55,7 @@ def test_the_newest_run_counts(store):
 def test_a_run_rests_on_its_baseline_until_that_is_dropped(store, run):
     """AL-10: for whoever resumes; two runs at one base share what the gates showed."""
     environment = CheckEnvironment(
-        fingerprint="e1", path=("/v/bin",), copies=(Copied(source="/g", target="v", made_for="/m"),)
+        fingerprint="e1", path=("/v/bin",), copies=(CopiedFolder(source="/g", target="v", made_for="/m"),)
     )
     baseline = Baseline(environment=environment, runs=(shown(commit=run.base_sha),))
     assert store.baselines.of_run(run.id) is None

@@ -23,16 +23,16 @@ from integration.store.nouns import (
     pass_time,
     words_of,
 )
-from scaffold.core.errors import BudgetSpent, StaleFence, StoreTrouble
-from scaffold.core.events import Noticed
+from scaffold.core.errors import BudgetExceeded, StaleFence, StoreError
+from scaffold.core.events import NoticeRaised
 from scaffold.core.model import Usage
 from scaffold.core.ports import Budget
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
-from scaffold.store.place import Place
-from scaffold.store.run_budget import RunBudget
-from scaffold.store.session_budget import session_budget
-from scaffold.store.user import UserStore
+from scaffold.store.driver.location import StoreLocation
+from scaffold.store.spending.run_budget import RunBudget
+from scaffold.store.spending.session_budget import session_budget
+from scaffold.store.user_store import UserStore
 
 A, B = an_attempt(an_action("a")), an_attempt(an_action("b"))
 
@@ -71,7 +71,7 @@ def run(store: Store) -> Store:
 
 
 @pytest.fixture
-def second(run: Store, place: Place, clock: FakeClock):
+def second(run: Store, place: StoreLocation, clock: FakeClock):
     """The same run as another process sees it."""
     with closing(Store.open(place, clock=clock)) as second:
         yield second
@@ -113,7 +113,7 @@ async def test_nobody_is_refused_before_all_is_spent_and_everybody_from_then_on(
     await _spend(budget, 0.99)
     await _spend(budget, 5.0)
     for attempt in (A, B):
-        with pytest.raises(BudgetSpent, match=r"\$1\.00 is used up \(\$5\.99 spent\)") as caught:
+        with pytest.raises(BudgetExceeded, match=r"\$1\.00 is used up \(\$5\.99 spent\)") as caught:
             await a_budget(run, clock, attempt).reserve(cost(0.0))
         assert "--budget-usd MORE" in caught.value.fix
     assert run.runs.reserved("run-1") == 0
@@ -129,13 +129,13 @@ async def test_a_limit_that_is_reached_but_for_rounding_is_reached(run: Store, c
     assert not waiting.done()
     for reservation in reservations:
         budget.settle(reservation, cost(0.1))
-    with pytest.raises(BudgetSpent):
+    with pytest.raises(BudgetExceeded):
         await budget.reserve(cost(0.1))
     waiting.cancel()
 
 
 async def test_a_limit_of_nothing_allows_nothing(run: Store, clock: FakeClock) -> None:
-    with pytest.raises(BudgetSpent):
+    with pytest.raises(BudgetExceeded):
         await a_budget(run, clock, limit=0.0).reserve(cost(None))
 
 
@@ -166,7 +166,7 @@ async def test_who_waits_is_told_when_the_others_spend_the_rest(run: Store, seco
     await pass_time(clock, 0.1)
     first.settle(reservation, cost(1.0))
     await pass_time(clock, 0.1)
-    with pytest.raises(BudgetSpent):
+    with pytest.raises(BudgetExceeded):
         await waiting
     assert run.reservations.of_account("run-1") == ()
 
@@ -227,7 +227,7 @@ async def test_an_unknown_price_is_kept_and_counts_as_nothing(run: Store, clock:
     budget.settle(reservation, cost(None))
     assert run.runs.spent("run-1") == cost(None)
     await _spend(a_budget(run, clock, B), 1.0)
-    with pytest.raises(BudgetSpent):
+    with pytest.raises(BudgetExceeded):
         await budget.reserve(cost(None))
 
 
@@ -239,7 +239,7 @@ async def test_what_the_dead_had_set_aside_counts_as_spent_once(run: Store, seco
         await a_budget(store, clock, B).reserve(cost(0.125))
     assert run.runs.reserved("run-1") == 0.25
     assert run.attempts.get(A.id).usage == Usage(cost_usd=None, requests=2)
-    told = [event.text for event in events_of(run) if isinstance(event, Noticed)]
+    told = [event.text for event in events_of(run) if isinstance(event, NoticeRaised)]
     assert len(told) == 2
     assert f"process {OWNER.pid} died during a request" in told[0]
     assert "$0.25, counts as spent" in told[0]
@@ -263,7 +263,7 @@ async def test_who_died_in_line_holds_nobody_up(run: Store, clock: FakeClock) ->
     assert run.runs.paid_usd("run-1") == 0.1
 
 
-def test_a_killed_process_frees_what_it_had_set_aside(run: Store, place: Place, clock: FakeClock) -> None:
+def test_a_killed_process_frees_what_it_had_set_aside(run: Store, place: StoreLocation, clock: FakeClock) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", RESERVE_AND_WAIT, *words_of(place)],
         stdin=subprocess.PIPE,
@@ -289,7 +289,7 @@ async def test_who_was_taken_for_dead_by_mistake_is_told(run: Store, clock: Fake
     with run.transaction():
         run.reservations.free(run.reservations.of_account("run-1")[1].id)
     await pass_time(clock, 0.1)
-    with pytest.raises(StoreTrouble, match="took this one for dead"):
+    with pytest.raises(StoreError, match="took this one for dead"):
         await waiting
 
 
@@ -333,11 +333,11 @@ async def test_a_sessions_agents_share_one_limit(user: UserStore, neighbour: Use
     theirs.settle(waiting.result(), cost(0.5))
     theirs.settle(waiting.result(), cost(0.5))
     assert user.accounts.spent_usd("session-1") == 1.25
-    with pytest.raises(BudgetSpent, match=r"session's budget of \$1\.00 is used up \(\$1\.25 spent\)") as caught:
+    with pytest.raises(BudgetExceeded, match=r"session's budget of \$1\.00 is used up \(\$1\.25 spent\)") as caught:
         await mine.reserve(cost(0.1))
     assert "--max-budget-usd MORE" in caught.value.fix
     tiny = session_budget(user, "session-1", limit_usd=0.0015, clock=clock, owner=ME)
-    with pytest.raises(BudgetSpent, match=r"\$0\.0015 is used up"):
+    with pytest.raises(BudgetExceeded, match=r"\$0\.0015 is used up"):
         await tiny.reserve(cost(0.1))
     other = session_budget(user, "session-2", limit_usd=1.0, clock=clock, owner=ME)
     await other.reserve(cost(0.1))

@@ -11,11 +11,11 @@ import pytest
 
 from integration.store.nouns import ALIVE, ME, OWNER
 from scaffold.core.conversation import AssistantMessage, Image, Text, Thinking, ToolCall, ToolResult, UserMessage
-from scaffold.core.errors import ConversationBusy, StoreTrouble, UsageProblem
+from scaffold.core.errors import ConversationBusy, StoreError, UsageError
 from scaffold.core.model import Usage
 from scaffold.host.clock import FakeClock
-from scaffold.store.history import ConversationHistory
-from scaffold.store.user import UserStore
+from scaffold.store.conversation_history import ConversationHistory
+from scaffold.store.user_store import UserStore
 
 SAY_AND_WAIT = """
 import sys
@@ -24,8 +24,8 @@ from scaffold.core.conversation import Text, UserMessage
 from scaffold.core.model import Usage
 from scaffold.host.clock import FakeClock
 from scaffold.host.identity import own_identity
-from scaffold.store.history import ConversationHistory
-from scaffold.store.user import UserStore
+from scaffold.store.conversation_history import ConversationHistory
+from scaffold.store.user_store import UserStore
 
 store = UserStore.open(Path(sys.argv[1]), clock=FakeClock())
 with store.transaction():
@@ -42,8 +42,8 @@ ALL_KINDS = (
     UserMessage((Text("look at this"), Image("image/png", b"\x89PNG\x00\xff"))),
     AssistantMessage(
         (
-            Thinking("hm", seal="c2VhbA==", id="rs_1"),
-            Thinking("", seal="secret", redacted=True),
+            Thinking("hm", signature="c2VhbA==", id="rs_1"),
+            Thinking("", signature="secret", redacted=True),
             Text("I read it."),
             ToolCall("call-1", "read_file", {"path": "a.py", "deep": {"list": [1, 2.5, None, True]}}),
         ),
@@ -135,7 +135,7 @@ def test_a_crash_loses_nothing_that_was_kept(user: UserStore, user_path: Path) -
         [sys.executable, "-c", SAY_AND_WAIT, user_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as child:
         assert child.stdout.readline() == b"said\n"
-        with user.transaction(), pytest.raises(ConversationBusy, match=f"process {child.pid} goes on with it"):
+        with user.transaction(), pytest.raises(ConversationBusy, match=f"process {child.pid} is using it"):
             user.conversations.claim("talk", ME)
         child.send_signal(signal.SIGKILL)
         child.wait(timeout=60)
@@ -153,7 +153,7 @@ def test_a_message_and_its_cost_are_kept_together_or_not_at_all(
     with closing(sqlite3.connect(user_path)) as raw:
         raw.execute("CREATE TRIGGER full BEFORE INSERT ON message BEGIN SELECT RAISE(ABORT, 'no room'); END")
         raw.commit()
-    with pytest.raises(StoreTrouble, match="no room"):
+    with pytest.raises(StoreError, match="no room"):
         talk.add(_said("a"), Usage(cost_usd=1.0, requests=1))
     found = user.conversations.get("talk")
     assert (found.messages, found.usage) == (0, Usage())
@@ -168,7 +168,7 @@ def test_two_living_processes_never_have_the_same_conversation(user: UserStore, 
     with neighbour.transaction(), pytest.raises(ConversationBusy) as caught:
         neighbour.conversations.claim("talk", ALIVE)
     assert str(ME.pid) in caught.value.what
-    assert "End that one" in caught.value.fix
+    assert "End that process" in caught.value.fix
     with user.transaction():
         user.conversations.release("talk", ME)
     with neighbour.transaction():
@@ -191,7 +191,7 @@ def test_who_was_overtaken_writes_nothing_more(user: UserStore, talk: Conversati
         if owner:
             user.conversations.claim("talk", owner)
     before = user.conversations.get("talk")
-    with pytest.raises(ConversationBusy, match="not yours"):
+    with pytest.raises(ConversationBusy, match="cannot be changed"):
         change(talk, user)
     assert user.conversations.get("talk") == before
     assert user.conversations.load("talk") == (None, (_said("a"),))
@@ -259,7 +259,7 @@ def test_the_beginning_of_an_id_is_enough_if_it_is_the_only_one(user: UserStore)
     assert user.conversations.get("x").id == "xyz"
     assert user.conversations.get("abc").id == "abc"
     assert user.conversations.get("%") is None
-    with pytest.raises(UsageProblem, match="abc, abcd") as caught:
+    with pytest.raises(UsageError, match="abc, abcd") as caught:
         user.conversations.get("ab")
     assert "in full" in caught.value.fix
 
@@ -292,6 +292,6 @@ def test_a_conversation_that_goes_on_cannot_be_forgotten(user: UserStore, talk: 
     ],
 )
 def test_a_conversation_that_is_not_there_is_trouble(user: UserStore, use) -> None:
-    with pytest.raises(StoreTrouble, match="no conversation 'nobody'") as caught, user.transaction():
+    with pytest.raises(StoreError, match="no conversation 'nobody'") as caught, user.transaction():
         use(user)
     assert "`ralph -c`" in caught.value.fix

@@ -3,8 +3,8 @@
 import pytest
 
 from integration.store.nouns import BASE, HEAD, a_goal, a_run, an_action, events_of, lay_out, some_evidence
-from scaffold.core.errors import StoreTrouble
-from scaffold.core.events import FactShown
+from scaffold.core.errors import StoreError
+from scaffold.core.events import FactStateChanged
 from scaffold.core.model import Fact
 from scaffold.core.states import Completed, Pending
 from scaffold.store.database import Store
@@ -27,7 +27,7 @@ def _show(store: Store, assertion: str = "a", commit: str = HEAD) -> None:
 
 def _withdraw(store: Store, state: str, assertion: str = "a") -> None:
     with store.transaction():
-        store.facts.withdraw(SHOP, assertion, state)
+        store.facts.invalidate(SHOP, assertion, state)
 
 
 def _unmet(store: Store) -> list[int]:
@@ -49,7 +49,7 @@ def _fact(commit: str = HEAD, state: str = "holds") -> Fact:
 def test_a_fact_reads_back_with_its_evidence_and_is_told(store: Store) -> None:
     _show(store)
     assert store.facts.of_goal(SHOP) == (_fact(),)
-    assert events_of(store) == [FactShown("shop", "a", "holds", HEAD)]
+    assert events_of(store) == [FactStateChanged("shop", "a", "holds", HEAD)]
 
 
 def test_a_fact_lowers_the_count_of_those_who_need_it(store: Store) -> None:
@@ -73,7 +73,7 @@ def test_a_withdrawn_fact_counts_as_unmet_again(store: Store, state: str) -> Non
     assert store.facts.of_goal(SHOP) == (_fact(state=state),)
     assert store.facts.holding(SHOP) == frozenset()
     assert _unmet(store) == [2, 1]
-    assert events_of(store)[-1] == FactShown("shop", "a", state, HEAD)
+    assert events_of(store)[-1] == FactStateChanged("shop", "a", state, HEAD)
 
 
 def test_a_stale_fact_may_turn_out_refuted_and_be_shown_again(store: Store) -> None:
@@ -114,7 +114,7 @@ def test_holding_and_counting_leave_out_what_does_not_hold(store: Store) -> None
 
 
 def test_a_fact_of_a_goal_that_is_not_there_is_trouble(store: Store) -> None:
-    with pytest.raises(StoreTrouble, match=r"(?i)foreign key"), store.transaction():
+    with pytest.raises(StoreError, match=r"(?i)foreign key"), store.transaction():
         store.facts.show("nobody", "a", commit=HEAD, weak=False, paths=(), evidence=())
 
 
@@ -123,10 +123,10 @@ def test_facts_are_found_by_the_paths_they_depend_on(store: Store) -> None:
     _show(store, "a")
     _show(store, "b")
     _withdraw(store, "stale", "b")
-    assert [fact.assertion for fact in store.facts.resting_on("run-1", {"shop/store.py", "else"})] == ["a"]
-    assert store.facts.resting_on("run-1", {"store.py", "shop"}) == ()
-    assert store.facts.resting_on("run-2", {"shop/store.py"}) == ()
-    assert store.facts.resting_on("run-1", ()) == ()
+    assert [fact.assertion for fact in store.facts.depending_on("run-1", {"shop/store.py", "else"})] == ["a"]
+    assert store.facts.depending_on("run-1", {"store.py", "shop"}) == ()
+    assert store.facts.depending_on("run-2", {"shop/store.py"}) == ()
+    assert store.facts.depending_on("run-1", ()) == ()
 
 
 def test_a_stale_fact_is_unsettled_until_who_showed_it_is_at_work_again(store: Store) -> None:
@@ -135,12 +135,12 @@ def test_a_stale_fact_is_unsettled_until_who_showed_it_is_at_work_again(store: S
     with store.transaction():
         store.actions.add([provider])
     _show(store)
-    assert store.facts.unsettled(SHOP) == ()
+    assert store.facts.unchecked_stale(SHOP) == ()
     _withdraw(store, "stale")
-    assert store.facts.unsettled(SHOP) == (_fact(state="stale"),)
+    assert store.facts.unchecked_stale(SHOP) == (_fact(state="stale"),)
     with store.transaction():
         store.actions.move(provider.id, Pending())
-    assert store.facts.unsettled(SHOP) == ()
+    assert store.facts.unchecked_stale(SHOP) == ()
 
 
 def test_a_refuted_fact_is_settled(store: Store) -> None:
@@ -148,4 +148,4 @@ def test_a_refuted_fact_is_settled(store: Store) -> None:
         store.actions.add([an_action("z", effects=("a",), position=2, state=Completed())])
     _show(store)
     _withdraw(store, "refuted")
-    assert store.facts.unsettled(SHOP) == ()
+    assert store.facts.unchecked_stale(SHOP) == ()

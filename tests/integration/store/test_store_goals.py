@@ -4,9 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from integration.store.nouns import OWNER, RIVAL, THEN, a_goal, a_run, events_of, lay_out, some_evidence
-from scaffold.core.errors import IllegalMove, StaleFence, StoreTrouble
-from scaffold.core.events import GoalMoved
-from scaffold.core.states import GOAL_MOVES, Active, Planning, goal_state, reason_of
+from scaffold.core.errors import IllegalTransition, StaleFence, StoreError
+from scaffold.core.events import GoalStatusChanged
+from scaffold.core.states import GOAL_TRANSITIONS, Active, Planning, parse_goal_state, reason_of
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 
@@ -39,22 +39,28 @@ def test_goals_come_in_the_order_they_were_added(store: Store) -> None:
     assert store.goals.by_name("run-2", "nobody") is None
 
 
-@pytest.mark.parametrize("was", GOAL_MOVES)
-@pytest.mark.parametrize("to", GOAL_MOVES)
-def test_a_goal_moves_as_the_table_says_and_tells_of_it(store: Store, clock: FakeClock, was: str, to: str) -> None:
-    goal = a_goal(state=goal_state(was, "before"))
-    target = goal_state(to, "a reason")
-    lay_out(store, goal=goal)
-    if was in GOAL_MOVES[to]:
-        with store.transaction():
-            store.goals.move(goal.id, target)
-        assert store.goals.get(goal.id) == replace(goal, state=target, updated_at=clock.now())
-        assert events_of(store) == [GoalMoved("shop", to, reason_of(target))]
-    else:
-        with pytest.raises(IllegalMove, match=f"goal 'shop' cannot go from {was} to {to}"), store.transaction():
-            store.goals.move(goal.id, target)
-        assert store.goals.get(goal.id) == goal
-        assert events_of(store) == []
+@pytest.mark.parametrize("to", GOAL_TRANSITIONS)
+def test_a_goal_moves_as_the_table_says_and_tells_of_it(store: Store, clock: FakeClock, to: str) -> None:
+    """SC-9: one goal waits in each status."""
+    target = parse_goal_state(to, "a reason")
+    goals = {was: a_goal(f"shop-{was}", state=parse_goal_state(was, "before")) for was in GOAL_TRANSITIONS}
+    lay_out(store)
+    with store.transaction():
+        for goal in goals.values():
+            store.goals.add(goal)
+    told = []
+    for was, goal in goals.items():
+        if was in GOAL_TRANSITIONS[to]:
+            with store.transaction():
+                store.goals.move(goal.id, target)
+            assert store.goals.get(goal.id) == replace(goal, state=target, updated_at=clock.now())
+            told.append(GoalStatusChanged(goal.name, to, reason_of(target)))
+        else:
+            wrong = f"goal '{goal.name}' cannot go from {was} to {to}"
+            with pytest.raises(IllegalTransition, match=wrong), store.transaction():
+                store.goals.move(goal.id, target)
+            assert store.goals.get(goal.id) == goal
+    assert events_of(store) == told
 
 
 def test_what_a_goal_lacks_is_told_in_its_own_order(store: Store) -> None:
@@ -64,7 +70,7 @@ def test_what_a_goal_lacks_is_told_in_its_own_order(store: Store) -> None:
     with store.transaction():
         for assertion in ("a", "b"):
             store.facts.show(goal.id, assertion, commit="c", weak=False, paths=(), evidence=[some_evidence()])
-        store.facts.withdraw(goal.id, "b", "stale")
+        store.facts.invalidate(goal.id, "b", "stale")
     assert store.goals.unmet(goal.id) == ("c", "b")
 
 
@@ -78,9 +84,9 @@ def test_facts_of_another_goal_do_not_count(store: Store) -> None:
 
 
 def test_a_goal_that_is_not_there_is_trouble(store: Store) -> None:
-    with pytest.raises(StoreTrouble, match="no goal 'nobody'"):
+    with pytest.raises(StoreError, match="no goal 'nobody'"):
         store.goals.unmet("nobody")
-    with pytest.raises(StoreTrouble, match="no goal 'nobody'"), store.transaction():
+    with pytest.raises(StoreError, match="no goal 'nobody'"), store.transaction():
         store.goals.move("nobody", Active())
 
 
@@ -90,10 +96,10 @@ def test_a_summary_is_replaced_by_whoever_knows_the_last_one(store: Store, clock
     lay_out(store, goal=goal)
     clock.advance(1)
     with store.transaction():
-        store.goals.summarise(goal.id, "nearly there", was="half way")
+        store.goals.set_summary(goal.id, "nearly there", was="half way")
     assert store.goals.get(goal.id) == replace(goal, summary="nearly there", updated_at=clock.now())
     with pytest.raises(StaleFence, match="changed in the meantime"), store.transaction():
-        store.goals.summarise(goal.id, "still half way", was="half way")
+        store.goals.set_summary(goal.id, "still half way", was="half way")
     assert store.goals.get(goal.id).summary == "nearly there"
 
 
@@ -119,8 +125,8 @@ def test_a_supervisor_takes_a_goal_from_whom_it_knows(store: Store, clock: FakeC
 
 def test_a_goal_that_is_not_there_cannot_be_summarised_or_supervised(store: Store) -> None:
     for change in (
-        lambda: store.goals.summarise("nobody", "", was=""),
+        lambda: store.goals.set_summary("nobody", "", was=""),
         lambda: store.goals.supervise("nobody", OWNER, was=None),
     ):
-        with pytest.raises(StoreTrouble, match="no goal 'nobody'"), store.transaction():
+        with pytest.raises(StoreError, match="no goal 'nobody'"), store.transaction():
             change()

@@ -8,14 +8,14 @@ import pytest
 from msgspec.structs import replace
 
 from integration.store.nouns import a_goal, a_run, an_action, an_attempt, events_of, lay_out
-from scaffold.core.errors import IllegalMove, StoreTrouble
-from scaffold.core.events import Noticed
+from scaffold.core.errors import IllegalTransition, StoreError
+from scaffold.core.events import NoticeRaised
 from scaffold.core.model import Action, InboxItem
-from scaffold.core.states import Running, status_of, waiting_for
+from scaffold.core.states import Running, blocked_on_inbox, status_of
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
-from scaffold.store.inbox import DECISIONS
-from scaffold.store.place import Place
+from scaffold.store.driver.location import StoreLocation
+from scaffold.store.run.inbox import DECISIONS
 
 STATES = ("approved", "rejected", "answered")
 HOUR = timedelta(hours=1)
@@ -56,7 +56,7 @@ def test_an_item_reads_back_with_every_field(store: Store, item: InboxItem, cloc
     assert store.inbox.by_prefix("item") == (item,)
     assert store.inbox.get("nobody") is None
     assert store.inbox.by_prefix("tem") == ()
-    assert events_of(store)[-1] == Noticed("warning", "approval item-1 waits for you: May I run `make deploy`?")
+    assert events_of(store)[-1] == NoticeRaised("warning", "approval item-1 waits for you: May I run `make deploy`?")
 
 
 def test_items_come_in_the_order_they_were_asked(store: Store, item: InboxItem) -> None:
@@ -74,7 +74,7 @@ def test_a_kind_takes_the_decisions_that_fit_it_once(
 ) -> None:
     item = ask(store, replace(item, kind=kind))
     if to not in DECISIONS[kind]:
-        with pytest.raises(IllegalMove, match=f"from open to {to}"), store.transaction():
+        with pytest.raises(IllegalTransition, match=f"from open to {to}"), store.transaction():
             store.inbox.decide("item-1", to)
         assert store.inbox.get("item-1") == item
         return
@@ -83,8 +83,8 @@ def test_a_kind_takes_the_decisions_that_fit_it_once(
     assert store.inbox.get("item-1") == replace(item, state=to, answer="as you like", decided_at=clock.now())
     assert not store.inbox.is_open("item-1")
     assert store.inbox.open_of_run("run-1") == ()
-    assert events_of(store)[-1] == Noticed("info", f"{kind} item-1 is {to}: {item.text}")
-    with pytest.raises(IllegalMove, match=f"from {to}"), store.transaction():
+    assert events_of(store)[-1] == NoticeRaised("info", f"{kind} item-1 is {to}: {item.text}")
+    with pytest.raises(IllegalTransition, match=f"from {to}"), store.transaction():
         store.inbox.decide("item-1", to)
 
 
@@ -106,14 +106,14 @@ def test_asking_again_after_the_decision_is_a_new_question(store: Store, item: I
     assert ask(store, replace(item, id="item-2")).id == "item-2"
 
 
-def test_of_many_that_ask_and_decide_at_once_one_counts(store: Store, place: Place, item: InboxItem) -> None:
+def test_of_many_that_ask_and_decide_at_once_one_counts(store: Store, place: StoreLocation, item: InboxItem) -> None:
     def take_part(number: int) -> tuple[str, bool]:
         with closing(Store.open(place, clock=FakeClock())) as mine:
             asked = ask(mine, replace(item, id=f"asker-{number}"))
             try:
                 with mine.transaction():
                     mine.inbox.decide("item-1", "approved", answer=str(number))
-            except (IllegalMove, StoreTrouble):
+            except (IllegalTransition, StoreError):
                 return asked.id, False
             return asked.id, True
 
@@ -130,7 +130,7 @@ def test_what_nobody_decided_in_time_cannot_be_decided(store: Store, item: Inbox
     assert len(store.inbox.open_of_run("run-1")) == 1
     clock.advance(1)
     assert store.inbox.open_of_run("run-1") == ()
-    with pytest.raises(IllegalMove, match="expired at"), store.transaction():
+    with pytest.raises(IllegalTransition, match="expired at"), store.transaction():
         store.inbox.decide("item-1", "approved")
 
 
@@ -143,7 +143,7 @@ def test_expired_items_are_closed_and_told_of(store: Store, item: InboxItem, clo
         assert store.inbox.expire("run-1") == ()
     assert store.inbox.get("item-1").state == "expired"
     assert store.inbox.get("patient").state == "open"
-    assert events_of(store)[-1] == Noticed("warning", "item-1 expired without a decision")
+    assert events_of(store)[-1] == NoticeRaised("warning", "item-1 expired without a decision")
     assert ask(store, replace(item, id="again")).id == "again"
 
 
@@ -155,7 +155,7 @@ def test_asking_in_place_of_an_expired_item_is_a_new_question(store: Store, item
 
 
 def test_a_decision_about_nothing_is_trouble(store: Store) -> None:
-    with pytest.raises(StoreTrouble, match="no inbox item 'nobody'"), store.transaction():
+    with pytest.raises(StoreError, match="no inbox item 'nobody'"), store.transaction():
         store.inbox.decide("nobody", "approved")
 
 
@@ -163,7 +163,7 @@ def waiting(store: Store, *actions: Action, item: InboxItem) -> InboxItem:
     """Ask, and have the actions wait for it."""
     asked = ask(store, item)
     with store.transaction():
-        store.actions.block({action.id: waiting_for(asked.id).reason for action in actions})
+        store.actions.block({action.id: blocked_on_inbox(asked.id).reason for action in actions})
     return asked
 
 
@@ -244,7 +244,7 @@ def test_a_decision_holds_for_exactly_what_was_shown_and_until_its_end(
     """BX-13: another command, another reason or another time is another question."""
     ask(store, item)
     assert store.inbox.in_force(item) is None
-    decide(store, "item-1", "approved", holds_until=clock.now() + HOUR)
+    decide(store, "item-1", "approved", valid_until=clock.now() + HOUR)
     assert store.inbox.in_force(replace(item, id="later")).id == "item-1"
     assert store.inbox.in_force(replace(item, detail={"command": "make deploy", "paths": ["a"]})) is None
     assert store.inbox.in_force(replace(item, text="May I run `make all`?")) is None

@@ -3,8 +3,8 @@
 import pytest
 
 from integration.store.nouns import a_run, an_action, an_attempt, an_intent, lay_out
-from scaffold.core.errors import IllegalMove, StoreTrouble
-from scaffold.core.events import Landed, Noticed, Recorded, RunOpened
+from scaffold.core.errors import IllegalTransition, StoreError
+from scaffold.core.events import ActionLanded, NoticeRaised, RunCreated, StoredEvent
 from scaffold.core.states import Active
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
@@ -18,17 +18,17 @@ class Interruption(Exception):
 
 
 def test_events_are_numbered_by_run_and_read_in_order(store: Store, clock: FakeClock) -> None:
-    opened = RunOpened("add a shop", "b" * 40, "session-run-1", 1, 2)
+    opened = RunCreated("add a shop", "b" * 40, "session-run-1", 1, 2)
     start = clock.now()
     with store.transaction():
         store.runs.add(a_run("run-1"))
         store.runs.add(a_run("run-2"))
         assert store.events.append("run-1", opened) == 1
-        assert store.events.append("run-2", Noticed("info", "other")) == 1
+        assert store.events.append("run-2", NoticeRaised("info", "other")) == 1
     clock.advance(2.5)
     with store.transaction():
-        assert store.events.append("run-1", Landed("api", "c" * 40)) == 2
-    first, second = Recorded(1, start, opened), Recorded(2, clock.now(), Landed("api", "c" * 40))
+        assert store.events.append("run-1", ActionLanded("api", "c" * 40)) == 2
+    first, second = StoredEvent(1, start, opened), StoredEvent(2, clock.now(), ActionLanded("api", "c" * 40))
     assert store.events.since("run-1", 0) == (first, second)
     assert store.events.since("run-1", 1) == (second,)
     assert store.events.since("run-1", 0, limit=1) == (first,)
@@ -48,12 +48,12 @@ def test_an_undone_transaction_leaves_no_gap_in_the_numbers(store: Store) -> Non
     with pytest.raises(Interruption):
         move_and_fail()
     with store.transaction():
-        assert store.events.append("run-1", Noticed("info", "hello")) == 1
+        assert store.events.append("run-1", NoticeRaised("info", "hello")) == 1
 
 
 def test_an_event_of_no_run_is_trouble(store: Store) -> None:
-    with pytest.raises(StoreTrouble, match="no run 'nobody'"), store.transaction():
-        store.events.append("nobody", Noticed("info", "hello"))
+    with pytest.raises(StoreError, match="no run 'nobody'"), store.transaction():
+        store.events.append("nobody", NoticeRaised("info", "hello"))
 
 
 def test_intents_are_open_until_they_are_settled(store: Store) -> None:
@@ -80,7 +80,7 @@ def test_an_intent_is_settled_once_and_for_all(store: Store, done: bool) -> None
     for _ in range(2):
         with store.transaction():
             store.intents.settle("intent-1", done=done)
-    with pytest.raises(IllegalMove, match="intent 'intent-1' cannot go from"), store.transaction():
+    with pytest.raises(IllegalTransition, match="intent 'intent-1' cannot go from"), store.transaction():
         store.intents.settle("intent-1", done=not done)
-    with pytest.raises(StoreTrouble, match="no intent 'nobody'"), store.transaction():
+    with pytest.raises(StoreError, match="no intent 'nobody'"), store.transaction():
         store.intents.settle("nobody", done=done)

@@ -1,8 +1,8 @@
 """A database that nobody keeps."""
 
 from builders import make_repository, make_run, make_site
-from scaffold.cli.wiring import site_of
-from scaffold.store.sqlite import IN_MEMORY
+from scaffold.cli.wiring import context_at
+from scaffold.store.driver.sqlite import IN_MEMORY
 
 PLAN = "version: 1\ngoals: [{name: g, goal_state: [x], actions: [{key: a, effects: [x]}]}]\n"
 
@@ -11,8 +11,8 @@ def test_what_is_kept_in_memory_is_all_there_and_leaves_nothing_behind(tmp_path,
     """SC-8: `plan` works like `run`, without a trace."""
     monkeypatch.chdir(tmp_path)
     real = make_site(make_repository(tmp_path / "repo"))
-    site = site_of(real.repository, IN_MEMORY, create=True)
-    other = site_of(real.repository, IN_MEMORY, create=True)
+    site = context_at(real.repository, IN_MEMORY, create=True)
+    other = context_at(real.repository, IN_MEMORY, create=True)
     try:
         run = make_run(site, PLAN)
         assert [goal.name for goal in site.store.goals.of_run(run.id)] == ["g"]

@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 
 from integration.store.nouns import a_run
-from scaffold.core.errors import StoreTrouble
+from scaffold.core.errors import StoreError
 from scaffold.core.model import Envelope
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
-from scaffold.store.place import Place
+from scaffold.store.driver.location import StoreLocation
 
 RUN = "run-1"
 HOUR = timedelta(hours=1)
@@ -83,7 +83,7 @@ def test_a_message_is_seen_until_it_is_taken_and_taken_once(store: Store) -> Non
     assert not consume(store, 99)
 
 
-def test_of_many_that_take_a_message_at_once_one_gets_it(store: Store, place: Place, clock: FakeClock) -> None:
+def test_of_many_that_take_a_message_at_once_one_gets_it(store: Store, place: StoreLocation, clock: FakeClock) -> None:
     seq = send(store, "hello")
 
     def take(_: int) -> bool:
@@ -160,5 +160,5 @@ def test_a_number_is_never_given_twice(store: Store, clock: FakeClock) -> None:
 
 
 def test_a_message_in_no_run_is_trouble(store: Store) -> None:
-    with pytest.raises(StoreTrouble, match=r"(?i)foreign key"), store.transaction():
+    with pytest.raises(StoreError, match=r"(?i)foreign key"), store.transaction():
         store.messages.send("nobody", sender="ada", recipient="bob", body={})

@@ -10,22 +10,13 @@ import pytest
 
 from integration.store.nouns import OWNER, a_run, an_action, lay_out, unprivileged
 from postgres import new_place
-from scaffold.core.errors import StoreTrouble
+from scaffold.core.errors import StoreError
 from scaffold.host.clock import FakeClock
 from scaffold.host.identity import own_identity
-from scaffold.store import actions
-from scaffold.store.columns import SETTINGS
 from scaffold.store.database import Store
-from scaffold.store.place import Place
-from scaffold.store.schema import MIGRATIONS
-
-ADD_AT_FIRST = """
-INSERT INTO action (id, run_id, goal_id, parent_id, position, key, description, kind, method, role, preconditions,
-                    effects, files, contract, status, reason, result, unmet, failures, created_at, updated_at)
-VALUES (:id, :run_id, :goal_id, :parent_id, :position, :key, :description, :kind, :method, :role, :preconditions,
-        :effects, :files, :contract, :status, :reason, :result, 0, 0, :created_at, :updated_at)
-"""
-"""How the first release wrote an action."""
+from scaffold.store.driver.connection import Connection
+from scaffold.store.driver.location import StoreLocation, open_driver
+from scaffold.store.driver.schema import MIGRATIONS
 
 NOW = len(list(MIGRATIONS.glob("*.sql")))
 NEXT = NOW + 1
@@ -43,7 +34,7 @@ def new(tmp_path: Path) -> Path:
 def breaking(new: Path) -> Path:
     """The same, but its last migration changes what older programs read."""
     (new / f"{NEXT:04}_more.sql").write_text(
-        f"ALTER TABLE run RENAME COLUMN request TO wanted;\nUPDATE schema_version SET readable_from = {NEXT};\n"
+        f"ALTER TABLE run RENAME COLUMN request TO wanted;\nUPDATE schema_migration SET readable_from = {NEXT};\n"
     )
     return new
 
@@ -56,24 +47,24 @@ def broken(new: Path) -> Path:
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def place(request: pytest.FixtureRequest, path: Path) -> Place:
+def place(request: pytest.FixtureRequest, path: Path) -> StoreLocation:
     """A place of its own on either database, for its tables will change."""
     return path if request.param == "sqlite" else new_place(request.getfixturevalue("postgres_url"))
 
 
 @pytest.fixture
-def store(place: Place, clock: FakeClock) -> Iterator[Store]:
+def store(place: StoreLocation, clock: FakeClock) -> Iterator[Store]:
     with closing(Store.open(place, clock=clock)) as store:
         lay_out(store, an_action("a"))
         yield store
 
 
 def _version(store: Store) -> int:
-    return store._connection.rows("SELECT MAX(version) AS version FROM schema_version")[0]["version"]
+    return store._connection.rows("SELECT MAX(version) AS version FROM schema_migration")[0]["version"]
 
 
 def test_a_newer_program_brings_the_schema_up_to_date_and_keeps_all(
-    store: Store, place: Place, clock: FakeClock, new: Path
+    store: Store, place: StoreLocation, clock: FakeClock, new: Path
 ) -> None:
     with closing(Store.open(place, clock=clock, migrations=new)) as newer:
         assert _version(newer) == NEXT
@@ -103,7 +94,7 @@ def test_a_new_database_needs_no_copy(path: Path, clock: FakeClock, new: Path) -
 def test_without_room_for_a_copy_nothing_is_migrated(path: Path, clock: FakeClock, new: Path) -> None:
     Store.open(path, clock=clock).close()
     (path.parent / f"state.db.bak-{NOW}").mkdir()
-    with pytest.raises(StoreTrouble, match="copy") as caught:
+    with pytest.raises(StoreError, match="copy") as caught:
         Store.open(path, clock=clock, migrations=new)
     assert str(path) in caught.value.what
     with closing(Store.open(path, clock=clock)) as store:
@@ -111,7 +102,7 @@ def test_without_room_for_a_copy_nothing_is_migrated(path: Path, clock: FakeCloc
 
 
 def test_a_migration_that_fails_leaves_everything_as_it_was(
-    store: Store, place: Place, clock: FakeClock, broken: Path
+    store: Store, place: StoreLocation, clock: FakeClock, broken: Path
 ) -> None:
     with pytest.raises(Exception, match="nowhere"):
         Store.open(place, clock=clock, migrations=broken)
@@ -120,10 +111,10 @@ def test_a_migration_that_fails_leaves_everything_as_it_was(
         store._connection.rows("SELECT mood FROM run")
 
 
-def test_nothing_is_migrated_beneath_a_run(store: Store, place: Place, clock: FakeClock, new: Path) -> None:
+def test_nothing_is_migrated_beneath_a_run(store: Store, place: StoreLocation, clock: FakeClock, new: Path) -> None:
     with store.transaction():
         fence = store.runs.take("run-1", own_identity(), expected_fence=0)
-    with pytest.raises(StoreTrouble, match="carries out run run-1") as caught:
+    with pytest.raises(StoreError, match="is executing run run-1") as caught:
         Store.open(place, clock=clock, migrations=new)
     assert store.name in caught.value.what
     assert "stop it" in caught.value.fix
@@ -134,83 +125,59 @@ def test_nothing_is_migrated_beneath_a_run(store: Store, place: Place, clock: Fa
         assert _version(newer) == NEXT
 
 
-def test_an_owner_that_died_holds_nothing_up(store: Store, place: Place, clock: FakeClock, new: Path) -> None:
+def test_an_owner_that_died_holds_nothing_up(store: Store, place: StoreLocation, clock: FakeClock, new: Path) -> None:
     with store.transaction():
         store.runs.take("run-1", OWNER, expected_fence=0)
     with closing(Store.open(place, clock=clock, migrations=new)) as newer:
         assert _version(newer) == NEXT
 
 
-def test_an_older_program_reads_what_a_newer_one_wrote(store: Store, place: Place, clock: FakeClock, new: Path) -> None:
+def test_an_older_program_reads_what_a_newer_one_wrote(
+    store: Store, place: StoreLocation, clock: FakeClock, new: Path
+) -> None:
     Store.open(place, clock=clock, migrations=new).close()
     with closing(Store.open(place, clock=clock, create=False)) as older:
         assert older.runs.latest() == a_run()
-        with pytest.raises(StoreTrouble, match=f"schema {NEXT}, this one knows {NOW}") as caught, older.transaction():
+        with pytest.raises(StoreError, match=f"schema {NEXT}, this one knows {NOW}") as caught, older.transaction():
             pytest.fail("an older program must not write")
         assert store.name in caught.value.what
-    with pytest.raises(StoreTrouble, match="newer scaffold") as caught:
+    with pytest.raises(StoreError, match="newer scaffold") as caught:
         Store.open(place, clock=clock)
     assert "Use that version" in caught.value.fix
 
 
 @pytest.mark.parametrize("create", [True, False])
 def test_an_older_program_leaves_alone_what_it_cannot_read(
-    store: Store, place: Place, clock: FakeClock, breaking: Path, create: bool
+    store: Store, place: StoreLocation, clock: FakeClock, breaking: Path, create: bool
 ) -> None:
     Store.open(place, clock=clock, migrations=breaking).close()
-    with pytest.raises(StoreTrouble, match="newer scaffold"):
+    with pytest.raises(StoreError, match="newer scaffold"):
         Store.open(place, clock=clock, create=create)
 
 
-def test_the_first_schema_is_brought_up_to_date(place: Place, clock: FakeClock, tmp_path: Path) -> None:
-    """What the first release wrote is still read."""
-    (tmp_path / "old").mkdir()
-    shutil.copy(MIGRATIONS / "0001_first.sql", tmp_path / "old")
-    with closing(Store.open(place, clock=clock, migrations=tmp_path / "old")) as old:
-        lay_out(old)
-        with old.transaction():
-            old._connection.write_each(ADD_AT_FIRST, [actions._columns(an_action("a"))])
-    with closing(Store.open(place, clock=clock, create=False)) as store:
-        assert store.actions.of_run("run-1") == (an_action("a"),)
-        assert store.actions.tally("run-1/shop") == {"pending": 1}
-        assert store.inbox.open_of_run("run-1") == ()
-
-
-def test_runs_of_before_there_was_a_sandbox_go_on_with_the_best_there_is(
-    place: Place, clock: FakeClock, tmp_path: Path
+@pytest.mark.parametrize("create", [True, False])
+def test_a_database_of_before_the_first_release_is_refused_as_such(
+    place: StoreLocation, clock: FakeClock, tmp_path: Path, create: bool
 ) -> None:
-    (tmp_path / "old").mkdir()
-    for step in sorted(MIGRATIONS.glob("*.sql"))[:5]:
-        shutil.copy(step, tmp_path / "old")
-    with closing(Store.open(place, clock=clock, migrations=tmp_path / "old")) as old:
-        lay_out(old)
-        with old.transaction():
-            stored = SETTINGS.write(a_run().settings).replace('"sandbox":"auto"', '"sandbox":"none"')
-            old._connection.write("UPDATE run SET settings = :settings", settings=stored)
-    with closing(Store.open(place, clock=clock, create=False)) as store:
-        assert store.runs.get("run-1").settings.sandbox == "auto"
-
-
-def test_messages_of_before_the_mailbox_was_one_are_kept(place: Place, clock: FakeClock, tmp_path: Path) -> None:
-    """RA-12: runs keep their messages and channels; programs that know the old tables are kept away."""
-    (tmp_path / "old").mkdir()
-    for step in sorted(MIGRATIONS.glob("*.sql"))[:4]:
-        shutil.copy(step, tmp_path / "old")
-    with closing(Store.open(place, clock=clock, migrations=tmp_path / "old")) as old:
-        lay_out(old)
-        with old.transaction():
-            old._connection.write(
-                "INSERT INTO message (run_id, seq, sender, recipient, body, created_at) "
-                "VALUES ('run-1', 7, 'ada', 'bob', '{}', '2030-01-01T00:00:00.000000+00:00')"
-            )
-            old._connection.write("INSERT INTO subscription VALUES ('run-1', 'news', 'bob')")
-    with closing(Store.open(place, clock=clock)) as store:
-        assert [envelope.seq for envelope in store.messages.peek("run-1", "bob")] == [7]
-        with store.transaction():
-            assert store.messages.publish("run-1", sender="ada", channel="news", body={}) == 1
-            assert store.messages.send("run-1", sender="ada", recipient="bob", body={}) == 9
-    with pytest.raises(StoreTrouble, match="newer scaffold"):
-        Store.open(place, clock=clock, create=False, migrations=tmp_path / "old")
+    """Its tables have other names; it is never taken for a newer or a current one, and nothing of it changes."""
+    old = tmp_path / "old"
+    old.mkdir()
+    schema = (MIGRATIONS / "0001_initial.sql").read_text().replace("schema_migration", "schema_version")
+    (old / "0001_first.sql").write_text(f"{schema}INSERT INTO schema_version VALUES (9, '', 8);\n")
+    driver = open_driver(place, create=True, patience_s=5)
+    with closing(driver):
+        connection = Connection(driver)
+        driver.make_ready()
+        with connection.transaction():
+            for statement in (old / "0001_first.sql").read_text().split(";\n"):
+                if statement.strip():
+                    connection.write(statement)
+        tables = driver.tables()
+    with pytest.raises(StoreError, match="pre-release") as caught:
+        Store.open(place, clock=clock, create=create)
+    assert "Move" in caught.value.fix
+    with closing(open_driver(place, create=False, patience_s=5)) as driver:
+        assert driver.tables() == tables
 
 
 def test_an_old_database_on_a_read_only_medium_is_trouble(public: Path, clock: FakeClock, new: Path) -> None:
@@ -218,7 +185,7 @@ def test_an_old_database_on_a_read_only_medium_is_trouble(public: Path, clock: F
     Store.open(path, clock=clock).close()
     new = Path(shutil.copytree(new, public / "new"))
     public.chmod(0o555)
-    with unprivileged(), pytest.raises(StoreTrouble, match="older scaffold") as caught:
+    with unprivileged(), pytest.raises(StoreError, match="older scaffold") as caught:
         Store.open(path, clock=clock, create=False, migrations=new)
     assert "writable" in caught.value.fix
 

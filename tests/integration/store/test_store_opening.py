@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from integration.store.nouns import a_run, unprivileged
-from scaffold.core.errors import StoreTrouble
+from scaffold.core.errors import StoreError
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
-from scaffold.store.schema import MIGRATIONS
+from scaffold.store.driver.schema import MIGRATIONS
 
 OPEN_WHEN_TOLD = """
 import sys
@@ -57,7 +57,7 @@ def test_a_path_with_odd_characters_is_taken_literally(tmp_path: Path, clock: Fa
 
 
 def test_without_create_a_missing_database_is_trouble_and_stays_missing(path: Path, clock: FakeClock) -> None:
-    with pytest.raises(StoreTrouble, match="no database yet") as caught:
+    with pytest.raises(StoreError, match="no database yet") as caught:
         Store.open(path, clock=clock, create=False)
     assert str(path) in caught.value.what
     assert "scaffold run" in caught.value.fix
@@ -67,7 +67,7 @@ def test_without_create_a_missing_database_is_trouble_and_stays_missing(path: Pa
 def test_without_create_an_empty_file_is_trouble_and_stays_empty(tmp_path: Path, clock: FakeClock) -> None:
     path = tmp_path / "state.db"
     path.touch()
-    with pytest.raises(StoreTrouble, match="empty"):
+    with pytest.raises(StoreError, match="empty"):
         Store.open(path, clock=clock, create=False)
     assert path.read_bytes() == b""
 
@@ -77,7 +77,7 @@ def test_garbage_is_trouble_and_stays_as_it_is(tmp_path: Path, clock: FakeClock,
     path = tmp_path / "state.db"
     path.write_bytes(b"not a database at all " * 400)
     before = path.read_bytes()
-    with pytest.raises(StoreTrouble, match="not a database") as caught:
+    with pytest.raises(StoreError, match="not a database") as caught:
         Store.open(path, clock=clock, create=create)
     assert str(path) in caught.value.what
     assert "Move the file away" in caught.value.fix
@@ -88,23 +88,23 @@ def test_another_programs_database_is_left_alone(tmp_path: Path, clock: FakeCloc
     path = tmp_path / "state.db"
     _sql(path, "CREATE TABLE bookmark (url TEXT)")
     before = path.read_bytes()
-    with pytest.raises(StoreTrouble, match="another program"):
+    with pytest.raises(StoreError, match="another program"):
         Store.open(path, clock=clock)
     assert path.read_bytes() == before
 
 
 def test_a_newer_database_is_left_alone(path: Path, clock: FakeClock) -> None:
     Store.open(path, clock=clock).close()
-    _sql(path, "INSERT INTO schema_version (version, applied_at) VALUES (999, '')")
+    _sql(path, "INSERT INTO schema_migration (version, applied_at) VALUES (999, '')")
     before = path.read_bytes()
-    with pytest.raises(StoreTrouble, match="schema 999") as caught:
+    with pytest.raises(StoreError, match="schema 999") as caught:
         Store.open(path, clock=clock)
     assert "newer" in caught.value.fix
     assert path.read_bytes() == before
 
 
 def test_a_directory_is_not_a_database(tmp_path: Path, clock: FakeClock) -> None:
-    with pytest.raises(StoreTrouble, match="cannot be opened") as caught:
+    with pytest.raises(StoreError, match="cannot be opened") as caught:
         Store.open(tmp_path, clock=clock)
     assert str(tmp_path) in caught.value.what
 
@@ -112,20 +112,20 @@ def test_a_directory_is_not_a_database(tmp_path: Path, clock: FakeClock) -> None
 @pytest.mark.parametrize("create", [True, False])
 def test_a_parent_that_is_a_file_is_trouble(tmp_path: Path, clock: FakeClock, create: bool) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(StoreTrouble, match=r"file/state\.db"):
+    with pytest.raises(StoreError, match=r"file/state\.db"):
         Store.open(tmp_path / "file" / "state.db", clock=clock, create=create)
 
 
 @pytest.mark.parametrize("create", [True, False])
 def test_a_directory_nobody_may_enter_is_trouble(public: Path, clock: FakeClock, create: bool) -> None:
     (public / "closed").mkdir(mode=0)
-    with unprivileged(), pytest.raises(StoreTrouble, match="out of reach"):
+    with unprivileged(), pytest.raises(StoreError, match="not accessible"):
         Store.open(public / "closed" / "inner" / "state.db", clock=clock, create=create)
 
 
 def test_a_read_only_directory_is_trouble(public: Path, clock: FakeClock) -> None:
     public.chmod(0o555)
-    with unprivileged(), pytest.raises(StoreTrouble, match="cannot be opened") as caught:
+    with unprivileged(), pytest.raises(StoreError, match="cannot be opened") as caught:
         Store.open(public / "state.db", clock=clock)
     assert "may write" in caught.value.fix
 
@@ -135,7 +135,7 @@ def test_a_read_only_database_is_trouble_for_who_wants_to_write(public: Path, cl
     Store.open(path, clock=clock).close()
     path.chmod(0o444)
     public.chmod(0o555)
-    with unprivileged(), pytest.raises(StoreTrouble, match="cannot be written"):
+    with unprivileged(), pytest.raises(StoreError, match="is not writable"):
         Store.open(path, clock=clock)
 
 
@@ -156,15 +156,15 @@ def test_a_read_only_database_can_be_read(
         public.chmod(directory)
         with unprivileged(), closing(Store.open(path, clock=clock, create=False)) as store:
             assert store.runs.all() == (a_run(),)
-            with pytest.raises(StoreTrouble, match="can only be read") as caught, store.transaction():
+            with pytest.raises(StoreError, match="is read-only") as caught, store.transaction():
                 pytest.fail("nothing can be written here")
         assert str(path) in caught.value.what
 
 
 def test_a_failed_opening_leaves_no_connection_behind(path: Path, clock: FakeClock) -> None:
     Store.open(path, clock=clock).close()
-    _sql(path, "INSERT INTO schema_version (version, applied_at) VALUES (999, '')")
-    with pytest.raises(StoreTrouble) as caught:
+    _sql(path, "INSERT INTO schema_migration (version, applied_at) VALUES (999, '')")
+    with pytest.raises(StoreError) as caught:
         Store.open(path, clock=clock)
     open_files = [os.path.realpath(entry) for entry in Path("/dev/fd").iterdir()]
     assert str(path) not in open_files
@@ -176,7 +176,7 @@ def test_opening_a_new_database_waits_for_somebody_who_writes_to_it(tmp_path: Pa
     path = tmp_path / "state.db"
     with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as raw:
         raw.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreTrouble, match="locked"):
+        with pytest.raises(StoreError, match="locked"):
             Store.open(path, clock=clock, patience_s=0.01)
         release = threading.Timer(0.2, raw.execute, ["ROLLBACK"])
         release.start()
@@ -204,5 +204,5 @@ def test_several_processes_may_open_a_new_database_at_once(tmp_path: Path) -> No
         assert [child.returncode for child in children] == [0] * 4
         with closing(sqlite3.connect(path)) as raw:
             steps = range(1, len(list(MIGRATIONS.glob("*.sql"))) + 1)
-            assert raw.execute("SELECT version FROM schema_version").fetchall() == [(step,) for step in steps]
+            assert raw.execute("SELECT version FROM schema_migration").fetchall() == [(step,) for step in steps]
             assert raw.execute("PRAGMA journal_mode").fetchone() == ("wal",)

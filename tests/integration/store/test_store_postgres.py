@@ -11,13 +11,13 @@ import pytest
 from integration.store.nouns import a_goal, a_run, an_action, events_of, lay_out, words_of
 from integration.store.test_store_opening import BESIDE_TESTS, OPEN_WHEN_TOLD
 from postgres import new_place
-from scaffold.core.errors import IllegalMove, StoreTrouble
+from scaffold.core.errors import IllegalTransition, StoreError
 from scaffold.core.states import Active, Completed
 from scaffold.host.clock import FakeClock
-from scaffold.store.actions import READY
 from scaffold.store.database import Store
-from scaffold.store.place import Server
-from scaffold.store.schema import MIGRATIONS
+from scaffold.store.driver.location import PostgresLocation
+from scaffold.store.driver.schema import MIGRATIONS
+from scaffold.store.run.actions import READY
 
 STEPS = len(list(MIGRATIONS.glob("*.sql")))
 
@@ -25,18 +25,18 @@ pytestmark = pytest.mark.postgres
 
 
 @pytest.fixture
-def nowhere(postgres_url: str) -> Server:
+def nowhere(postgres_url: str) -> PostgresLocation:
     """A schema that is not there."""
     return new_place(postgres_url)
 
 
 @pytest.fixture
-def store(nowhere: Server, clock: FakeClock) -> Iterator[Store]:
+def store(nowhere: PostgresLocation, clock: FakeClock) -> Iterator[Store]:
     with closing(Store.open(nowhere, clock=clock)) as store:
         yield store
 
 
-def _do(place: Server, *statements: str) -> list[tuple]:
+def _do(place: PostgresLocation, *statements: str) -> list[tuple]:
     with psycopg.connect(place.url, autocommit=True) as raw:
         raw.execute(f"SET search_path TO {place.schema}")
         answers = [raw.execute(statement) for statement in statements]
@@ -58,7 +58,7 @@ def test_repositories_on_one_server_do_not_see_each_other(postgres_url: str, clo
         assert mine.data_version() == before
 
 
-def test_what_one_opening_wrote_the_next_one_reads_from_the_server(nowhere: Server, clock: FakeClock) -> None:
+def test_what_one_opening_wrote_the_next_one_reads_from_the_server(nowhere: PostgresLocation, clock: FakeClock) -> None:
     for create in (True, False):
         with closing(Store.open(nowhere, clock=clock, create=create)) as store:
             if create:
@@ -67,16 +67,18 @@ def test_what_one_opening_wrote_the_next_one_reads_from_the_server(nowhere: Serv
             assert store.runs.get("run-1") == a_run()
 
 
-def test_without_create_a_missing_schema_is_trouble_and_stays_missing(nowhere: Server, clock: FakeClock) -> None:
-    with pytest.raises(StoreTrouble, match="empty") as caught:
+def test_without_create_a_missing_schema_is_trouble_and_stays_missing(
+    nowhere: PostgresLocation, clock: FakeClock
+) -> None:
+    with pytest.raises(StoreError, match="empty") as caught:
         Store.open(nowhere, clock=clock, create=False)
     assert nowhere.schema in caught.value.what
     assert _do(nowhere, f"SELECT 1 FROM pg_namespace WHERE nspname = '{nowhere.schema}'") == []
 
 
-def test_another_programs_schema_is_left_alone(nowhere: Server, clock: FakeClock) -> None:
+def test_another_programs_schema_is_left_alone(nowhere: PostgresLocation, clock: FakeClock) -> None:
     _do(nowhere, f"CREATE SCHEMA {nowhere.schema}", f"CREATE TABLE {nowhere.schema}.bookmark (url TEXT)")
-    with pytest.raises(StoreTrouble, match="another program"):
+    with pytest.raises(StoreError, match="another program"):
         Store.open(nowhere, clock=clock)
     tables = _do(nowhere, f"SELECT tablename FROM pg_tables WHERE schemaname = '{nowhere.schema}'")
     assert tables == [("bookmark",)]
@@ -90,33 +92,33 @@ def test_another_programs_schema_is_left_alone(nowhere: Server, clock: FakeClock
     ],
 )
 def test_a_server_that_is_not_there_is_trouble_that_tells_no_secret(url: str, said: str, clock: FakeClock) -> None:
-    with pytest.raises(StoreTrouble) as caught:
-        Store.open(Server(url, "shop"), clock=clock)
+    with pytest.raises(StoreError) as caught:
+        Store.open(PostgresLocation(url, "shop"), clock=clock)
     assert caught.value.what.startswith(said)
     assert "SCAFFOLD_DATABASE_URL" in caught.value.fix
     assert "secret" not in caught.value.what
 
 
 def test_a_database_that_is_not_there_is_trouble(postgres_url: str, clock: FakeClock) -> None:
-    with pytest.raises(StoreTrouble, match='"nobodys" does not exist'):
-        Store.open(Server(postgres_url.replace("/postgres?", "/nobodys?"), "shop"), clock=clock)
+    with pytest.raises(StoreError, match='"nobodys" does not exist'):
+        Store.open(PostgresLocation(postgres_url.replace("/postgres?", "/nobodys?"), "shop"), clock=clock)
 
 
-def test_who_may_not_make_a_schema_is_told_so(nowhere: Server, clock: FakeClock) -> None:
+def test_who_may_not_make_a_schema_is_told_so(nowhere: PostgresLocation, clock: FakeClock) -> None:
     role = f"guest_{nowhere.schema}"
     _do(nowhere, f"CREATE ROLE {role} LOGIN")
-    guest = Server(nowhere.url.replace("postgres@", f"{role}@"), nowhere.schema)
-    with pytest.raises(StoreTrouble, match="access to the database is denied"):
+    guest = PostgresLocation(nowhere.url.replace("postgres@", f"{role}@"), nowhere.schema)
+    with pytest.raises(StoreError, match="access to the database is denied"):
         Store.open(guest, clock=clock)
 
 
 @pytest.mark.parametrize("schema", ["", "Shop", "shop; DROP TABLE run", "1shop", "s" * 64])
 def test_a_name_that_is_none_is_a_bug_of_the_caller(postgres_url: str, clock: FakeClock, schema: str) -> None:
-    with pytest.raises(ValueError, match="no name for a schema"):
-        Store.open(Server(postgres_url, schema), clock=clock)
+    with pytest.raises(ValueError, match="invalid schema name"):
+        Store.open(PostgresLocation(postgres_url, schema), clock=clock)
 
 
-def test_a_server_that_ends_the_connection_is_trouble(nowhere: Server, store: Store) -> None:
+def test_a_server_that_ends_the_connection_is_trouble(nowhere: PostgresLocation, store: Store) -> None:
     lay_out(store)
 
     def change() -> None:
@@ -125,9 +127,9 @@ def test_a_server_that_ends_the_connection_is_trouble(nowhere: Server, store: St
             _do(nowhere, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state LIKE 'idle in%'")
             store.runs.move("run-1", Completed())
 
-    with pytest.raises(StoreTrouble, match="shutting down or ended"):
+    with pytest.raises(StoreError, match="shutting down or cancelled"):
         change()
-    with pytest.raises(StoreTrouble, match="cannot be reached"):
+    with pytest.raises(StoreError, match="cannot be reached"):
         store.runs.all()
 
 
@@ -143,7 +145,7 @@ def test_several_processes_may_make_a_schema_at_once(postgres_url: str) -> None:
         with child:
             child.communicate(timeout=60)
     assert [child.returncode for child in children] == [0] * 4
-    assert _do(place, "SELECT COUNT(*), COUNT(DISTINCT version) FROM schema_version") == [(STEPS, STEPS)]
+    assert _do(place, "SELECT COUNT(*), COUNT(DISTINCT version) FROM schema_migration") == [(STEPS, STEPS)]
     assert _do(place, "SELECT COUNT(*) FROM revision") == [(1,)]
 
 
@@ -165,10 +167,10 @@ def test_a_transaction_in_which_something_failed_cannot_be_committed(store: Stor
     def change_and_go_on() -> None:
         with store.transaction():
             store.runs.add(a_run())
-            with pytest.raises(StoreTrouble, match="foreign key"):
+            with pytest.raises(StoreError, match="foreign key"):
                 store.goals.add(a_goal(run_id="nobody"))
 
-    with pytest.raises(StoreTrouble, match="foreign key"):
+    with pytest.raises(StoreError, match="foreign key"):
         change()
     with pytest.raises(RuntimeError, match="cannot be committed"):
         change_and_go_on()
@@ -178,14 +180,14 @@ def test_a_transaction_in_which_something_failed_cannot_be_committed(store: Stor
 def test_a_refusal_of_our_own_does_not_spoil_the_transaction(store: Store) -> None:
     lay_out(store)
     with store.transaction():
-        with pytest.raises(IllegalMove):
+        with pytest.raises(IllegalTransition):
             store.runs.move("run-1", Completed())
         store.runs.move("run-1", Active())
     assert store.runs.get("run-1").state == Active()
     assert len(events_of(store)) == 1
 
 
-def test_texts_sort_by_their_bytes(nowhere: Server, store: Store) -> None:
+def test_texts_sort_by_their_bytes(nowhere: PostgresLocation, store: Store) -> None:
     lay_out(store)
     with store.transaction():
         for assertion in ("b", "B", "a_b", "ab", "ä"):
@@ -201,7 +203,7 @@ def test_a_nul_is_kept_as_the_sign_for_one(store: Store) -> None:
     assert store.runs.latest().request == "odd␀text"
 
 
-def test_finding_what_is_ready_walks_the_index_on_a_server_too(nowhere: Server, store: Store) -> None:
+def test_finding_what_is_ready_walks_the_index_on_a_server_too(nowhere: PostgresLocation, store: Store) -> None:
     """SC-10: the partial index answers, not a walk over the goal."""
     lay_out(store, *(an_action(f"key-{n}", position=n, preconditions=("late",) if n else ()) for n in range(2000)))
     _do(nowhere, "ANALYZE action")

@@ -18,13 +18,13 @@ from integration.store.nouns import (
     events_of,
     lay_out,
 )
-from scaffold.core.errors import IllegalMove, StaleFence, StoreTrouble
-from scaffold.core.events import RunMoved, RunTaken
+from scaffold.core.errors import IllegalTransition, StaleFence, StoreError
+from scaffold.core.events import RunClaimed, RunStatusChanged
 from scaffold.core.model import Usage
-from scaffold.core.states import RUN_MOVES, Active, Cancelled, Paused, Planning, goal_state, status_of
+from scaffold.core.states import RUN_TRANSITIONS, Active, Cancelled, Paused, Planning, parse_goal_state, status_of
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
-from scaffold.store.place import Place
+from scaffold.store.driver.location import StoreLocation
 
 
 def test_a_run_reads_back_as_it_was_stored(store: Store) -> None:
@@ -56,23 +56,23 @@ def test_a_prefix_is_taken_literally(store: Store) -> None:
     assert len(store.runs.by_prefix("")) == 4
 
 
-@pytest.mark.parametrize("was", RUN_MOVES)
-@pytest.mark.parametrize("to", RUN_MOVES)
-def test_a_run_moves_as_the_table_says_and_tells_of_it(store: Store, clock: FakeClock, was: str, to: str) -> None:
-    run = a_run(state=goal_state(was, "before"))
-    target = goal_state(to, "a reason")
-    with store.transaction():
-        store.runs.add(run)
-    if was in RUN_MOVES[to]:
+@pytest.mark.parametrize("to", RUN_TRANSITIONS)
+def test_a_run_moves_as_the_table_says_and_tells_of_it(store: Store, clock: FakeClock, to: str) -> None:
+    target = parse_goal_state(to, "a reason")
+    for was in RUN_TRANSITIONS:
+        run = a_run(f"run-{was}", state=parse_goal_state(was, "before"))
         with store.transaction():
-            store.runs.move(run.id, target)
-        assert store.runs.get(run.id) == replace(run, state=target, updated_at=clock.now())
-        assert events_of(store) == [RunMoved(status_of(target), getattr(target, "reason", None))]
-    else:
-        with pytest.raises(IllegalMove, match=f"from {was} to {to}"), store.transaction():
-            store.runs.move(run.id, target)
-        assert store.runs.get(run.id) == run
-        assert events_of(store) == []
+            store.runs.add(run)
+        if was in RUN_TRANSITIONS[to]:
+            with store.transaction():
+                store.runs.move(run.id, target)
+            assert store.runs.get(run.id) == replace(run, state=target, updated_at=clock.now())
+            assert events_of(store, run.id) == [RunStatusChanged(status_of(target), getattr(target, "reason", None))]
+        else:
+            with pytest.raises(IllegalTransition, match=f"from {was} to {to}"), store.transaction():
+                store.runs.move(run.id, target)
+            assert store.runs.get(run.id) == run
+            assert events_of(store, run.id) == []
 
 
 def test_a_run_that_is_not_there_cannot_be_changed(store: Store) -> None:
@@ -83,10 +83,10 @@ def test_a_run_that_is_not_there_cannot_be_changed(store: Store) -> None:
         lambda: store.runs.check("nobody", fence=0),
         lambda: store.runs.configure("nobody", SETTINGS),
         lambda: store.runs.ask("nobody", "stop"),
-        lambda: store.runs.wish("nobody"),
+        lambda: store.runs.control_request("nobody"),
     ]
     for change in changes:
-        with pytest.raises(StoreTrouble, match="no run 'nobody'"), store.transaction():
+        with pytest.raises(StoreError, match="no run 'nobody'"), store.transaction():
             change()
 
 
@@ -99,7 +99,7 @@ def test_each_owner_gets_a_higher_fence(store: Store) -> None:
         assert store.runs.take("run-1", RIVAL, expected_fence=1) == 2
     assert store.runs.get("run-1").owner == RIVAL
     assert store.runs.get("run-1").fence == 2
-    assert events_of(store) == [RunTaken(OWNER.pid, 1), RunTaken(RIVAL.pid, 2)]
+    assert events_of(store) == [RunClaimed(OWNER.pid, 1), RunClaimed(RIVAL.pid, 2)]
 
 
 def test_whoever_was_overtaken_is_refused_everywhere(store: Store) -> None:
@@ -115,7 +115,7 @@ def test_whoever_was_overtaken_is_refused_everywhere(store: Store) -> None:
     for change in late:
         with pytest.raises(StaleFence, match="its fence is 2, not 1") as caught, store.transaction():
             change()
-        assert "Write nothing more" in caught.value.fix
+        assert "Stop writing" in caught.value.fix
     assert store.runs.get("run-1") == a_run(fence=2, owner=RIVAL)
     assert events_of(store) == []
 
@@ -131,7 +131,7 @@ def test_the_owner_may_move_check_and_release(store: Store) -> None:
     assert (run.state, run.owner, run.fence) == (Active(), None, 2)
 
 
-def test_of_many_that_take_a_run_at_once_one_wins(store: Store, place: Place, clock: FakeClock) -> None:
+def test_of_many_that_take_a_run_at_once_one_wins(store: Store, place: StoreLocation, clock: FakeClock) -> None:
     """BX-8: the fence is raised by compare-and-swap."""
     with store.transaction():
         store.runs.add(a_run())
@@ -159,11 +159,11 @@ def test_settings_can_be_replaced(store: Store) -> None:
 def test_a_wish_is_found_by_other_connections_and_can_be_taken_back(store: Store, rival: Store) -> None:
     with store.transaction():
         store.runs.add(a_run())
-    assert rival.runs.wish("run-1") is None
+    assert rival.runs.control_request("run-1") is None
     for wish in ("stop", "pause", "cancel", None):
         with store.transaction():
             store.runs.ask("run-1", wish)
-        assert rival.runs.wish("run-1") == wish
+        assert rival.runs.control_request("run-1") == wish
 
 
 def test_what_a_run_spent_is_the_sum_of_its_attempts(store: Store) -> None:

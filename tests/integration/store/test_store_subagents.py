@@ -5,13 +5,13 @@ from datetime import timedelta
 import pytest
 
 from integration.store.nouns import ALIVE
-from scaffold.core.errors import StoreTrouble
+from scaffold.core.errors import StoreError
 from scaffold.core.model import Usage
 from scaffold.host.clock import FakeClock
-from scaffold.store.subagents import Subagent
-from scaffold.store.user import UserStore
+from scaffold.store.user.subagents import StoredSubagent
+from scaffold.store.user_store import UserStore
 
-TASK = {"task": "count", "context": "from 1", "commission": "{}", "timeout_s": 60.0}
+TASK = {"task": "count", "context": "from 1", "spec": "{}", "timeout_s": 60.0}
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +42,7 @@ def test_a_subagent_reads_back_with_every_field(user: UserStore, neighbour: User
         user.subagents.report(one, "success", result="7", error=None)
     clock.advance(9)
     assert end(user, one, "failure", "it crashed")
-    assert neighbour.subagents.get(one) == Subagent(
+    assert neighbour.subagents.get(one) == StoredSubagent(
         id=one,
         parent="ann",
         number=1,
@@ -86,5 +86,5 @@ def test_what_no_database_can_carry_is_written_as_escapes(user: UserStore) -> No
 
 
 def test_one_that_is_not_there_is_trouble(user: UserStore) -> None:
-    with pytest.raises(StoreTrouble, match="no subagent 'ann/sub-9'"):
+    with pytest.raises(StoreError, match="no subagent 'ann/sub-9'"):
         user.subagents.get("ann/sub-9")

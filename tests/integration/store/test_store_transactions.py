@@ -13,14 +13,14 @@ import psycopg
 import pytest
 
 from integration.store.nouns import OWNER, a_goal, a_run, an_action, events_of, lay_out, words_of
-from scaffold.core.errors import StaleFence, StoreTrouble
-from scaffold.core.events import Noticed
+from scaffold.core.errors import StaleFence, StoreError
+from scaffold.core.events import NoticeRaised
 from scaffold.core.states import Active, Running
 from scaffold.host.clock import FakeClock
-from scaffold.store.connection import Connection
 from scaffold.store.database import Store
-from scaffold.store.place import Place
-from scaffold.store.sqlite import Sqlite
+from scaffold.store.driver.connection import Connection
+from scaffold.store.driver.location import StoreLocation
+from scaffold.store.driver.sqlite import SqliteDriver
 
 WRITE_AND_WAIT = """
 import sys
@@ -72,7 +72,7 @@ def test_after_an_error_the_store_is_ready_for_the_next_transaction(store: Store
 def test_transactions_do_not_nest(store: Store) -> None:
     with (
         store.transaction(),
-        pytest.raises(RuntimeError, match="open on this store already"),
+        pytest.raises(RuntimeError, match="already open on this store"),
         store.transaction(),
     ):
         pytest.fail("the inner block must not be entered")
@@ -85,8 +85,8 @@ def test_transactions_do_not_nest(store: Store) -> None:
         lambda store: store.runs.move("run-1", Active()),
         lambda store: store.runs.take("run-1", OWNER, expected_fence=0),
         lambda store: store.actions.add([an_action("b")]),
-        lambda store: store.facts.withdraw("run-1/shop", "done", "stale"),
-        lambda store: store.events.append("run-1", Noticed("info", "hello")),
+        lambda store: store.facts.invalidate("run-1/shop", "done", "stale"),
+        lambda store: store.events.append("run-1", NoticeRaised("info", "hello")),
     ],
 )
 def test_a_change_outside_a_transaction_is_a_bug_of_the_caller(store: Store, change) -> None:
@@ -118,7 +118,7 @@ def test_the_data_version_tells_of_others_commits_only(store: Store, rival: Stor
 def test_a_lock_that_is_not_given_back_is_trouble_once_patience_is_over(store: Store, rival: Store) -> None:
     with store.transaction():
         start = time.monotonic()
-        with pytest.raises(StoreTrouble, match="locked") as caught, rival.transaction():
+        with pytest.raises(StoreError, match="holds the database lock") as caught, rival.transaction():
             pytest.fail("two writers at once")
         assert time.monotonic() - start >= 0.05
     assert store._connection.driver.name in caught.value.what
@@ -127,7 +127,7 @@ def test_a_lock_that_is_not_given_back_is_trouble_once_patience_is_over(store: S
     assert store.runs.all() == (a_run(),)
 
 
-def test_writers_wait_for_each_other(store: Store, place: Place, clock: FakeClock) -> None:
+def test_writers_wait_for_each_other(store: Store, place: StoreLocation, clock: FakeClock) -> None:
     """OR-8: several writers lose nothing, and events are numbered in the order of commits."""
     lay_out(store)
 
@@ -135,7 +135,7 @@ def test_writers_wait_for_each_other(store: Store, place: Place, clock: FakeCloc
         with closing(Store.open(place, clock=clock)) as mine:
             for turn in range(20):
                 with mine.transaction():
-                    mine.events.append("run-1", Noticed("info", f"{writer}:{turn}"))
+                    mine.events.append("run-1", NoticeRaised("info", f"{writer}:{turn}"))
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(write, range(4)))
@@ -146,7 +146,7 @@ def test_writers_wait_for_each_other(store: Store, place: Place, clock: FakeCloc
 
 @pytest.mark.parametrize(("durable", "level"), [(False, 1), (True, 2)])
 def test_durable_transactions_are_synced_and_others_are_not(tmp_path: Path, durable: bool, level: int) -> None:
-    with closing(Sqlite(tmp_path / "state.db", create=True, patience_s=1)) as driver:
+    with closing(SqliteDriver(tmp_path / "state.db", create=True, patience_s=1)) as driver:
         connection = Connection(driver)
         for wanted in (not durable, durable):
             with connection.transaction(durable=wanted):
@@ -157,7 +157,7 @@ def test_durable_transactions_are_synced_and_others_are_not(tmp_path: Path, dura
 def test_a_write_that_breaks_a_rule_is_trouble_that_names_it(store: Store) -> None:
     lay_out(store)
     with (
-        pytest.raises(StoreTrouble, match=r"goal\.run_id, goal\.name|goal_run_id_name_key") as caught,
+        pytest.raises(StoreError, match=r"goal\.run_id, goal\.name|goal_run_id_name_key") as caught,
         store.transaction(),
     ):
         store.goals.add(a_goal(id="another-id"))
@@ -167,7 +167,7 @@ def test_a_write_that_breaks_a_rule_is_trouble_that_names_it(store: Store) -> No
 
 def test_references_to_nothing_are_refused_at_the_commit_at_the_latest(store: Store) -> None:
     lay_out(store)
-    with pytest.raises(StoreTrouble, match=r"(?i)foreign key"), store.transaction():
+    with pytest.raises(StoreError, match=r"(?i)foreign key"), store.transaction():
         store.actions.add([an_action("orphan", parent_id="nobody")])
     assert store.actions.of_run("run-1") == ()
 
@@ -176,7 +176,7 @@ def test_a_full_disk_is_trouble_and_keeps_nothing_half_done(path: Path, clock: F
     store = Store.open(path, clock=clock)
     pages = store._connection.rows("PRAGMA page_count")[0][0]
     store._connection.rows(f"PRAGMA max_page_count = {pages}")
-    with pytest.raises(StoreTrouble, match="disk is full") as caught, store.transaction():
+    with pytest.raises(StoreError, match="disk is full") as caught, store.transaction():
         store.runs.add(a_run(request="x" * 100_000))
     assert "Free some space" in caught.value.fix
     assert store.runs.all() == ()
@@ -189,7 +189,7 @@ def test_damage_inside_the_file_is_trouble(path: Path, clock: FakeClock) -> None
     content = bytearray(path.read_bytes())
     content[4096:] = b"\xff" * (len(content) - 4096)
     path.write_bytes(content)
-    with pytest.raises(StoreTrouble, match="damaged"), closing(Store.open(path, clock=clock)) as store:
+    with pytest.raises(StoreError, match="is corrupt"), closing(Store.open(path, clock=clock)) as store:
         store.actions.of_run("run-1")
 
 
@@ -208,10 +208,10 @@ def test_a_change_that_finds_its_row_changed_is_refused(store: Store) -> None:
     lay_out(store)
     statement = "UPDATE run SET status = 'active' WHERE id = :id AND status = :was"
     with pytest.raises(StaleFence, match="changed in the meantime"), store.transaction():
-        store._connection.swap(statement, "run", "run-1", was="completed")
+        store._connection.compare_and_set(statement, "run", "run-1", was="completed")
 
 
-def test_a_killed_process_leaves_the_database_whole(place: Place, clock: FakeClock) -> None:
+def test_a_killed_process_leaves_the_database_whole(place: StoreLocation, clock: FakeClock) -> None:
     """BX-8: what was committed stays, what was not is gone, and the next one can go on."""
     environment = {"PYTHONPATH": str(Path(__file__).parents[2])}
     with subprocess.Popen(

@@ -1,7 +1,7 @@
 """What the user agreed to is kept by repository, and forgotten as a whole."""
 
 from scaffold.host.clock import FakeClock
-from scaffold.store.user import UserStore
+from scaffold.store.user_store import UserStore
 
 SHOP, FARM = "file:///shop/.git", "file:///farm/.git"
 

@@ -4,7 +4,7 @@ import resource
 
 import pytest
 
-from scaffold.tools.append import append_file
+from scaffold.tools.file.append import append_file
 from scaffold.tools.workspace import Workspace
 
 
@@ -39,7 +39,7 @@ async def test_a_last_line_without_an_end_is_told(root, append):
     (root / "a").write_text("one")
     output = await append("a", "two")
     assert (root / "a").read_text() == "onetwo"
-    assert "no end" in output.content
+    assert "no newline" in output.content
 
 
 async def test_the_file_itself_is_kept_with_its_mode_and_its_other_names(root, append):
@@ -93,7 +93,7 @@ async def test_what_cannot_be_added_to_is_refused_and_left_alone(root, append):
     refused = {
         ("folder", "x"): "is a folder",
         ("binary", "x"): "binary",
-        ("latin", "€"): "cannot hold",
+        ("latin", "€"): "cannot encode",
         ("link", "x"): "outside the workspace",
         ("pipe", "x"): "a pipe",
         (".git/config", "x"): "belongs to git",

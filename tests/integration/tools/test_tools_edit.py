@@ -4,9 +4,9 @@ import stat
 
 import pytest
 
-from scaffold.tools.arguments import misfit
-from scaffold.tools.edit import apply_delta
-from scaffold.tools.workspace import ANSWER_LIMIT, Workspace
+from scaffold.tools.arguments import argument_problems
+from scaffold.tools.file.edit import apply_delta
+from scaffold.tools.workspace import MAX_ANSWER_CHARS, Workspace
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def edit(root):
 
     async def edit(path, *operations):
         args = {"path": path, "operations": list(operations)}
-        assert misfit(tool, args) is None
+        assert argument_problems(tool, args) is None
         return await tool.run(args)
 
     return edit
@@ -44,7 +44,7 @@ async def test_a_fit_apart_from_white_space_is_done_with_a_warning(root, edit):
     (root / "a").write_text("\tone\n")
     output = await edit("a", replace(1, "\tuno", expected="  one"))
     assert not output.failed
-    assert output.content.splitlines()[1].startswith("Warning: Lines 1 fit")
+    assert output.content.splitlines()[1].startswith("Warning: `expected` matches line 1 except")
 
 
 @pytest.mark.parametrize(
@@ -73,8 +73,8 @@ async def test_what_cannot_be_changed_is_refused_and_left_alone(root, edit):
     (root / "folder").mkdir()
     os.mkfifo(root / "pipe")
     refused = {
-        ("text", "x", "other"): "not what is expected",
-        ("latin", "€", "caf\xe9"): "cannot hold",
+        ("text", "x", "other"): "`expected` does not match",
+        ("latin", "€", "caf\xe9"): "cannot encode",
         ("binary", "x", ""): "binary",
         ("folder", "x", ""): "list_dir",
         ("pipe", "x", ""): "a pipe",
@@ -118,5 +118,5 @@ async def test_a_file_that_changes_while_it_is_edited_is_left_as_it_became(root)
 async def test_a_large_change_is_shown_in_part(root, edit):
     (root / "a").write_text("x\n")
     output = await edit("a", replace(1, "line of text\n" * 10_000))
-    assert len(output.content) < ANSWER_LIMIT + 200
+    assert len(output.content) < MAX_ANSWER_CHARS + 200
     assert output.content.startswith("a changed: +10000 -1 lines")

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from scaffold.policy.paths import Refusal
+from scaffold.policy.path.containment import Refusal
 from scaffold.tools.builtin import builtin_tools
-from scaffold.tools.files import ENTRIES_AT_ONCE, LINES_AT_ONCE, text_of
-from scaffold.tools.workspace import ANSWER_LIMIT, Place, Workspace
+from scaffold.tools.file.read_write import MAX_ENTRIES, MAX_LINES, decode_file
+from scaffold.tools.workspace import MAX_ANSWER_CHARS, ReadablePath, Workspace
 
 
 @pytest.fixture
@@ -82,20 +82,20 @@ async def test_a_range_that_ends_before_it_begins_is_told_as_such(root, call):
 
 
 async def test_a_long_file_is_read_in_pieces_that_join(root, call):
-    (root / "long").write_text("".join(f"{n}\n" for n in range(1, LINES_AT_ONCE + 6)))
+    (root / "long").write_text("".join(f"{n}\n" for n in range(1, MAX_LINES + 6)))
     first = await call("read_file", path="long")
-    assert first.content.endswith(f"... go on with start_line {LINES_AT_ONCE + 1}")
-    rest = await call("read_file", path="long", start_line=LINES_AT_ONCE + 1)
-    assert f"range {LINES_AT_ONCE + 1}-{LINES_AT_ONCE + 5}" in rest.content
+    assert first.content.endswith(f"... continue with start_line {MAX_LINES + 1}")
+    rest = await call("read_file", path="long", start_line=MAX_LINES + 1)
+    assert f"range {MAX_LINES + 1}-{MAX_LINES + 5}" in rest.content
     assert "go on" not in rest.content
 
 
 async def test_wide_lines_do_not_flood_the_answer(root, call):
     (root / "wide").write_text(("x" * 5_000 + "\n") * 100)
     output = await call("read_file", path="wide")
-    assert len(output.content) < ANSWER_LIMIT + 3_000
+    assert len(output.content) < MAX_ANSWER_CHARS + 3_000
     assert "3000 more characters" in output.content
-    assert "go on with start_line" in output.content
+    assert "continue with start_line" in output.content
 
 
 async def test_an_empty_file_is_said_to_be_empty(root, call):
@@ -153,7 +153,7 @@ async def test_bytes_that_are_no_text_are_never_shown(root, call, data):
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs a file that nobody can read from its start")
 def test_a_file_the_system_will_not_read_is_refused_with_its_reason():
     process = Path("/proc/self").resolve()
-    refusal = text_of(Place(process, process / "mem"), "mem")
+    refusal = decode_file(ReadablePath(process, process / "mem"), "mem")
     assert isinstance(refusal, Refusal)
     assert "mem cannot be read" in refusal.reason
 
@@ -191,11 +191,11 @@ async def test_nothing_is_written_where_nothing_may_be(root, call):
     (root / "folder").mkdir()
     (root / "file").write_text("here")
     refused = {
-        "folder": "no file",
-        "file/below": "file system refused",
+        "folder": "not a regular file",
+        "file/below": "File system error",
         "../out": "outside the workspace",
         ".git/hooks/pre-commit": "belongs to git",
-        "n" * 300: "file system refused",
+        "n" * 300: "File system error",
     }
     for path, reason in refused.items():
         output = await call("write_file", path=path, content="x")
@@ -226,11 +226,11 @@ async def test_a_folder_is_listed_by_name_with_kind_size_and_time(root, call):
 
 
 async def test_a_crowded_folder_is_listed_in_part(root, call):
-    for n in range(ENTRIES_AT_ONCE + 3):
+    for n in range(MAX_ENTRIES + 3):
         (root / f"{n:05}").touch()
     output = await call("list_dir", path=".")
     lines = output.content.splitlines()
-    assert len(lines) == ENTRIES_AT_ONCE + 2
+    assert len(lines) == MAX_ENTRIES + 2
     assert lines[-1].startswith("... 3 more")
 
 

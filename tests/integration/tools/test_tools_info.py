@@ -3,8 +3,8 @@ import os
 
 import pytest
 
-from scaffold.tools.files import READABLE_BYTES
-from scaffold.tools.info import file_info
+from scaffold.tools.file.info import file_info
+from scaffold.tools.file.read_write import MAX_READ_BYTES
 from scaffold.tools.workspace import Workspace
 
 
@@ -60,11 +60,11 @@ async def test_lines_are_counted_as_read_file_numbers_them(root, info, data, enc
 @pytest.mark.parametrize("codec", ["utf-8", "utf-16"])
 async def test_the_lines_of_a_long_file_are_counted_too(root, info, codec):
     """RA-4."""
-    text = "one line\n" * (READABLE_BYTES // 9 + 1) + "the last"
+    text = "one line\n" * (MAX_READ_BYTES // 9 + 1) + "the last"
     (root / "long").write_text(text, encoding=codec)
     known = await info("long")
     assert known["total_lines"] == text.count("\n") + 1
-    assert known["size_bytes"] > READABLE_BYTES
+    assert known["size_bytes"] > MAX_READ_BYTES
 
 
 async def test_links_are_described_and_not_followed(root, info):

@@ -4,10 +4,10 @@ import sys
 
 import pytest
 
-from scaffold.policy.redaction import Redactor
-from scaffold.tools.outputs import Command, run_told
-from scaffold.tools.python import python
-from scaffold.tools.shell import shell
+from scaffold.policy.secret.redaction import Redactor
+from scaffold.tools.command.python import python
+from scaffold.tools.command.shell import shell
+from scaffold.tools.command.spooled_output import CommandSpec, run_spooled
 from scaffold.tools.workspace import Workspace
 
 SECRET = "canary-7f3e6a1d"
@@ -23,7 +23,7 @@ def kept(folder):
 async def test_a_secret_in_long_output_is_not_on_disk(tmp_path, lines):
     """BX-9: wherever it stands; the rest is kept, byte by byte, though it be no text."""
     program = f"import sys; w = sys.stdout.buffer.write; [w(b'{SECRET} \\xff\\n' + b'x' * 99) for _ in range({lines})]"
-    command = Command(
+    command = CommandSpec(
         argv=[sys.executable, "-c", program],
         cwd=tmp_path,
         env={},
@@ -31,7 +31,7 @@ async def test_a_secret_in_long_output_is_not_on_disk(tmp_path, lines):
         outputs=tmp_path / "out",
         clean=REDACTOR.clean,
     )
-    told = await run_told(command)
+    told = await run_spooled(command)
     assert told.finished.exit_code == 0
     assert kept(tmp_path / "out") == [(b"[redacted:MY_TOKEN] \xff\n" + b"x" * 99) * lines]
 
@@ -39,8 +39,8 @@ async def test_a_secret_in_long_output_is_not_on_disk(tmp_path, lines):
 async def test_output_without_secrets_is_kept_as_it_came(tmp_path):
     """RA-4: nothing is written a second time, and nothing but the file is left."""
     argv = [sys.executable, "-c", f"print({NOISE!r} * 1000, end='')"]
-    command = Command(argv=argv, cwd=tmp_path, env={}, timeout_s=60, outputs=tmp_path / "out", clean=REDACTOR.clean)
-    told = await run_told(command)
+    command = CommandSpec(argv=argv, cwd=tmp_path, env={}, timeout_s=60, outputs=tmp_path / "out", clean=REDACTOR.clean)
+    told = await run_spooled(command)
     assert len(told.kept) == 1
     assert kept(tmp_path / "out") == [NOISE.encode() * 1000]
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from scaffold.tools.edit import apply_delta
-from scaffold.tools.files import LINE_LIMIT, READABLE_BYTES, list_dir, read_file, write_file
-from scaffold.tools.info import file_info
-from scaffold.tools.passage import PIECE_BYTES
-from scaffold.tools.search import search_files
-from scaffold.tools.shell import shell
+from scaffold.tools.command.shell import shell
+from scaffold.tools.file.edit import apply_delta
+from scaffold.tools.file.info import file_info
+from scaffold.tools.file.line_reader import CHUNK_BYTES
+from scaffold.tools.file.read_write import MAX_LINE_CHARS, MAX_READ_BYTES, list_dir, read_file, write_file
+from scaffold.tools.search.search_files import search_files
 from scaffold.tools.workspace import Workspace
 
-LINES = READABLE_BYTES // 10
+LINES = MAX_READ_BYTES // 10
 
 
 @pytest.fixture
@@ -52,6 +52,7 @@ def grown():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
 async def test_any_range_of_a_long_file_is_read_with_its_total(root, call, codec):
     """RA-4."""
@@ -69,7 +70,7 @@ async def test_a_long_file_without_a_range_is_read_from_its_beginning(call):
     output = await call("read_file", path="long")
     head, first, *_, last = output.content.splitlines()
     assert head == f"long: total_lines {LINES + 10}, range 1-2000"
-    assert (first, last) == ("1\t000000001", "... go on with start_line 2001")
+    assert (first, last) == ("1\t000000001", "... continue with start_line 2001")
 
 
 async def test_a_range_beyond_a_long_file_is_refused_with_its_length(call):
@@ -88,7 +89,7 @@ async def test_a_line_of_any_length_is_not_held_in_memory(root, call, size):
     before = grown()
     output = await call("read_file", path="line")
     assert output.content.splitlines()[1:] == [
-        f"1\t{'x' * LINE_LIMIT} ... {size - LINE_LIMIT} more characters",
+        f"1\t{'x' * MAX_LINE_CHARS} ... {size - MAX_LINE_CHARS} more characters",
         "2\tneedle",
     ]
     assert json.loads((await call("file_info", path="line")).content)["total_lines"] == 2
@@ -112,7 +113,8 @@ async def test_long_files_are_searched_with_their_context(call):
     ]
 
 
-@pytest.mark.parametrize("number", [PIECE_BYTES // 10, PIECE_BYTES // 10 + 1])
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [CHUNK_BYTES // 10, CHUNK_BYTES // 10 + 1])
 async def test_the_context_of_a_match_is_whole_where_a_piece_of_the_file_ends(call, number):
     """RA-4."""
     output = await call("search_files", pattern=f"{number:09}", context_lines=2)
@@ -129,12 +131,13 @@ async def test_a_long_file_is_not_edited(root, call):
 
 
 async def test_a_long_binary_file_is_not_shown(root, call):
-    (root / "binary").write_bytes(b"\0" * (READABLE_BYTES + 1))
+    (root / "binary").write_bytes(b"\0" * (MAX_READ_BYTES + 1))
     output = await call("read_file", path="binary")
     assert output.failed
     assert "binary file" in output.content
 
 
+@pytest.mark.slow
 async def test_output_that_was_kept_can_be_read_searched_and_listed(call, outputs):
     """RA-4."""
     output = await call("shell", command="seq 1 2000000")
@@ -207,14 +210,14 @@ async def test_of_a_file_that_is_not_counted_in_time_it_is_said(root, sparse):
     head, *lines = (await read.run({"path": "sparse", "start_line": 2, "end_line": 3})).content.splitlines()
     assert (head, lines) == ("sparse: total_lines more than 11, range 2-3", ["2\tx", "3\tx"])
     later = await read.run({"path": "sparse", "start_line": 12})
-    assert (later.failed, "in time has 11 lines" in later.content) == (True, True)
+    assert (later.failed, "timed out after 11 lines" in later.content) == (True, True)
     said = json.loads((await file_info(Workspace(root, {}), time_limit_s=0.3).run({"path": "sparse"})).content)
     assert (said["encoding"], said["total_lines"]) == ("utf-8", None)
 
 
 async def test_a_file_of_which_nothing_was_read_in_time_is_not_called_empty(root):
     output = await read_file(Workspace(root, {}), time_limit_s=0.0).run({"path": "long"})
-    assert (output.failed, "in time has 0 lines" in output.content) == (True, True)
+    assert (output.failed, "timed out after 0 lines" in output.content) == (True, True)
 
 
 async def test_a_read_that_nobody_waits_for_any_more_ends(call, sparse):

@@ -5,7 +5,7 @@ import pytest
 from scaffold.core.conversation import ToolCall
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.tools.builtin import builtin_tools
-from scaffold.tools.reads import ReadCache, remembering
+from scaffold.tools.read_cache import ReadCache, with_read_cache
 from scaffold.tools.workspace import Workspace
 
 ANSWER = ToolOutput("content")
@@ -109,7 +109,7 @@ def tools(root):
 
     built_in = builtin_tools(Workspace(root, {"PATH": os.environ["PATH"]}))
     named = [counting(tool) if tool.name == "read_file" else tool for tool in built_in]
-    return {tool.name: tool for tool in remembering(named, root)}, reads
+    return {tool.name: tool for tool in with_read_cache(named, root)}, reads
 
 
 async def test_a_file_that_is_still_the_same_is_not_read_again(tools):

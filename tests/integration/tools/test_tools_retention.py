@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from scaffold.tools.retention import KEPT_BYTES, KEPT_FOR, retire
+from scaffold.tools.command.retention import MAX_AGE, MAX_TOTAL_BYTES, remove_expired
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -31,7 +31,7 @@ def left(tmp_path):
     """Retire while a conversation goes on; return whose outputs are left."""
 
     def left(conversation):
-        retire(tmp_path / "outputs", conversation=conversation, now=NOW)
+        remove_expired(tmp_path / "outputs", conversation=conversation, now=NOW)
         return {each.name for each in (tmp_path / "outputs").iterdir()}
 
     return left
@@ -39,34 +39,34 @@ def left(tmp_path):
 
 def test_what_nobody_added_to_for_a_week_goes_but_for_the_conversation_that_goes_on(keep, left):
     """RA-4: a resumed conversation finds what it kept."""
-    old, young = KEPT_FOR + timedelta(seconds=1), KEPT_FOR - timedelta(hours=1)
+    old, young = MAX_AGE + timedelta(seconds=1), MAX_AGE - timedelta(hours=1)
     keep("mine", old), keep("old", old), keep("young", young)
     assert left("mine") == {"mine", "young"}
 
 
 def test_a_subagent_and_its_session_keep_what_is_the_others(keep, left):
     """RA-4, RA-11."""
-    old = KEPT_FOR * 2
+    old = MAX_AGE * 2
     keep("mine", old), keep("mine/sub-1", old), keep("other", old), keep("other/sub-1", timedelta(0))
     assert left("mine/sub-2") == {"mine", "other"}
 
 
 def test_the_oldest_go_where_all_together_are_too_long(keep, left):
     """RA-4: bounded in bytes; files with holes here."""
-    keep("first", timedelta(hours=3), 1), keep("second", timedelta(hours=2), KEPT_BYTES)
-    keep("third", timedelta(hours=1), KEPT_BYTES // 2)
+    keep("first", timedelta(hours=3), 1), keep("second", timedelta(hours=2), MAX_TOTAL_BYTES)
+    keep("third", timedelta(hours=1), MAX_TOTAL_BYTES // 2)
     assert left("mine") == {"third"}
 
 
 def test_without_a_folder_there_is_nothing_to_do(tmp_path):
-    retire(tmp_path / "outputs", conversation="mine", now=NOW)
+    remove_expired(tmp_path / "outputs", conversation="mine", now=NOW)
     assert not (tmp_path / "outputs").exists()
 
 
 def test_what_is_no_folder_and_what_a_link_leads_to_stay(keep, left, tmp_path):
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs" / "file").touch()
-    keep("old", KEPT_FOR * 2)
+    keep("old", MAX_AGE * 2)
     (tmp_path / "outputs" / "link").symlink_to(tmp_path / "theirs")
     (tmp_path / "outputs" / "file").touch()
     assert "old" not in left("mine")

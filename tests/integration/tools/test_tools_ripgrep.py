@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from scaffold.tools.ripgrep import preselected
-from scaffold.tools.search import search_files
+from builders import needs
+from scaffold.tools.search.ripgrep import candidate_files
+from scaffold.tools.search.search_files import search_files
 from scaffold.tools.workspace import Workspace
 
 REAL = shutil.which("rg")
@@ -86,6 +87,7 @@ async def both(root, folder, **args):
     return outputs[0].content, outputs[1].content
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", PATTERNS)
 async def test_a_search_with_ripgrep_finds_the_same(root, stand_in, pattern):
     """RA-4."""
@@ -95,7 +97,7 @@ async def test_a_search_with_ripgrep_finds_the_same(root, stand_in, pattern):
     assert without.startswith("total_matches_found")
 
 
-@pytest.mark.skipif(REAL is None, reason="needs ripgrep")
+@needs("rg")
 @pytest.mark.parametrize("pattern", PATTERNS)
 async def test_a_search_with_the_real_ripgrep_finds_the_same(root, pattern):
     """RA-4."""
@@ -105,12 +107,10 @@ async def test_a_search_with_the_real_ripgrep_finds_the_same(root, pattern):
         assert without == with_it
 
 
-@pytest.mark.parametrize(
-    "rg", [pytest.param(REAL, marks=pytest.mark.skipif(REAL is None, reason="needs ripgrep")), None]
-)
+@pytest.mark.parametrize("rg", [pytest.param(REAL, marks=needs("rg")), None])
 async def test_only_files_with_the_word_are_opened_in_the_order_of_a_walk(root, stand_in, rg):
     path = Path(rg).parent if rg else stand_in
-    found = await preselected(Workspace(root, {"PATH": str(path)}), root, re.compile("needle [12]"))
+    found = await candidate_files(Workspace(root, {"PATH": str(path)}), root, re.compile("needle [12]"))
     assert found is not None
     names = [file.relative_to(root).as_posix() for file in found]
     assert names == [
@@ -125,7 +125,7 @@ async def test_only_files_with_the_word_are_opened_in_the_order_of_a_walk(root, 
 
 async def test_a_program_in_the_workspace_is_not_run(root):
     put_program(root / "bin", "#!/bin/sh\nexit 0\n")
-    assert await preselected(Workspace(root, {"PATH": str(root / "bin")}), root, re.compile("needle")) is None
+    assert await candidate_files(Workspace(root, {"PATH": str(root / "bin")}), root, re.compile("needle")) is None
 
 
 @pytest.mark.parametrize("program", ["#!/bin/sh\nexit 2\n", "#!/bin/sh\nkill -9 $$\n", "#!/nonexistent\n"])

@@ -3,9 +3,9 @@ import os
 
 import pytest
 
-from scaffold.tools.search import search_files
-from scaffold.tools.seeking import Query, Search, found
-from scaffold.tools.workspace import ANSWER_LIMIT, Patience, Workspace
+from scaffold.tools.search.search_files import search_files
+from scaffold.tools.search.worker import SearchQuery, SearchRequest, run_search
+from scaffold.tools.workspace import MAX_ANSWER_CHARS, Deadline, Workspace
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ async def test_a_flood_of_matches_stays_within_the_answer(root, search):
     for name in range(200):
         (root / f"flood{name}").write_text("x" * 2_000 + "\n")
     output = await search(pattern="x{5}", max_matches=1_000)
-    assert len(output.content) < ANSWER_LIMIT + 200
+    assert len(output.content) < MAX_ANSWER_CHARS + 200
     assert "total_matches_found 200" in output.content
     assert "more matches" in output.content
 
@@ -135,7 +135,7 @@ async def test_a_search_in_a_process_of_its_own_finds_the_same(root, pattern):
     (root / os.fsdecode(b"odd-\xff")).write_text("needle 9\n")
     workspace = Workspace(root, {})
     apart = await search_files(workspace).run({"pattern": pattern, "context_lines": 1, "max_matches": 3})
-    here = found(Search(root, root, None, Query(pattern, None, 1, 3)), Patience(60))
+    here = run_search(SearchRequest(root, root, None, SearchQuery(pattern, None, 1, 3)), Deadline(60))
     assert not apart.failed, apart
     assert apart.content == here
     assert "total_matches_found" in here
@@ -144,9 +144,9 @@ async def test_a_search_in_a_process_of_its_own_finds_the_same(root, pattern):
 @pytest.mark.parametrize(
     ("args", "reason"),
     [
-        ({"pattern": "("}, "no regular expression"),
-        ({"pattern": "(" * 5_000 + ")" * 5_000}, "no regular expression"),
-        ({"pattern": "x{99999999999}"}, "no regular expression"),
+        ({"pattern": "("}, "not a valid Python regular expression"),
+        ({"pattern": "(" * 5_000 + ")" * 5_000}, "not a valid Python regular expression"),
+        ({"pattern": "x{99999999999}"}, "not a valid Python regular expression"),
         ({"pattern": "x", "path": "none"}, "There is no none"),
         ({"pattern": "x", "path": ".."}, "outside the workspace"),
         ({"pattern": "x", "path": ".git"}, "belongs to git"),

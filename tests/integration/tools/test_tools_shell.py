@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from scaffold.tools.outputs import KEPT_FILES, KEPT_TOTAL_BYTES
-from scaffold.tools.shell import LONGEST_COMMAND, shell
-from scaffold.tools.workspace import ANSWER_LIMIT, Workspace
+from scaffold.tools.command.shell import MAX_COMMAND_BYTES, shell
+from scaffold.tools.command.spooled_output import MAX_FILES, MAX_TOTAL_BYTES
+from scaffold.tools.workspace import MAX_ANSWER_CHARS, Workspace
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ async def test_a_command_that_makes_a_file_too_long_is_told_so(sh):
     """RA-4: the number of a signal would help nobody."""
     output = await sh("ulimit -f 1; exec cat /dev/zero > long")
     assert output.failed
-    assert output.content.startswith("stopped: it made a file longer than a file may be here after ")
+    assert output.content.startswith("stopped: it exceeded the file size limit after ")
 
 
 async def test_a_command_is_stopped_at_its_time_limit_with_what_it_said_so_far(sh):
@@ -55,7 +55,7 @@ async def test_a_command_is_stopped_at_its_time_limit_with_what_it_said_so_far(s
 
 async def test_much_output_is_shown_with_head_and_tail(sh):
     output = await sh("seq 1 100000; seq 200000 300000 >&2")
-    assert len(output.content) < ANSWER_LIMIT + 500
+    assert len(output.content) < MAX_ANSWER_CHARS + 500
     lines = output.content.splitlines()
     assert lines[2] == "1"
     assert lines[-1] == "300000"
@@ -110,17 +110,17 @@ async def test_short_output_is_not_kept(kept, tmp_path):
 
 async def test_only_the_latest_outputs_are_kept(kept, tmp_path):
     (tmp_path / "outputs").mkdir()
-    for n in range(KEPT_FILES):
+    for n in range(MAX_FILES):
         old = tmp_path / "outputs" / f"output-{n}.txt"
         old.touch()
         os.utime(old, (n, n))
     _, file = await kept("seq 1 100000")
     names = {entry.name for entry in (tmp_path / "outputs").iterdir()}
-    assert names == {f"output-{n}.txt" for n in range(1, KEPT_FILES)} | {file.name}
+    assert names == {f"output-{n}.txt" for n in range(1, MAX_FILES)} | {file.name}
 
 
 async def test_what_cannot_be_removed_does_not_lose_the_answer(kept, tmp_path):
-    for n in range(KEPT_FILES):
+    for n in range(MAX_FILES):
         (tmp_path / "outputs" / f"output-{n}.txt").mkdir(parents=True)
     output, file = await kept("seq 1 100000")
     assert not output.failed
@@ -132,7 +132,7 @@ async def test_kept_outputs_are_bounded_in_bytes_too(kept, tmp_path):
     for n in range(3):
         old = tmp_path / "outputs" / f"output-{n}.txt"
         old.touch()
-        os.truncate(old, KEPT_TOTAL_BYTES // 2 - 200_000)
+        os.truncate(old, MAX_TOTAL_BYTES // 2 - 200_000)
         os.utime(old, (n, n))
     _, file = await kept("seq 1 100000")
     assert {entry.name for entry in (tmp_path / "outputs").iterdir()} == {"output-2.txt", file.name}
@@ -154,7 +154,7 @@ async def test_a_folder_that_cannot_keep_it_does_not_lose_the_answer(tmp_path):
     tool = shell(Workspace(tmp_path, {"PATH": os.environ["PATH"]}), tmp_path / "outputs")
     output = await tool.run({"command": "seq 1 100000"})
     assert not output.failed
-    assert output.content.splitlines()[-1].startswith("--- stdout is not kept on disk: ")
+    assert output.content.splitlines()[-1].startswith("--- stdout was not saved: ")
 
 
 FLOODS = {
@@ -164,6 +164,7 @@ FLOODS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS)
 @pytest.mark.parametrize(
     "size", [50_000_000, pytest.param(1_000_000_000, marks=pytest.mark.slow)], ids=["50 MB", "1 GB"]
@@ -173,7 +174,7 @@ async def test_a_flood_without_a_line_break_is_whole_on_disk_and_not_in_memory(k
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     output, file = await kept(flood.format(size), timeout_s=100)
     assert not output.failed
-    assert len(output.content) < ANSWER_LIMIT + 500
+    assert len(output.content) < MAX_ANSWER_CHARS + 500
     assert output.content.splitlines()[-2].endswith("end")
     assert file.stat().st_size == size + 3
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 30_000
@@ -208,7 +209,7 @@ async def test_what_no_system_can_run_is_refused(sh, command):
 
 async def test_a_command_longer_than_the_system_takes_is_sent_to_a_file(sh):
     """RA-4: the longest one runs, one byte more is answered with another way."""
-    assert (await sh("#" * LONGEST_COMMAND)).content.startswith("exit code 0")
-    output = await sh("#" * (LONGEST_COMMAND + 1))
+    assert (await sh("#" * MAX_COMMAND_BYTES)).content.startswith("exit code 0")
+    output = await sh("#" * (MAX_COMMAND_BYTES + 1))
     assert output.failed
     assert "write_file" in output.content

@@ -3,7 +3,7 @@
 import pytest
 
 from scaffold.git import refs
-from scaffold.verify.review import Citation, Review, unresolved
+from scaffold.verify.contract.review import Citation, Review, unresolved_citations
 
 
 def cites(*places):
@@ -13,7 +13,7 @@ def cites(*places):
 async def lacking(house, *places):
     """Return what is told of the citations, by the place it begins with."""
     head = await refs.resolve(house.site.git, "HEAD")
-    found = await unresolved(cites(*places), house.site.git, head)
+    found = await unresolved_citations(cites(*places), house.site.git, head)
     return [each.partition(": ")[0] for each in found]
 
 

@@ -5,8 +5,8 @@ import pytest
 
 from scaffold.core.contract import Check, Contract, ExitCode, OutputContains
 from scaffold.git import refs, worktree
-from scaffold.policy.redaction import Redactor
-from scaffold.verify.contract import Tree, verify
+from scaffold.policy.secret.redaction import Redactor
+from scaffold.verify.contract.checks import Tree, verify_contract
 
 CHECKED = ("commands", "must_exist", "must_not_exist", "must_not_change")
 
@@ -30,7 +30,7 @@ def verdicts(verification):
 
 
 async def test_every_command_runs_though_an_earlier_one_fails(tree):
-    checked = await verify(contract("exit 1", "grep four list", "nosuchcommand"), tree)
+    checked = await verify_contract(contract("exit 1", "grep four list", "nosuchcommand"), tree)
     assert verdicts(checked) == ["fail", "pass", "error"]
     assert [failure.name for failure in checked.failures] == ["exit 1", "nosuchcommand"]
     assert (checked.commit, checked.weak, checked.passed) == (tree.commit, False, False)
@@ -38,25 +38,25 @@ async def test_every_command_runs_though_an_earlier_one_fails(tree):
 
 async def test_a_failing_optional_check_warns_and_proves_nothing(tree):
     """AL-8: it does not block, and where all checks are optional the fact is weak."""
-    checked = await verify(contract("false", required=False), tree)
+    checked = await verify_contract(contract("false", required=False), tree)
     assert (verdicts(checked), checked.passed, checked.weak) == (["warn"], True, True)
 
 
 async def test_without_a_contract_a_change_has_to_do(tree):
     for nothing in (None, Contract(intent="just do it")):
-        checked = await verify(nothing, tree)
+        checked = await verify_contract(nothing, tree)
         assert (checked.results[0].name, checked.passed, checked.weak) == ("change", True, True)
 
 
 async def test_the_same_tree_as_before_is_vacuous_whatever_the_contract_says(tree):
     """BX-5: an empty change proves nothing."""
     same = Tree(git=tree.git, base=tree.commit, commit=tree.commit, environ=tree.environ)
-    assert verdicts(await verify(contract("true"), same)) == ["vacuous"]
+    assert verdicts(await verify_contract(contract("true"), same)) == ["vacuous"]
 
 
 async def test_a_check_finds_tracked_files_as_committed_and_what_earlier_checks_made(tree):
     """What lands is what passed: no check mends the tree for the next one."""
-    checked = await verify(
+    checked = await verify_contract(
         contract(
             "echo mended > list; echo built > out",
             "grep -q mended list",
@@ -71,51 +71,54 @@ async def test_a_check_finds_tracked_files_as_committed_and_what_earlier_checks_
 
 async def test_a_check_that_a_signal_ends_is_asked_once_more(tree, tmp_path):
     once = f"test -f {tmp_path}/again || {{ touch {tmp_path}/again; kill -9 $$; }}"
-    assert verdicts(await verify(contract(once), tree)) == ["pass"]
-    always = await verify(contract("kill -9 $$"), tree)
+    assert verdicts(await verify_contract(contract(once), tree)) == ["pass"]
+    always = await verify_contract(contract("kill -9 $$"), tree)
     assert verdicts(always) == ["error"]
-    assert "signal 9, twice" in always.results[0].detail
+    assert "signal 9 twice" in always.results[0].detail
 
 
 async def test_a_check_killed_inside_its_shell_is_asked_once_more(tree, tmp_path):
     inside = f"test -f {tmp_path}/again || {{ touch {tmp_path}/again; sh -c 'kill -9 $$'; exit $?; }}"
-    assert verdicts(await verify(contract(inside), tree)) == ["pass"]
+    assert verdicts(await verify_contract(contract(inside), tree)) == ["pass"]
 
 
 async def test_a_check_with_too_many_processes_is_stopped_and_not_repeated(tree, tmp_path):
     crowd = f"echo begun >> {tmp_path}/log; for i in $(seq 1100); do sleep 60 & done; wait"
-    checked = await verify(contract(crowd), tree)
+    checked = await verify_contract(contract(crowd), tree)
     assert (verdicts(checked), (tmp_path / "log").read_text()) == (["error"], "begun\n")
     assert "too many processes" in checked.results[0].detail
 
 
 async def test_a_check_that_does_not_end_is_ended(tree):
-    checked = await verify(contract("echo begun; sleep 60", timeout_s=0.3), tree)
+    checked = await verify_contract(contract("echo begun; sleep 60", timeout_s=0.3), tree)
     assert (verdicts(checked), checked.results[0].exit_code) == (["timeout"], None)
     assert "begun" in checked.results[0].detail
 
 
 async def test_the_end_of_a_long_output_is_kept(tree):
-    checked = await verify(contract("seq 100000; echo the end; exit 1"), tree)
+    checked = await verify_contract(contract("seq 100000; echo the end; exit 1"), tree)
     assert checked.results[0].detail.endswith("the end")
     assert len(checked.results[0].detail) < 2100
 
 
 async def test_a_check_sees_no_more_of_the_environment_than_it_is_given(tree):
     told = Tree(git=tree.git, base=tree.base, commit=tree.commit, environ={**tree.environ, "SCAFFOLD_RUN": "r1"})
-    assert verdicts(await verify(contract('test "$SCAFFOLD_RUN" = r1', 'test -z "$SECRET"'), told)) == ["pass", "pass"]
+    assert verdicts(await verify_contract(contract('test "$SCAFFOLD_RUN" = r1', 'test -z "$SECRET"'), told)) == [
+        "pass",
+        "pass",
+    ]
 
 
 async def test_a_test_run_without_tests_is_no_proof(tree):
     """AL-8: zero tests is a verdict of its own."""
-    assert verdicts(await verify(contract("python3 -m unittest discover -s ."), tree)) == ["vacuous"]
+    assert verdicts(await verify_contract(contract("python3 -m unittest discover -s ."), tree)) == ["vacuous"]
 
 
 async def test_what_a_check_prints_is_told_without_secrets_and_judged_with_them(tree):
     """BX-9: the detail goes into prompts, stores and reports; what is expected may be looked for in the whole."""
     expected = Contract(commands=(Check(command="echo token canary-7f3e6a1d", expect=OutputContains("canary-7f3e")),))
     discreet = msgspec.structs.replace(tree, clean=Redactor({"MY_TOKEN": "canary-7f3e6a1d"}).clean)
-    checked = await verify(expected, discreet)
+    checked = await verify_contract(expected, discreet)
     assert checked.passed
     assert checked.results[0].detail.endswith("\ntoken [redacted:MY_TOKEN]")
 
@@ -140,7 +143,7 @@ async def test_every_declared_check_is_executed_and_counts(tree, wrong):
         must_not_change=("README",),
     )
     both = Contract(**{field: getattr(wrong, field) + getattr(right, field) for field in CHECKED})
-    checked = await verify(both, tree)
+    checked = await verify_contract(both, tree)
     assert sorted(verdicts(checked)) in (["fail", *["pass"] * 5], [*["pass"] * 5, "timeout"])
     assert not checked.passed
-    assert (await verify(right, tree)).passed
+    assert (await verify_contract(right, tree)).passed

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from builders import bubblewrap_or_skip
 from scaffold.core.errors import ScaffoldError
 from scaffold.git import worktree
-from scaffold.host.companion import beside
-from scaffold.host.process import run
+from scaffold.host.process.command import run_command
 from scaffold.host.sandbox import landlock
-from scaffold.verify.environment.furnishing import furnish, furnished_anew
-from scaffold.verify.environment.moving import mend
-from scaffold.verify.environment.preparation import Prepared
+from scaffold.host.sandbox.sidecar import with_services
+from scaffold.verify.environment.preparation import PreparedEnvironment
+from scaffold.verify.environment.provisioning import provision_checkout, reprovision
+from scaffold.verify.environment.relocation import relocate_copy
 from scaffold.verify.readiness import NotReady
 from standing import PYTHON, Ground, look, seen
 
@@ -96,7 +97,7 @@ async def test_a_failed_set_up_is_told_whole_and_tried_again(ground):
     """BX-4: a failed set-up tells its command, its exit code and the end of what it printed."""
     failed = await ground.prepare("npm ci", "echo no space left >&2; exit 3")
     assert isinstance(failed, NotReady)
-    assert failed.what == "the set-up command `echo no space left >&2; exit 3` ended with exit 3: no space left"
+    assert failed.what == "the set-up command `echo no space left >&2; exit 3` exited with code 3: no space left"
     assert failed.detail == "no space left"
     assert await ground.house.sh("git worktree list | wc -l") == "1"
     assert isinstance(await ground.prepare("npm ci", "echo no space left >&2; exit 3"), NotReady)
@@ -125,7 +126,7 @@ async def test_a_set_up_that_was_broken_off_is_begun_anew(ground):
 async def test_nothing_is_run_in_a_folder_that_nobody_trusts(ground):
     """Set-up commands of a repository never run before the folder is trusted."""
     prepared = await ground.prepare("npm ci", trusted=False)
-    assert isinstance(prepared, Prepared)
+    assert isinstance(prepared, PreparedEnvironment)
     assert (prepared.left_out, prepared.environment.copies, installed(ground)) == (("npm ci",), (), [])
 
 
@@ -191,13 +192,13 @@ async def held(ground, tmp_path, request):
     inside.environ = ground.environ
     async with inside.enclose(inside.repo) as walls:
         if walls is None or walls.level not in {"bubblewrap", "landlock"}:
-            pytest.skip("no sandbox of Linux works on this machine")
+            pytest.skip("neither bubblewrap nor Landlock works on this machine")
     if request.param == "landlock":
-        if trouble := landlock.usable():
+        if trouble := landlock.unsupported_reason():
             pytest.skip(trouble)
         inside.level = "landlock"
-    elif walls.level != "bubblewrap":
-        pytest.skip("bubblewrap does not work on this machine")
+    else:
+        await bubblewrap_or_skip()
     return inside
 
 
@@ -223,8 +224,10 @@ async def test_a_service_runs_in_the_sandbox_of_its_check(held):
     environment = await held.prepared(services=(f"exec '{PYTHON}' -m http.server 8123 @8123",))
     ask = f"'{PYTHON}' -c \"import urllib.request as u; print(u.urlopen('http://127.0.0.1:8123/list').read())\""
     async with held.tree(environment) as tree:
-        argv = beside(environment.services, ["/bin/sh", "-c", ask], top=tree.git.cwd)
-        ended = await run(argv, cwd=tree.git.cwd, env=tree.environ, timeout_s=60, leash=True, enclosure=tree.enclosure)
+        argv = with_services(environment.services, ["/bin/sh", "-c", ask], top=tree.git.cwd)
+        ended = await run_command(
+            argv, cwd=tree.git.cwd, env=tree.environ, timeout_s=60, leash=True, enclosure=tree.enclosure
+        )
     assert (ended.exit_code, ended.stdout) == (0, b"b'one\\ntwo\\nthree\\n'\n"), ended
     with socket.socket() as caller:
         assert caller.connect_ex(("127.0.0.1", 8123)) != 0
@@ -256,11 +259,11 @@ async def test_a_checkout_that_was_used_is_furnished_again(ground):
     async with ground.tree(environment) as tree:
         version = tree.git.cwd / "node_modules" / "left" / "version"
         version.write_text("tampered")
-        await furnish(environment, tree.git.cwd)
+        await provision_checkout(environment, tree.git.cwd)
         assert version.read_text() == "tampered"
-        await worktree.renew(tree.git, tree.commit)
+        await worktree.reset_and_clean(tree.git, tree.commit)
         assert not version.exists()
-        await furnish(environment, tree.git.cwd)
+        await provision_checkout(environment, tree.git.cwd)
         assert version.read_text() == "one"
         assert [path.name for path in tree.git.cwd.parent.iterdir()] == ["a tree"]
 
@@ -309,8 +312,8 @@ async def test_copies_that_nobody_changed_are_kept_while_a_checkout_is_made_new(
             (top / "list").write_text("worked on")
             if change:
                 change(tree)
-            async with furnished_anew(environment, top):
-                await worktree.renew(tree.git, tree.commit)
+            async with reprovision(environment, top):
+                await worktree.reset_and_clean(tree.git, tree.commit)
             assert sorted(path.name for path in (top / "node_modules" / "left").iterdir()) == ["version"]
             assert (version.read_text(), made(version) == first) == ("one", change is None)
             assert (top / "packages" / "own" / "node_modules" / "binding").stat() == other
@@ -322,8 +325,8 @@ async def test_copies_go_with_the_folder_they_belong_to(ground):
     environment = await ground.prepared("npm ci")
     async with ground.tree(environment) as tree:
         await ground.house.sh("git rm -rq packages; git commit -qm less")
-        async with furnished_anew(environment, tree.git.cwd):
-            await worktree.renew(tree.git, await ground.head())
+        async with reprovision(environment, tree.git.cwd):
+            await worktree.reset_and_clean(tree.git, await ground.head())
         assert not (tree.git.cwd / "packages").exists()
         assert (tree.git.cwd / "node_modules" / "left" / "version").read_text() == "one"
         workshop = ground.cache / "environments" / "furnishing"
@@ -343,7 +346,7 @@ async def test_nothing_is_written_where_a_link_in_the_checkout_leads(ground, tmp
 async def test_what_was_prepared_and_is_gone_is_named_with_what_to_do(ground):
     environment = await ground.prepared("npm ci")
     await ground.house.sh(f"rm -r '{ground.cache}/environments'")
-    with pytest.raises(ScaffoldError, match="node_modules is gone, which checks stand on"):
+    with pytest.raises(ScaffoldError, match="node_modules is missing, but checks need it"):
         async with ground.tree(environment):
             pass
 
@@ -356,6 +359,6 @@ async def test_a_moved_script_runs_where_the_path_is_long_and_has_spaces(tmp_pat
     script = place / "bin" / "say"
     script.write_bytes(b"#!/old/bin/python -I\nimport sys\nprint(sys.argv[1:], sys.flags.isolated)\n")
     script.chmod(0o755)
-    mend(place, "/old", str(place))
-    said = await run([str(script), "a b", "c"], cwd=tmp_path, env=house.site.environ, timeout_s=30)
+    relocate_copy(place, "/old", str(place))
+    said = await run_command([str(script), "a b", "c"], cwd=tmp_path, env=house.site.environ, timeout_s=30)
     assert said.stdout == b"['a b', 'c'] 1\n", said

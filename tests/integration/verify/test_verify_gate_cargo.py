@@ -1,17 +1,16 @@
 """Cargo for real, where it is installed: packages of a workspace, each test by the file it is in."""
 
-import shutil
-
 import pytest
 
+from builders import needs
 from gates import lay_out, tried
-from scaffold.verify.gates.detection import detect_in
-from scaffold.verify.places import place_of
+from scaffold.verify.gates.detection import detect_in_folder
+from scaffold.verify.locations import path_of_test
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(200),
-    pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not installed"),
+    needs("cargo"),
 ]
 
 PACKAGE = '[package]\nname = "shop-{}"\nversion = "0.1.0"\nedition = "2021"\n'
@@ -36,10 +35,10 @@ OUTCOMES = {
 async def test_tests_of_one_name_in_two_packages_are_two(tmp_path):
     """BX-4: typed outcomes per test; who deletes one of them is not covered by the other."""
     lay_out(tmp_path, WORKSPACE)
-    gate = next(gate for gate in detect_in(tmp_path).gates if gate.kind == "test")
+    gate = next(gate for gate in detect_in_folder(tmp_path).gates if gate.kind == "test")
     whole = await tried(tmp_path, gate)
     assert (whole.trouble, dict(whole.outcomes)) == (None, OUTCOMES), whole.detail
-    assert {place_of(gate, name, WORKSPACE) for name in whole.outcomes} <= set(WORKSPACE)
+    assert {path_of_test(gate, name, WORKSPACE) for name in whole.outcomes} <= set(WORKSPACE)
     one = await tried(tmp_path, gate, only=("till/src/lib.rs: tests::adds",))
     assert dict(one.outcomes) == {"till/src/lib.rs: tests::adds": "passed"}, one.detail
     fewer = await tried(lay_out(tmp_path, {"till/src/lib.rs": CODE}), gate)
@@ -49,7 +48,7 @@ async def test_tests_of_one_name_in_two_packages_are_two(tmp_path):
 async def test_a_package_that_cannot_be_built_is_an_error_that_tells_why(tmp_path):
     """BX-4: what the compiler says is shown, and none of what cargo tells machines."""
     lay_out(tmp_path, {**WORKSPACE, "till/src/lib.rs": 'pub fn one() -> u8 { "no" }\n'})
-    gate = next(gate for gate in detect_in(tmp_path).gates if gate.kind == "test")
+    gate = next(gate for gate in detect_in_folder(tmp_path).gates if gate.kind == "test")
     found = await tried(tmp_path, gate)
     assert found.trouble == "error"
     assert "mismatched types" in found.detail

@@ -1,7 +1,7 @@
 """Gates are told from a commit, whatever lies in the work tree."""
 
 from scaffold.git import refs
-from scaffold.verify.gates.detection import detect_at, detect_in
+from scaffold.verify.gates.detection import detect_at_commit, detect_in_folder
 
 
 async def test_a_commit_tells_its_gates_whatever_lies_around(house):
@@ -13,15 +13,15 @@ async def test_a_commit_tells_its_gates_whatever_lies_around(house):
         "git add -A; git commit -qm tests; rm -r tests; printf '{}' > package.json"
     )
     head = await refs.resolve(house.site.git, "HEAD")
-    detection = await detect_at(house.site.git, head)
+    detection = await detect_at_commit(house.site.git, head)
     assert (detection.kind, [gate.command for gate in detection.gates]) == (
         "python",
         ["python -m pytest -q", "ruff check ."],
     )
-    around = detect_in(house.site.repository.root)
+    around = detect_in_folder(house.site.repository.root)
     assert (around.kind, [gate.command for gate in around.gates]) == ("node", ["ruff check ."])
 
 
 async def test_a_commit_without_anything_to_tell_has_no_gates(house):
     head = await refs.resolve(house.site.git, "HEAD")
-    assert (await detect_at(house.site.git, head)).gates == ()
+    assert (await detect_at_commit(house.site.git, head)).gates == ()

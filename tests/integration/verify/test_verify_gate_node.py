@@ -1,15 +1,15 @@
 """Node's own runner, jest and vitest for real, where they can be had."""
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
 
+from builders import needs
 from gates import lay_out, tried
 from scaffold.core.gates import Gate
 from scaffold.host.environment import child_environment
-from scaffold.host.process import run
+from scaffold.host.process.command import run_command
 
 TESTS = """
 {header}
@@ -27,9 +27,9 @@ async def installed(request, tmp_path):
     """A folder with a runner in it, and the runner's name."""
     folder = lay_out(tmp_path, {"package.json": _manifest(request.param)})
     words = ["npm", "install", "--no-audit", "--no-fund", "--save-dev", request.param]
-    npm = await run(words, cwd=folder, env=child_environment(os.environ), timeout_s=100)
+    npm = await run_command(words, cwd=folder, env=child_environment(os.environ), timeout_s=100)
     if npm.exit_code != 0:
-        pytest.skip(f"{request.param} cannot be installed here")
+        pytest.skip(f"npm cannot install {request.param} here")
     return folder, request.param
 
 
@@ -43,6 +43,7 @@ async def _shown(folder: Path, runner, **options):
 
 
 @pytest.mark.slow
+@needs("npm")
 @pytest.mark.timeout(500)
 async def test_outcomes_are_those_of_the_runners_own_report(installed):
     """BX-4: typed outcomes per test, by names that stay the same."""
@@ -76,7 +77,7 @@ describe("cart", () => {{
 """
 
 
-@pytest.mark.skipif(shutil.which("npm") is None, reason="there is no Node here")
+@needs("npm")
 async def test_the_runner_that_comes_with_node_is_asked_through_npm(tmp_path):
     """BX-4: per test; a module that ends the run early leaves tests that are not told of."""
     folder = lay_out(tmp_path / "a shop", {"package.json": _manifest("node --test")})

@@ -7,7 +7,7 @@ from msgspec import structs
 
 from gates import lay_out, tree_in, tried
 from scaffold.core.gates import Gate
-from scaffold.host.sandbox.confinement import Confinement, Enclosure
+from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
 from scaffold.verify.gates.run import run_gate
 
 UNITTEST = Gate(kind="test", command="python -m unittest", runner="unittest")
@@ -85,12 +85,12 @@ async def test_every_outcome_of_unittest_is_told_by_its_own_names(tmp_path):
         (None, "vacuous", "no test"),
         ("import nothing_like_it", "error", "test_one"),
         (ONE.format("import os; os._exit(0)"), "error", "in test_one.TestOne.test_one"),
-        (f"import os\nos._exit(0)\n{ONE}", "error", "ended before"),
-        (f"{ONE.format('self.fail()')}\nimport atexit, os\natexit.register(os._exit, 0)", "error", "ended well"),
+        (f"import os\nos._exit(0)\n{ONE}", "error", "before its report was complete"),
+        (f"{ONE.format('self.fail()')}\nimport atexit, os\natexit.register(os._exit, 0)", "error", "exit code is 0"),
         (
             f"{ONE.format('self.fail()')}\n{PASSES_ALL}",
             "error",
-            "does not tell the truth",
+            "report cannot be trusted",
         ),
         (f"{ONE.format('pass')}\nclass TestTwo(TestOne):\n    def setUp(self):\n        self.skipTest('')", None, ""),
     ],
@@ -165,7 +165,7 @@ async def test_a_gate_runs_in_its_folder_and_a_folder_that_is_gone_is_an_error(t
 async def test_nothing_of_ours_is_left_behind(tmp_path):
     temporary = tmp_path / "temporary"
     tree = tree_in(lay_out(tmp_path / "tree", {"test_one.py": ONE.format("pass")}))
-    tree = structs.replace(tree, enclosure=Enclosure("none", Confinement(writable=(), temporary=temporary)))
+    tree = structs.replace(tree, enclosure=SandboxSpec("none", Confinement(writable=(), temporary=temporary)))
     shown = await run_gate(UNITTEST, tree, environment="here", timeout_s=60)
     assert dict(shown.outcomes) == {"test_one.TestOne.test_one": "passed"}
     assert list(temporary.glob("gate-*")) == []
@@ -195,7 +195,7 @@ async def test_cargo_is_asked_for_all_its_tests(tmp_path):
     lay_out(tmp_path, files)
     shown = await _cargo(tmp_path)
     if shown.exit_code == 127:
-        pytest.skip("there is no cargo")
+        pytest.skip("cargo is not installed")
     assert shown.trouble is None, shown.detail
     names = {name: outcome for name, outcome in shown.outcomes.items() if not name.startswith("Doc-tests")}
     assert names == {

@@ -6,11 +6,11 @@ import pytest
 from scaffold.core.contract import Check, Contract
 from scaffold.core.gates import Gate, GateRun
 from scaffold.git import refs, worktree
-from scaffold.git.commit import Change
-from scaffold.policy.areas import Areas
-from scaffold.verify.contract import Tree
-from scaffold.verify.guard import Mandate, guard, protected
-from scaffold.verify.proof import Standard, prove
+from scaffold.git.commits import PathChange
+from scaffold.policy.path.protected_areas import ProtectedAreas
+from scaffold.verify.contract.checks import Tree
+from scaffold.verify.guard import ChangeScope, check_change_scope, declared_protected_paths
+from scaffold.verify.proof import ProofRequest, prove_candidate
 
 PROJECT = """mkdir -p tests calc
 echo 'def test_add(): pass' > tests/test_add.py
@@ -18,7 +18,7 @@ echo 'def add(): pass' > calc/basic.py; touch calc/__init__.py
 printf '[project]\\nname = "calc"\\n\\n[tool.pytest.ini_options]\\ntestpaths = ["tests"]\\n' > pyproject.toml
 git add -A; git commit -qm base"""
 
-CHANGES = (Change("calc/basic.py", "M"),)
+CHANGES = (PathChange("calc/basic.py", "M"),)
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ async def changed(house, tmp_path):
 
 async def shown(tree, *, contract=None, **standard):
     """Return what proving shows, by the names of results."""
-    verification = await prove(Standard(contract=contract, **standard), tree)
+    verification = await prove_candidate(ProofRequest(contract=contract, **standard), tree)
     return {result.name: result for result in verification.results}, verification
 
 
@@ -51,14 +51,14 @@ async def shown(tree, *, contract=None, **standard):
         ("echo x > conftest.py", "checks", "conftest.py decides how tests run"),
         ("echo 'addopts = \"-x\"' >> pyproject.toml", "checks", "[tool.pytest] addopts"),
         ("git rm -q pyproject.toml", "checks", "[tool.pytest] testpaths"),
-        ("echo x > sitecustomize.py", "checks", "sitecustomize.py is run by every interpreter"),
+        ("echo x > sitecustomize.py", "checks", "sitecustomize.py is run by every Python interpreter"),
         ("echo x > calc.py", "shadowing", "calc.py has the name of the folder calc/"),
-        ("echo x > pytest.py", "shadowing", "pytest.py is imported in place of what checks the work"),
+        ("echo x > pytest.py", "shadowing", "pytest.py is imported instead of a test tool's module"),
         ("echo x > login.sql", "protected", "login.sql lies in the protected area `.sql`"),
         ("mkdir .husky; echo x > .husky/pre-commit", "sealed", ".husky/pre-commit"),
-        ("ln -s /etc/hosts calc/hosts", "links", "calc/hosts leads out of the repository"),
-        ("ln -s ../../.. calc/up", "links", "calc/up leads out of the repository"),
-        ("ln -s ../tests/test_add.py calc/t.py", "links", "calc/t.py leads to tests/test_add.py"),
+        ("ln -s /etc/hosts calc/hosts", "links", "calc/hosts points outside the repository"),
+        ("ln -s ../../.. calc/up", "links", "calc/up points outside the repository"),
+        ("ln -s ../tests/test_add.py calc/t.py", "links", "calc/t.py points to tests/test_add.py"),
         ("ln -s ../calc/basic.py tests/test_b.py", "links", "tests/test_b.py makes calc/basic.py a test"),
         ("rm -r tests; ln -s calc tests", "checks", "tests/test_add.py is an existing test"),
         ("echo 'import calc' > tests/__init__.py", "checks", "tests/__init__.py is run before the tests in its folder"),
@@ -153,7 +153,7 @@ async def test_a_module_beside_a_package_of_its_name_is_refused_though_it_was_de
 async def test_areas_that_the_configuration_adds_count_too(changed):
     """AL-9: a protected area is whatever the user calls one."""
     tree = await changed("echo x >> calc/basic.py")
-    areas = Areas(words=("basic",))
+    areas = ProtectedAreas(words=("basic",))
     assert "protected" in (await shown(tree, areas=areas))[0]
     assert "protected" not in (await shown(tree, areas=areas, files=("calc",)))[0]
 
@@ -161,8 +161,8 @@ async def test_areas_that_the_configuration_adds_count_too(changed):
 def test_declared_protected_paths_are_for_a_human_to_look_at():
     """AL-9: declared leads to a question, not to a refusal."""
     changed = ("auth/a.py", "calc.py", "db/x.sql")
-    assert protected(changed, ("auth/",), Areas()) == ("auth/a.py",)
-    assert protected(changed, ("**",), Areas()) == ()
+    assert declared_protected_paths(changed, ("auth/",), ProtectedAreas()) == ("auth/a.py",)
+    assert declared_protected_paths(changed, ("**",), ProtectedAreas()) == ()
 
 
 async def test_a_crowd_of_paths_is_told_in_bounds(changed):
@@ -184,7 +184,7 @@ async def test_a_file_in_which_the_baseline_found_a_test_is_one(changed, name, v
     tree = await changed("echo x >> calc/basic.py")
     gate = Gate(kind="test", command="python -m pytest -q", runner="pytest")
     run = GateRun(gate=gate, commit=tree.base, environment="e", exit_code=0, outcomes={name: "passed"})
-    results = {each.name: each.verdict for each in await guard(Mandate(gates=(run,)), tree, CHANGES)}
+    results = {each.name: each.verdict for each in await check_change_scope(ChangeScope(gates=(run,)), tree, CHANGES)}
     assert results.get("checks") == verdict
 
 

@@ -1,15 +1,15 @@
 """Environments that real installers make, without a network: pip, npm, cargo, and uv and pnpm where they are."""
 
 import os
-import shutil
 import site
 from pathlib import Path
 
 import pytest
 
+from builders import needs
 from scaffold.host.environment import child_environment
-from scaffold.verify.environment.inside import proven_inside
-from scaffold.verify.environment.surroundings import check_environ
+from scaffold.verify.environment.check_env import check_environ
+from scaffold.verify.environment.import_proof import prove_imports
 from standing import Ground, seen
 
 pytestmark = pytest.mark.slow
@@ -30,19 +30,13 @@ CALC = "def say():\n    print(__file__)\n"
 INSTALL = "python -m pip install --quiet --no-index --no-deps --ignore-installed --no-build-isolation -e ."
 
 
-def needs(*programs):
-    for program in programs:
-        if shutil.which(program) is None:
-            pytest.skip(f"{program} is not installed")
-
-
 @pytest.fixture(params=[False, True], ids=["free", "in a sandbox"])
 def ground(house, tmp_path, request):
     return Ground(house, tmp_path, held=request.param)
 
 
 async def proven(ground, tree, environment):
-    found = await proven_inside(environment, tree)
+    found = await prove_imports(environment, tree)
     assert found == environment
     return check_environ(environment, tree.git.cwd, child_environment(ground.environ))
 
@@ -70,8 +64,8 @@ async def test_a_development_link_of_setuptools_does_too(ground):
         assert {copied.target for copied in environment.copies} == {".venv", "src/calc.egg-info"}
 
 
+@needs("node", "npm")
 async def test_workspaces_and_local_packages_of_npm_are_the_checkouts_own(ground):
-    needs("node", "npm")
     manifest = '{"name": "top", "workspaces": ["packages/*"], "dependencies": {"left": "file:vendored/left"}}'
     await ground.commit(
         {
@@ -91,8 +85,8 @@ async def test_workspaces_and_local_packages_of_npm_are_the_checkouts_own(ground
         assert await seen(tree, "git status --porcelain") == ""
 
 
+@needs("cargo", "rustc")
 async def test_cargo_builds_without_a_network_in_a_home_that_cannot_be_written(ground):
-    needs("cargo", "rustc")
     await ground.commit(
         {
             "Cargo.toml": '[package]\nname = "calc"\nversion = "0.1.0"\n[dependencies]\ninner = { path = "inner" }\n',
@@ -109,9 +103,9 @@ async def test_cargo_builds_without_a_network_in_a_home_that_cannot_be_written(g
 
 
 @pytest.mark.timeout(150)
+@needs("uv")
 async def test_uv_installs_what_its_lock_says_and_is_not_asked_again(ground):
     """AL-9: an editable package of the repository is the checkout's own; `uv run` needs no network."""
-    needs("uv")
     backend = '[build-system]\nrequires = ["uv_build"]\nbuild-backend = "uv_build"\n'
     inner = f'{backend}[project]\nname = "inner"\nversion = "1"\n'
     top = '[project]\nname = "calc"\nversion = "1"\nrequires-python = ">=3.11"\ndependencies = ["inner"]\n'
@@ -131,9 +125,9 @@ async def test_uv_installs_what_its_lock_says_and_is_not_asked_again(ground):
 
 
 @pytest.mark.timeout(150)
+@needs("node", "pnpm")
 async def test_pnpm_links_the_packages_of_a_workspace_within_the_checkout(ground):
     """AL-9: as its lock says, without a network."""
-    needs("node", "pnpm")
     manifest = '{"name": "top", "dependencies": {"own": "workspace:*"}, "scripts": {"test": "node try.js"}}'
     own = {
         "packages/own/package.json": '{"name": "own", "main": "i.js"}',

@@ -11,33 +11,34 @@ from contextlib import AsyncExitStack
 import pytest
 from msgspec import structs
 
+from builders import bubblewrap_or_skip
 from daemon import free_port, saying
 from scaffold.core.contract import Check, Contract
 from scaffold.core.gates import CheckEnvironment, Gate
 from scaffold.git import worktree
 from scaffold.host.environment import child_environment
-from scaffold.host.sandbox.confinement import Confinement, Enclosure
-from scaffold.verify.contract import verify
+from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
+from scaffold.verify.contract.checks import verify_contract
 from scaffold.verify.gates.run import run_gate
 from scaffold.verify.readiness import NotReady
-from scaffold.verify.services.attendance import Services, attended, proven_served, run_attended, take_down_left
-from scaffold.verify.services.compose import Outfit
+from scaffold.verify.services.compose import ComposeContext
+from scaffold.verify.services.lifecycle import Services, prove_services, run_with_services, services_up, stop_leftovers
 from standing import Ground
 
 KILLED = """\
 import asyncio, os, sys
 from pathlib import Path
 from scaffold.host.environment import child_environment
-from scaffold.verify.services.attendance import Services, attended
-from scaffold.verify.services.compose import Outfit
+from scaffold.verify.services.lifecycle import Services, services_up
+from scaffold.verify.services.compose import ComposeContext
 from scaffold.git.repository import open_repository
 
 async def main():
     repo, folder, base, line = sys.argv[1:]
-    means = Outfit(name="scaffold_run", repository=await open_repository(Path(repo), environ=os.environ), base=base,
-        clean=str, tell=str, folder=Path(folder) / "services", shared=Path(folder) / "shared",
+    means = ComposeContext(name="scaffold_run", repository=await open_repository(Path(repo), environ=os.environ),
+        base=base, clean=str, tell=str, folder=Path(folder) / "services", shared=Path(folder) / "shared",
         environ=child_environment(os.environ))
-    async with attended(Services((line,), means), None) as found:
+    async with services_up(Services((line,), means), None) as found:
         print("up", flush=True)
         await asyncio.Event().wait()
 
@@ -59,14 +60,12 @@ async def held(ground, tmp_path):
     """The same, in a sandbox with a network of its own."""
     inside = Ground(ground.house, tmp_path, held=True)
     inside.environ = ground.environ
-    async with inside.enclose(inside.repo) as walls:
-        if walls is None or walls.level != "bubblewrap":
-            pytest.skip("bubblewrap does not work on this machine")
+    await bubblewrap_or_skip()
     return inside
 
 
 async def means_of(ground, name="scaffold_run", told=None):
-    return Outfit(
+    return ComposeContext(
         name=name,
         repository=ground.house.site.repository,
         base=await ground.head(),
@@ -92,7 +91,7 @@ async def stack():
 
 async def unheld(services, command, cwd):
     environ = child_environment(os.environ)
-    return await run_attended(command, services, None, top=cwd, cwd=cwd, environ=environ, timeout_s=60)
+    return await run_with_services(command, services, None, top=cwd, cwd=cwd, environ=environ, timeout_s=60)
 
 
 def kill_once_up(argv, environ):
@@ -118,17 +117,17 @@ async def test_checks_and_gates_speak_to_services_that_are_new_for_each(held, da
     tree = await tree_of(held, stack, f"compose db @{port}")
     checks = tuple(Check(command=f"{saying(port, word)} | grep -x 'hello {word}'") for word in ("one", "two"))
     await worktree.restore(tree.git, tree.commit)
-    found = await verify(Contract(commands=checks), structs.replace(tree, base=f"{tree.commit}^"))
+    found = await verify_contract(Contract(commands=checks), structs.replace(tree, base=f"{tree.commit}^"))
     assert [(result.verdict, result.detail) for result in found.results] == [
-        ("pass", "exit 0\nhello one"),
-        ("pass", "exit 0\nhello two"),
+        ("pass", "exit code 0\nhello one"),
+        ("pass", "exit code 0\nhello two"),
     ]
     gate = await run_gate(Gate(kind="test", command=saying(port, "three")), tree, environment="x", timeout_s=60)
     assert (gate.exit_code, gate.detail) == (0, "hello three")
     assert daemon.up == []
     assert [call.split()[3:] for call in daemon.calls if " up " in call] == [["up", "--detach", "--wait", "db"]] * 3
     assert all("-p scaffold_run_1 " in call for call in daemon.calls if call != "compose version")
-    assert not tree.services.means.folder.exists()
+    assert not tree.services.compose_context.folder.exists()
 
 
 async def test_what_is_started_is_what_the_run_began_from_whatever_a_candidate_says(held, daemon, port, stack):
@@ -167,11 +166,11 @@ async def test_without_a_sandbox_the_port_is_reached_as_it_is(ground, port, tmp_
 
 @pytest.mark.parametrize(
     ("level", "network", "why"),
-    [("landlock", "loopback", "at its level `landlock`"), ("bubblewrap", "none", "`sandbox.network` is `none`")],
+    [("landlock", "loopback", "at sandbox level `landlock`"), ("bubblewrap", "none", "`sandbox.network` is `none`")],
 )
 async def test_where_nothing_outside_can_be_reached_nothing_is_started(ground, daemon, port, level, network, why):
-    walls = Enclosure(level, Confinement(writable=(), temporary=ground.cache, network=network))
-    found = await proven_served(Services((f"compose @{port}",), await means_of(ground)), walls, trusted=True)
+    walls = SandboxSpec(level, Confinement(writable=(), temporary=ground.cache, network=network))
+    found = await prove_services(Services((f"compose @{port}",), await means_of(ground)), walls, trusted=True)
     assert why in found.what
     assert daemon.calls == []
 
@@ -179,19 +178,19 @@ async def test_where_nothing_outside_can_be_reached_nothing_is_started(ground, d
 async def test_nobody_who_is_not_trusted_has_anything_started(ground, daemon, port):
     """SC-7: what a repository describes is started by trust alone."""
     services = Services((f"compose @{port}",), await means_of(ground))
-    found = await proven_served(services, None, trusted=False)
+    found = await prove_services(services, None, trusted=False)
     assert (daemon.calls, "scaffold trust" in found.fix, "not trusted" in found.what) == ([], True, True)
-    assert await proven_served(services, None, trusted=True) is None
+    assert await prove_services(services, None, trusted=True) is None
 
 
 async def test_services_that_do_not_get_healthy_are_told_and_taken_down(ground, daemon, port, tmp_path):
     """BX-4: what was asked, how it ended and what it printed."""
     await ground.commit({"compose.yaml": "broken\n"})
     services = Services((f"compose @{port}",), await means_of(ground))
-    found = await proven_served(services, None, trusted=True)
+    found = await prove_services(services, None, trusted=True)
     assert found.what == (
         "the services of compose could not be started: "
-        "`docker compose -p scaffold_run_1 up --detach --wait` ended with exit 1: service db is unhealthy"
+        "`docker compose -p scaffold_run_1 up --detach --wait` exited with code 1: service db is unhealthy"
     )
     assert daemon.calls[-1].startswith("compose -p scaffold_run_1 down --volumes")
     ended = await unheld(services, "echo ran", tmp_path)
@@ -203,33 +202,35 @@ async def test_without_a_daemon_or_a_program_it_is_told_what_to_do(ground, daemo
     """BX-4: also where what was noted before cannot be taken down; with a daemon again all is well."""
     daemon.is_not_running()
     services = Services((f"compose @{port}",), await means_of(ground))
-    dead = await proven_served(services, None, trusted=True)
-    again = await proven_served(services, None, trusted=True)
-    nowhere = structs.replace(services.means, environ={**services.means.environ, "PATH": "/nowhere"})
-    missing = await proven_served(Services((f"compose @{free_port()}",), nowhere), None, trusted=True)
+    dead = await prove_services(services, None, trusted=True)
+    again = await prove_services(services, None, trusted=True)
+    nowhere = structs.replace(
+        services.compose_context, environ={**services.compose_context.environ, "PATH": "/nowhere"}
+    )
+    missing = await prove_services(Services((f"compose @{free_port()}",), nowhere), None, trusted=True)
     assert "could not be started" in dead.what
     assert dead.what.endswith("Cannot connect to the Docker daemon")
     assert again.what.endswith("Cannot connect to the Docker daemon")
-    assert "see that the daemon runs" in dead.fix
+    assert "check that the daemon runs" in dead.fix
     names = "`docker compose`, `docker-compose`, `podman compose`"
-    assert missing.what == f"the services are started by compose, and none of {names} works here"
+    assert missing.what == f"the services need compose, and none of {names} works here"
     assert "`docker compose version` works" in missing.fix
     (daemon.home / "no daemon").unlink()
-    assert await proven_served(services, None, trusted=True) is None
+    assert await prove_services(services, None, trusted=True) is None
 
 
 async def test_a_port_that_somebody_has_already_is_no_service_of_ours(ground, daemon):
     """Otherwise a check would be made against a server of the user's."""
     async with await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0) as server:
         taken = server.sockets[0].getsockname()[1]
-        found = await proven_served(Services((f"compose @{taken}",), await means_of(ground)), None, trusted=True)
-    assert f"somebody listens on port {taken}" in found.what
+        found = await prove_services(Services((f"compose @{taken}",), await means_of(ground)), None, trusted=True)
+    assert f"port {taken} on this machine is already in use" in found.what
     assert daemon.calls == []
 
 
 async def test_a_server_of_the_host_that_is_not_there_is_told(ground, port):
-    found = await proven_served(Services((f"host @{port}",), await means_of(ground)), None, trusted=False)
-    assert found.what == f"nobody listens on port {port} of this machine, where a service is to be"
+    found = await prove_services(Services((f"host @{port}",), await means_of(ground)), None, trusted=False)
+    assert found.what == f"nothing listens on port {port} on this machine, where a service is expected"
 
 
 async def test_two_checks_at_once_wait_for_each_other(ground, daemon, port, tmp_path):
@@ -248,7 +249,7 @@ async def test_who_is_cancelled_takes_its_services_down(ground, daemon, port, tm
         await asyncio.sleep(0.01)
     waiting.cancel()
     await asyncio.wait([waiting])
-    assert (waiting.cancelled(), daemon.up, services.means.folder.exists()) == (True, [], False)
+    assert (waiting.cancelled(), daemon.up, services.compose_context.folder.exists()) == (True, [], False)
 
 
 @pytest.mark.parametrize("next_start", [True, False])
@@ -266,7 +267,7 @@ async def test_what_a_killed_owner_left_is_taken_down_by_the_next_start_and_by_t
         assert (await unheld(Services((line,), other), saying(port, "x"), tmp_path)).stdout == b"hello x\n"
         assert daemon.up == []
         assert "compose -p scaffold_run_1 down --volumes" in " ".join(daemon.calls)
-    await take_down_left(means)
+    await stop_leftovers(means)
     assert (daemon.up, means.folder.exists(), list(means.shared.glob("*.json"))) == ([], False, [])
 
 
@@ -275,25 +276,25 @@ async def test_what_cannot_be_taken_down_is_told_with_the_command_that_does(grou
     told = []
     services = Services((f"compose @{port}",), await means_of(ground, told=told))
     ended = await unheld(services, f"touch '{daemon.home}/no daemon'", tmp_path)
-    await take_down_left(services.means)
+    await stop_leftovers(services.compose_context)
     docker = shlex.quote(str(daemon.programs / "docker"))
     assert (ended.exit_code, daemon.up, told[0].count("\n")) == (0, ["scaffold_run_1"], 0)
     line = (
-        "the services of compose are still there, and could not be taken down: `docker compose -p scaffold_run_1 "
-        "down --volumes --remove-orphans --rmi local --timeout 5` ended with exit 1: Cannot connect to the Docker "
-        "daemon. Once that works, `scaffold cleanup` takes them down, or "
+        "the services of compose are still running and could not be stopped: `docker compose -p scaffold_run_1 "
+        "down --volumes --remove-orphans --rmi local --timeout 5` exited with code 1: Cannot connect to the Docker "
+        "daemon. Once that works, run `scaffold cleanup` or "
         f"`{docker} compose -p scaffold_run_1 down --volumes --remove-orphans`"
     )
     assert told == [line, line]
     (daemon.home / "no daemon").unlink()
-    await take_down_left(services.means)
-    assert (daemon.up, len(told), list(services.means.shared.glob("*.json"))) == ([], 2, [])
+    await stop_leftovers(services.compose_context)
+    assert (daemon.up, len(told), list(services.compose_context.shared.glob("*.json"))) == ([], 2, [])
 
 
 async def test_what_is_in_use_is_not_taken_down_by_the_end_of_a_run(ground, daemon, port):
     services = Services((f"compose @{port}",), await means_of(ground))
-    async with attended(services, None) as found:
+    async with services_up(services, None) as found:
         assert not isinstance(found, NotReady)
-        await take_down_left(services.means)
-        assert (daemon.up, services.means.folder.exists()) == (["scaffold_run_1"], True)
+        await stop_leftovers(services.compose_context)
+        assert (daemon.up, services.compose_context.folder.exists()) == (["scaffold_run_1"], True)
     assert daemon.up == []

@@ -1,10 +1,10 @@
 """Tests that the work took out, of a real repository with real runners: what is a loss, and what is none."""
 
-import shutil
 import sys
 
 import pytest
 
+from builders import needs
 from candidates import CALC, TEST_CALC
 from scaffold.core.gates import Gate
 
@@ -18,7 +18,7 @@ async def test_a_test_that_was_deleted_to_get_green_is_a_new_failure(bench):
     head = await bench.commit({"calc.py": CALC + "\n", "test_more.py": None})
     undeclared = (await bench.judge(captured, base, head))["test"]
     assert undeclared.tests["test_more.py::test_it"] == "new_failure"
-    assert "1 test that passed before does not run any more: test_more.py::test_it." in undeclared.detail
+    assert "1 test that passed before no longer runs: test_more.py::test_it." in undeclared.detail
 
 
 async def test_a_test_that_is_moved_out_of_sight_or_skipped_is_a_new_failure(bench):
@@ -66,7 +66,7 @@ async def test_a_test_that_is_taken_out_because_it_would_fail_is_a_new_failure(b
     )
     test = (await bench.judge(captured, base, head, files=("test_calc.py",)))["test"]
     assert test.tests["test_calc.py::test_sub"] == "new_failure"
-    assert "does not run any more: test_calc.py::test_sub." in test.detail
+    assert "no longer runs: test_calc.py::test_sub." in test.detail
 
 
 @pytest.mark.slow
@@ -182,7 +182,7 @@ async def test_at_the_end_a_test_that_was_moved_counts_where_it_is_now(bench):
     tree = await bench.tree(base, head)
     alone = await bench.judge_in(tree, captured, files=("**",))
     assert alone.tests["test_calc.py::test_sub"] == "new_failure"
-    over = await bench.judge_in(tree, captured, files=("**",), closing=True)
+    over = await bench.judge_in(tree, captured, files=("**",), end_of_run=True)
     assert (over.blocks, over.withdrawn["test_calc.py::test_sub"]) == (False, "moved")
 
 
@@ -221,7 +221,7 @@ GO_CODE = "package calc\n\nfunc One() int { return 1 }\n\nfunc Two() int { retur
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("go") is None, reason="there is no go here")
+@needs("go")
 async def test_tests_of_go_may_move_within_their_package_and_one_that_fails_where_it_was_is_a_loss(bench):
     """AL-10, BX-5: two files of one package cannot have the same tests, so what is new goes out of the way."""
     base = await bench.commit(
@@ -247,7 +247,7 @@ NODE_TESTS = "const test = require('node:test');\n" + "".join(
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("node") is None, reason="there is no node here")
+@needs("node")
 async def test_tests_of_node_that_do_not_tell_their_file_are_found_by_their_titles(bench):
     """AL-10, BX-5: the whole runs again with the file put back."""
     other = "require('node:test')('other', () => {});\n"

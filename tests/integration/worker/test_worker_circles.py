@@ -4,14 +4,14 @@ import pytest
 
 from fakes import GHOST, act, goal, open_site
 from scaffold.git import refs
-from scaffold.llm.cassette import Entry
-from scaffold.tools.python import python
-from scaffold.tools.shell import shell
+from scaffold.llm.cassette.model import CassetteEntry
+from scaffold.run.assignment import read_assignment
+from scaffold.tools.command.python import python
+from scaffold.tools.command.shell import shell
 from scaffold.tools.workspace import Workspace
-from scaffold.worker.assignment import read_assignment
 from scaffold.worker.attempt import Worker
-from scaffold.worker.outcome import Handed
-from scaffold.worker.watch import state_of
+from scaffold.worker.outcome import CandidateReady
+from scaffold.worker.turn_watchdog import worktree_fingerprint
 from scaffold.worker.workspace import open_workspace
 from talk import Listening, calling, tape
 
@@ -20,7 +20,7 @@ async def worked(house, run, *commands):
     """Have an attempt carried out that runs these commands, one in each turn, then says it is done."""
     attempt = await house.queue(run, "a")
     calls = [calling(turn, ("shell", {"command": command})) for turn, command in enumerate(commands, 1)]
-    model = Listening(tape(*calls, Entry(text="done")))
+    model = Listening(tape(*calls, CassetteEntry(text="done")))
     site = await open_site(house.repo, cache=house.site.cache, environ=house.site.environ)
     try:
         ending = await Worker(site, read_assignment(site.store, attempt.id), model).carry_out(GHOST, log_file="none")
@@ -35,7 +35,7 @@ async def test_an_attempt_that_goes_round_in_circles_ends_and_the_next_one_knows
     ending, model = await worked(house, run, "echo x > a", "ls nowhere", "ls nowhere", "ls nowhere", "echo y > b")
     assert ending.outcome == "executor_failed"
     assert ending.error.startswith("no progress: shell failed the same way in 3 turns")
-    assert "The next attempt begins anew and knows of this." in ending.error
+    assert "The next attempt starts over and is told the cause." in ending.error
     assert len(model.requests) == 4
     (attempt,) = house.attempts(run, "a")
     assert await house.show(f"{refs.rescue_ref(attempt.id)}:a") == "x"
@@ -50,7 +50,7 @@ async def test_the_same_failing_check_after_each_change_is_work(house):
     for number in (1, 2, 3, 4):
         steps += [f"echo {number} >> a", "grep -q 4 a"]
     ending, _ = await worked(house, run, *steps)
-    assert isinstance(ending, Handed)
+    assert isinstance(ending, CandidateReady)
 
 
 @pytest.mark.parametrize("last", [True, False])
@@ -58,7 +58,7 @@ async def test_the_last_attempt_says_who_can_help(house, last):
     """BX-12: after all own attempts nobody but a human is left, where nobody plans."""
     run = await house.own(goal("g", act("a")), attempts=1 if last else 2)
     ending, _ = await worked(house, run, "false", "false", "false")
-    assert ("Nobody but a human" in ending.error) == last
+    assert ("A human has to decide" in ending.error) == last
 
 
 @pytest.mark.slow
@@ -67,7 +67,7 @@ async def test_a_command_that_prints_nothing_is_broken_off_twice(house):
     run = await house.own(goal("g", act("a")), idle_s=1.5)
     ending, model = await worked(house, run, "sleep 60", "sleep 60")
     assert ending.outcome == "timeout"
-    assert ending.error.startswith("no output, no tool call and no word of the model for 1.5 s")
+    assert ending.error.startswith("no output, no tool call and no model reply for 1.5 s")
     assert "no sign of life" in model.requests[1].messages[-1].parts[-1].text
 
 
@@ -79,7 +79,7 @@ async def test_a_command_that_prints_nothing_is_broken_off_twice(house):
 async def test_what_a_command_prints_is_heard_while_it_runs(house, make, args):
     """BX-12: a running command that prints is no loop; one that prints nothing is not heard."""
     heard = []
-    root = Workspace(house.repo, dict(house.site.environ), heard=lambda: heard.append("something"))
+    root = Workspace(house.repo, dict(house.site.environ), on_output=lambda: heard.append("something"))
     assert not (await make(root).run(args)).failed
     assert heard
     heard.clear()
@@ -96,12 +96,12 @@ async def test_whatever_changes_the_tree_makes_its_state_another_one(house, chan
     run = await house.own(goal("g", act("a")))
     workspace = await open_workspace(house.site, await house.queue(run, "a"))
     await house.sh("echo x > seen", cwd=workspace.path)
-    before = await state_of(workspace.git, workspace.base)
-    assert await state_of(workspace.git, workspace.base) == before
+    before = await worktree_fingerprint(workspace.git, workspace.base)
+    assert await worktree_fingerprint(workspace.git, workspace.base) == before
     await house.sh("cat list; git status; touch list", cwd=workspace.path)
-    assert await state_of(workspace.git, workspace.base) == before
+    assert await worktree_fingerprint(workspace.git, workspace.base) == before
     await house.sh(change, cwd=workspace.path)
-    assert await state_of(workspace.git, workspace.base) != before
+    assert await worktree_fingerprint(workspace.git, workspace.base) != before
 
 
 async def test_odd_files_hinder_nobody(house):
@@ -109,6 +109,10 @@ async def test_odd_files_hinder_nobody(house):
     run = await house.own(goal("g", act("a")))
     workspace = await open_workspace(house.site, await house.queue(run, "a"))
     await house.sh("mkfifo pipe; echo x > locked; chmod 0 locked; mkdir d; ln -s . d/loop", cwd=workspace.path)
-    assert await state_of(workspace.git, workspace.base) == await state_of(workspace.git, workspace.base)
+    assert await worktree_fingerprint(workspace.git, workspace.base) == await worktree_fingerprint(
+        workspace.git, workspace.base
+    )
     await house.sh("rm .git", cwd=workspace.path)
-    assert await state_of(workspace.git, workspace.base) != await state_of(workspace.git, workspace.base)
+    assert await worktree_fingerprint(workspace.git, workspace.base) != await worktree_fingerprint(
+        workspace.git, workspace.base
+    )

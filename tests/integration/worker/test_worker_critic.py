@@ -6,9 +6,9 @@ import pytest
 
 from fakes import act, goal
 from integration.worker.critics import CRITICISED, scores, total, work
-from scaffold.core.events import Noticed, VerificationFailed
+from scaffold.core.events import NoticeRaised, VerificationFailed
 from scaffold.git import refs
-from scaffold.worker.outcome import Handed
+from scaffold.worker.outcome import CandidateReady
 
 
 async def begin(house, *, check="test -f a", **settings):
@@ -26,7 +26,7 @@ def prompts(house, role=None):
 
 def told(house, run):
     events = [each.event for each in house.store.events.since(run.id, 0)]
-    return [event.text for event in events if isinstance(event, Noticed)]
+    return [event.text for event in events if isinstance(event, NoticeRaised)]
 
 
 async def handed(house, run, path="a"):
@@ -39,11 +39,11 @@ async def test_work_that_passes_goes_on_until_its_critic_finds_it_good_enough(ho
     run = await begin(house)
     turns = ["echo one > a", "echo two > a"]
     critiques = {1: [total(5, "`a` says one; it should say two.")], 2: [total(7)]}
-    assert isinstance(await work(house, run, "a", turns, critiques), Handed)
+    assert isinstance(await work(house, run, "a", turns, critiques), CandidateReady)
     assert scores(house, run) == [(1, 5, False), (2, 7, True)]
     assert await handed(house, run) == "two"
     assert "`a` says one; it should say two." in prompts(house)[1]
-    assert "gave 5 of 9" in prompts(house)[1]
+    assert "gave it 5 of 9" in prompts(house)[1]
     (attempt,) = house.attempts(run, "a")
     assert (attempt.iteration, attempt.verification.commit) == (2, attempt.head_sha)
 
@@ -79,8 +79,8 @@ async def test_an_agent_that_says_done_while_its_work_fails_is_refused(house):
     run = await begin(house, check="grep -q good a")
     said = {"a": ["echo good > a", "echo bad > a", "echo good and better > a"]}
     critiques = {1: [total(3)], 3: [total(3)]}
-    assert isinstance(await work(house, run, "a", said["a"], critiques, words="DONE"), Handed)
-    assert prompts(house)[2].startswith("You asked for an end; there is none before the work passes.")
+    assert isinstance(await work(house, run, "a", said["a"], critiques, words="DONE"), CandidateReady)
+    assert prompts(house)[2].startswith("You asked to stop, but the work does not pass.")
     assert "[fail] grep -q good a" in prompts(house)[2]
 
 
@@ -96,7 +96,7 @@ async def test_at_the_maximum_what_passes_is_done_and_its_score_is_recorded(hous
     """AL-5."""
     run = await begin(house, iterations=2)
     ending = await work(house, run, "a", ["echo 1 > a", "echo 2 > a", "echo 3 > a"], {1: [total(3)], 2: [total(4)]})
-    assert isinstance(ending, Handed)
+    assert isinstance(ending, CandidateReady)
     assert (scores(house, run), await handed(house, run)) == ([(1, 3, False), (2, 4, True)], "2")
 
 
@@ -117,7 +117,7 @@ async def test_at_the_maximum_what_does_not_pass_has_failed(house):
 async def test_an_agent_that_changes_nothing_ends_the_loop(house):
     """AL-5: what passed is handed in as it is, whatever its critic would rather have."""
     run = await begin(house)
-    assert isinstance(await work(house, run, "a", ["echo one > a", ""], {1: [total(3)]}), Handed)
+    assert isinstance(await work(house, run, "a", ["echo one > a", ""], {1: [total(3)]}), CandidateReady)
     assert (scores(house, run), await handed(house, run)) == ([(1, 3, False)], "one")
     assert house.attempts(run, "a")[0].iteration == 2
 
@@ -126,7 +126,7 @@ async def test_a_malformed_critique_is_asked_for_again(house):
     """AL-5: with what is wrong with it, in the same conversation."""
     run = await begin(house)
     answers = ["Good!", "Total: 12/9", total(8)]
-    assert isinstance(await work(house, run, "a", ["echo one > a"], {1: answers}), Handed)
+    assert isinstance(await work(house, run, "a", ["echo one > a"], {1: answers}), CandidateReady)
     assert scores(house, run) == [(1, 8, True)]
     asked = prompts(house, "critic")
     assert ["lacks the line `Total: N/9`" in asked[1], "from 3 to 9, not 12" in asked[2]] == [True, True]
@@ -135,7 +135,7 @@ async def test_a_malformed_critique_is_asked_for_again(house):
 @pytest.mark.parametrize(
     ("critiques", "why"),
     [
-        ({1: ["Good!", "Very!", "Really!"]}, "no answer of 3 can be used. It lacks the line `Total: N/9`."),
+        ({1: ["Good!", "Very!", "Really!"]}, "none of its 3 answers can be used. It lacks the line `Total: N/9`."),
         ({}, "has no reply for"),
     ],
     ids=["never usable", "nobody there"],
@@ -143,9 +143,9 @@ async def test_a_malformed_critique_is_asked_for_again(house):
 async def test_without_a_usable_critique_passing_is_enough(house, critiques, why):
     """AL-5: work that passed is not lost for want of a critic, and the run is warned."""
     run = await begin(house)
-    assert isinstance(await work(house, run, "a", ["echo one > a", "echo two > a"], critiques), Handed)
+    assert isinstance(await work(house, run, "a", ["echo one > a", "echo two > a"], critiques), CandidateReady)
     (warning,) = told(house, run)
-    assert warning.startswith("Nobody criticised a: ")
+    assert warning.startswith("a was not criticised: ")
     assert why in warning
     assert (scores(house, run), await handed(house, run)) == ([], "one")
 
@@ -153,20 +153,18 @@ async def test_without_a_usable_critique_passing_is_enough(house, critiques, why
 async def test_a_budget_that_ends_before_the_critic_loses_no_work(house):
     """AL-5: what passed is handed in."""
     run = await begin(house, budget_usd=1.5)
-    assert isinstance(await work(house, run, "a", ["echo one > a"], {1: [total(3)]}, usd=1.0), Handed)
-    assert "Nobody criticised a: " in told(house, run)[0]
+    assert isinstance(await work(house, run, "a", ["echo one > a"], {1: [total(3)]}, usd=1.0), CandidateReady)
+    assert "a was not criticised: " in told(house, run)[0]
 
 
 async def test_what_passed_is_handed_in_if_what_was_to_improve_it_does_not_pass(house):
     """AL-5: the improvement is pinned, not landed."""
     run = await begin(house, check="grep -q good a", iterations=2)
-    assert isinstance(await work(house, run, "a", ["echo good > a", "echo bad > a"], {1: [total(3)]}), Handed)
+    assert isinstance(await work(house, run, "a", ["echo good > a", "echo bad > a"], {1: [total(3)]}), CandidateReady)
     assert await handed(house, run) == "good"
     (attempt,) = house.attempts(run, "a")
     assert await house.show(f"{refs.rescue_ref(attempt.id)}:a") == "bad"
-    assert told(house, run) == [
-        "a is handed in as it passed; what its critic asked for came to nothing: [fail] grep -q good a"
-    ]
+    assert told(house, run) == ["a is handed in as it last passed; improving it further failed: [fail] grep -q good a"]
     assert house.statuses(run) == {"a": "landing"}
 
 
@@ -175,13 +173,13 @@ async def test_what_passed_is_handed_in_if_there_is_no_time_to_improve_it(house)
     """AL-5, AL-6: the attempt's time is over while the agent goes on."""
     run = await begin(house, attempt_timeout_s=12.0)
     ending = await work(house, run, "a", ["echo good > a", "echo better > b; sleep 60"], {1: [total(3)]})
-    assert isinstance(ending, Handed)
+    assert isinstance(ending, CandidateReady)
     assert await handed(house, run) == "good"
 
 
 async def test_without_a_critic_passing_is_enough(house):
     run = await begin(house, critic=False)
-    assert isinstance(await work(house, run, "a", ["echo one > a", "echo two > a"], {1: [total(3)]}), Handed)
+    assert isinstance(await work(house, run, "a", ["echo one > a", "echo two > a"], {1: [total(3)]}), CandidateReady)
     assert (scores(house, run), await handed(house, run)) == ([], "one")
 
 
@@ -190,7 +188,7 @@ async def test_the_phases_of_criticised_work_are_told_in_order(house):
     run = await begin(house)
     await work(house, run, "a", ["echo one > a", "echo two > a"], {1: [total(3)], 2: [total(9)]})
     events = [each.event for each in house.store.events.since(run.id, 0)]
-    phases = [event.phase for event in events if type(event).__name__ == "AttemptAdvanced"]
+    phases = [event.phase for event in events if type(event).__name__ == "AttemptPhaseChanged"]
     once = ["executing", "verifying", "critiquing"]
     assert phases == [*once, *once, "candidate"]
     assert house.store.actions.failures(house.action(run, "a").id) == 0

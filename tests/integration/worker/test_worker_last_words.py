@@ -3,7 +3,7 @@
 import pytest
 
 from scaffold.core.ids import RunId
-from scaffold.worker.site import LAST_WORDS, LOG_TAIL_BYTES
+from scaffold.run.context import LOG_TAIL_BYTES, LOG_TAIL_CHARS
 
 RUN = RunId("r1")
 SECRET = "correct-horse-battery-staple"
@@ -19,16 +19,16 @@ def log(house):
 
 async def test_the_last_words_of_a_process_hold_no_secret(house, log):
     """BX-9: secrets are told to nobody; one at the edge of what is kept is not told in half."""
-    log.write_text(f"{'x' * 500}{SECRET}{'y' * (LAST_WORDS - 10)}\n")
-    words = house.site.last_words(RUN, "a1")
-    assert (len(words), "staple" in words) == (LAST_WORDS, False)
-    assert words.endswith("y" * (LAST_WORDS - 10))
+    log.write_text(f"{'x' * 500}{SECRET}{'y' * (LOG_TAIL_CHARS - 10)}\n")
+    words = house.site.log_tail(RUN, "a1")
+    assert (len(words), "staple" in words) == (LOG_TAIL_CHARS, False)
+    assert words.endswith("y" * (LOG_TAIL_CHARS - 10))
 
 
 async def test_of_a_flood_no_more_than_its_end_is_read(house, log):
     log.write_bytes(b"\xff" * LOG_TAIL_BYTES * 3 + b"MemoryError\n")
-    assert house.site.last_words(RUN, "a1").endswith("MemoryError")
+    assert house.site.log_tail(RUN, "a1").endswith("MemoryError")
 
 
 async def test_a_process_that_printed_nothing_has_no_last_words(house):
-    assert house.site.last_words(RUN, "a2") == ""
+    assert house.site.log_tail(RUN, "a2") == ""

@@ -7,7 +7,7 @@ import pytest
 
 from fakes import GHOST, act, goal
 from scaffold.host.clock import FakeClock
-from scaffold.worker.lease import BEAT_S, beating
+from scaffold.run.lease import HEARTBEAT_S, send_heartbeats
 
 
 @pytest.fixture
@@ -29,20 +29,20 @@ async def test_a_worker_beats_while_it_works_and_no_longer(house, attempt):
     clock = FakeClock()
     with house.store.transaction():
         house.store.attempts.claim(attempt.id, fence=attempt.fence, worker=GHOST, worktree="/tree", log_file="/log")
-    async with beating(house.store, attempt, clock):
-        await passed(clock, BEAT_S)
-        assert house.attempt(attempt.id).beat == BEAT_S
-        await passed(clock, BEAT_S)
-        assert house.attempt(attempt.id).beat == 2 * BEAT_S
-    await passed(clock, BEAT_S)
-    assert house.attempt(attempt.id).beat == 2 * BEAT_S
+    async with send_heartbeats(house.store, attempt, clock):
+        await passed(clock, HEARTBEAT_S)
+        assert house.attempt(attempt.id).heartbeat_at == HEARTBEAT_S
+        await passed(clock, HEARTBEAT_S)
+        assert house.attempt(attempt.id).heartbeat_at == 2 * HEARTBEAT_S
+    await passed(clock, HEARTBEAT_S)
+    assert house.attempt(attempt.id).heartbeat_at == 2 * HEARTBEAT_S
 
 
 async def test_an_attempt_that_is_over_ends_nobodys_heart(house, attempt):
     """The next write of the worker itself finds out."""
     clock = FakeClock()
     stranger = msgspec.structs.replace(attempt, fence=attempt.fence + 1)
-    async with beating(house.store, stranger, clock):
-        await passed(clock, BEAT_S)
-        await passed(clock, BEAT_S)
-    assert house.attempt(attempt.id).beat is None
+    async with send_heartbeats(house.store, stranger, clock):
+        await passed(clock, HEARTBEAT_S)
+        await passed(clock, HEARTBEAT_S)
+    assert house.attempt(attempt.id).heartbeat_at is None

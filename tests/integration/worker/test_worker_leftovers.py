@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fakes import UNHELD, act, goal
-from scaffold.worker.outcome import Handed
+from scaffold.worker.outcome import CandidateReady
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
 DAEMON = (
@@ -28,7 +28,7 @@ async def test_a_daemon_cannot_put_the_right_files_there_while_they_are_checked(
         goal("g", act("a", check="grep -q four list; echo one > list; sleep 0.2; grep -q one list")), **UNHELD
     )
     ending = await house.work(run, "a", DAEMON.format(pid=pid))
-    assert isinstance(ending, Handed)
+    assert isinstance(ending, CandidateReady)
     expect_gone(pid)
 
 
@@ -38,5 +38,5 @@ async def test_what_a_check_leaves_running_ends_with_it(house, tmp_path):
     pid = tmp_path / "pid"
     first = DAEMON.format(pid=pid)
     run = await house.own(goal("g", act("a", check=first)), **UNHELD)
-    assert isinstance(await house.work(run, "a", "echo x > other"), Handed)
+    assert isinstance(await house.work(run, "a", "echo x > other"), CandidateReady)
     expect_gone(pid)

@@ -1,10 +1,12 @@
 """Worktrees that go from one attempt to the next."""
 
+import pytest
+
 from fakes import act, goal
-from scaffold.core.events import Noticed
+from scaffold.core.events import NoticeRaised
 from scaffold.git import refs
-from scaffold.orchestrator.recovery import recover
-from scaffold.worker.workspace import open_workspace, rescue
+from scaffold.orchestrator.owner.recovery import recover_run
+from scaffold.worker.workspace import open_workspace, rescue_and_remove
 
 SUBMODULE = (
     "git init -q ../lib; cd ../lib; echo l > l; git add .; git commit -qm lib; cd - > /dev/null;"
@@ -45,11 +47,12 @@ async def test_a_warning_says_no_secret(house):
     await house.sh(f"git submodule --quiet deinit --force {TOKEN}; rm -rf .git/modules/{TOKEN}")
     run = await house.own(goal("g", act("a")))
     await open_workspace(house.site, await house.queue(run, "a"))
-    (told,) = [each.event.text for each in house.store.events.since(run.id, 0) if isinstance(each.event, Noticed)]
+    (told,) = [each.event.text for each in house.store.events.since(run.id, 0) if isinstance(each.event, NoticeRaised)]
     assert told.startswith("The submodule [redacted:")
     assert TOKEN not in told
 
 
+@pytest.mark.slow
 async def test_no_worktree_is_left_at_the_end_of_a_run(house):
     """AL-12: and in between no more than were in use at once."""
     run = await house.lay_out(goal("g", *(act(key, check=f"test -f {key}") for key in "abcd")), agents=2)
@@ -64,7 +67,7 @@ async def test_spare_worktrees_of_a_dead_owner_go_with_recovery(house):
     run = await house.own(goal("g", act("a", check="test -f a")))
     await house.work(run, "a", "echo x > a")
     assert await house.worktrees() == 1
-    await recover(house.site, run)
+    await recover_run(house.site, run)
     assert await house.worktrees() == 0
 
 
@@ -75,7 +78,7 @@ async def test_a_submodule_that_cannot_be_had_is_told_once(house):
     for key in ("a", "b"):
         workspace = await open_workspace(house.site, await house.queue(run, key))
         assert not list((workspace.path / "lib").iterdir())
-    told = [each.event.text for each in house.store.events.since(run.id, 0) if isinstance(each.event, Noticed)]
+    told = [each.event.text for each in house.store.events.since(run.id, 0) if isinstance(each.event, NoticeRaised)]
     assert len(told) == 1
     assert told[0].startswith("The submodule lib stays empty")
     assert "git submodule update --init" in told[0]
@@ -91,9 +94,9 @@ async def test_what_a_killed_worker_did_in_a_submodule_is_rescued(house):
         house.store.attempts.claim(attempt.id, fence=run.fence, worker=run.owner, worktree="", log_file="")
         house.store.attempts.advance(attempt.id, fence=run.fence, phase="executing")
     (workspace.path / "lib" / "l").write_text("changed\n")
-    pinned = await rescue(house.site, run, attempt.id)
+    pinned = await rescue_and_remove(house.site, run, attempt.id)
     assert await house.sh(f"git diff --name-only {run.base_sha} {pinned}") == "lib"
     inner = house.site.git.at(house.repo / "lib")
-    kept = await refs.listed(inner, "refs/scaffold/keep/")
+    kept = await refs.list_refs(inner, "refs/scaffold/keep/")
     assert [await house.sh(f"git show {commit}:l", cwd=inner.cwd) for commit in kept.values()] == ["changed"]
     assert await house.worktrees() == 0

@@ -6,14 +6,14 @@ import pytest
 
 from fakes import GHOST, UNHELD, act, goal, open_site
 from scaffold.core.contract import Check, Contract
-from scaffold.core.events import Noticed
+from scaffold.core.events import NoticeRaised
 from scaffold.core.states import Failed, status_of
 from scaffold.git import refs
-from scaffold.llm.cassette import Entry, When
-from scaffold.verify.review import reviews
-from scaffold.worker.assignment import read_assignment
+from scaffold.llm.cassette.model import CassetteEntry, RequestMatcher
+from scaffold.run.assignment import read_assignment
+from scaffold.verify.contract.review import reviews
 from scaffold.worker.attempt import Worker
-from scaffold.worker.outcome import GaveUp, Handed
+from scaffold.worker.outcome import CandidateReady, NoCandidate
 from talk import Listening, calling, tape
 
 CITED = [{"file": "list", "line": 2, "note": "has two"}]
@@ -33,7 +33,7 @@ async def begin(house, *others, role="code_review", **settings):
 async def reviewed(house, run, *replies):
     """Have the review carried out with these replies, each a text or an entry; return its ending and the model."""
     attempt = await house.queue(run, "look")
-    entries = [each if isinstance(each, Entry) else said(at, each) for at, each in enumerate(replies, 1)]
+    entries = [each if isinstance(each, CassetteEntry) else said(at, each) for at, each in enumerate(replies, 1)]
     model = Listening(tape(*entries))
     site = await open_site(house.repo, cache=house.site.cache, environ=house.site.environ)
     try:
@@ -44,11 +44,13 @@ async def reviewed(house, run, *replies):
 
 
 def said(turn, text):
-    return Entry(when=When(turn=turn, action="look", role="code_review"), text=text)
+    return CassetteEntry(when=RequestMatcher(turn=turn, action="look", role="code_review"), text=text)
 
 
 def by_reviewer(entry, turn):
-    return Entry(when=When(turn=turn, role="code_review"), tool_calls=entry.tool_calls, text=entry.text)
+    return CassetteEntry(
+        when=RequestMatcher(turn=turn, role="code_review"), tool_calls=entry.tool_calls, text=entry.text
+    )
 
 
 def running(turn, command):
@@ -60,12 +62,12 @@ async def test_an_approval_that_can_point_at_something_is_a_candidate_without_a_
     run = await begin(house)
     ending, _ = await reviewed(house, run, verdict())
     (attempt,) = house.attempts(run, "look")
-    assert ending == Handed(attempt.base_sha)
+    assert ending == CandidateReady(attempt.base_sha)
     assert (attempt.phase, attempt.head_sha, attempt.iteration) == ("candidate", attempt.base_sha, 1)
     assert [review.summary for review in reviews(attempt.verification)] == ["I looked."]
     assert attempt.result == verdict()
     assert house.statuses(run) == {"look": "landing"}
-    assert await refs.listed(house.site.git, "refs/scaffold/") == {}
+    assert await refs.list_refs(house.site.git, "refs/scaffold/") == {}
 
 
 async def test_a_reviewer_reads_and_runs_but_has_no_tool_to_change_files(house):
@@ -75,15 +77,16 @@ async def test_a_reviewer_reads_and_runs_but_has_no_tool_to_change_files(house):
     names = {tool.name for tool in model.requests[0].tools}
     assert {"read_file", "search_files", "shell", "python"} <= names
     assert names.isdisjoint({"write_file", "append_file", "apply_delta"})
-    assert "a verdict is all you hand in" in model.requests[0].system
+    assert "your verdict is your only output" in model.requests[0].system
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("first", "told"),
     [
         ("It is all fine.", "does not end with a fenced JSON block"),
         (verdict("perhaps"), "is no verdict"),
-        (verdict(citations=[]), "cites at least one file and line"),
+        (verdict(citations=[]), "must cite at least one file and line"),
         (verdict(citations=[{"file": "list", "line": 4}]), "list:4: the file has 3 lines."),
         (verdict(citations=[{"file": "nowhere.py", "line": 1}]), "nowhere.py:1: the commit has no such file"),
         (verdict("reject", citations=[{"file": "nowhere.py", "line": 1}]), "nowhere.py:1: the commit has no such file"),
@@ -94,7 +97,7 @@ async def test_a_verdict_that_cannot_be_used_is_asked_for_again_in_the_same_atte
     """BX-1, AL-6: the reviewer is told what is wrong with it."""
     run = await begin(house)
     ending, model = await reviewed(house, run, first, verdict())
-    assert isinstance(ending, Handed)
+    assert isinstance(ending, CandidateReady)
     assert told in model.requests[1].messages[-1].parts[-1].text
     (attempt,) = house.attempts(run, "look")
     assert attempt.iteration == 2
@@ -105,7 +108,7 @@ async def test_a_reviewer_that_gives_no_verdict_has_failed_and_its_words_are_kep
     run = await begin(house, iterations=2)
     ending, _ = await reviewed(house, run, "Hm.", "Well.", verdict())
     assert ending.outcome == "executor_failed"
-    assert ending.error.startswith("no verdict that can be used: Your message does not end")
+    assert ending.error.startswith("no usable verdict: Your message does not end")
     (attempt,) = house.attempts(run, "look")
     assert attempt.result == "Well."
     assert house.statuses(run) == {"look": "pending"}
@@ -115,7 +118,7 @@ async def test_a_rejection_fails_the_action_for_good_with_what_was_found(house):
     """SC-7, SC-20: no second reviewer is asked until one says yes; what needs it is blocked."""
     run = await begin(house, act("ship", needs=["look_done"]))
     ending, _ = await reviewed(house, run, verdict("reject", summary="The list is wrong."))
-    assert ending == GaveUp("gate_failed", "rejected: The list is wrong.\n- list:2: has two", for_good=True)
+    assert ending == NoCandidate("gate_failed", "rejected: The list is wrong.\n- list:2: has two", for_good=True)
     assert house.action(run, "look").state == Failed("rejected: The list is wrong.\n- list:2: has two")
     assert status_of(house.action(run, "ship").state) == "blocked"
     (attempt,) = house.attempts(run, "look")
@@ -130,10 +133,10 @@ async def test_what_a_reviewer_changes_is_pinned_and_counts_for_nothing(house):
         house, run, running(1, "echo x > made; echo y >> list"), said(2, verdict(citations=cited)), said(3, verdict())
     )
     (attempt,) = house.attempts(run, "look")
-    assert ending == Handed(attempt.base_sha)
+    assert ending == CandidateReady(attempt.base_sha)
     pinned = refs.rescue_ref(attempt.id)
     assert await house.show(f"{pinned}:made") == "x"
-    (told,) = [each.event.text for each in house.store.events.since(run.id, 0) if isinstance(each.event, Noticed)]
+    (told,) = [each.event.text for each in house.store.events.since(run.id, 0) if isinstance(each.event, NoticeRaised)]
     assert pinned in told
 
 
@@ -151,7 +154,7 @@ async def test_a_contract_that_holds_speaks_for_an_approval_as_well(house):
     """BX-1."""
     run = await begin(house, look={"contract": Contract(commands=(Check(command="grep two list"),))})
     ending, _ = await reviewed(house, run, verdict())
-    assert isinstance(ending, Handed)
+    assert isinstance(ending, CandidateReady)
     (attempt,) = house.attempts(run, "look")
     assert [result.name for result in attempt.verification.results] == ["grep two list", "review"]
 
@@ -177,4 +180,4 @@ async def test_a_reviewer_that_ruins_its_worktree_has_failed_and_nothing_is_lost
     (attempt,) = house.attempts(run, "look")
     assert await house.show(f"{refs.rescue_ref(attempt.id)}:made") == "x"
     again, _ = await reviewed(house, run, verdict())
-    assert isinstance(again, Handed)
+    assert isinstance(again, CandidateReady)

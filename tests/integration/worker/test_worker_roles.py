@@ -3,13 +3,13 @@
 import pytest
 
 from fakes import GHOST, act, goal, open_site
-from scaffold.core.events import Noticed
+from scaffold.core.events import NoticeRaised
 from scaffold.core.states import Failed
-from scaffold.landing.queue import MergeQueue, Recorded
-from scaffold.llm.cassette import Entry
-from scaffold.worker.assignment import read_assignment
+from scaffold.landing.merge_queue import MergeQueue, ReviewRecorded
+from scaffold.llm.cassette.model import CassetteEntry
+from scaffold.run.assignment import read_assignment
 from scaffold.worker.attempt import Worker
-from scaffold.worker.outcome import Handed
+from scaffold.worker.outcome import CandidateReady
 from talk import Listening, calling, tape
 
 
@@ -26,14 +26,14 @@ async def worked(house, run, key, *replies):
 
 
 def notices(house, run):
-    return [each.event.text for each in house.store.events.since(run.id, 0) if isinstance(each.event, Noticed)]
+    return [each.event.text for each in house.store.events.since(run.id, 0) if isinstance(each.event, NoticeRaised)]
 
 
 async def test_a_role_is_told_the_words_that_its_run_was_given(house, tmp_path):
     """SC-6: the folders stand in the run, so every process and every later resume reads the same ones."""
     (tmp_path / "dba.md").write_text("Mind the indexes, {role}.")
     run = await house.own(goal("g", act("a", role="dba")), prompts=(str(tmp_path),))
-    _, request = await worked(house, run, "a", Entry(text="done"))
+    _, request = await worked(house, run, "a", CassetteEntry(text="done"))
     assert "\n\nMind the indexes, dba." in request.system
 
 
@@ -42,7 +42,7 @@ async def test_a_prompt_that_cannot_be_used_is_told_once_in_a_run(house, tmp_pat
     (tmp_path / "implementation.md").write_bytes(b"\xff")
     run = await house.own(goal("g", act("a"), act("b")), prompts=(str(tmp_path),))
     for key in ("a", "b"):
-        _, request = await worked(house, run, key, Entry(text="done"))
+        _, request = await worked(house, run, key, CassetteEntry(text="done"))
         assert "Your role: implementation." in request.system
     assert notices(house, run) == [f"The prompt {tmp_path}/implementation.md is not used: it is not UTF-8."]
 
@@ -54,7 +54,7 @@ async def test_a_worker_is_told_what_its_prerequisites_showed_and_said(house):
     for key in ("a", "other"):
         await house.work(run, key, f"echo x > {key}")
         await queue.step()
-    _, request = await worked(house, run, "b", Entry(text="done"))
+    _, request = await worked(house, run, "b", CassetteEntry(text="done"))
     told = request.messages[0].parts[0].text
     facts = {fact.assertion: fact.commit[:8] for fact in house.store.facts.of_goal(house.action(run, "a").goal_id)}
     holding = "\n".join(f"- {name} (shown at {facts[name]})" for name in ("a_done", "other_done"))
@@ -71,7 +71,7 @@ async def test_a_step_knows_what_its_compound_builds_on(house):
     task = read_assignment(house.store, (await house.queue(run, "b")).id)
     assert [each.key for each in task.prerequisites] == ["a"]
     assert task.parent.key == "phase"
-    assert [fact.assertion for fact in task.grounds] == ["a_done"]
+    assert [fact.assertion for fact in task.prerequisite_facts] == ["a_done"]
 
 
 @pytest.mark.parametrize("words", ["All done.", "é✓ <b>&</b>\n" * 10_000], ids=["short", "long and odd"])
@@ -79,7 +79,7 @@ async def test_the_final_answer_of_an_attempt_that_failed_is_kept_whole(house, w
     """SC-11: on the attempt, and in no excerpt."""
     run = await house.own(goal("g", act("a", check="false")), iterations=1)
     work = calling(1, ("write_file", {"path": "a", "content": "x\n"}))
-    ending, _ = await worked(house, run, "a", work, Entry(text=words))
+    ending, _ = await worked(house, run, "a", work, CassetteEntry(text=words))
     assert ending.outcome == "contract_failed"
     (attempt,) = house.attempts(run, "a")
     assert attempt.result == words
@@ -88,7 +88,7 @@ async def test_the_final_answer_of_an_attempt_that_failed_is_kept_whole(house, w
 async def test_it_is_counted_how_often_work_was_checked(house):
     """AL-20: the iteration, beside the number of the attempt."""
     run = await house.own(goal("g", act("a", check="grep -q two a")))
-    assert isinstance(await house.work(run, "a", "echo one > a", "echo two > a"), Handed)
+    assert isinstance(await house.work(run, "a", "echo one > a", "echo two > a"), CandidateReady)
     (attempt,) = house.attempts(run, "a")
     assert (attempt.number, attempt.iteration) == (1, 2)
 
@@ -112,13 +112,13 @@ async def test_a_tester_that_changes_nothing_is_done_if_the_checks_pass_on_what_
     queue = MergeQueue(house.site, run)
     await house.work(run, "a", "echo x > a")
     await queue.step()
-    ended, _ = await worked(house, run, "t", Entry(text="All is well."))
+    ended, _ = await worked(house, run, "t", CassetteEntry(text="All is well."))
     if ending is not None:
         assert (ended.outcome, ended.error.partition("\n")[0]) == ("contract_failed", ending)
         return
     tip = await house.tip(run)
-    assert ended == Handed(tip)
-    assert await queue.step() == Recorded(tip)
+    assert ended == CandidateReady(tip)
+    assert await queue.step() == ReviewRecorded(tip)
     (fact,) = [each for each in house.store.facts.of_goal(house.action(run, "t").goal_id) if each.assertion == "t_done"]
     assert (fact.commit, fact.weak, fact.paths) == (tip, False, ("a",))
     assert [(each.kind, each.command, each.exit_code) for each in fact.evidence] == [("contract", check, 0)]
@@ -134,7 +134,7 @@ async def test_another_approach_is_one_more_attempt_and_is_told(house):
     await house.work(run, "a", "echo x > a")
     assert house.statuses(run) == {"a": "pending"}
     write = calling(1, ("write_file", {"path": "a", "content": "y\n"}))
-    _, request = await worked(house, run, "a", write, Entry(text="done"))
+    _, request = await worked(house, run, "a", write, CassetteEntry(text="done"))
     assert "# Another approach to take\nUse a queue." in request.messages[0].parts[0].text
     assert isinstance(house.action(run, "a").state, Failed)
     assert house.action(run, "a").state.reason.startswith("contract_failed after 3 attempts: ")

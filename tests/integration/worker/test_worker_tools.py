@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 
 from fakes import GHOST, act, goal, open_site
-from scaffold.llm.cassette import Entry
-from scaffold.worker.assignment import read_assignment
+from scaffold.llm.cassette.model import CassetteEntry
+from scaffold.run.assignment import read_assignment
 from scaffold.worker.attempt import Worker
-from scaffold.worker.outcome import Handed
+from scaffold.worker.outcome import CandidateReady
 from talk import Listening, calling, tape
 
 DELTA = {"operation": "replace", "start_line": 1, "expected": "one", "content": "uno"}
@@ -41,8 +41,8 @@ async def test_a_worker_has_files_commands_python_todos_and_a_human_and_nothing_
         ("TodoWrite", {"todos": [{"content": "check it"}]}),
         ("TodoRead", {}),
     )
-    ending, requests = await worked(house, calling(1, *turn), Entry(text="done"))
-    assert isinstance(ending, Handed)
+    ending, requests = await worked(house, calling(1, *turn), CassetteEntry(text="done"))
+    assert isinstance(ending, CandidateReady)
     results = [part for part in requests[1].messages[-1].parts if hasattr(part, "failed")]
     assert [result.name for result in results if result.failed] == []
     assert "uno\ntwo" in results[3].content
@@ -55,8 +55,8 @@ async def test_a_worker_has_files_commands_python_todos_and_a_human_and_nothing_
 async def test_what_a_worker_is_not_shown_of_a_long_output_is_kept_with_its_run(house):
     """RA-4."""
     long = calling(1, ("shell", {"command": "seq 1 30000; echo two > a"}))
-    ending, requests = await worked(house, long, Entry(text="done"))
-    assert isinstance(ending, Handed)
+    ending, requests = await worked(house, long, CassetteEntry(text="done"))
+    assert isinstance(ending, CandidateReady)
     [result] = [part for part in requests[1].messages[-1].parts if hasattr(part, "failed")]
     place = re.search(rf"{re.escape(str(house.site.cache))}/runs/.+/outputs/.+\.txt", result.content)
     assert place is not None

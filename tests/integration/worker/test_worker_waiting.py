@@ -5,14 +5,14 @@ import asyncio
 import pytest
 
 from fakes import GHOST, act, goal, open_site, until
-from scaffold.core.errors import StaleFence, WaitsForHuman
-from scaffold.core.states import Blocked, Pending, waiting_for
-from scaffold.llm.cassette import Entry
-from scaffold.worker.assignment import read_assignment
+from scaffold.core.errors import HumanDecisionRequired, StaleFence
+from scaffold.core.states import Blocked, Pending, blocked_on_inbox
+from scaffold.llm.cassette.model import CassetteEntry
+from scaffold.run.assignment import read_assignment
+from scaffold.run.attempt_end import end_attempt
 from scaffold.worker.attempt import Worker
-from scaffold.worker.consent import Human
-from scaffold.worker.ending import conclude
-from scaffold.worker.outcome import GaveUp, Handed
+from scaffold.worker.inbox_approval import InboxApprover
+from scaffold.worker.outcome import CandidateReady, NoCandidate
 from talk import Listening, calling, tape
 
 NOBODY_S = 0.05
@@ -55,7 +55,7 @@ async def carried_out(house, attempt, model):
 
 
 async def consent(house, task):
-    return await Human(house.site, task).answer("Which?", ())
+    return await InboxApprover(house.site, task).answer("Which?", ())
 
 
 async def test_where_nobody_answers_the_work_is_pinned_and_the_action_waits(house):
@@ -63,9 +63,9 @@ async def test_where_nobody_answers_the_work_is_pinned_and_the_action_waits(hous
     run = await begin(house)
     ending = await house.work(run, "a", DEED)
     (item,) = items(house)
-    assert ending == GaveUp("waiting", ending.error, item.id)
+    assert ending == NoCandidate("waiting", ending.error, item.id)
     assert item.text in ending.error
-    assert house.action(run, "a").state == waiting_for(item.id)
+    assert house.action(run, "a").state == blocked_on_inbox(item.id)
     (attempt,) = house.attempts(run, "a")
     assert (attempt.status, attempt.outcome) == ("ended", "waiting")
     assert house.store.actions.failures(attempt.action_id) == 0
@@ -77,8 +77,8 @@ async def test_an_attempt_whose_time_is_up_while_it_waits_has_not_failed(house):
     run = await begin(house, wait_s=LONG_S, attempt_timeout_s=3.0)
     ending = await house.work(run, "a", DEED)
     (item,) = items(house)
-    assert ending == GaveUp("waiting", ending.error, item.id)
-    assert house.action(run, "a").state == waiting_for(item.id)
+    assert ending == NoCandidate("waiting", ending.error, item.id)
+    assert house.action(run, "a").state == blocked_on_inbox(item.id)
     assert house.store.actions.failures(house.action(run, "a").id) == 0
 
 
@@ -118,7 +118,7 @@ async def test_a_consent_that_comes_in_time_lets_the_same_attempt_go_on(house):
     async with asyncio.TaskGroup() as together:
         working = together.create_task(house.work(run, "a", DEED))
         together.create_task(human(house, "approved"))
-    assert isinstance(working.result(), Handed)
+    assert isinstance(working.result(), CandidateReady)
     assert len(house.attempts(run, "a")) == 1
 
 
@@ -129,13 +129,13 @@ async def test_a_rejection_reaches_the_model_with_the_humans_words(house):
         tape(
             calling(1, ("shell", {"command": DEED})),
             calling(2, ("write_file", {"path": "a", "content": "x\n"})),
-            Entry(text="done"),
+            CassetteEntry(text="done"),
         )
     )
     async with asyncio.TaskGroup() as together:
         working = together.create_task(worked(house, run, model=model))
         together.create_task(human(house, "rejected", answer="use the file tools"))
-    assert isinstance(working.result(), Handed)
+    assert isinstance(working.result(), CandidateReady)
     (result,) = model.requests[1].messages[-1].parts
     assert result.failed
     assert "a human rejected it: use the file tools" in result.content
@@ -148,8 +148,8 @@ async def test_what_was_decided_before_is_not_asked_again(house):
     (item,) = items(house)
     decide(house, item.id, "approved")
     assert house.action(run, "a").state == Pending()
-    assert isinstance(await house.work(run, "a", DEED), Handed)
-    assert isinstance(await house.work(run, "b", DEED), Handed)
+    assert isinstance(await house.work(run, "a", DEED), CandidateReady)
+    assert isinstance(await house.work(run, "b", DEED), CandidateReady)
     assert len(items(house)) == 1
 
 
@@ -192,7 +192,7 @@ async def test_a_decision_for_one_action_leaves_another_to_ask(house):
     run = await begin(house)
     await house.work(run, "a", DEED)
     decide(house, items(house)[0].id, "approved", scope="action")
-    assert isinstance(await house.work(run, "a", DEED), Handed)
+    assert isinstance(await house.work(run, "a", DEED), CandidateReady)
     assert (await house.work(run, "b", DEED)).outcome == "waiting"
     assert len(items(house)) == 2
 
@@ -205,7 +205,7 @@ async def test_a_decision_is_for_all_who_waited_for_it(house, scope):
         await house.work(run, key, DEED)
     decide(house, items(house)[0].id, "approved", scope=scope)
     for key in "ab":
-        assert isinstance(await house.work(run, key, DEED), Handed)
+        assert isinstance(await house.work(run, key, DEED), CandidateReady)
     assert len(items(house)) == 1
 
 
@@ -215,7 +215,7 @@ async def test_two_actions_that_wish_the_same_wait_for_one_item(house):
     await house.work(run, "a", DEED)
     await house.work(run, "b", DEED)
     (item,) = items(house)
-    assert house.action(run, "a").state == house.action(run, "b").state == waiting_for(item.id)
+    assert house.action(run, "a").state == house.action(run, "b").state == blocked_on_inbox(item.id)
     decide(house, item.id, "approved")
     assert set(house.statuses(run).values()) == {"pending"}
 
@@ -227,10 +227,10 @@ async def test_what_was_decided_while_the_work_was_put_away_lets_the_action_go_o
     task = read_assignment(house.store, attempt.id)
     with house.store.transaction():
         house.store.attempts.claim(attempt.id, fence=run.fence, worker=GHOST, worktree="none", log_file="none")
-    with pytest.raises(WaitsForHuman, match="nobody has decided") as waits:
+    with pytest.raises(HumanDecisionRequired, match="no decision yet") as waits:
         await consent(house, task)
     decide(house, waits.value.item, "answered", answer="this one")
-    conclude(house.store, run, attempt.id, "waiting", error="waits", item=waits.value.item)
+    end_attempt(house.store, run, attempt.id, "waiting", error="waits", item=waits.value.item)
     assert house.action(run, "a").state == Pending()
 
 
@@ -257,8 +257,8 @@ async def test_a_question_waits_for_its_answer_and_is_asked_once(house):
     assert item.detail["options"] == ["sqlite", "postgres"]
     assert isinstance(house.action(run, "a").state, Blocked)
     decide(house, item.id, "answered", answer="sqlite")
-    model = Listening(tape(calling(1, asking), deed, Entry(text="done")))
-    assert isinstance(await worked(house, run, model=model), Handed)
+    model = Listening(tape(calling(1, asking), deed, CassetteEntry(text="done")))
+    assert isinstance(await worked(house, run, model=model), CandidateReady)
     (result,) = model.requests[1].messages[-1].parts
     assert (result.content, result.failed) == ("sqlite", False)
     assert len(items(house)) == 1
@@ -267,7 +267,7 @@ async def test_a_question_waits_for_its_answer_and_is_asked_once(house):
 async def test_with_yolo_nobody_is_asked_and_nothing_asks(house):
     """RA-13: protected files stay."""
     run = await begin(house, yolo=True)
-    model = Listening(tape(calling(1, ("shell", {"command": f"{DEED}; touch .git/x"})), Entry(text="done")))
+    model = Listening(tape(calling(1, ("shell", {"command": f"{DEED}; touch .git/x"})), CassetteEntry(text="done")))
     await worked(house, run, model=model)
     (result,) = model.requests[1].messages[-1].parts
     assert result.failed
@@ -279,7 +279,7 @@ async def test_with_yolo_nobody_is_asked_and_nothing_asks(house):
 async def test_the_users_own_denials_hold_whatever_a_human_says_later(house):
     """RA-13."""
     run = await begin(house, deny=("shell:curl",))
-    model = Listening(tape(calling(1, ("shell", {"command": "curl example.org"})), Entry(text="done")))
+    model = Listening(tape(calling(1, ("shell", {"command": "curl example.org"})), CassetteEntry(text="done")))
     await worked(house, run, model=model)
     (result,) = model.requests[1].messages[-1].parts
     assert result.failed
@@ -289,7 +289,7 @@ async def test_the_users_own_denials_hold_whatever_a_human_says_later(house):
 async def test_in_a_sandbox_commands_are_free(house):
     """RA-13."""
     run = await house.own(goal("g", act("a")), sandbox="auto", inbox_wait_s=NOBODY_S)
-    assert isinstance(await house.work(run, "a", DEED), Handed)
+    assert isinstance(await house.work(run, "a", DEED), CandidateReady)
     assert items(house) == ()
 
 
@@ -305,5 +305,5 @@ async def test_a_withdrawn_item_is_asked_anew_by_who_still_needs_it(house):
     async with asyncio.TaskGroup() as together:
         working = together.create_task(house.work(run, "a", DEED))
         together.create_task(meddle())
-    assert isinstance(working.result(), Handed)
+    assert isinstance(working.result(), CandidateReady)
     assert [each.state for each in items(house)] == ["withdrawn", "approved"]

@@ -29,12 +29,13 @@ from openai_oracle import (
     words,
 )
 from scaffold.core.conversation import AssistantMessage, Image, Request, Text, Thinking, ToolCall, ToolResult
-from scaffold.llm.chat import ChatCodec
-from scaffold.llm.codec import Heard
+from scaffold.llm.wire.chat import ChatCodec
+from scaffold.llm.wire.codec import WireReply
+from thorough import up_to
 
 DECLARED: TypeAdapter[Any] = TypeAdapter(CompletionCreateParamsStreaming)
 STOPS = {"stop": "end", "tool_calls": "tool_calls", "length": "max_tokens", "content_filter": "refused"}
-QUICK = settings(max_examples=60)
+QUICK = settings(max_examples=up_to(60))
 FEW = settings(max_examples=8)
 MANY = settings(max_examples=500)
 LONG = settings(max_examples=150)
@@ -132,7 +133,7 @@ def clients_reading(stream: bytes) -> Any:
     return state.current_completion_snapshot
 
 
-def expect_the_same(heard: Heard, theirs: Any) -> None:
+def expect_the_same(heard: WireReply, theirs: Any) -> None:
     (choice,) = theirs.choices
     message = choice.message
     stop = STOPS[choice.finish_reason]

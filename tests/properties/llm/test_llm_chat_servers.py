@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openai_oracle import TARGET, args, names, split
-from scaffold.llm.chat import ChatCodec
-from scaffold.llm.codec import Event
+from scaffold.llm.wire.chat import ChatCodec
+from scaffold.llm.wire.codec import ServerSentEvent
 
 
 @st.composite
@@ -38,8 +38,8 @@ def test_calls_are_told_apart_however_a_server_numbers_and_names_them(said):
     pieces, made = said
     reader = ChatCodec().reader(TARGET)
     for piece in pieces:
-        reader.feed(Event("", json.dumps({"choices": [{"delta": {"tool_calls": [piece]}}]})))
-    reader.feed(Event("", json.dumps({"choices": [{"finish_reason": "stop"}]})))
+        reader.feed(ServerSentEvent("", json.dumps({"choices": [{"delta": {"tool_calls": [piece]}}]})))
+    reader.feed(ServerSentEvent("", json.dumps({"choices": [{"finish_reason": "stop"}]})))
     calls = reader.end().message.tool_calls
     assert [(call.name, call.args) for call in calls] == made
     assert len({call.id for call in calls}) == len(made)

@@ -28,12 +28,13 @@ from openai_oracle import (
     words,
 )
 from scaffold.core.conversation import AssistantMessage, Image, Request, Text, Thinking, ToolCall, ToolResult
-from scaffold.llm.codec import Heard
-from scaffold.llm.responses import ResponsesCodec
+from scaffold.llm.wire.codec import WireReply
+from scaffold.llm.wire.responses import ResponsesCodec
+from thorough import up_to
 
 DECLARED: TypeAdapter[Any] = TypeAdapter(ResponseCreateParamsStreaming)
 STOPS = {"max_output_tokens": "max_tokens", "content_filter": "refused"}
-QUICK = settings(max_examples=60)
+QUICK = settings(max_examples=up_to(60))
 FEW = settings(max_examples=6)
 MANY = settings(max_examples=500)
 LONG = settings(max_examples=150)
@@ -93,9 +94,9 @@ def reply(message: AssistantMessage) -> list[dict[str, Any]]:
         elif isinstance(part, ToolCall):
             written = json.dumps(part.args, ensure_ascii=False, separators=(",", ":"))
             items.append({"type": "function_call", "call_id": part.id, "name": part.name, "arguments": written})
-        elif isinstance(part, Thinking) and part.seal and message.model == OURS and items:
+        elif isinstance(part, Thinking) and part.signature and message.model == OURS and items:
             summary = [{"type": "summary_text", "text": part.text}] if part.text else []
-            thought = {"type": "reasoning", "summary": summary, "encrypted_content": part.seal}
+            thought = {"type": "reasoning", "summary": summary, "encrypted_content": part.signature}
             items.append(thought | ({"id": part.id} if part.id else {}))
     return items[::-1]
 
@@ -190,7 +191,7 @@ def clients_reading(stream: bytes) -> Response:
     return last[-1]
 
 
-def expect_the_same(heard: Heard, theirs: Response) -> None:
+def expect_the_same(heard: WireReply, theirs: Response) -> None:
     made = [item for item in theirs.output if item.type == "function_call"]
     said_no = any(part.type == "refusal" and part.refusal for part in contents(theirs))
     reason = theirs.incomplete_details and theirs.incomplete_details.reason
@@ -202,7 +203,7 @@ def expect_the_same(heard: Heard, theirs: Response) -> None:
         if item.type == "message"
     ]
     assert heard.message.text == "\n".join(filter(None, texts))
-    assert [(part.text, part.seal, part.id) for part in heard.message.parts if isinstance(part, Thinking)] == [
+    assert [(part.text, part.signature, part.id) for part in heard.message.parts if isinstance(part, Thinking)] == [
         ("\n\n".join(part.text for part in item.summary), item.encrypted_content, item.id)
         for item in theirs.output
         if item.type == "reasoning"

@@ -1,8 +1,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaffold.core.errors import ModelTrouble
-from scaffold.llm.sse import Events
+from scaffold.core.errors import ModelError
+from scaffold.llm.wire.sse import SseDecoder
+from thorough import up_to
 
 LINES = st.sampled_from(
     [
@@ -21,15 +22,15 @@ STREAMS = st.lists(st.tuples(LINES, ENDS).map(b"".join), max_size=12).map(b"".jo
 
 
 def outcome(chunks: list[bytes], longest: int) -> object:
-    events = Events(longest=longest)
+    events = SseDecoder(longest=longest)
     try:
         return [event for chunk in chunks for event in events.feed(chunk)]
-    except ModelTrouble as trouble:
+    except ModelError as trouble:
         return trouble.what
 
 
 @given(STREAMS | st.binary(max_size=60), st.sampled_from([8, 1000]), st.data())
-@settings(max_examples=300)
+@settings(max_examples=up_to(300))
 def test_however_a_stream_is_cut_its_events_are_the_same(stream, longest, data):
     """RA-2."""
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6)))
@@ -43,4 +44,4 @@ def test_however_a_stream_is_cut_its_events_are_the_same(stream, longest, data):
 )
 def test_what_is_written_is_read(written):
     stream = "".join(f"event:{name}\ndata: {data}\n\n" for name, data in written).encode()
-    assert [(event.name, event.data) for event in Events().feed(stream)] == written
+    assert [(event.name, event.data) for event in SseDecoder().feed(stream)] == written

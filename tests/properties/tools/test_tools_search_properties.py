@@ -3,7 +3,7 @@ import re
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from scaffold.tools.literals import needed_words
+from scaffold.tools.search.regex_literals import required_literals
 
 PIECES = st.sampled_from(
     [
@@ -35,7 +35,7 @@ def test_no_line_matches_without_one_of_the_needed_words(pattern, data):
     except (re.error, FutureWarning):
         compiled = None
     assume(compiled is not None)
-    words = needed_words(compiled)
+    words = required_literals(compiled)
     line = data.draw(st.one_of(st.from_regex(compiled), st.text("ab. -1ö(]{}", max_size=8)))
     if words is not None and compiled.search(line):
         assert any(word in line for word in words)

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaffold.core.todo import TodoList
-from scaffold.policy.paths import Refusal
-from scaffold.tools.arguments import misfit
-from scaffold.tools.todos import MOST, Todos, todo_write
+from scaffold.policy.path.containment import Refusal
+from scaffold.tools.arguments import argument_problems
+from scaffold.tools.todos import MAX_TODOS, Todos, todo_write
 
 WISH = st.fixed_dictionaries(
     {},
@@ -27,12 +27,12 @@ def test_numbers_are_unique_and_never_used_again(changes):
     kept: list[TodoList] = [TodoList()]
     todos, gone, tool = Todos(keep=kept.append), set[int](), todo_write(Todos())
     for action, wishes in changes:
-        assert misfit(tool, {"action": action, "todos": wishes}) is None
+        assert argument_problems(tool, {"action": action, "todos": wishes}) is None
         before = {entry.id for entry in todos.entries}
         refusal = todos.change(action, wishes)
         after = [entry.id for entry in todos.entries]
         assert kept[-1].entries == todos.entries
-        assert len(set(after)) == len(after) <= MOST
+        assert len(set(after)) == len(after) <= MAX_TODOS
         assert not gone & set(after)
         assert not isinstance(refusal, Refusal) or set(after) == before
         gone |= before - set(after)

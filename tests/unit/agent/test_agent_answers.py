@@ -7,8 +7,8 @@ import pytest
 from scaffold.agent.toolbox import RESULT_LIMIT
 from scaffold.core.conversation import Text, ToolCall
 from scaffold.core.tool import ToolOutput
-from scaffold.llm.arguments import arguments
-from scaffold.llm.cassette import Entry
+from scaffold.llm.cassette.model import CassetteEntry
+from scaffold.llm.wire.tool_arguments import parse_arguments
 from talk import ECHO, Listening, Scripted, agent, calling, saying, tape, tool
 
 
@@ -19,11 +19,11 @@ def results_of(request):
 
 async def test_unknown_tools_and_wrong_arguments_come_back_as_failed_results():
     calls = (("ecko", {}), ("echo", {"txt": "a"}), ("echo", {"text": "fine"}))
-    model = Listening(tape(calling(1, *calls), Entry(text="ok")))
+    model = Listening(tape(calling(1, *calls), CassetteEntry(text="ok")))
     await agent(model, ECHO).turn("go")
     unknown, wrong, right = results_of(model.requests[1])
     assert unknown == ("ecko", "There is no tool `ecko`; the tools are: echo.", True)
-    assert wrong == ("echo", "Not run: echo needs `text` (string); echo knows no `txt`, it takes `text`.", True)
+    assert wrong == ("echo", "Not run: echo needs `text` (string); echo has no `txt`, it takes `text`.", True)
     assert right == ("echo", "<fine>", False)
 
 
@@ -31,7 +31,7 @@ async def test_a_failed_output_is_marked_as_failed_for_the_model():
     async def refuse():
         return ToolOutput("no", failed=True)
 
-    model = Listening(tape(calling(1, ("refuse", {})), Entry(text="ok")))
+    model = Listening(tape(calling(1, ("refuse", {})), CassetteEntry(text="ok")))
     await agent(model, tool("refuse", refuse)).turn("go")
     assert results_of(model.requests[1]) == [("refuse", "no", True)]
 
@@ -40,7 +40,7 @@ async def test_a_long_result_is_shown_in_part():
     async def flood():
         return ToolOutput("x" * 1_000_000)
 
-    model = Listening(tape(calling(1, ("flood", {})), Entry(text="ok")))
+    model = Listening(tape(calling(1, ("flood", {})), CassetteEntry(text="ok")))
     await agent(model, tool("flood", flood)).turn("go")
     [(_, content, _)] = results_of(model.requests[1])
     assert len(content) < RESULT_LIMIT + 100
@@ -51,7 +51,7 @@ async def test_a_result_with_names_that_are_not_text_can_still_be_told():
     async def odd():
         return ToolOutput("caf\udce9")
 
-    model = Listening(tape(calling(1, ("odd", {})), Entry(text="ok")))
+    model = Listening(tape(calling(1, ("odd", {})), CassetteEntry(text="ok")))
     await agent(model, tool("odd", odd)).turn("go")
     assert results_of(model.requests[1]) == [("odd", "caf\\udce9", False)]
 
@@ -62,15 +62,15 @@ async def test_a_tool_that_raises_tells_the_model_and_ends_nothing():
     async def burst():
         raise KeyError("no such thing")
 
-    model = Listening(tape(calling(1, ("burst", {}), ("echo", {"text": "b"})), Entry(text="ok")))
+    model = Listening(tape(calling(1, ("burst", {}), ("echo", {"text": "b"})), CassetteEntry(text="ok")))
     await agent(model, tool("burst", burst), ECHO).turn("go")
     broke, fine = results_of(model.requests[1])
-    assert broke == ("burst", "burst broke: KeyError: 'no such thing'", True)
+    assert broke == ("burst", "burst crashed: KeyError: 'no such thing'", True)
     assert fine == ("echo", "<b>", False)
 
 
 async def test_arguments_that_are_no_json_come_back_with_what_is_wrong():
-    call = ToolCall("1", "echo", arguments('{"text": '))
+    call = ToolCall("1", "echo", parse_arguments('{"text": '))
     model = Listening(Scripted(saying(call, stop="tool_calls"), saying(Text("ok"))))
     await agent(model, ECHO).turn("go")
     [(_, content, failed)] = results_of(model.requests[1])
@@ -105,7 +105,7 @@ async def test_reads_run_side_by_side_and_all_else_in_order():
         track.tool("sh", "shell", 1),
     )
     calls = [(name, {}) for name in ("slow", "quick", "write", "sh", "quick")]
-    model = Listening(tape(calling(1, *calls), Entry(text="ok")))
+    model = Listening(tape(calling(1, *calls), CassetteEntry(text="ok")))
     await agent(model, *tools).turn("go")
     assert track.steps == [
         *("slow begins", "quick begins", "quick ends", "slow ends"),

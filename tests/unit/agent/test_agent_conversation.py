@@ -1,6 +1,6 @@
-from scaffold.agent.compaction import HEADING
-from scaffold.agent.conversation import Conversation
-from scaffold.agent.measure import size_of
+from scaffold.agent.context.compaction import HEADING
+from scaffold.agent.context.conversation import Conversation
+from scaffold.agent.context.text_size import message_size
 from scaffold.core.conversation import AssistantMessage, Text, ToolCall, ToolResult, UserMessage
 
 HELLO, HI, MORE = UserMessage((Text("hello"),)), AssistantMessage((Text("hi"),)), UserMessage((Text("more"),))
@@ -13,7 +13,7 @@ def test_the_summary_is_shown_first_and_is_one_with_the_users_words_after_it():
     assert first == UserMessage((Text(f"{HEADING}\n\n- user: before"), Text("hello")))
     assert second is HI
     assert talk.kept == [HELLO, HI]
-    assert talk.size == sum(map(size_of, talk.shown()))
+    assert talk.size == sum(map(message_size, talk.shown()))
 
 
 def test_a_summary_before_a_reply_stands_alone():

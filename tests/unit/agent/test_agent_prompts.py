@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from scaffold.agent.prompts import BUILT_IN, LARGEST_BYTES, LEADERS, system_prompt, worker_prompt
+from scaffold.agent.prompts import BUILT_IN_ROLES, MAX_BYTES, NON_WORKER_ROLES, system_prompt, worker_prompt
 
 REVIEWS = ("code_review", "architecture_review", "design_review", "pm_review")
 GROUND = "You are a software engineer at work in your own git worktree."
@@ -26,9 +26,9 @@ def prompt(role, *folders):
 
 def test_each_built_in_role_has_a_prompt_of_its_own_on_the_same_ground():
     """SC-6."""
-    assert {"implementation", "testing", *REVIEWS} == BUILT_IN
-    prompts = {role: system_prompt(role) for role in BUILT_IN}
-    assert len(set(prompts.values())) == len(BUILT_IN)
+    assert {"implementation", "testing", *REVIEWS} == BUILT_IN_ROLES
+    prompts = {role: system_prompt(role) for role in BUILT_IN_ROLES}
+    assert len(set(prompts.values())) == len(BUILT_IN_ROLES)
     for role, told in prompts.items():
         assert told.startswith(GROUND), role
         assert "{role}" not in told
@@ -55,7 +55,7 @@ def test_a_review_is_told_to_end_with_a_verdict(role):
 def test_work_is_told_of_its_bounds_and_not_of_verdicts():
     """AL-32."""
     told = system_prompt("implementation")
-    assert "you name in your final message and leave as it is" in told
+    assert "in your final message and do not change it" in told
     assert "verdict" not in told
 
 
@@ -83,7 +83,7 @@ def test_the_first_folder_that_has_a_prompt_is_heard(folder, tmp_path):
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"x" * (LARGEST_BYTES + 1), "it has more than 65,536 bytes"),
+        (b"x" * (MAX_BYTES + 1), "it has more than 65,536 bytes"),
         (b"caf\xe9", "it is not UTF-8"),
         (b" \n", "it is empty"),
     ],
@@ -99,7 +99,7 @@ def test_a_prompt_that_cannot_be_used_is_told_of_and_the_next_one_counts(folder,
 
 def test_a_prompt_of_exactly_the_limit_is_used(folder):
     """SC-6."""
-    (folder / "testing.md").write_bytes(b"x" * LARGEST_BYTES)
+    (folder / "testing.md").write_bytes(b"x" * MAX_BYTES)
     assert prompt("testing", folder)[1] == []
 
 
@@ -135,7 +135,7 @@ def test_no_role_leads_out_of_the_folder(folder, role):
     assert notices == []
 
 
-@pytest.mark.parametrize("role", sorted(LEADERS))
+@pytest.mark.parametrize("role", sorted(NON_WORKER_ROLES))
 def test_who_leads_is_not_told_the_rules_of_workers_and_can_be_given_other_words(folder, role):
     """SC-6: planner and supervisor are overridden the same way; an action of that role is a worker like any other."""
     assert GROUND not in system_prompt(role)

@@ -5,7 +5,7 @@ import pytest
 from scaffold.agent.toolbox import Toolbox
 from scaffold.core.conversation import ToolCall
 from scaffold.core.tool import ToolOutput
-from scaffold.policy.redaction import Redactor
+from scaffold.policy.secret.redaction import Redactor
 from talk import tool
 
 SECRET = "canary-7f3e6a1d"
@@ -44,7 +44,7 @@ async def test_what_a_tool_raises_reaches_the_model_without_secrets():
     answer = await Toolbox([tool("go", fail, text="string")], REDACTOR).result(
         ToolCall("c", "go", {"text": "hunter22"})
     )
-    assert answer.content == "go broke: OSError: cannot reach https://me:[redacted:password]@host"
+    assert answer.content == "go crashed: OSError: cannot reach https://me:[redacted:password]@host"
     unknown = await Toolbox([], REDACTOR).result(ToolCall("c", SECRET, {}))
     assert SECRET not in unknown.content
 
@@ -64,7 +64,7 @@ async def test_our_mark_is_written_nowhere(category):
     pages = Pages(category)
     result = await pages.call("a = '[redacted:MY_TOKEN]'")
     assert result.failed
-    assert result.content.startswith("Not run: [redacted:MY_TOKEN] stands for a secret that you are not shown")
+    assert result.content.startswith("Not run: [redacted:MY_TOKEN] is a placeholder for a secret you cannot see")
     assert pages.written == []
 
 

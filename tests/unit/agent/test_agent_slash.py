@@ -2,12 +2,12 @@ import pytest
 
 from scaffold.agent.slash import (
     COMMANDS,
-    SPELLINGS,
+    SYNTAX_BY_NAME,
     Clear,
     Compact,
     Help,
-    Misunderstood,
-    Quit,
+    InvalidCommand,
+    QuitSession,
     Resume,
     ShowAgents,
     ShowCost,
@@ -44,8 +44,8 @@ from scaffold.agent.slash import (
         ("/clear", Clear()),
         ("/resume", Resume()),
         ("/resume abc", Resume("abc")),
-        ("/quit", Quit()),
-        ("/exit", Quit()),
+        ("/quit", QuitSession()),
+        ("/exit", QuitSession()),
         ("model", None),
         (" /model x", None),
         ("/usr/bin is full", None),
@@ -66,32 +66,32 @@ def test_a_line_is_a_command_only_if_it_begins_like_one(line, command):
         ("/modle x", "/modle", "Did you mean `/mode`?"),
         ("/cots", "/cots", "Did you mean `/cost`?"),
         ("/xyzzy", "/xyzzy", "`/help` lists the commands"),
-        ("/model a b", "`/model a b`", "It is `/model [NAME]`."),
-        ("/model a\n\nb", "`/model a b`", "It is `/model [NAME]`."),
-        ("/cost now", "`/cost now`", "It is `/cost`."),
-        ("/tasks show", "`/tasks show`", "It is `/tasks [list | ready | show N]`."),
+        ("/model a b", "`/model a b`", "Usage: `/model [NAME]`."),
+        ("/model a\n\nb", "`/model a b`", "Usage: `/model [NAME]`."),
+        ("/cost now", "`/cost now`", "Usage: `/cost`."),
+        ("/tasks show", "`/tasks show`", "Usage: `/tasks [list | ready | show N]`."),
         ("/tasks show x", "`/tasks show x`", "show N"),
         ("/tasks show 99999999999", "/tasks", "show N"),
-        ("/agents sub-1", "`/agents sub-1`", "It is `/agents [show ID]`."),
-        (f"/quit {'x' * 100}", "`/quit` is not how it goes", "It is `/quit`."),
+        ("/agents sub-1", "`/agents sub-1`", "Usage: `/agents [show ID]`."),
+        (f"/quit {'x' * 100}", "`/quit` has invalid arguments", "Usage: `/quit`."),
     ],
 )
 def test_a_command_that_is_none_says_what_was_meant(line, what, fix):
     """RA-18: the nearest spelling, or how it is written."""
     command = parse_slash(line)
-    assert isinstance(command, Misunderstood)
+    assert isinstance(command, InvalidCommand)
     assert what in command.what
     assert fix in command.fix
 
 
 @pytest.mark.parametrize("spelling", COMMANDS, ids=lambda spelling: spelling.name)
 def test_every_command_of_the_table_can_be_written_as_it_is_shown(spelling):
-    assert not isinstance(parse_slash(f"/{spelling.name}"), Misunderstood | None)
-    assert SPELLINGS[spelling.name] is spelling
+    assert not isinstance(parse_slash(f"/{spelling.name}"), InvalidCommand | None)
+    assert SYNTAX_BY_NAME[spelling.name] is spelling
     assert bool(spelling.words) == (" " in spelling.usage)
 
 
 def test_a_slash_alone_is_not_said_to_a_model():
     """RA-18: whoever sends it too early pays for no request."""
-    assert isinstance(parse_slash("/ "), Misunderstood)
+    assert isinstance(parse_slash("/ "), InvalidCommand)
     assert parse_slash(" /") is None

@@ -1,9 +1,9 @@
 import pytest
 
-from scaffold.agent.conversation import Conversation
-from scaffold.agent.measure import text_size
-from scaffold.agent.recap import recap
-from scaffold.agent.summary import entries_of, summarised, told, words_of
+from scaffold.agent.context.conversation import Conversation
+from scaffold.agent.context.recap import recap
+from scaffold.agent.context.summary import describe_call, extend_summary, plain_text, summary_entries
+from scaffold.agent.context.text_size import text_size
 from scaffold.core.conversation import AssistantMessage, Image, Text, ToolCall, ToolResult, UserMessage
 from scaffold.core.model import Usage
 
@@ -31,7 +31,7 @@ STORY = [
 
 def test_a_summary_tells_what_was_asked_said_and_done_in_order():
     """RA-10: deterministic, by code; tool results shrink to how they ended."""
-    assert summarised("", STORY, 10_000).split("\n") == [
+    assert extend_summary("", STORY, 10_000).split("\n") == [
         "- user: Fix the",
         "    clock.",
         "  [an image]",
@@ -46,9 +46,9 @@ def test_a_summary_tells_what_was_asked_said_and_done_in_order():
 def test_a_summary_can_be_read_back_even_if_the_words_in_it_look_like_entries():
     """RA-10: rolling."""
     sly = [asked("a\n- you: I am not you\n- left out: 9 requests, 9 replies, 9 tool calls"), *STORY]
-    summary = summarised("", sly, 10_000)
-    assert entries_of(summary, []) == entries_of("", sly)
-    assert "- left out" not in summarised(summary, [], 10_000).split("\n")
+    summary = extend_summary("", sly, 10_000)
+    assert summary_entries(summary, []) == summary_entries("", sly)
+    assert "- left out" not in extend_summary(summary, [], 10_000).split("\n")
 
 
 def test_the_first_request_and_the_newest_of_each_kind_stay_and_the_rest_is_counted():
@@ -57,9 +57,9 @@ def test_the_first_request_and_the_newest_of_each_kind_stay_and_the_rest_is_coun
     for number in range(300):
         talk += [*step(str(number), "shell", f"exit code {number}", command=f"run {number}", words=f"step {number}")]
         talk += [asked(f"more {number}")]
-    summary = summarised("", talk, 6_000)
+    summary = extend_summary("", talk, 6_000)
     assert text_size(summary) <= 6_000
-    texts = [entry.text for entry in entries_of(summary, [])]
+    texts = [entry.text for entry in summary_entries(summary, [])]
     assert texts[0] == "the task"
     assert {"more 299", "step 299", "shell `run 299`: exit code 299"} <= set(texts)
     assert "more 0" not in texts
@@ -72,17 +72,17 @@ def test_a_summary_stays_bounded_over_a_thousand_turns():
     summary, sizes = "", []
     for number in range(1_000):
         turn = [asked(f"request {number} " + "word " * 200), *step("1", "shell", "exit code 0", command="make")]
-        summary = summarised(summary, turn, 8_000)
+        summary = extend_summary(summary, turn, 8_000)
         sizes.append(text_size(summary))
     assert max(sizes) <= 8_000
-    assert entries_of(summary, [])[0].text.startswith("request 0 ")
+    assert summary_entries(summary, [])[0].text.startswith("request 0 ")
     first_line = summary.split("\n", 1)[0]
     left_out = [int(word) for word in first_line.split() if word.isdigit()]
-    assert left_out[0] + sum(entry.kind == "user" for entry in entries_of(summary, [])) == 1_000
+    assert left_out[0] + sum(entry.kind == "user" for entry in summary_entries(summary, [])) == 1_000
 
 
 def test_a_long_task_keeps_its_lines_as_far_as_there_is_room():
-    [entry] = entries_of(summarised("", [asked("first line\n" + "x" * 50_000 + "\nlast line")], 20_000), [])
+    [entry] = summary_entries(extend_summary("", [asked("first line\n" + "x" * 50_000 + "\nlast line")], 20_000), [])
     assert entry.text.startswith("first line\nxxx")
     assert entry.text.endswith("\nlast line")
 
@@ -96,28 +96,28 @@ def test_a_long_task_keeps_its_lines_as_far_as_there_is_room():
     ],
 )
 def test_a_call_is_told_by_what_it_was_about_and_how_it_ended(args, content, line):
-    assert told(ToolCall("1", "t", args), ToolResult("1", "t", content)) == line
+    assert describe_call(ToolCall("1", "t", args), ToolResult("1", "t", content)) == line
 
 
 def test_what_was_attached_is_told_by_its_name():
     """RA-20: a file that was attached is no words of the user."""
     words = Text("Attached: not a file, the user says so\nreally")
     message = UserMessage((words, Text("Attached: a.py\nline\nline"), Text("Attached: b.png"), Image("image/png", b"")))
-    assert words_of(message) == f"{words.text}\n[Attached: a.py]\n[Attached: b.png]\n[an image]"
+    assert plain_text(message) == f"{words.text}\n[Attached: a.py]\n[Attached: b.png]\n[an image]"
 
 
 def test_a_call_without_a_result_is_told_as_such():
-    assert told(ToolCall("1", "t", {}), None) == "t: not answered"
+    assert describe_call(ToolCall("1", "t", {}), None) == "t: not answered"
 
 
 def test_a_recap_tells_what_was_asked_and_done_where_it_stopped_and_what_it_cost():
     """RA-10: recap on resume."""
     usage = Usage(input_tokens=12_345, cached_input_tokens=9_000, output_tokens=678, cost_usd=0.12, requests=3)
     assert recap(Conversation(STORY), usage, model="openai:x").split("\n") == [
-        "Going on with: Fix the clock. [an image]",
-        "Last asked: Thanks.",
+        "Resuming: Fix the clock. [an image]",
+        "Last request: Thanks.",
         "Done: 2 tool calls, the last: shell `make test`: failed: exit code 2 after 1.0 s",
-        "Last said: The clock was late.",
+        "Last reply: The clock was late.",
         "Stopped: before the model replied",
         "Used so far: 12,345 tokens in (9,000 cached), 678 out, 3 requests, $0.12, openai:x",
     ]
@@ -126,8 +126,8 @@ def test_a_recap_tells_what_was_asked_and_done_where_it_stopped_and_what_it_cost
 def test_a_recap_knows_what_only_the_summary_tells():
     """RA-10."""
     *before, last = STORY[:-1]
-    lines = recap(Conversation([last], summarised("", before, 9_000)), Usage(cost_usd=None)).split("\n")
-    assert lines[0] == "Going on with: Fix the clock. [an image]"
+    lines = recap(Conversation([last], extend_summary("", before, 9_000)), Usage(cost_usd=None)).split("\n")
+    assert lines[0] == "Resuming: Fix the clock. [an image]"
     assert "Done: 2 tool calls" in lines[1]
     assert lines[-2:] == [
         "Stopped: after the model's last reply",
@@ -137,5 +137,5 @@ def test_a_recap_knows_what_only_the_summary_tells():
 
 def test_a_recap_of_a_conversation_that_broke_off_in_a_tool_says_so():
     """RA-10."""
-    assert "Stopped: while shell ran; that is not run again" in recap(Conversation(STORY[:4]), Usage())
-    assert recap(Conversation(), Usage()).startswith("Going on with a conversation without words.")
+    assert "Stopped: while shell was running; not run again" in recap(Conversation(STORY[:4]), Usage())
+    assert recap(Conversation(), Usage()).startswith("Resuming a conversation without text.")

@@ -5,11 +5,11 @@ import asyncio
 import msgspec
 import pytest
 
-from scaffold.agent.toolbox import NOT_BEGUN, SIDE_BY_SIDE, UNKNOWN, Toolbox
+from scaffold.agent.toolbox import MAX_PARALLEL_CALLS, NOT_STARTED, UNKNOWN_RESULT, Toolbox
 from scaffold.core.conversation import ToolCall, ToolResult
-from scaffold.core.errors import WaitsForHuman
+from scaffold.core.errors import HumanDecisionRequired
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.llm.cassette import Entry
+from scaffold.llm.cassette.model import CassetteEntry
 from scaffold.tools.arguments import object_schema
 from talk import Kept, Listening, agent, calling, tape, tool
 
@@ -24,15 +24,15 @@ class Room:
         self._expected = expected
         self._all_there = asyncio.Event()
 
-    def note(self, name, *, category="file_read", only_reads=False):
+    def note(self, name, *, category="file_read", read_only=False):
         async def work(text):
             self.log.append(f"{name} {text}")
             return ToolOutput(f"{name}: {text}")
 
         made = tool(name, work, category=category, text="string")
-        return msgspec.structs.replace(made, only_reads=only_reads)
+        return msgspec.structs.replace(made, read_only=read_only)
 
-    def wait(self, name, *, category="file_read", only_reads=False):
+    def wait(self, name, *, category="file_read", read_only=False):
         async def work(text):
             self._inside += 1
             self.most = max(self.most, self._inside)
@@ -44,7 +44,7 @@ class Room:
             return ToolOutput(f"{name}: {text}")
 
         made = tool(name, work, category=category, text="string")
-        return msgspec.structs.replace(made, only_reads=only_reads)
+        return msgspec.structs.replace(made, read_only=read_only)
 
 
 def calls(*wanted):
@@ -60,7 +60,7 @@ async def ran(tools, *wanted):
 async def test_files_and_pages_are_read_side_by_side():
     """RA-19: whatever changes nothing may run beside its like, a page of the web as well as a file."""
     room = Room(expected=2)
-    tools = [room.wait("file"), room.wait("page", category="network", only_reads=True)]
+    tools = [room.wait("file"), room.wait("page", category="network", read_only=True)]
     assert await ran(tools, ("file", "a"), ("page", "b")) == [("c0", "file: a"), ("c1", "page: b")]
 
 
@@ -75,16 +75,16 @@ async def test_what_reaches_out_and_changes_something_runs_alone():
 
 async def test_only_so_many_run_at_once():
     """RA-19."""
-    room = Room(expected=SIDE_BY_SIDE)
-    results = await ran([room.wait("file")], *[("file", str(number)) for number in range(3 * SIDE_BY_SIDE)])
-    assert room.most == SIDE_BY_SIDE
-    assert [content for _, content in results] == [f"file: {number}" for number in range(3 * SIDE_BY_SIDE)]
+    room = Room(expected=MAX_PARALLEL_CALLS)
+    results = await ran([room.wait("file")], *[("file", str(number)) for number in range(3 * MAX_PARALLEL_CALLS)])
+    assert room.most == MAX_PARALLEL_CALLS
+    assert [content for _, content in results] == [f"file: {number}" for number in range(3 * MAX_PARALLEL_CALLS)]
 
 
 async def test_equal_calls_that_only_read_run_once_and_each_has_its_result():
     """RA-19: duplicates are merged."""
     room = Room()
-    tools = [room.note("file"), room.note("page", category="network", only_reads=True)]
+    tools = [room.note("file"), room.note("page", category="network", read_only=True)]
     results = await ran(tools, ("file", "a"), ("page", "a"), ("file", "a"), ("file", "b"), ("file", "a"))
     assert sorted(room.log) == ["file a", "file b", "page a"]
     assert results == [
@@ -108,9 +108,9 @@ async def test_a_call_that_fails_fails_for_its_equals_alone():
     tools = [tool("broken", broken, category="file_read", text="string"), room.note("file")]
     results = await ran(tools, ("broken", "a"), ("file", "b"), ("broken", "a"))
     assert [content for _, content in results] == [
-        "broken broke: ValueError: a",
+        "broken crashed: ValueError: a",
         "file: b",
-        "broken broke: ValueError: a",
+        "broken crashed: ValueError: a",
     ]
 
 
@@ -125,7 +125,7 @@ async def test_what_is_null_and_need_not_be_there_is_as_if_it_were_not_said():
     box = Toolbox([msgspec.structs.replace(made, schema=schema)])
     assert (await box.result(ToolCall("c", "some", {"text": "a", "more": None}))).content == "{'text': 'a'}"
     assert "`text` must be a string, not None" in (await box.result(ToolCall("c", "some", {"text": None}))).content
-    assert "knows no `other`" in (await box.result(ToolCall("c", "some", {"text": "a", "other": None}))).content
+    assert "has no `other`" in (await box.result(ToolCall("c", "some", {"text": "a", "other": None}))).content
 
 
 @pytest.mark.parametrize("category", ["file_read", "shell"])
@@ -155,9 +155,9 @@ async def test_an_interruption_ends_what_runs_and_keeps_what_is_there(category):
     assert ended == ["b"]
     assert batch.results == (
         ToolResult("c0", "file", "file: a"),
-        ToolResult("c1", "hang", UNKNOWN, failed=True),
-        ToolResult("c2", "write", NOT_BEGUN, failed=True),
-        ToolResult("c3", "file", NOT_BEGUN, failed=True),
+        ToolResult("c1", "hang", UNKNOWN_RESULT, failed=True),
+        ToolResult("c2", "write", NOT_STARTED, failed=True),
+        ToolResult("c3", "file", NOT_STARTED, failed=True),
     )
 
 
@@ -169,7 +169,9 @@ async def test_results_that_were_there_at_an_interruption_are_in_history_and_con
         begun.set()
         await asyncio.Event().wait()
 
-    model = Listening(tape(calling(1, ("write", {"text": "a"}), ("hang", {"text": "b"})), Entry(text="going on")))
+    model = Listening(
+        tape(calling(1, ("write", {"text": "a"}), ("hang", {"text": "b"})), CassetteEntry(text="going on"))
+    )
     worker = agent(
         model,
         room.note("write", category="shell"),
@@ -181,7 +183,7 @@ async def test_results_that_were_there_at_an_interruption_are_in_history_and_con
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert [part.content for part in history.messages[-1].parts] == ["write: a", UNKNOWN]
+    assert [part.content for part in history.messages[-1].parts] == ["write: a", UNKNOWN_RESULT]
     assert worker.conversation.unanswered == ()
     assert (await worker.turn("and now?")).text == "going on"
     assert len(model.requests[1].messages[-1].parts) == 3
@@ -191,7 +193,7 @@ async def test_equal_reads_alone_never_end_a_session():
     """RA-19, interface: an agent may wait for something by looking again and again."""
     room = Room()
     looks = [calling(turn, ("file", {"text": "a"})) for turn in range(1, 61)]
-    finish = await agent(tape(*looks, Entry(text="there it is")), room.note("file")).turn("wait for it")
+    finish = await agent(tape(*looks, CassetteEntry(text="there it is")), room.note("file")).turn("wait for it")
     assert (finish.text, finish.requests) == ("there it is", 61)
 
 
@@ -224,7 +226,7 @@ async def test_what_waits_for_a_human_ends_the_batch_as_itself(category):
     room = Room()
 
     async def ask(text):
-        raise WaitsForHuman(f"{text} waits", "Decide.", item="abc123")
+        raise HumanDecisionRequired(f"{text} waits", "Decide.", item="abc123")
 
     tools = [
         room.note("first"),
@@ -232,8 +234,8 @@ async def test_what_waits_for_a_human_ends_the_batch_as_itself(category):
         room.note("later", category="shell"),
     ]
     batch = Toolbox(tools).batch(calls(("first", "a"), ("ask", "b"), ("later", "c")))
-    with pytest.raises(WaitsForHuman, match="b waits") as waits:
+    with pytest.raises(HumanDecisionRequired, match="b waits") as waits:
         await batch.run()
     assert waits.value.item == "abc123"
-    assert [result.content for result in batch.results] == ["first: a", UNKNOWN, NOT_BEGUN]
+    assert [result.content for result in batch.results] == ["first: a", UNKNOWN_RESULT, NOT_STARTED]
     assert room.log == ["first a"]

@@ -3,26 +3,32 @@ import asyncio
 import msgspec
 import pytest
 
-from scaffold.agent.agent import CUT_OFF, REFUSED
 from scaffold.agent.journal import JournalList
-from scaffold.agent.toolbox import UNKNOWN
+from scaffold.agent.toolbox import UNKNOWN_RESULT
+from scaffold.agent.turn_loop import CUT_OFF, REFUSED
 from scaffold.core.conversation import (
     AssistantMessage,
     Image,
     Reply,
-    Superseded,
+    RetryWait,
+    StreamReset,
     Text,
     TextDelta,
     ToolCall,
     ToolResult,
     UserMessage,
-    Waiting,
-    unheard,
+    ignore_delta,
 )
-from scaffold.core.errors import BudgetSpent, ModelTrouble, TurnLimit
+from scaffold.core.errors import BudgetExceeded, ModelError, TurnLimitExceeded
 from scaffold.core.model import Usage
 from scaffold.core.tool import ToolOutput
-from scaffold.llm.cassette import Entry, Fault, When, WrittenCall, WrittenUsage
+from scaffold.llm.cassette.model import (
+    CassetteEntry,
+    CassetteFault,
+    CassetteToolCall,
+    CassetteUsage,
+    RequestMatcher,
+)
 from talk import CALLER, ECHO, Kept, Listening, Purse, Scripted, agent, calling, saying, tape, tool
 
 
@@ -56,7 +62,7 @@ async def test_a_turn_goes_on_until_a_reply_without_calls_and_ends_with_its_word
 
 
 async def test_a_last_reply_without_words_is_an_empty_result():
-    finish = await agent(tape(Entry())).turn("say nothing")
+    finish = await agent(tape(CassetteEntry())).turn("say nothing")
     assert finish.text == ""
 
 
@@ -86,16 +92,16 @@ async def test_usage_adds_up_over_a_turn_and_each_reply_is_settled_at_once():
 
 
 async def test_no_request_starts_without_budget():
-    model = Listening(tape(calling(1, ("echo", {"text": "a"})), Entry(text="never")))
-    with pytest.raises(BudgetSpent):
+    model = Listening(tape(calling(1, ("echo", {"text": "a"})), CassetteEntry(text="never")))
+    with pytest.raises(BudgetExceeded):
         await agent(model, ECHO, budget=Purse(requests=1)).turn("go")
     assert len(model.requests) == 1
 
 
 async def test_an_agent_that_never_ends_meets_the_turn_limit():
-    model = Listening(tape(Entry(tool_calls=(WrittenCall("echo", {"text": "again"}),))))
+    model = Listening(tape(CassetteEntry(tool_calls=(CassetteToolCall("echo", {"text": "again"}),))))
     worker = agent(model, ECHO, max_requests=3)
-    with pytest.raises(TurnLimit, match="turn limit") as caught:
+    with pytest.raises(TurnLimitExceeded, match="Turn limit") as caught:
         await worker.turn("go")
     assert len(model.requests) == 3
     assert not caught.value.transient
@@ -141,11 +147,11 @@ async def test_a_refusal_ends_the_turn_and_runs_nothing_it_asked_for():
 async def test_what_was_set_aside_is_given_back_whatever_becomes_of_the_request():
     """BX-11: a request of which nothing was heard books nothing."""
     purse = Purse()
-    with pytest.raises(ModelTrouble):
-        await agent(Scripted(ModelTrouble("down", "wait")), budget=purse).turn("go")
+    with pytest.raises(ModelError):
+        await agent(Scripted(ModelError("down", "wait")), budget=purse).turn("go")
     assert purse.settled == [("reservation 1", Usage())]
 
-    turn = asyncio.create_task(agent(tape(Entry(fault=Fault(kind="hang"))), budget=purse).turn("go"))
+    turn = asyncio.create_task(agent(tape(CassetteEntry(fault=CassetteFault(kind="hang"))), budget=purse).turn("go"))
     for _ in range(10):
         await asyncio.sleep(0)
     turn.cancel()
@@ -157,7 +163,7 @@ async def test_what_was_set_aside_is_given_back_whatever_becomes_of_the_request(
 async def test_what_is_said_is_heard_as_it_comes():
     """RA-2."""
     heard = []
-    await agent(tape(Entry(text="hello")), hear=heard.append).turn("go")
+    await agent(tape(CassetteEntry(text="hello")), hear=heard.append).turn("go")
     assert heard == [TextDelta("hello")]
 
 
@@ -170,7 +176,7 @@ async def test_every_completed_step_is_in_the_history_before_the_next_one_begins
         seen.append(list(history.messages))
         return ToolOutput("seen")
 
-    model = tape(calling(1, ("look", {}), text="First."), Entry(text="done"))
+    model = tape(calling(1, ("look", {}), text="First."), CassetteEntry(text="done"))
     await agent(model, tool("look", look), history=history).turn("go")
     prompt, call, result, reply = history.messages
     assert seen == [[prompt, call]]
@@ -199,21 +205,23 @@ async def test_a_conversation_that_broke_off_in_a_tool_goes_on_without_running_i
     if killed:
         history.messages.pop()
 
-    model = Listening(tape(Entry(text="I look.")))
+    model = Listening(tape(CassetteEntry(text="I look.")))
     finish = await agent(model, tools, conversation=history.loaded()).turn("and now?")
     assert finish.text == "I look."
     assert ran == ["a"]
     prompt, call, answer = model.requests[0].messages
     assert prompt == UserMessage((Text("go"),))
-    assert answer == UserMessage((ToolResult(call.tool_calls[0].id, "hang", UNKNOWN, failed=True), Text("and now?")))
+    assert answer == UserMessage(
+        (ToolResult(call.tool_calls[0].id, "hang", UNKNOWN_RESULT, failed=True), Text("and now?"))
+    )
 
 
 async def test_words_after_a_request_that_failed_are_said_in_one_breath():
     """Some models only take turns; what is kept stays as it was said."""
     history = Kept()
-    model = Listening(Scripted(ModelTrouble("down", "wait"), saying(Text("yes"))))
+    model = Listening(Scripted(ModelError("down", "wait"), saying(Text("yes"))))
     worker = agent(model, history=history)
-    with pytest.raises(ModelTrouble):
+    with pytest.raises(ModelError):
         await worker.turn("are you there?")
     await worker.turn("and now?")
     assert model.requests[1].messages == (UserMessage((Text("are you there?"), Text("and now?"))),)
@@ -238,7 +246,7 @@ async def test_ids_of_calls_are_made_unique_before_they_are_kept():
 async def test_pictures_and_odd_characters_reach_the_model_in_a_form_it_can_take():
     """RA-20."""
     picture = Image("image/png", b"png")
-    model, journal = Listening(tape(Entry(text="a cat"))), JournalList()
+    model, journal = Listening(tape(CassetteEntry(text="a cat"))), JournalList()
     await agent(model, journal=journal).turn((Text("what is caf\udce9?"), picture))
     assert model.requests[0].messages == (UserMessage((Text("what is caf\\udce9?"), picture)),)
     assert journal.entries[0] == {"type": "prompt", "text": "what is caf\\udce9?"}
@@ -246,7 +254,7 @@ async def test_pictures_and_odd_characters_reach_the_model_in_a_form_it_can_take
 
 async def test_base_prompt_context_and_tools_are_the_same_bytes_in_every_request():
     """RA-3: or no provider can cache them; the context stands beside the base prompt."""
-    model = Listening(tape(calling(1, ("echo", {"text": "a"})), calling(2, text="one"), Entry(text="two")))
+    model = Listening(tape(calling(1, ("echo", {"text": "a"})), calling(2, text="one"), CassetteEntry(text="two")))
     worker = agent(model, ECHO, context="Date: today", effort="low")
     await worker.turn("begin")
     await worker.turn("go on")
@@ -264,7 +272,7 @@ async def test_base_prompt_context_and_tools_are_the_same_bytes_in_every_request
 
 async def test_another_model_answers_from_the_next_request_on():
     """RA-1: the conversation goes on as it is."""
-    first, second = Listening(tape(Entry(text="one"))), Listening(tape(Entry(text="two")))
+    first, second = Listening(tape(CassetteEntry(text="one"))), Listening(tape(CassetteEntry(text="two")))
     worker = agent(first)
     await worker.turn("a")
     worker.switch(second)
@@ -274,20 +282,20 @@ async def test_another_model_answers_from_the_next_request_on():
 
 
 async def test_what_a_model_cannot_say_ends_the_turn_as_trouble():
-    with pytest.raises(ModelTrouble, match="401"):
-        await agent(tape(Entry(fault=Fault(kind="http", status=401)))).turn("go")
+    with pytest.raises(ModelError, match="401"):
+        await agent(tape(CassetteEntry(fault=CassetteFault(kind="http", status=401)))).turn("go")
 
 
 async def test_the_journal_tells_what_was_said_and_done_in_order():
     journal = JournalList()
-    first = Entry(
-        when=When(turn=1),
+    first = CassetteEntry(
+        when=RequestMatcher(turn=1),
         thinking="hm",
         text="I call.",
-        tool_calls=(WrittenCall("echo", {"text": "a"}),),
-        usage=WrittenUsage(input_tokens=7, output_tokens=2),
+        tool_calls=(CassetteToolCall("echo", {"text": "a"}),),
+        usage=CassetteUsage(input_tokens=7, output_tokens=2),
     )
-    await agent(tape(first, Entry(text="done")), ECHO, journal=journal).turn("go")
+    await agent(tape(first, CassetteEntry(text="done")), ECHO, journal=journal).turn("go")
     assert [entry["type"] for entry in journal.entries] == [
         *("prompt", "thinking", "text", "tool_call", "usage", "tool_result"),
         *("text", "usage"),
@@ -311,7 +319,7 @@ async def test_replies_that_are_cut_off_again_and_again_end_the_turn():
         Scripted(cut, cut, saying(ToolCall("1", "echo", {"text": "a"}), stop="tool_calls"), cut, cut, cut)
     )
     worker = agent(model, ECHO)
-    with pytest.raises(ModelTrouble, match="3 replies in a row were cut off"):
+    with pytest.raises(ModelError, match="3 replies in a row were cut off"):
         await worker.turn("go")
     assert len(model.requests) == 6
     assert worker.conversation.kept[-1] == UserMessage((Text(CUT_OFF),))
@@ -329,14 +337,14 @@ class Breaking:
     def estimate(self, request):
         return Usage(input_tokens=10, cost_usd=0.5, requests=1)
 
-    async def reply(self, request, hear=unheard):
-        hear(Waiting(1.0, "busy"))
+    async def reply(self, request, hear=ignore_delta):
+        hear(RetryWait(1.0, "busy"))
         for _ in range(self._times):
             hear(TextDelta("he"))
-            hear(Superseded("it broke"))
+            hear(StreamReset("it broke"))
         hear(TextDelta("he"))
         if not self._answers:
-            raise ModelTrouble("It broke.", "Try again.", transient=True)
+            raise ModelError("It broke.", "Try again.", transient=True)
         usage = Usage(input_tokens=10, cost_usd=0.25, requests=1)
         return Reply(message=AssistantMessage((Text("here"),)), usage=usage, stop="end")
 
@@ -353,7 +361,7 @@ async def test_what_was_begun_is_paid_for_though_there_was_no_reply():
     """BX-11."""
     purse = Purse()
     worker = agent(Breaking(1, answers=False), budget=purse)
-    with pytest.raises(ModelTrouble, match="It broke"):
+    with pytest.raises(ModelError, match="It broke"):
         await worker.turn("go")
     [(_, settled)] = purse.settled
     assert settled == worker.usage == Usage(input_tokens=20, cost_usd=1.0)
@@ -396,7 +404,7 @@ async def test_a_turn_about_news_alone_says_nothing_else_and_counts_on():
     await worker.turn("go")
     assert (await worker.turn(())).text == "woken"
     assert model.requests[1].messages[-1] == UserMessage((Text("it ended"),))
-    with pytest.raises(TurnLimit):
+    with pytest.raises(TurnLimitExceeded):
         await worker.turn(())
     model = Listening(tape(*(calling(turn, text=str(turn)) for turn in (1, 2))))
     worker = agent(model, max_requests=1)

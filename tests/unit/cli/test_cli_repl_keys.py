@@ -5,18 +5,18 @@ import asyncio
 import msgspec
 import pytest
 
-from scaffold.cli.repl.keys import Moment, counts_as_answer, on_enter, on_interrupt
-from scaffold.cli.repl.questions import Questions
+from scaffold.cli.repl.approval_queue import ApprovalQueue
+from scaffold.cli.repl.keys import InterruptContext, counts_as_answer, on_enter, on_interrupt
 from scaffold.host.clock import FakeClock
-from scaffold.policy.consent import Question
+from scaffold.policy.permission.approval_gate import ApprovalQuestion
 
-RUN = Question(tool="shell", category="shell", subject="ls")
-WRITE = Question(tool="write_file", category="file_write", subject="a.py")
+RUN = ApprovalQuestion(tool="shell", category="shell", subject="ls")
+WRITE = ApprovalQuestion(tool="write_file", category="file_write", subject="a.py")
 
 
 def moment(**changes):
     idle = {"now_s": 10.0, "asked": False, "busy": False, "stopping": False, "typed": False, "warned_s": None}
-    return Moment(**{**idle, **changes})
+    return InterruptContext(**{**idle, **changes})
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ async def desk():
 
         def __init__(self):
             self.shown = []
-            self.questions = Questions(self.clock, self.shown.append)
+            self.questions = ApprovalQueue(self.clock, self.shown.append)
             self.tasks = []
 
         async def ask(self, question):
@@ -80,7 +80,7 @@ async def test_questions_are_put_one_after_the_other(desk):
     """RA-13."""
     first, second = await desk.ask(RUN), await desk.ask(WRITE)
     assert desk.shown == [RUN]
-    assert desk.questions.more == 1
+    assert desk.questions.waiting_count == 1
     desk.questions.answer("allow")
     assert await first == "allow"
     assert desk.shown == [RUN, WRITE]
@@ -92,7 +92,7 @@ async def test_questions_are_put_one_after_the_other(desk):
 async def test_the_same_question_twice_is_put_once(desk):
     """RA-13."""
     both = [await desk.ask(RUN), await desk.ask(RUN)]
-    assert desk.questions.alike == 2
+    assert desk.questions.identical_count == 2
     desk.questions.answer("always")
     assert [await each for each in both] == ["always", "always"]
 
@@ -102,7 +102,7 @@ async def test_two_writes_to_one_file_are_two_questions(desk):
     await desk.ask(WRITE)
     await desk.ask(msgspec.structs.replace(WRITE, digest="of another content"))
     await desk.ask(WRITE)
-    assert (desk.questions.alike, desk.questions.more) == (2, 1)
+    assert (desk.questions.identical_count, desk.questions.waiting_count) == (2, 1)
 
 
 async def test_a_question_whose_asker_is_gone_is_withdrawn(desk):
@@ -131,7 +131,7 @@ async def test_keys_pressed_in_one_go_do_not_answer(desk):
 async def test_keys_pressed_while_a_question_is_drawn_do_not_answer():
     """RA-13: a long diff is drawn for a while, and nobody has read it before."""
     clock = FakeClock()
-    questions = Questions(clock, lambda _: clock.advance(3.0))
+    questions = ApprovalQueue(clock, lambda _: clock.advance(3.0))
     asked = asyncio.create_task(questions.ask(RUN))
     await asyncio.sleep(0)
     assert not questions.key()

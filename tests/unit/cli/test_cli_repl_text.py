@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
-from scaffold.cli.repl.asking import choices, put
-from scaffold.cli.repl.blocks import Blocks
-from scaffold.cli.repl.patch import MOST_LINES, patch
-from scaffold.cli.repl.pen import Pen, clipped, gist, summary
-from scaffold.cli.repl.statusline import Standing, status_line, tokens
-from scaffold.cli.safe import printable
-from scaffold.policy.consent import Question
+from scaffold.cli.repl.approval_text import answer_choices, format_question
+from scaffold.cli.repl.line_diff import MAX_LINES, line_diff
+from scaffold.cli.repl.markdown_stream import MarkdownBlocks
+from scaffold.cli.repl.renderer import Renderer, call_summary, one_line, result_summary
+from scaffold.cli.repl.status_line import StatusLineState, format_tokens, status_line
+from scaffold.core.printable_text import printable
+from scaffold.policy.permission.approval_gate import ApprovalQuestion
 
-PEN = Pen(width=60)
+PEN = Renderer(width=60)
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 WRITTEN = "# Title\nwords\nmore\n\n- a\n\n- b\n  c\n\n```py\nx\n\ny\n```\nlast"
@@ -26,13 +26,13 @@ def plain(text):
 
 
 def said(width, **changes):
-    standing = Standing(**{"model": "anthropic:claude-sonnet-4-5", "mode": "plan", "doing": "", **changes})
+    standing = StatusLineState(**{"model": "anthropic:claude-sonnet-4-5", "mode": "plan", "doing": "", **changes})
     return "".join(text for _, text in status_line(standing, width))
 
 
 def test_text_is_cut_where_a_part_of_it_is_finished():
     """RA-18: what is finished is drawn for good, the rest as it stands."""
-    blocks = Blocks()
+    blocks = MarkdownBlocks()
     done = blocks.feed(WRITTEN)
     assert done == ["# Title", "words\nmore", "- a\n\n- b\n  c", "```py\nx\n\ny\n```"]
     assert blocks.rest == "last"
@@ -41,7 +41,7 @@ def test_text_is_cut_where_a_part_of_it_is_finished():
 
 
 def test_a_fence_is_closed_by_its_own_mark_alone():
-    blocks = Blocks()
+    blocks = MarkdownBlocks()
     assert blocks.feed("~~~~\n```\n\n~~~\n") == []
     assert blocks.feed("~~~~\n") == ["~~~~\n```\n\n~~~\n~~~~"]
 
@@ -49,7 +49,7 @@ def test_a_fence_is_closed_by_its_own_mark_alone():
 @given(st.lists(st.text("ab#-`~ \n1.", max_size=9), max_size=12))
 def test_pieces_make_the_same_blocks_as_the_whole_and_lose_nothing(pieces):
     """RA-18: however a reply comes, it is shown the same."""
-    split, whole = Blocks(), Blocks()
+    split, whole = MarkdownBlocks(), MarkdownBlocks()
     by_pieces = [block for piece in pieces for block in split.feed(piece)] + split.end()
     at_once = whole.feed("".join(pieces)) + whole.end()
     assert by_pieces == at_once
@@ -59,7 +59,7 @@ def test_pieces_make_the_same_blocks_as_the_whole_and_lose_nothing(pieces):
 def test_a_diff_shows_what_changed_and_a_little_around_it():
     before = "".join(f"{n}\n" for n in range(1, 31))
     after = before.replace("10\n", "ten\n").replace("20\n", "")
-    found = patch(before, after)
+    found = line_diff(before, after)
     assert (found.added, found.removed) == (1, 2)
     assert [(line.kind, line.number, line.text) for line in found.lines] == [
         ("same", 8, "8"),
@@ -78,18 +78,18 @@ def test_a_diff_shows_what_changed_and_a_little_around_it():
 
 
 def test_a_diff_of_nothing_is_none_and_a_long_one_is_bounded():
-    assert patch("a\n", "a\n") is None
-    long = patch("", "x\n" * 1_000)
-    assert len(long.lines) == MOST_LINES + 1
+    assert line_diff("a\n", "a\n") is None
+    long = line_diff("", "x\n" * 1_000)
+    assert len(long.lines) == MAX_LINES + 1
     assert (long.added, long.removed) == (1_000, 0)
-    assert [line.kind for line in patch("a", "a\n").lines] == ["removed", "added"]
+    assert [line.kind for line in line_diff("a", "a\n").lines] == ["removed", "added"]
     assert long.lines[-1].text == "600 more lines"
-    assert patch("x\n" * 9_000, "y\n" * 9_000).lines[0].text == "9,000 lines became 9,000: too many to compare"
+    assert line_diff("x\n" * 9_000, "y\n" * 9_000).lines[0].text == "9,000 lines became 9,000: too many to compare"
 
 
 @given(st.text("ab\n", max_size=30), st.text("ab\n", max_size=30))
 def test_a_diff_counts_as_many_lines_as_the_texts_differ_by(before, after):
-    found = patch(before, after)
+    found = line_diff(before, after)
     grown = len(after.splitlines()) - len(before.splitlines())
     assert (0 if found is None else found.added - found.removed) == grown
 
@@ -118,7 +118,7 @@ def test_an_idle_status_line_is_not_busy_and_an_unknown_cost_says_so():
     ("count", "shown"), [(0, "0"), (999, "999"), (1_000, "1.0k"), (99_960, "100k"), (1_250_000, "1.2M")]
 )
 def test_tokens_are_told_in_few_characters(count, shown):
-    assert tokens(count) == shown
+    assert format_tokens(count) == shown
 
 
 @pytest.mark.parametrize(
@@ -156,44 +156,49 @@ def test_lines_break_where_the_model_broke_them():
 
 def test_without_colours_there_are_none_and_a_plain_terminal_gets_no_escape_at_all():
     text = "**b** `c`\n\n```py\ndef f(): pass\n```"
-    drawn = Pen(width=60, colours=False).markdown(text)
+    drawn = Renderer(width=60, colours=False).markdown(text)
     assert not re.search(r"\x1b\[(?:\d+;)*[349]\d", drawn)
-    assert "\x1b" not in Pen(width=60, plain=True).markdown(text)
+    assert "\x1b" not in Renderer(width=60, plain=True).markdown(text)
 
 
 @pytest.mark.parametrize("width", [20, 40, 200])
 def test_every_line_of_a_call_fits(width):
-    pen = Pen(width=width, plain=True)
+    pen = Renderer(width=width, plain=True)
     call = pen.result("shell", {"command": "x" * 300, "timeout_s": 5}, "exit code 0\n" + "漢" * 300, failed=False)
     assert all(len(line) <= width for line in call.split("\n"))
     assert len(call.split("\n")) == 2
 
 
 def test_a_call_is_told_by_what_it_is_about():
-    assert gist({"path": "a.py", "content": "long", "start_line": 3}) == "a.py  start_line=3"
-    assert gist({"operations": [1, 2]}) == "operations[2]"
-    assert summary("read_file", "a\nb\nc") == "a · 3 lines"
-    assert summary("shell", "exit code 1 after 0.1 s\n--- stdout\nboom") == "exit code 1 after 0.1 s: boom · 3 lines"
-    assert summary("shell", "") == "(nothing)"
-    assert clipped("a\nb", 10) == "a ⏎ b"
+    assert call_summary({"path": "a.py", "content": "long", "start_line": 3}) == "a.py  start_line=3"
+    assert call_summary({"operations": [1, 2]}) == "operations[2]"
+    assert result_summary("read_file", "a\nb\nc") == "a · 3 lines"
+    assert (
+        result_summary("shell", "exit code 1 after 0.1 s\n--- stdout\nboom")
+        == "exit code 1 after 0.1 s: boom · 3 lines"
+    )
+    assert result_summary("shell", "") == "(nothing)"
+    assert one_line("a\nb", 10) == "a ⏎ b"
 
 
 def test_a_question_shows_exactly_what_it_is_for():
     """RA-13: who asks, for what, with control characters escaped; the whole command, however long."""
-    question = Question(tool="shell", category="shell", subject="echo \x1b[8mhidden\nrm -rf x", agent="sub-1")
-    drawn = plain(put(question, "", PEN))
+    question = ApprovalQuestion(tool="shell", category="shell", subject="echo \x1b[8mhidden\nrm -rf x", agent="sub-1")
+    drawn = plain(format_question(question, "", PEN))
     assert "sub-1 asks to use shell (shell)" in drawn
     assert "│ echo \\x1b[8mhidden" in drawn
     assert "│ rm -rf x" in drawn
 
 
 def test_a_question_about_a_file_shows_the_change():
-    question = Question(tool="write_file", category="file_write", subject="a.py", why="so", always="write_file:a.py")
-    drawn = plain(put(question, patch("old\n", "new\n"), PEN))
+    question = ApprovalQuestion(
+        tool="write_file", category="file_write", subject="a.py", why="so", always="write_file:a.py"
+    )
+    drawn = plain(format_question(question, line_diff("old\n", "new\n"), PEN))
     assert "- old" in drawn
     assert "+ new" in drawn
     assert "  so\n  always would allow: write_file:a.py\n" in drawn
-    told = choices(alike=1, more=2, armed=True)
+    told = answer_choices(alike=1, more=2, armed=True)
     assert told == "y yes   n no   a always   (2 more)"
 
 
@@ -215,10 +220,10 @@ def test_a_question_about_a_file_shows_the_change():
 )
 def test_what_nobody_sees_is_spelled_out_in_a_question(char):
     """RA-13: without width, tags that models read, marks that turn what is read around."""
-    question = Question(
+    question = ApprovalQuestion(
         tool="shell", category="shell", subject=f"ls{char} x", why=f"so{char}", always=f"shell:ls{char}"
     )
-    drawn = plain(put(question, f"the call{char}", PEN))
+    drawn = plain(format_question(question, f"the call{char}", PEN))
     assert char not in drawn
     assert drawn.count(f"\\x{ord(char):02x}") == 4
 

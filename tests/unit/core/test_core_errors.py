@@ -1,4 +1,4 @@
-from scaffold.core.errors import ScaffoldError, WaitsForHuman
+from scaffold.core.errors import HumanDecisionRequired, ScaffoldError
 
 
 def test_an_error_in_one_line_is_two_sentences():
@@ -8,5 +8,5 @@ def test_an_error_in_one_line_is_two_sentences():
 
 def test_who_waits_for_a_human_says_for_which_item():
     """BX-13."""
-    waits = WaitsForHuman("may I", "Decide.", item="abc123")
+    waits = HumanDecisionRequired("may I", "Decide.", item="abc123")
     assert (waits.item, waits.in_full) == ("abc123", "may I. Decide.")

@@ -1,6 +1,6 @@
 import pytest
 
-from scaffold.core.money import dollars
+from scaffold.core.money import format_usd
 
 
 @pytest.mark.parametrize(
@@ -16,4 +16,4 @@ from scaffold.core.money import dollars
     ],
 )
 def test_a_small_amount_has_as_many_digits_as_it_takes_to_see_it(usd, shown):
-    assert dollars(usd) == shown
+    assert format_usd(usd) == shown

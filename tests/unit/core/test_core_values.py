@@ -4,11 +4,19 @@ from typing import Protocol
 import msgspec
 import pytest
 
-from scaffold.core.contract import BLOCKING, Check, CheckResult, Contract, ExitCode, OutputContains, Verification
+from scaffold.core.contract import (
+    BLOCKING_CHECK_VERDICTS,
+    Check,
+    CheckResult,
+    Contract,
+    ExitCode,
+    OutputContains,
+    Verification,
+)
 from scaffold.core.conversation import AssistantMessage, Text, Thinking, ToolCall
-from scaffold.core.errors import ModelTrouble, PlanInvalid, ScaffoldError
-from scaffold.core.events import ActionMoved, Event, Noticed, Recorded
-from scaffold.core.ids import Commit, Key
+from scaffold.core.errors import ModelError, PlanInvalid, ScaffoldError
+from scaffold.core.events import ActionStatusChanged, Event, NoticeRaised, StoredEvent
+from scaffold.core.ids import ActionKey, Commit
 from scaffold.core.model import Usage
 from scaffold.core.plan import ActionSpec, Finding, GoalSpec, Plan
 from scaffold.core.ports import Budget, Clock, Model
@@ -44,7 +52,7 @@ def test_expectations_keep_their_class_through_json():
 def test_a_verification_passes_as_long_as_nothing_blocks():
     fine = [CheckResult(name=verdict, verdict=verdict) for verdict in ("pass", "warn")]
     assert Verification(commit=COMMIT, results=tuple(fine)).passed
-    for verdict in sorted(BLOCKING):
+    for verdict in sorted(BLOCKING_CHECK_VERDICTS):
         bad = CheckResult(name="bad", verdict=verdict)
         verification = Verification(commit=COMMIT, results=(*fine, bad))
         assert not verification.passed
@@ -68,7 +76,7 @@ def test_usage_adds_up_and_an_unknown_price_stays_unknown():
 
 
 def test_a_plan_lists_the_actions_of_all_goals_in_order():
-    first, second, third = (ActionSpec(key=Key(key)) for key in "abc")
+    first, second, third = (ActionSpec(key=ActionKey(key)) for key in "abc")
     goals = (GoalSpec(name="one", actions=(first, second)), GoalSpec(name="two", actions=(third,)))
     assert Plan(goals=goals).actions == (first, second, third)
 
@@ -86,15 +94,15 @@ def test_errors_say_what_is_wrong_and_what_to_do():
 
 
 def test_trouble_with_a_model_tells_whether_trying_again_may_help():
-    assert ModelTrouble("overloaded", "wait", transient=True).transient
-    assert not ModelTrouble("no such model", "choose another").transient
+    assert ModelError("overloaded", "wait", transient=True).transient
+    assert not ModelError("no such model", "choose another").transient
 
 
 def test_an_event_keeps_its_class_through_json():
-    events: tuple[Event, ...] = (ActionMoved(Key("a"), "failed", "why"), Noticed("info", "text"))
+    events: tuple[Event, ...] = (ActionStatusChanged(ActionKey("a"), "failed", "why"), NoticeRaised("info", "text"))
     for event in events:
-        recorded = Recorded(1, datetime(2024, 1, 1, tzinfo=UTC), event)
-        assert msgspec.json.decode(msgspec.json.encode(recorded), type=Recorded) == recorded
+        recorded = StoredEvent(1, datetime(2024, 1, 1, tzinfo=UTC), event)
+        assert msgspec.json.decode(msgspec.json.encode(recorded), type=StoredEvent) == recorded
 
 
 @pytest.mark.parametrize("port", [Budget, Clock, Model])

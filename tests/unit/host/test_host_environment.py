@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scaffold.host.environment import agent_marks, child_environment
+from scaffold.host.environment import agent_variables, child_environment
 
 OURS = str(Path(sys.executable).parent)
 
@@ -66,8 +66,8 @@ def test_what_would_lead_astray_passes_under_no_name(name):
 
 def test_an_agents_marks_are_fit_for_names_of_containers():
     """DR-16."""
-    assert agent_marks("k3x") == {"SCAFFOLD_AGENT_ID": "k3x", "COMPOSE_PROJECT_NAME": "ralph_agent_k3x"}
-    assert agent_marks("k3x/sub-1")["COMPOSE_PROJECT_NAME"] == "ralph_agent_k3x-sub-1"
+    assert agent_variables("k3x") == {"SCAFFOLD_AGENT_ID": "k3x", "COMPOSE_PROJECT_NAME": "ralph_agent_k3x"}
+    assert agent_variables("k3x/sub-1")["COMPOSE_PROJECT_NAME"] == "ralph_agent_k3x-sub-1"
 
 
 def test_what_the_caller_adds_wins():

@@ -5,11 +5,11 @@ import struct
 
 import pytest
 
-from scaffold.host.sandbox.bpf import ALLOW, ARCHITECTURES, KILL, refuse
-from scaffold.host.sandbox.landlock_filter import PROCESSORS, program
+from scaffold.host.sandbox.bpf import ALLOW, ARCHITECTURES, KILL, deny
+from scaffold.host.sandbox.landlock_filter import SYSCALLS, program
 
-X86 = PROCESSORS["x86_64"]
-((*_, REFUSED), (*_, UNKNOWN)) = refuse(), refuse(errno.ENOSYS)
+X86 = SYSCALLS["x86_64"]
+((*_, REFUSED), (*_, UNKNOWN)) = deny(), deny(errno.ENOSYS)
 
 
 def answer(code, number, arguments=(), machine="x86_64"):
@@ -76,6 +76,6 @@ def test_calls_in_the_manner_of_another_processor_end_the_process():
 
 
 def test_the_other_processor_counts_its_calls_differently():
-    arm = PROCESSORS["aarch64"]
+    arm = SYSCALLS["aarch64"]
     assert answer(program("aarch64", 7), arm.socket, (1, 1), "aarch64") == REFUSED
     assert answer(program("aarch64", 7), X86.socket, (1, 1), "aarch64") == ALLOW

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaffold.host.sandbox.landlock_launcher import CHANGING, READ_DIR, READING, parsed, reach
+from scaffold.host.sandbox.landlock_launcher import CHANGING, READ_DIR, READING, access_rules, parse_arguments
 
 TREE = {
     "/": ["etc", "home", "usr"],
@@ -16,8 +16,8 @@ TREE = {
 
 
 def rules(*words):
-    marks, _ = parsed(list(words))
-    return dict(reach(marks, lambda path: TREE.get(path, [])))
+    marks, _ = parse_arguments(list(words))
+    return dict(access_rules(marks, lambda path: TREE.get(path, [])))
 
 
 def rights_of(path, found):

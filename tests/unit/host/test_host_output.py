@@ -5,11 +5,11 @@ import hashlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaffold.host.output import Excerpt
+from scaffold.host.process.output import HeadTailBuffer
 
 
 def excerpt(pieces, limit_bytes):
-    taken = Excerpt(limit_bytes)
+    taken = HeadTailBuffer(limit_bytes)
     for piece in pieces:
         taken.add(piece)
     return taken
@@ -37,7 +37,7 @@ def test_head_and_tail_never_depend_on_how_the_output_was_cut_into_pieces(pieces
 
 
 def test_memory_stays_bounded_whatever_is_said():
-    taken = Excerpt(1000)
+    taken = HeadTailBuffer(1000)
     for _ in range(1000):
         taken.add(b"x" * 10_000)
         assert len(taken._head) + len(taken._tail) < 100_000

@@ -14,9 +14,9 @@ WORK = Path("/Users/me/work")
 ZONE = Confinement(
     writable=(WORK,),
     temporary=Path("/private/var/folders/x/T/ours"),
-    sealed=(WORK / ".git", WORK / ".claude" / "settings.json"),
+    protected=(WORK / ".git", WORK / ".claude" / "settings.json"),
     hidden=(Path("/Users/me/.ssh"), WORK / ".env"),
-    shown=(Path("/private/tmp/venv"),),
+    readable=(Path("/private/tmp/venv"),),
 )
 
 
@@ -58,7 +58,7 @@ def test_what_the_profile_says_of_files_in_its_order():
 def test_what_is_hidden_in_something_shown_stays_hidden():
     """BX-9"""
     top = Path("/private/tmp/shown")
-    text = profile(Confinement(writable=(), temporary=Path("/t"), hidden=(top / "key",), shown=(top,)))
+    text = profile(Confinement(writable=(), temporary=Path("/t"), hidden=(top / "key",), readable=(top,)))
     assert text.index(f'(subpath "{top}")') < text.index(f'(subpath "{top}/key")')
 
 
@@ -95,7 +95,7 @@ def test_the_command_comes_last():
 
 
 def test_a_path_with_a_null_character_is_an_error():
-    with pytest.raises(ValueError, match="null character"):
+    with pytest.raises(ValueError, match="NUL character"):
         profile(Confinement(writable=(Path("/a\0b"),), temporary=Path("/t")))
 
 
@@ -108,8 +108,8 @@ names = st.text(st.characters(exclude_characters="\0/", exclude_categories=["Cs"
 def test_no_name_breaks_out_of_its_string(name):
     """BX-9"""
     path = Path("/work") / name
-    plain = Confinement(writable=(Path("/x"),), temporary=Path("/t"), sealed=(Path("/work/a"),))
-    odd = Confinement(writable=(Path("/x"),), temporary=Path("/t"), sealed=(path,))
+    plain = Confinement(writable=(Path("/x"),), temporary=Path("/t"), protected=(Path("/work/a"),))
+    odd = Confinement(writable=(Path("/x"),), temporary=Path("/t"), protected=(path,))
     found, rest = literals(profile(odd))
     assert str(path) in found
     assert rest == literals(profile(plain))[1]
@@ -118,7 +118,7 @@ def test_no_name_breaks_out_of_its_string(name):
 @given(names)
 def test_a_refusal_fits_its_own_path(name):
     path = Path("/work") / name
-    text = profile(Confinement(writable=(Path("/x"),), temporary=Path("/t"), sealed=(path,)))
+    text = profile(Confinement(writable=(Path("/x"),), temporary=Path("/t"), protected=(path,)))
     (expression,) = re.findall(r'^\(deny file-write\* .*\(regex #"([^"]*)"\)\)$', text, re.MULTILINE)
     assert re.search(expression, str(path), re.DOTALL)
     assert re.search(expression, f"{path}/below", re.DOTALL)
@@ -127,8 +127,8 @@ def test_a_refusal_fits_its_own_path(name):
 def test_a_refusal_is_never_slow_to_fit():
     """A stretch that fits anything may be tried at each place once more for each one before it."""
     path = Path("/work") / ("îÀ" + "(ä" * 60 + "x")
-    text = profile(Confinement(writable=(Path("/x"),), temporary=Path("/t"), sealed=(path,)))
+    text = profile(Confinement(writable=(Path("/x"),), temporary=Path("/t"), protected=(path,)))
     assert all(line.count(".+") <= 4 for line in text.splitlines())
     path = Path("/work") / ("aß" * 60)
-    text = profile(Confinement(writable=(Path("/x"),), temporary=Path("/t"), sealed=(path,)))
+    text = profile(Confinement(writable=(Path("/x"),), temporary=Path("/t"), protected=(path,)))
     assert all(line.count(".+") <= 4 for line in text.splitlines())

@@ -7,7 +7,7 @@ import pytest
 from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.gates import Gate, GateResult
 from scaffold.core.model import Attempt, InboxItem, Usage
-from scaffold.landing.evidence import agreed_to, evidence_of, gate_in_words
+from scaffold.landing.evidence import approvals_of, describe_gate, evidence_of
 
 THEN = datetime(2030, 1, 1, tzinfo=UTC)
 LATER = datetime(2030, 1, 2, tzinfo=UTC)
@@ -20,7 +20,7 @@ def gate(verdict, **fields):
 
 def agreed(base="b", **detail):
     return InboxItem(
-        id="i1", run_id="r", action_id="a", kind="approval", text="a changes what is protected: auth.py",
+        id="i1", run_id="r", action_id="a", kind="approval", text="a changes protected paths: auth.py",
         detail={"base": base, "protected": ["auth.py"], **detail}, state="approved", answer="I looked",
         created_at=THEN, decided_at=LATER,
     )  # fmt: skip
@@ -62,12 +62,12 @@ def test_a_gate_that_said_nothing_for_the_change_is_no_evidence(verdict):
 
 
 def test_a_gate_that_counts_nothing_is_told_by_its_verdict():
-    assert gate_in_words(gate("pass", counts={"pass": 0})) == "test: pass"
+    assert describe_gate(gate("pass", counts={"pass": 0})) == "test: pass"
 
 
 def test_a_gate_tells_how_many_tests_were_removed_with_what_they_tested():
     """AL-10, BX-5: whoever reads the evidence of a fact sees that something is not tested any more."""
-    told = gate_in_words(gate("pass", counts={"pass": 3}, withdrawn={"a": "removed", "b": "passes", "c": "removed"}))
+    told = describe_gate(gate("pass", counts={"pass": 3}, withdrawn={"a": "removed", "b": "passes", "c": "removed"}))
     assert told == "test: pass, 2 removed, 3 pass"
 
 
@@ -75,10 +75,10 @@ def test_who_agreed_to_a_change_is_evidence_with_when_and_why():
     """BX-1: a human's decision is a kind of its own."""
     (evidence,) = evidence_of(Verification(commit="m", results=()), "attempt-1", "c", THEN, [agreed()])
     assert (evidence.kind, evidence.command, evidence.at) == ("human", None, LATER)
-    assert evidence.detail == "approved as i1: I looked\na changes what is protected: auth.py"
+    assert evidence.detail == "approved as i1: I looked\na changes protected paths: auth.py"
 
 
 def test_work_rests_on_approvals_of_what_is_protected_on_its_own_base():
     """BX-1: an approval of something else, or of an earlier try, speaks for nothing here."""
     others = [agreed(base="other"), agreed(protected=[]), agreed(protected=None)]
-    assert list(agreed_to(ATTEMPT, [*others, agreed()])) == [agreed()]
+    assert list(approvals_of(ATTEMPT, [*others, agreed()])) == [agreed()]

@@ -4,7 +4,7 @@ import pytest
 
 from scaffold.core.model import Action, Run, RunSettings, Signature
 from scaffold.core.states import Active, Pending
-from scaffold.landing.queue import landing_message
+from scaffold.landing.merge_queue import landing_message
 
 THEN = datetime(2030, 1, 1, tzinfo=UTC)
 ANN = Signature("Ann", "ann@example.org")

@@ -7,7 +7,7 @@ import pytest
 from scaffold.core.contract import Check, Contract
 from scaffold.core.model import Action, Evidence, Fact
 from scaffold.core.states import Completed
-from scaffold.landing.staleness import Claim, checkable, claims, older_than
+from scaffold.landing.staleness import Claim, group_claims, recheckable, shown_before
 
 THEN = datetime(2030, 1, 1, tzinfo=UTC)
 RUNS = Contract(commands=(Check(command="make test"),))
@@ -50,13 +50,13 @@ def claim(**fields):
 )
 def test_how_a_fact_can_be_shown_anew_depends_on_who_showed_it(subject, renewal):
     """BX-1: by the same kind of evidence as before, or not at all."""
-    assert subject.renewal == renewal
+    assert subject.recheck == renewal
 
 
 def test_facts_are_asked_about_by_action_in_plan_order():
     late, early = action("late", position=2), action("early", position=1)
     shown = [(fact("x"), late), (fact("y"), early), (fact("z"), late)]
-    assert [(each.action.key, [f.assertion for f in each.facts]) for each in claims(shown)] == [
+    assert [(each.action.key, [f.assertion for f in each.facts]) for each in group_claims(shown)] == [
         ("early", ["y"]),
         ("late", ["x", "z"]),
     ]
@@ -64,20 +64,20 @@ def test_facts_are_asked_about_by_action_in_plan_order():
 
 def test_who_lands_is_not_asked_about_his_own():
     mine = action("mine")
-    assert claims([(fact(), mine), (fact("x"), action("theirs"))], besides=mine.id) == claims(
+    assert group_claims([(fact(), mine), (fact("x"), action("theirs"))], besides=mine.id) == group_claims(
         [(fact("x"), action("theirs"))]
     )
 
 
 def test_what_was_shown_at_the_tip_itself_is_not_in_question():
     both = Claim(action=action(), facts=(fact("x", commit="tip"), fact("y", commit="old")))
-    assert [[f.assertion for f in each.facts] for each in older_than("tip", [both])] == [["y"]]
-    assert older_than("tip", [Claim(action=action(), facts=(fact(commit="tip"),))]) == ()
+    assert [[f.assertion for f in each.facts] for each in shown_before("tip", [both])] == [["y"]]
+    assert shown_before("tip", [Claim(action=action(), facts=(fact(commit="tip"),))]) == ()
 
 
 def test_a_review_is_nothing_that_can_be_tested():
-    assert checkable([claim(role="reviewer"), claim(contract=None)]) == ()
+    assert recheckable([claim(role="reviewer"), claim(contract=None)]) == ()
 
 
 def test_a_claim_is_named_by_what_it_says_and_who_said_it():
-    assert Claim(action=action("make-a"), facts=(fact("x"), fact("y"))).named == "x, y of make-a"
+    assert Claim(action=action("make-a"), facts=(fact("x"), fact("y"))).label == "x, y of make-a"

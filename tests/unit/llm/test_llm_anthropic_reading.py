@@ -5,39 +5,39 @@ from typing import Any
 
 import pytest
 
-from scaffold.core.conversation import CallDelta, Delta, Text, TextDelta, Thinking, ThinkingDelta, ToolCall
-from scaffold.core.errors import ContextOverflow, ModelTrouble
+from scaffold.core.conversation import Delta, Text, TextDelta, Thinking, ThinkingDelta, ToolCall, ToolCallDelta
+from scaffold.core.errors import ContextOverflow, ModelError
 from scaffold.core.model import Usage
-from scaffold.llm.anthropic import AnthropicCodec
-from scaffold.llm.arguments import UNREADABLE
-from scaffold.llm.codec import Event, Heard, Target
+from scaffold.llm.wire.anthropic import AnthropicCodec
+from scaffold.llm.wire.codec import ModelTarget, ServerSentEvent, WireReply
+from scaffold.llm.wire.tool_arguments import UNREADABLE_ARGUMENT
 
-TARGET = Target(name="claude-sonnet-4-6", model="anthropic:claude-sonnet-4-6")
-
-
-def event(kind: str, **fields: Any) -> Event:
-    return Event(kind, json.dumps({"type": kind, **fields}))
+TARGET = ModelTarget(name="claude-sonnet-4-6", model="anthropic:claude-sonnet-4-6")
 
 
-def start(**usage: int | None) -> Event:
+def event(kind: str, **fields: Any) -> ServerSentEvent:
+    return ServerSentEvent(kind, json.dumps({"type": kind, **fields}))
+
+
+def start(**usage: int | None) -> ServerSentEvent:
     message = {"type": "message", "id": "msg_1", "role": "assistant", "content": [], "stop_reason": None}
     return event("message_start", message=message | {"usage": {"input_tokens": 3, "output_tokens": 1} | usage})
 
 
-def opens(index: int, kind: str, **fields: Any) -> Event:
+def opens(index: int, kind: str, **fields: Any) -> ServerSentEvent:
     return event("content_block_start", index=index, content_block={"type": kind, **fields})
 
 
-def grows(index: int, kind: str, **fields: Any) -> Event:
+def grows(index: int, kind: str, **fields: Any) -> ServerSentEvent:
     return event("content_block_delta", index=index, delta={"type": kind, **fields})
 
 
-def stops(reason: str | None, **usage: int | None) -> list[Event]:
+def stops(reason: str | None, **usage: int | None) -> list[ServerSentEvent]:
     delta = {"stop_reason": reason, "stop_sequence": None}
     return [event("message_delta", delta=delta, usage={"output_tokens": 9} | usage), event("message_stop")]
 
 
-def call(index: int, text: str, *, call_id: str = "toolu_1", name: str = "read") -> list[Event]:
+def call(index: int, text: str, *, call_id: str = "toolu_1", name: str = "read") -> list[ServerSentEvent]:
     return [
         opens(index, "tool_use", id=call_id, name=name, input={}),
         grows(index, "input_json_delta", partial_json=""),
@@ -46,18 +46,18 @@ def call(index: int, text: str, *, call_id: str = "toolu_1", name: str = "read")
     ]
 
 
-def hear(*events: Event) -> tuple[Heard, list[Delta]]:
+def hear(*events: ServerSentEvent) -> tuple[WireReply, list[Delta]]:
     reader = AnthropicCodec().reader(TARGET)
     deltas = [delta for event in events for delta in reader.feed(event)]
     return reader.end(), deltas
 
 
-def heard(*events: Event) -> Heard:
+def heard(*events: ServerSentEvent) -> WireReply:
     return hear(*events)[0]
 
 
-def trouble(*events: Event) -> ModelTrouble:
-    with pytest.raises(ModelTrouble) as caught:
+def trouble(*events: ServerSentEvent) -> ModelError:
+    with pytest.raises(ModelError) as caught:
         hear(*events)
     return caught.value
 
@@ -86,14 +86,14 @@ def test_text_thoughts_and_calls_are_told_as_they_come_and_given_as_a_whole():
         ThinkingDelta("m."),
         TextDelta("I "),
         TextDelta("read."),
-        CallDelta(0, "read", ""),
-        CallDelta(0, "read", '{"path": '),
-        CallDelta(0, "read", '"a.py"}'),
-        CallDelta(1, "find", ""),
+        ToolCallDelta(0, "read", ""),
+        ToolCallDelta(0, "read", '{"path": '),
+        ToolCallDelta(0, "read", '"a.py"}'),
+        ToolCallDelta(1, "find", ""),
     ]
     assert whole.message.parts == (
-        Thinking("Hmm.", seal="sig"),
-        Thinking("", seal="opaque", redacted=True),
+        Thinking("Hmm.", signature="sig"),
+        Thinking("", signature="opaque", redacted=True),
         Text("I read."),
         ToolCall("toolu_1", "read", {"path": "a.py"}),
         ToolCall("toolu_2", "find", {}),
@@ -112,7 +112,7 @@ def test_usage_counts_once_and_all_input_counts():
     assert whole.usage == Usage(
         input_tokens=123,
         cached_input_tokens=100,
-        written_input_tokens=20,
+        cache_write_tokens=20,
         output_tokens=9,
         cost_usd=None,
         requests=1,
@@ -170,7 +170,7 @@ def test_a_refused_reply_has_no_calls():
 def test_arguments_that_are_no_object_reach_the_agent_as_such():
     """The model gets a useful message, and the call is not run."""
     [unreadable] = heard(start(), *call(0, '{"path": '), *stops("tool_use")).message.tool_calls
-    assert list(unreadable.args) == [UNREADABLE]
+    assert list(unreadable.args) == [UNREADABLE_ARGUMENT]
 
 
 def test_arguments_may_come_with_the_start_of_the_call():
@@ -202,17 +202,17 @@ def test_what_follows_the_end_is_of_no_interest():
         assert not reader.complete
         reader.feed(each)
     assert reader.complete
-    assert reader.feed(Event("error", "garbage")) == ()
+    assert reader.feed(ServerSentEvent("error", "garbage")) == ()
     assert reader.end().message.text == "hi"
 
 
 def test_what_is_not_known_is_ignored():
     whole = heard(
-        Event("", ""),
-        Event("ping", ""),
-        Event("brand_new", "no json"),
+        ServerSentEvent("", ""),
+        ServerSentEvent("ping", ""),
+        ServerSentEvent("brand_new", "no json"),
         start(),
-        Event("", json.dumps({"type": "newer", "index": 3})),
+        ServerSentEvent("", json.dumps({"type": "newer", "index": 3})),
         opens(0, "server_tool_use", id="x", name="web_search", input={}),
         grows(0, "input_json_delta", partial_json="{"),
         opens(1, "text", text=""),
@@ -228,10 +228,10 @@ def test_what_is_not_known_is_ignored():
 @pytest.mark.parametrize(
     "events",
     [
-        [Event("message_start", "{")],
-        [Event("message_start", "[]")],
-        [Event("message_delta", '{"type": "message_delta", "delta": "?"}')],
-        [Event("content_block_delta", "[" * 100_000)],
+        [ServerSentEvent("message_start", "{")],
+        [ServerSentEvent("message_start", "[]")],
+        [ServerSentEvent("message_delta", '{"type": "message_delta", "delta": "?"}')],
+        [ServerSentEvent("content_block_delta", "[" * 100_000)],
         [grows(0, "text_delta", text="no beginning")],
         [start(), start()],
         [opens(0, "text", text="a"), opens(0, "text", text="b")],
@@ -259,7 +259,7 @@ def test_errors_within_the_stream_are_reported():
     "data", ["upstream gone", '"upstream gone"', '{"message": "upstream gone"}', '{"detail": "upstream gone"}']
 )
 def test_errors_in_a_shape_of_their_own_are_reported_too(data):
-    assert "upstream gone" in trouble(Event("error", data)).what
+    assert "upstream gone" in trouble(ServerSentEvent("error", data)).what
 
 
 def body(**fields: Any) -> bytes:
@@ -278,8 +278,8 @@ def test_a_reply_in_one_piece_is_read_as_a_streamed_one():
     usage = {"input_tokens": 3, "cache_read_input_tokens": 10, "output_tokens": 5}
     whole = AnthropicCodec().whole(body(content=content, stop_reason="tool_use", usage=usage), TARGET)
     assert whole.message.parts == (
-        Thinking("Hm", seal="sig"),
-        Thinking("", seal="opaque", redacted=True),
+        Thinking("Hm", signature="sig"),
+        Thinking("", signature="opaque", redacted=True),
         Text("I read."),
         ToolCall("toolu_1", "read", {"path": "a.py"}),
     )
@@ -299,13 +299,13 @@ def test_calls_of_a_reply_in_one_piece_that_was_cut_off_have_no_arguments_either
     "data", [b"", b"{", b"[]", b"{}", b"\xff", b'{"content": [{"type": "text", "text": 7}]}', body(stop_reason=None)]
 )
 def test_a_body_that_is_no_message_is_a_trouble_that_passes(data):
-    with pytest.raises(ModelTrouble, match="cannot be read") as caught:
+    with pytest.raises(ModelError, match="cannot be read") as caught:
         AnthropicCodec().whole(data, TARGET)
     assert caught.value.transient
 
 
 def test_an_error_that_came_with_status_200_is_reported():
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-    with pytest.raises(ModelTrouble, match="Overloaded") as caught:
+    with pytest.raises(ModelError, match="Overloaded") as caught:
         AnthropicCodec().whole(json.dumps(error).encode(), TARGET)
     assert caught.value.limited

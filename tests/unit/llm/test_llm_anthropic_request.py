@@ -18,12 +18,12 @@ from scaffold.core.conversation import (
     UserMessage,
 )
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.llm.anthropic import AnthropicCodec
-from scaffold.llm.codec import Target
+from scaffold.llm.wire.anthropic import AnthropicCodec
+from scaffold.llm.wire.codec import ModelTarget
 
 CODEC = AnthropicCodec()
 ME = "anthropic:claude-sonnet-4-6"
-TARGET = Target(name="claude-sonnet-4-6", model=ME)
+TARGET = ModelTarget(name="claude-sonnet-4-6", model=ME)
 CACHED = {"type": "ephemeral"}
 
 
@@ -36,7 +36,7 @@ def tool(name: str) -> Tool:
     return Tool(name=name, description=f"Does {name}.", schema=schema, category="file_read", run=nothing)
 
 
-def asked(*messages: Message, target: Target = TARGET, **fields: Any) -> dict[str, Any]:
+def asked(*messages: Message, target: ModelTarget = TARGET, **fields: Any) -> dict[str, Any]:
     """Return the body of a request, as an object."""
     given = {"caller": Caller(role="agent"), "system": "Be good."} | fields
     request = Request(messages=messages, **given)
@@ -53,7 +53,7 @@ def mine(*parts: Text | Thinking | ToolCall) -> AssistantMessage:
     return AssistantMessage(parts, ME)
 
 
-def sent(message: Message, target: Target = TARGET) -> list[dict[str, Any]]:
+def sent(message: Message, target: ModelTarget = TARGET) -> list[dict[str, Any]]:
     """Return a message's blocks as they stand in the middle of a conversation."""
     piece = CODEC.message(message, target)
     blocks: list[dict[str, Any]] = json.loads(piece)["content"] if piece else []
@@ -107,7 +107,7 @@ def test_what_utf_8_cannot_say_does_not_break_a_request():
 
 
 def test_what_nobody_asked_for_is_left_out():
-    body = asked(words("hi"), system=" ", target=Target(name="claude-sonnet-4-6", model=ME, stream=False))
+    body = asked(words("hi"), system=" ", target=ModelTarget(name="claude-sonnet-4-6", model=ME, stream=False))
     assert set(body) == {"model", "max_tokens", "messages"}
     assert body["model"] == "claude-sonnet-4-6"
     assert asked(words("hi"))["stream"] is True
@@ -118,7 +118,7 @@ def test_what_nobody_asked_for_is_left_out():
     [(None, None, 8192), (None, 64_000, 64_000), (500, None, 500), (500, 64_000, 500), (99_000, 64_000, 64_000)],
 )
 def test_a_reply_may_have_what_is_wanted_and_possible(wanted, possible, max_tokens):
-    target = Target(name="claude-sonnet-4-6", model=ME, max_output_tokens=possible)
+    target = ModelTarget(name="claude-sonnet-4-6", model=ME, max_output_tokens=possible)
     assert asked(words("hi"), target=target, max_output_tokens=wanted)["max_tokens"] == max_tokens
 
 
@@ -138,7 +138,7 @@ def test_a_reply_may_have_what_is_wanted_and_possible(wanted, possible, max_toke
 )
 def test_effort_is_said_as_the_model_understands_it(name, thinking, effort):
     """RA-2."""
-    target = Target(name=name, model=f"anthropic:{name}", max_output_tokens=64_000)
+    target = ModelTarget(name=name, model=f"anthropic:{name}", max_output_tokens=64_000)
     body = asked(words("hi"), target=target, effort="medium")
     assert body.get("thinking") == thinking
     assert body.get("output_config") == (None if effort is None else {"effort": effort})
@@ -147,15 +147,15 @@ def test_effort_is_said_as_the_model_understands_it(name, thinking, effort):
 
 @pytest.mark.parametrize(("max_tokens", "budget"), [(30_000, 10_000), (8192, 4096), (2048, 1024), (2000, None)])
 def test_a_budget_for_thoughts_leaves_room_for_the_reply(max_tokens, budget):
-    target = Target(name="claude-haiku-4-5", model="anthropic:claude-haiku-4-5", max_output_tokens=max_tokens)
+    target = ModelTarget(name="claude-haiku-4-5", model="anthropic:claude-haiku-4-5", max_output_tokens=max_tokens)
     thinking = asked(words("hi"), target=target, effort="medium").get("thinking")
     assert thinking == (budget and {"type": "enabled", "budget_tokens": budget})
 
 
 @pytest.mark.parametrize(("speaker", "thinks"), [("anthropic:claude-haiku-4-5", True), ("openai:gpt-5", False)])
 def test_calls_without_their_thoughts_are_gone_on_with_without_thinking(speaker, thinks):
-    target = Target(name="claude-haiku-4-5", model="anthropic:claude-haiku-4-5", max_output_tokens=30_000)
-    reply = AssistantMessage((Thinking("hm", seal="s"), ToolCall("c1", "read", {})), speaker)
+    target = ModelTarget(name="claude-haiku-4-5", model="anthropic:claude-haiku-4-5", max_output_tokens=30_000)
+    reply = AssistantMessage((Thinking("hm", signature="s"), ToolCall("c1", "read", {})), speaker)
     body = asked(words("hi"), reply, UserMessage((ToolResult("c1", "read", "x"),)), target=target, effort="low")
     assert ("thinking" in body) is thinks
 
@@ -187,7 +187,7 @@ def test_results_of_tools_come_before_everything_else():
 
 def test_thoughts_go_back_to_whoever_thought_them_and_to_nobody_else():
     """RA-2: providers check what they thought, and refuse what others did."""
-    parts = (Thinking("hm", seal="sig"), Thinking("", seal="data", redacted=True), Text("so"))
+    parts = (Thinking("hm", signature="sig"), Thinking("", signature="data", redacted=True), Text("so"))
     thought = [
         {"type": "thinking", "thinking": "hm", "signature": "sig"},
         {"type": "redacted_thinking", "data": "data"},
@@ -202,9 +202,9 @@ def test_thoughts_go_back_to_whoever_thought_them_and_to_nobody_else():
         (),
         (Text(""),),
         (Text(" \n"),),
-        (Thinking("hm", seal="sig"),),
+        (Thinking("hm", signature="sig"),),
         (Thinking("unsealed"), Text("")),
-        (Thinking("", seal="x", redacted=True),),
+        (Thinking("", signature="x", redacted=True),),
     ],
 )
 def test_a_reply_of_which_nothing_may_be_sent_is_skipped(parts):
@@ -219,7 +219,7 @@ def test_thoughts_without_a_seal_are_not_sent_back():
 
 
 def test_a_reply_does_not_end_in_thoughts():
-    assert sent(mine(Text("so"), Thinking("hm", seal="sig"))) == [{"type": "text", "text": "so"}]
+    assert sent(mine(Text("so"), Thinking("hm", signature="sig"))) == [{"type": "text", "text": "so"}]
 
 
 @pytest.mark.parametrize("parts", [(), (Text(""),), (Text("\n"), Text(" "))])

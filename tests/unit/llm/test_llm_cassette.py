@@ -5,7 +5,6 @@ import pytest
 
 from scaffold.core.conversation import (
     AssistantMessage,
-    CallDelta,
     Caller,
     Image,
     Request,
@@ -14,21 +13,22 @@ from scaffold.core.conversation import (
     Thinking,
     ThinkingDelta,
     ToolCall,
+    ToolCallDelta,
     ToolResult,
     UserMessage,
 )
-from scaffold.core.errors import ModelTrouble
+from scaffold.core.errors import ModelError
 from scaffold.core.model import Usage
-from scaffold.llm.cassette import (
-    OTHER_ROLES,
+from scaffold.llm.cassette.model import (
+    NON_WORKER_ROLES,
     Cassette,
+    CassetteEntry,
+    CassetteFault,
     CassetteModel,
-    Entry,
-    Fault,
-    When,
-    WrittenCall,
-    WrittenPrices,
-    WrittenUsage,
+    CassettePrices,
+    CassetteToolCall,
+    CassetteUsage,
+    RequestMatcher,
 )
 
 
@@ -39,7 +39,10 @@ def request(role="implementation", *, said="go", **caller):
 def model(*entries, prices=None):
     return CassetteModel(
         Cassette(
-            path=Path("tape.yaml"), digest="", entries=entries, prices=prices if prices is not None else WrittenPrices()
+            path=Path("tape.yaml"),
+            digest="",
+            entries=entries,
+            prices=prices if prices is not None else CassettePrices(),
         )
     )
 
@@ -52,7 +55,9 @@ async def answer(asked, *entries):
 async def test_the_first_fitting_entry_answers_and_always_the_same_way():
     """BX-14."""
     tape = model(
-        Entry(when=When(turn=2), text="second turn"), Entry(when=When(action="a"), text="a"), Entry(text="rest")
+        CassetteEntry(when=RequestMatcher(turn=2), text="second turn"),
+        CassetteEntry(when=RequestMatcher(action="a"), text="a"),
+        CassetteEntry(text="rest"),
     )
     asked = [request(action="a", turn=1), request(action="a", turn=2), request(action="b"), request(action="a", turn=1)]
     replies = [await tape.reply(one) for one in asked]
@@ -63,20 +68,20 @@ async def test_the_first_fitting_entry_answers_and_always_the_same_way():
 @pytest.mark.parametrize(
     ("when", "fits"),
     [
-        (When(role="implementation"), True),
-        (When(role="testing"), False),
-        (When(action="store"), True),
-        (When(action="api"), False),
-        (When(attempt=2), True),
-        (When(attempt=1), False),
-        (When(turn=3), True),
-        (When(turn=1), False),
-        (When(event="judge"), True),
-        (When(event="replan"), False),
-        (When(contains=r"^fail\w+: 2$"), True),
-        (When(contains="passed"), False),
-        (When(role="implementation", action="store", attempt=2, turn=3, event="judge", contains="2"), True),
-        (When(role="implementation", action="store", attempt=2, turn=4), False),
+        (RequestMatcher(role="implementation"), True),
+        (RequestMatcher(role="testing"), False),
+        (RequestMatcher(action="store"), True),
+        (RequestMatcher(action="api"), False),
+        (RequestMatcher(attempt=2), True),
+        (RequestMatcher(attempt=1), False),
+        (RequestMatcher(turn=3), True),
+        (RequestMatcher(turn=1), False),
+        (RequestMatcher(event="judge"), True),
+        (RequestMatcher(event="replan"), False),
+        (RequestMatcher(contains=r"^fail\w+: 2$"), True),
+        (RequestMatcher(contains="passed"), False),
+        (RequestMatcher(role="implementation", action="store", attempt=2, turn=3, event="judge", contains="2"), True),
+        (RequestMatcher(role="implementation", action="store", attempt=2, turn=4), False),
     ],
 )
 def test_everything_that_is_named_must_fit(when, fits):
@@ -84,16 +89,16 @@ def test_everything_that_is_named_must_fit(when, fits):
     assert when.fits(asked) is fits
 
 
-@pytest.mark.parametrize("role", sorted(OTHER_ROLES))
+@pytest.mark.parametrize("role", sorted(NON_WORKER_ROLES))
 def test_an_entry_without_a_role_leaves_planners_and_the_like_alone_unless_it_names_nothing(role):
-    assert not When(turn=1).fits(request(role))
-    assert When().fits(request(role))
-    assert When(role=role, turn=1).fits(request(role))
+    assert not RequestMatcher(turn=1).fits(request(role))
+    assert RequestMatcher().fits(request(role))
+    assert RequestMatcher(role=role, turn=1).fits(request(role))
 
 
 @pytest.mark.parametrize("role", ["implementation", "code_review", "story_step_of_any_name"])
 def test_an_entry_without_a_role_answers_every_worker(role):
-    assert When(turn=1).fits(request(role))
+    assert RequestMatcher(turn=1).fits(request(role))
 
 
 def test_contains_looks_at_the_last_message_and_its_tool_results_only():
@@ -103,21 +108,21 @@ def test_contains_looks_at_the_last_message_and_its_tool_results_only():
         UserMessage((ToolResult("1", "shell", "exit code 3"),)),
     )
     asked = Request(caller=Caller(role="testing"), system="", messages=messages)
-    assert When(contains="code 3").fits(asked)
-    assert not When(contains="first words").fits(asked)
+    assert RequestMatcher(contains="code 3").fits(asked)
+    assert not RequestMatcher(contains="first words").fits(asked)
 
 
 @pytest.mark.parametrize("messages", [(), (AssistantMessage((Text("I said that"),)),)])
 def test_contains_copes_with_a_conversation_that_no_user_ends(messages):
     asked = Request(caller=Caller(role="testing"), system="", messages=messages)
-    assert When(contains="I said").fits(asked) is bool(messages)
+    assert RequestMatcher(contains="I said").fits(asked) is bool(messages)
 
 
 async def test_a_reply_is_built_of_thoughts_words_and_calls_with_ids_of_their_own():
-    entry = Entry(
+    entry = CassetteEntry(
         thinking="hm",
         text="I write.",
-        tool_calls=(WrittenCall("write_file", {"path": "a"}), WrittenCall("shell", {"command": "ls"})),
+        tool_calls=(CassetteToolCall("write_file", {"path": "a"}), CassetteToolCall("shell", {"command": "ls"})),
     )
     reply = await model(entry).reply(request(turn=4))
     assert reply.message.parts == (
@@ -130,24 +135,24 @@ async def test_a_reply_is_built_of_thoughts_words_and_calls_with_ids_of_their_ow
 
 
 async def test_a_reply_without_calls_ends_the_turn_and_costs_nothing_by_default():
-    reply = await model(Entry(text="done")).reply(request())
+    reply = await model(CassetteEntry(text="done")).reply(request())
     assert reply.stop == "end"
     assert reply.usage == Usage(requests=1)
 
 
 @pytest.mark.parametrize(("cached_price", "cost"), [(0.3, 2.1 + 0.09 + 1.5), (None, 3.0 + 1.5)])
 async def test_cached_input_costs_its_own_price_or_else_that_of_all_input(cached_price, cost):
-    usage = WrittenUsage(input_tokens=1_000_000, cached_input_tokens=300_000, output_tokens=100_000)
-    prices = WrittenPrices(input_per_mtok=3.0, cached_input_per_mtok=cached_price, output_per_mtok=15.0)
-    reply = await model(Entry(usage=usage), prices=prices).reply(request())
+    usage = CassetteUsage(input_tokens=1_000_000, cached_input_tokens=300_000, output_tokens=100_000)
+    prices = CassettePrices(input_per_mtok=3.0, cached_input_per_mtok=cached_price, output_per_mtok=15.0)
+    reply = await model(CassetteEntry(usage=usage), prices=prices).reply(request())
     assert reply.usage.cost_usd == pytest.approx(cost)
     assert (reply.usage.input_tokens, reply.usage.cached_input_tokens) == (1_000_000, 300_000)
 
 
 async def test_a_request_nobody_thought_of_is_named_with_the_entry_it_needs():
     asked = request("code_review", action="review", attempt=2, turn=3)
-    with pytest.raises(ModelTrouble) as caught:
-        await answer(asked, Entry(when=When(role="planner")))
+    with pytest.raises(ModelError) as caught:
+        await answer(asked, CassetteEntry(when=RequestMatcher(role="planner")))
     assert caught.value.what == (
         "The cassette tape.yaml has no reply for this request: role code_review, action review, attempt 2, turn 3."
     )
@@ -158,35 +163,35 @@ async def test_a_request_nobody_thought_of_is_named_with_the_entry_it_needs():
 @pytest.mark.parametrize(
     ("fault", "transient"),
     [
-        (Fault(kind="http", status=529), True),
-        (Fault(kind="http", status=500), True),
-        (Fault(kind="http", status=429), True),
-        (Fault(kind="http", status=409), True),
-        (Fault(kind="http", status=408), True),
-        (Fault(kind="http", status=401), False),
-        (Fault(kind="http", status=400), False),
-        (Fault(kind="drop"), True),
-        (Fault(kind="garbage"), True),
+        (CassetteFault(kind="http", status=529), True),
+        (CassetteFault(kind="http", status=500), True),
+        (CassetteFault(kind="http", status=429), True),
+        (CassetteFault(kind="http", status=409), True),
+        (CassetteFault(kind="http", status=408), True),
+        (CassetteFault(kind="http", status=401), False),
+        (CassetteFault(kind="http", status=400), False),
+        (CassetteFault(kind="drop"), True),
+        (CassetteFault(kind="garbage"), True),
     ],
 )
 async def test_a_fault_strikes_with_its_own_seriousness(fault, transient):
     """RA-21: errors are classified."""
-    with pytest.raises(ModelTrouble) as caught:
-        await answer(request(), Entry(fault=fault, text="fine"))
+    with pytest.raises(ModelError) as caught:
+        await answer(request(), CassetteEntry(fault=fault, text="fine"))
     assert caught.value.transient is transient
 
 
 async def test_a_fault_strikes_as_often_as_it_says_and_then_the_reply_comes():
-    tape = model(Entry(fault=Fault(kind="drop", times=2), text="fine"))
+    tape = model(CassetteEntry(fault=CassetteFault(kind="drop", times=2), text="fine"))
     for number in (1, 2):
-        with pytest.raises(ModelTrouble):
+        with pytest.raises(ModelError):
             await tape.attempt(request(), number)
     reply = await tape.attempt(request(), 3)
     assert reply.message.text == "fine"
 
 
 async def test_a_hang_lasts_until_it_is_cancelled():
-    asking = asyncio.create_task(answer(request(), Entry(fault=Fault(kind="hang"), text="fine")))
+    asking = asyncio.create_task(answer(request(), CassetteEntry(fault=CassetteFault(kind="hang"), text="fine")))
     for _ in range(20):
         await asyncio.sleep(0)
     assert not asking.done()
@@ -196,8 +201,8 @@ async def test_a_hang_lasts_until_it_is_cancelled():
 
 
 async def test_a_hang_is_over_when_the_silence_it_was_given_is():
-    tape = model(Entry(fault=Fault(kind="hang"), text="fine"))
-    with pytest.raises(ModelTrouble, match="did not answer within 0 s") as caught:
+    tape = model(CassetteEntry(fault=CassetteFault(kind="hang"), text="fine"))
+    with pytest.raises(ModelError, match="did not answer within 0 s") as caught:
         await tape.attempt(request(), 1, silence_s=0.01)
     assert caught.value.transient
     reply = await tape.attempt(request(), 2, silence_s=0.01)
@@ -207,21 +212,21 @@ async def test_a_hang_is_over_when_the_silence_it_was_given_is():
 async def test_each_part_of_a_reply_is_told_once():
     """RA-2."""
     heard = []
-    calls = (WrittenCall("shell", {"command": "ls"}), WrittenCall("list_dir"))
-    await model(Entry(thinking="hm", text="I look.", tool_calls=calls)).reply(request(), heard.append)
+    calls = (CassetteToolCall("shell", {"command": "ls"}), CassetteToolCall("list_dir"))
+    await model(CassetteEntry(thinking="hm", text="I look.", tool_calls=calls)).reply(request(), heard.append)
     assert heard == [
         ThinkingDelta("hm"),
         TextDelta("I look."),
-        CallDelta(0, "shell", '{"command":"ls"}'),
-        CallDelta(1, "list_dir", "{}"),
+        ToolCallDelta(0, "shell", '{"command":"ls"}'),
+        ToolCallDelta(1, "list_dir", "{}"),
     ]
 
 
 async def test_what_a_request_will_use_is_known_beforehand():
     """BX-11."""
     tape = model(
-        Entry(when=When(action="a"), usage=WrittenUsage(input_tokens=1_000_000, output_tokens=9)),
-        prices=WrittenPrices(input_per_mtok=3.0),
+        CassetteEntry(when=RequestMatcher(action="a"), usage=CassetteUsage(input_tokens=1_000_000, output_tokens=9)),
+        prices=CassettePrices(input_per_mtok=3.0),
     )
     reply = await tape.reply(request(action="a"))
     assert tape.estimate(request(action="a")) == reply.usage
@@ -231,4 +236,4 @@ async def test_what_a_request_will_use_is_known_beforehand():
 
 def test_pictures_have_no_words():
     seen = Request(caller=Caller(role="testing"), system="", messages=(UserMessage((Image("image/png", b"x"),)),))
-    assert not When(contains="x").fits(seen)
+    assert not RequestMatcher(contains="x").fits(seen)

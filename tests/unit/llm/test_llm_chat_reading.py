@@ -3,15 +3,15 @@ from itertools import pairwise
 
 import pytest
 
-from scaffold.core.conversation import CallDelta, Text, TextDelta, Thinking, ThinkingDelta, ToolCall
-from scaffold.core.errors import ContextOverflow, ModelTrouble
+from scaffold.core.conversation import Text, TextDelta, Thinking, ThinkingDelta, ToolCall, ToolCallDelta
+from scaffold.core.errors import ContextOverflow, ModelError
 from scaffold.core.model import Usage
-from scaffold.llm.arguments import UNREADABLE
-from scaffold.llm.chat import ChatCodec
-from scaffold.llm.codec import Event, Heard, Target
+from scaffold.llm.wire.chat import ChatCodec
+from scaffold.llm.wire.codec import ModelTarget, ServerSentEvent, WireReply
+from scaffold.llm.wire.tool_arguments import UNREADABLE_ARGUMENT
 
-TARGET = Target(name="gpt-5", model="openai-chat:gpt-5")
-TAGGED = Target(name="qwen", model="local:qwen@http://127.0.0.1:1/v1", thinking_tags=True)
+TARGET = ModelTarget(name="gpt-5", model="openai-chat:gpt-5")
+TAGGED = ModelTarget(name="qwen", model="local:qwen@http://127.0.0.1:1/v1", thinking_tags=True)
 DONE = "[DONE]"
 
 
@@ -31,11 +31,11 @@ def used(prompt, completion, cached=0):
 def feed(*chunks, target=TARGET):
     reader, deltas = ChatCodec().reader(target), []
     for each in chunks:
-        deltas += reader.feed(Event("", each if isinstance(each, str) else json.dumps(each)))
+        deltas += reader.feed(ServerSentEvent("", each if isinstance(each, str) else json.dumps(each)))
     return reader, deltas
 
 
-def heard(*chunks, target=TARGET) -> Heard:
+def heard(*chunks, target=TARGET) -> WireReply:
     return feed(*chunks, target=target)[0].end()
 
 
@@ -67,7 +67,7 @@ def test_space_around_a_thought_that_is_no_tags_stays():
 
 
 def test_an_error_without_a_name_is_told_without_one():
-    with pytest.raises(ModelTrouble, match=r"reported an error: Oops\."):
+    with pytest.raises(ModelError, match=r"reported an error: Oops\."):
         feed({"error": {"message": "Oops."}})
 
 
@@ -85,7 +85,11 @@ def test_a_calls_arguments_are_heard_while_they_are_written():
         chunk(**piece(0, arguments=' "a"}')),
         chunk(finish="tool_calls"),
     )
-    assert deltas == [CallDelta(0, "look", ""), CallDelta(0, "look", '{"at":'), CallDelta(0, "look", ' "a"}')]
+    assert deltas == [
+        ToolCallDelta(0, "look", ""),
+        ToolCallDelta(0, "look", '{"at":'),
+        ToolCallDelta(0, "look", ' "a"}'),
+    ]
     assert reader.end().message.parts == (ToolCall("call_1", "look", {"at": "a"}),)
 
 
@@ -184,7 +188,7 @@ def test_a_call_cut_by_the_length_limit_is_never_read_as_if_whole():
 
 def test_arguments_that_are_no_object_reach_the_model_and_no_tool():
     (call,) = calls(chunk(**piece(0, own="a", name="look", arguments="{x}")), chunk(finish="tool_calls"))
-    assert call.args.keys() == {UNREADABLE}
+    assert call.args.keys() == {UNREADABLE_ARGUMENT}
 
 
 def test_a_refusal_is_told_and_counts_as_one():
@@ -215,7 +219,7 @@ def test_usage_that_stands_in_every_chunk_counts_once():
 def test_usage_comes_after_the_last_word():
     reader, _ = feed(chunk(content="a"), chunk(finish="stop"))
     assert not reader.complete
-    reader.feed(Event("", json.dumps({"choices": [], "usage": used(7, 1)})))
+    reader.feed(ServerSentEvent("", json.dumps({"choices": [], "usage": used(7, 1)})))
     assert reader.end().usage.input_tokens == 7
 
 
@@ -237,13 +241,13 @@ def test_a_reply_is_whole_by_its_finish_reason_though_no_done_follows():
 @pytest.mark.parametrize("chunks", [[], [chunk(content="a")], [chunk(content="a"), DONE]])
 def test_a_stream_that_ends_without_a_finish_reason_gives_no_reply(chunks):
     """RA-21: what was cut off never becomes a reply, and is asked for again."""
-    with pytest.raises(ModelTrouble, match="in the middle") as caught:
+    with pytest.raises(ModelError, match="in the middle") as caught:
         heard(*chunks)
     assert caught.value.transient
 
 
 def test_an_end_nobody_knows_gives_no_reply():
-    with pytest.raises(ModelTrouble, match="`abort`") as caught:
+    with pytest.raises(ModelError, match="`abort`") as caught:
         heard(chunk(content="a"), chunk(finish="abort"))
     assert caught.value.transient
 
@@ -251,11 +255,11 @@ def test_an_end_nobody_knows_gives_no_reply():
 @pytest.mark.parametrize(
     ("said", "kind", "transient"),
     [
-        ({"error": {"message": "No.", "type": "x", "code": "model_not_found"}}, ModelTrouble, False),
-        ({"error": {"message": "Slow down.", "code": 429}}, ModelTrouble, True),
+        ({"error": {"message": "No.", "type": "x", "code": "model_not_found"}}, ModelError, False),
+        ({"error": {"message": "Slow down.", "code": 429}}, ModelError, True),
         ({"error": {"message": "Too long.", "type": "exceed_context_size_error", "code": 400}}, ContextOverflow, False),
-        ({"error": "the model crashed"}, ModelTrouble, True),
-        ({"object": "error", "message": "No.", "type": "BadRequestError", "code": 400}, ModelTrouble, False),
+        ({"error": "the model crashed"}, ModelError, True),
+        ({"object": "error", "message": "No.", "type": "BadRequestError", "code": 400}, ModelError, False),
     ],
 )
 def test_an_error_within_the_stream_is_one(said, kind, transient):
@@ -269,7 +273,7 @@ def test_an_error_within_the_stream_is_one(said, kind, transient):
     "data", ["<html>", '{"choices": 1}', "[" * 100_000, '{"choices": [{"delta": {"content": 1}}]}']
 )
 def test_what_is_no_chunk_cannot_be_read(data):
-    with pytest.raises(ModelTrouble) as caught:
+    with pytest.raises(ModelError) as caught:
         feed(data)
     assert caught.value.transient
 
@@ -311,13 +315,13 @@ def test_a_reply_in_one_piece_reads_like_a_stream():
 
 
 def test_a_body_without_choices_says_so():
-    with pytest.raises(ModelTrouble, match="no reply"):
+    with pytest.raises(ModelError, match="no `choices`"):
         ChatCodec().whole(b"{}", TARGET)
 
 
 @pytest.mark.parametrize("body", [b"<html>", b'{"choices": []}', b'{"error": {"code": 503}}', b"\xff", b"[]"])
 def test_a_body_without_a_reply_is_trouble_that_may_pass(body):
-    with pytest.raises(ModelTrouble) as caught:
+    with pytest.raises(ModelError) as caught:
         ChatCodec().whole(body, TARGET)
     assert caught.value.transient
 

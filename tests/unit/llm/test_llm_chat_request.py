@@ -16,10 +16,10 @@ from scaffold.core.conversation import (
     UserMessage,
 )
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.llm.chat import ChatCodec
-from scaffold.llm.codec import Target
+from scaffold.llm.wire.chat import ChatCodec
+from scaffold.llm.wire.codec import ModelTarget
 
-TARGET = Target(name="gpt-5", model="openai-chat:gpt-5")
+TARGET = ModelTarget(name="gpt-5", model="openai-chat:gpt-5")
 STRICT = {
     "type": "object",
     "properties": {"n": {"type": "integer"}},
@@ -35,7 +35,7 @@ async def nothing(arguments):
 LOOK = Tool(name="look", description="Look.", schema={"type": "object"}, category="file_read", run=nothing)
 
 
-def asked(*messages: Message, codec: ChatCodec | None = None, target: Target = TARGET, **fields: object) -> dict:
+def asked(*messages: Message, codec: ChatCodec | None = None, target: ModelTarget = TARGET, **fields: object) -> dict:
     codec = codec or ChatCodec()
     given: dict = {"caller": Caller(role="agent"), "system": "Base.", "messages": messages} | fields
     pieces = [codec.message(message, target) for message in messages]
@@ -96,7 +96,7 @@ def test_a_stream_is_asked_for_with_its_usage():
 
 def test_without_streaming_nothing_is_said_of_streams():
     """RA-2: `--no-stream`."""
-    target = Target(name="gpt-5", model="openai-chat:gpt-5", stream=False)
+    target = ModelTarget(name="gpt-5", model="openai-chat:gpt-5", stream=False)
     assert asked(user("Hello"), target=target).keys() == {"model", "messages"}
 
 
@@ -135,7 +135,7 @@ def test_the_length_limit_has_another_name_at_local_servers(local, name):
 
 @pytest.mark.parametrize(("wanted", "most", "sent"), [(100, 50, 50), (50, 100, 50), (50, None, 50), (None, 100, None)])
 def test_no_more_is_asked_for_than_the_model_may_give(wanted, most, sent):
-    target = Target(name="gpt-5", model="openai-chat:gpt-5", max_output_tokens=most)
+    target = ModelTarget(name="gpt-5", model="openai-chat:gpt-5", max_output_tokens=most)
     assert asked(user("Hello"), target=target, max_output_tokens=wanted).get("max_completion_tokens") == sent
 
 
@@ -174,7 +174,7 @@ def test_a_reply_of_calls_alone_has_no_content():
 
 
 def test_thoughts_are_never_sent_back():
-    said = asked(replied(Thinking("Hm.", seal="s"), "Yes.", Thinking("So."), "No."))["messages"][1]
+    said = asked(replied(Thinking("Hm.", signature="s"), "Yes.", Thinking("So."), "No."))["messages"][1]
     assert said == {"role": "assistant", "content": "Yes.\nNo."}
 
 

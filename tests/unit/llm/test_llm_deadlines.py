@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from scaffold.core.conversation import Caller, Request, Text, UserMessage
-from scaffold.core.errors import ModelTrouble
+from scaffold.core.errors import ModelError
 from scaffold.host.clock import FakeClock
-from scaffold.llm.catalog import open_model
-from scaffold.llm.line import Deadlines, Line
-from scaffold.llm.throttle import Unshared
+from scaffold.llm.model_factory import open_model
+from scaffold.llm.transport.local_throttle import LocalThrottle
+from scaffold.llm.transport.ports import Deadlines, LiveContext
 
 ENVIRON = {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k"}
 REQUEST = Request(caller=Caller(role="agent"), system="", messages=(UserMessage((Text("go"),)),))
@@ -32,7 +32,7 @@ class Refusing:
     @asynccontextmanager
     async def post(self, post):
         self.posts.append(post)
-        raise ModelTrouble("Nowhere.", "Turn back.")
+        raise ModelError("Nowhere.", "Turn back.")
         yield
 
 
@@ -47,8 +47,8 @@ class Silent:
 
 def opened(model, wire, *, deadlines=None, stream=True):
     clock = FakeClock()
-    throttle = Unshared(clock=clock, rng=NoJitter())
-    line = Line(wire=wire, throttle=throttle, environ=ENVIRON, deadlines=deadlines)
+    throttle = LocalThrottle(clock=clock, rng=NoJitter())
+    line = LiveContext(wire=wire, throttle=throttle, environ=ENVIRON, deadlines=deadlines)
     return open_model(model, clock=clock, rng=NoJitter(), line=line, stream=stream)
 
 
@@ -66,7 +66,7 @@ def opened(model, wire, *, deadlines=None, stream=True):
 async def test_a_model_that_thinks_in_silence_is_given_the_time(model, stream, idle_s):
     """RA-21."""
     wire = Refusing()
-    with pytest.raises(ModelTrouble):
+    with pytest.raises(ModelError):
         await opened(model, wire, stream=stream).reply(REQUEST)
     [post] = wire.posts
     assert (post.deadlines.idle_s, post.deadlines.total_s) == (idle_s, 1_800)
@@ -74,7 +74,7 @@ async def test_a_model_that_thinks_in_silence_is_given_the_time(model, stream, i
 
 async def test_a_key_is_not_in_what_is_shown_of_a_request():
     wire = Refusing()
-    with pytest.raises(ModelTrouble):
+    with pytest.raises(ModelError):
         await opened("openai:gpt-5", wire).reply(REQUEST)
     [post] = wire.posts
     assert post.headers["Authorization"] == "Bearer k"
@@ -109,6 +109,6 @@ async def test_no_more_output_is_asked_for_than_the_window_leaves(model, words, 
     """RA-10: input and output share the window, and some providers refuse a request that might go beyond it."""
     wire = Refusing()
     long = msgspec.structs.replace(REQUEST, messages=(UserMessage((Text("x" * words),)),), max_output_tokens=wanted)
-    with pytest.raises(ModelTrouble):
+    with pytest.raises(ModelError):
         await opened(model, wire).reply(long)
     assert json.loads(wire.posts[0].body).get("max_tokens") == pytest.approx(max_tokens, abs=100)

@@ -1,8 +1,8 @@
 import pytest
 
-from scaffold.core.errors import UsageProblem
-from scaffold.llm.endpoint import find_endpoint
-from scaffold.llm.naming import parse_model
+from scaffold.core.errors import UsageError
+from scaffold.llm.registry.model_name import parse_model
+from scaffold.llm.transport.endpoint import find_endpoint
 
 KEY = "sk-secret-0123456789"
 KEYS = {"ANTHROPIC_API_KEY": KEY, "OPENAI_API_KEY": KEY, "CODEX_ACCESS_TOKEN": KEY, "CODEX_ACCOUNT_ID": "acc"}
@@ -65,7 +65,7 @@ def test_a_local_server_may_want_a_key():
 )
 @pytest.mark.parametrize("value", [None, ""])
 def test_without_a_key_it_is_said_which_and_what_else_there_is(model, variable, alternative, value):
-    with pytest.raises(UsageProblem) as caught:
+    with pytest.raises(UsageError) as caught:
         find(model, **({} if value is None else {variable: value}))
     assert caught.value.what == f"{variable} is not set."
     assert alternative in caught.value.fix
@@ -74,7 +74,7 @@ def test_without_a_key_it_is_said_which_and_what_else_there_is(model, variable, 
 
 
 def test_a_login_that_is_not_there_yet_is_no_riddle():
-    with pytest.raises(UsageProblem, match="needs a login") as caught:
+    with pytest.raises(UsageError, match="needs a login") as caught:
         find("codex:gpt-5", OPENAI_API_KEY=KEY)
     assert "OPENAI_API_KEY" in caught.value.fix
 
@@ -91,7 +91,7 @@ def test_a_login_that_is_not_there_yet_is_no_riddle():
     ],
 )
 def test_a_key_that_would_change_the_header_never_reaches_it_and_is_not_shown(model, variable, key):
-    with pytest.raises(UsageProblem, match=variable) as caught:
+    with pytest.raises(UsageError, match=variable) as caught:
         find(model, **(KEYS | {variable: key}))
     assert "sk" not in caught.value.what + caught.value.fix
 
@@ -101,14 +101,14 @@ def test_a_key_that_would_change_the_header_never_reaches_it_and_is_not_shown(mo
     ["h:1", "ftp://h", "http://", "http://u:p@h/v1", "http://h/v1?k=1", "http://h/#a", "http://h\n/", "http://h:99999"],
 )
 def test_a_base_url_that_is_none_or_holds_a_login_is_refused(url):
-    with pytest.raises(UsageProblem, match="OPENAI_BASE_URL") as caught:
+    with pytest.raises(UsageError, match="OPENAI_BASE_URL") as caught:
         find("openai:g", **KEYS, OPENAI_BASE_URL=url)
     assert "http://HOST:PORT/PATH" in caught.value.fix
     assert "u:p" not in caught.value.what
 
 
 def test_a_local_url_is_checked_likewise():
-    with pytest.raises(UsageProblem, match="local model's URL"):
+    with pytest.raises(UsageError, match="local model's URL"):
         find("local:q@http:///v1")
 
 

@@ -3,16 +3,16 @@ from datetime import date
 import pytest
 
 from scaffold.core.model import Usage
-from scaffold.llm.naming import parse_model
-from scaffold.llm.prices import find_family
-from scaffold.llm.registry import card, known_models
+from scaffold.llm.registry.cards import known_models, model_card
+from scaffold.llm.registry.model_name import parse_model
+from scaffold.llm.registry.prices import find_family
 
 TODAY = date(2026, 11, 1)
 MILLION = 1_000_000
 
 
 def cost(model, day=TODAY, **tokens):
-    return card(parse_model(model)).prices.cost_usd(Usage(**tokens), day)
+    return model_card(parse_model(model)).prices.cost_usd(Usage(**tokens), day)
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ def cost(model, day=TODAY, **tokens):
         ({"input_tokens": 1_000, "cached_input_tokens": 1_000}, 0.0003),
         ({"input_tokens": 100_000, "cached_input_tokens": 90_000}, 0.027 + 0.030),
         (
-            {"input_tokens": 100_000, "cached_input_tokens": 90_000, "written_input_tokens": 8_000},
+            {"input_tokens": 100_000, "cached_input_tokens": 90_000, "cache_write_tokens": 8_000},
             0.027 + 0.030 + 0.006,
         ),
         ({"output_tokens": 1_000}, 0.015),
@@ -52,13 +52,13 @@ def test_a_large_request_is_priced_as_such_and_a_price_holds_from_its_day_on():
 )
 def test_where_no_price_is_known_none_is_invented(model):
     """RA-1: unknown models count tokens, their cost is unknown."""
-    assert card(parse_model(model)).prices is None
+    assert model_card(parse_model(model)).prices is None
 
 
 def test_an_unknown_window_is_not_guessed():
-    assert card(parse_model("anthropic:claude-nobody-1")).window_tokens is None
-    assert card(parse_model("local:q@http://h/v1")).window_tokens is None
-    assert card(parse_model("codex:gpt-5")).window_tokens == 400_000
+    assert model_card(parse_model("anthropic:claude-nobody-1")).window_tokens is None
+    assert model_card(parse_model("local:q@http://h/v1")).window_tokens is None
+    assert model_card(parse_model("codex:gpt-5")).window_tokens == 400_000
 
 
 @pytest.mark.parametrize(
@@ -75,17 +75,17 @@ def test_an_unknown_window_is_not_guessed():
     ],
 )
 def test_a_model_is_not_asked_for_more_output_than_it_surely_gives(name, tokens):
-    assert card(parse_model(f"anthropic:{name}")).max_output_tokens == tokens
+    assert model_card(parse_model(f"anthropic:{name}")).max_output_tokens == tokens
 
 
 def test_the_features_of_models_are_known():
     """RA-1: features."""
-    assert card(parse_model("openai:o3")).thinking
-    assert not card(parse_model("openai:gpt-4.1")).thinking
-    assert card(parse_model("local:q@http://h/v1")).thinking_tags
-    assert not card(parse_model("openai:gpt-5")).thinking_tags
-    assert card(parse_model("openai:gpt-5")).images
-    assert not card(parse_model("openai:gpt-3.5-turbo")).images
+    assert model_card(parse_model("openai:o3")).thinking
+    assert not model_card(parse_model("openai:gpt-4.1")).thinking
+    assert model_card(parse_model("local:q@http://h/v1")).thinking_tags
+    assert not model_card(parse_model("openai:gpt-5")).thinking_tags
+    assert model_card(parse_model("openai:gpt-5")).images
+    assert not model_card(parse_model("openai:gpt-3.5-turbo")).images
 
 
 def test_a_name_is_a_providers_only_if_it_knows_it():
@@ -99,4 +99,4 @@ def test_every_model_to_choose_from_is_described_whole():
     for known in known_models():
         assert known.window_tokens
         assert known.prices.on(TODAY)[0].output > 0
-        assert card(parse_model(known.model)) == known
+        assert model_card(parse_model(known.model)) == known

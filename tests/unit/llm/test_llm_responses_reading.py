@@ -4,20 +4,20 @@ import pytest
 
 from scaffold.core.conversation import (
     AssistantMessage,
-    CallDelta,
     Text,
     TextDelta,
     Thinking,
     ThinkingDelta,
     ToolCall,
+    ToolCallDelta,
 )
-from scaffold.core.errors import ContextOverflow, ModelTrouble
+from scaffold.core.errors import ContextOverflow, ModelError
 from scaffold.core.model import Usage
-from scaffold.llm.arguments import UNREADABLE
-from scaffold.llm.codec import Event, Heard, Target
-from scaffold.llm.responses import ResponsesCodec
+from scaffold.llm.wire.codec import ModelTarget, ServerSentEvent, WireReply
+from scaffold.llm.wire.responses import ResponsesCodec
+from scaffold.llm.wire.tool_arguments import UNREADABLE_ARGUMENT
 
-TARGET = Target(name="gpt-5", model="openai:gpt-5")
+TARGET = ModelTarget(name="gpt-5", model="openai:gpt-5")
 
 
 def event(kind, **fields):
@@ -46,11 +46,11 @@ def ended(*output, status="completed", **fields):
 def feed(*events):
     reader, deltas = ResponsesCodec().reader(TARGET), []
     for each in events:
-        deltas += reader.feed(Event("", each if isinstance(each, str) else json.dumps(each)))
+        deltas += reader.feed(ServerSentEvent("", each if isinstance(each, str) else json.dumps(each)))
     return reader, deltas
 
 
-def heard(*events) -> Heard:
+def heard(*events) -> WireReply:
     return feed(*events)[0].end()
 
 
@@ -82,15 +82,15 @@ def test_words_thoughts_and_calls_are_heard_while_they_are_written():
         ThinkingDelta("\n\n"),
         ThinkingDelta("So."),
         TextDelta("Yes."),
-        CallDelta(0, "look", ""),
-        CallDelta(0, "look", '{"x":'),
-        CallDelta(0, "look", " 1}"),
+        ToolCallDelta(0, "look", ""),
+        ToolCallDelta(0, "look", '{"x":'),
+        ToolCallDelta(0, "look", " 1}"),
     ]
     assert reader.complete
     said = reader.end()
     assert said.stop == "tool_calls"
     assert said.message == AssistantMessage(
-        (Thinking("Hm.\n\nSo.", seal="sealed", id="rs_1"), Text("Yes."), ToolCall("call_1", "look", {"x": 1})),
+        (Thinking("Hm.\n\nSo.", signature="sealed", id="rs_1"), Text("Yes."), ToolCall("call_1", "look", {"x": 1})),
         TARGET.model,
     )
 
@@ -112,7 +112,7 @@ def test_codex_gives_whole_items_and_a_last_event_without_any():
         event("output_item.done", output_index=0, item=message("Yes.")),
         ended(),
     )
-    assert deltas == [CallDelta(0, "look", '{"x": 1}'), TextDelta("Yes.")]
+    assert deltas == [ToolCallDelta(0, "look", '{"x": 1}'), TextDelta("Yes.")]
     assert reader.end().message.parts == (Text("Yes."), ToolCall("call_1", "look", {"x": 1}))
 
 
@@ -123,7 +123,7 @@ def test_items_without_a_place_go_by_their_order():
         event("output_item.done", item=message("Yes.")),
         event("output_item.done", item=call()),
         ended(),
-    ) == (Thinking("Hm.", seal="sealed", id="rs_1"), Text("Yes."), ToolCall("call_1", "look", {"x": 1}))
+    ) == (Thinking("Hm.", signature="sealed", id="rs_1"), Text("Yes."), ToolCall("call_1", "look", {"x": 1}))
 
 
 def test_where_no_item_was_whole_the_pieces_make_them():
@@ -166,7 +166,7 @@ def test_open_thoughts_are_read_where_there_is_no_summary():
 
 def test_a_thought_of_which_only_the_seal_is_told_is_kept_and_an_empty_one_is_not():
     """RA-1."""
-    assert parts(ended(thought())) == (Thinking("", seal="sealed", id="rs_1", redacted=True),)
+    assert parts(ended(thought())) == (Thinking("", signature="sealed", id="rs_1", redacted=True),)
     assert parts(ended(thought(seal=None))) == ()
 
 
@@ -186,7 +186,7 @@ def test_ids_that_are_missing_or_repeated_are_made_unique_and_the_same_each_time
 def test_arguments_that_are_no_object_reach_the_model_and_no_tool():
     (said,) = parts(ended(call(arguments="{x}")))
     assert isinstance(said, ToolCall)
-    assert said.args.keys() == {UNREADABLE}
+    assert said.args.keys() == {UNREADABLE_ARGUMENT}
 
 
 def test_a_call_cut_by_the_length_limit_is_never_read_as_if_whole():
@@ -206,7 +206,7 @@ def test_calls_of_a_reply_that_a_filter_cut_are_dropped():
 
 
 def test_incomplete_for_a_reason_nobody_knows_is_no_reply():
-    with pytest.raises(ModelTrouble, match="`steered`") as caught:
+    with pytest.raises(ModelError, match="`steered`") as caught:
         heard(ended(message("So"), status="incomplete", incomplete_details={"reason": "steered"}))
     assert caught.value.transient
 
@@ -245,14 +245,14 @@ def test_a_server_may_be_silent_about_usage(usage):
 @pytest.mark.parametrize(
     ("said", "kind", "transient"),
     [
-        (ended(status="failed", error={"code": "server_error", "message": "Oops."}), ModelTrouble, True),
-        (ended(status="failed", error={"code": "rate_limit_exceeded", "message": "Oops."}), ModelTrouble, True),
+        (ended(status="failed", error={"code": "server_error", "message": "Oops."}), ModelError, True),
+        (ended(status="failed", error={"code": "rate_limit_exceeded", "message": "Oops."}), ModelError, True),
         (ended(status="failed", error={"code": "context_length_exceeded", "message": "Oops."}), ContextOverflow, False),
-        (ended(status="failed", error={"code": "invalid_prompt", "message": "Oops."}), ModelTrouble, False),
-        ({"type": "error", "code": "server_error", "message": "Oops.", "param": None}, ModelTrouble, True),
-        ({"type": "error", "error": {"type": "usage_not_included", "message": "Oops."}}, ModelTrouble, False),
-        ({"error": {"message": "Oops."}}, ModelTrouble, True),
-        ({"error": "Oops."}, ModelTrouble, True),
+        (ended(status="failed", error={"code": "invalid_prompt", "message": "Oops."}), ModelError, False),
+        ({"type": "error", "code": "server_error", "message": "Oops.", "param": None}, ModelError, True),
+        ({"type": "error", "error": {"type": "usage_not_included", "message": "Oops."}}, ModelError, False),
+        ({"error": {"message": "Oops."}}, ModelError, True),
+        ({"error": "Oops."}, ModelError, True),
     ],
 )
 def test_what_fails_within_the_stream_is_surfaced_in_the_servers_words(said, kind, transient):
@@ -263,7 +263,7 @@ def test_what_fails_within_the_stream_is_surfaced_in_the_servers_words(said, kin
 
 
 def test_a_failure_without_a_word_is_one_too():
-    with pytest.raises(ModelTrouble, match="`failed`") as caught:
+    with pytest.raises(ModelError, match="`failed`") as caught:
         feed(ended(status="failed"))
     assert caught.value.transient
 
@@ -273,7 +273,7 @@ def test_a_stream_that_ends_without_its_last_event_gives_no_reply(events):
     """RA-21: what was cut off never becomes a reply, and is asked for again."""
     reader, _ = feed(*events)
     assert not reader.complete
-    with pytest.raises(ModelTrouble) as caught:
+    with pytest.raises(ModelError) as caught:
         reader.end()
     assert caught.value.transient
 
@@ -282,7 +282,7 @@ def test_a_stream_that_ends_without_its_last_event_gives_no_reply(events):
     "data", ["<html>", '{"type": 1}', "[" * 100_000, '{"type": "response.completed", "response": 1}']
 )
 def test_what_is_no_event_cannot_be_read(data):
-    with pytest.raises(ModelTrouble) as caught:
+    with pytest.raises(ModelError) as caught:
         feed(data)
     assert caught.value.transient
 
@@ -308,7 +308,7 @@ def test_unknown_events_items_and_fields_are_passed_over():
 
 def test_an_event_is_named_by_the_stream_where_its_data_does_not_say():
     reader = ResponsesCodec().reader(TARGET)
-    reader.feed(Event("response.completed", json.dumps({"response": {"output": [message("Yes.")]}})))
+    reader.feed(ServerSentEvent("response.completed", json.dumps({"response": {"output": [message("Yes.")]}})))
     assert reader.end().message.text == "Yes."
 
 
@@ -323,7 +323,7 @@ def test_a_reply_in_one_piece_reads_like_a_stream():
     "body", [b"<html>", b"{}", b"\xff", b"[]", b'{"status": "cancelled"}', b'{"error": {"code": "server_error"}}']
 )
 def test_a_body_without_a_reply_is_trouble_that_may_pass(body):
-    with pytest.raises(ModelTrouble) as caught:
+    with pytest.raises(ModelError) as caught:
         ResponsesCodec().whole(body, TARGET)
     assert caught.value.transient
 

@@ -16,10 +16,10 @@ from scaffold.core.conversation import (
     UserMessage,
 )
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.llm.codec import Target
-from scaffold.llm.responses import ResponsesCodec
+from scaffold.llm.wire.codec import ModelTarget
+from scaffold.llm.wire.responses import ResponsesCodec
 
-TARGET = Target(name="gpt-5", model="openai:gpt-5")
+TARGET = ModelTarget(name="gpt-5", model="openai:gpt-5")
 
 
 async def nothing(arguments):
@@ -30,14 +30,16 @@ LOOK = Tool(name="look", description="Look.", schema={"type": "object"}, categor
 
 
 def body_of(
-    *messages: Message, codec: ResponsesCodec | None = None, target: Target = TARGET, **fields: object
+    *messages: Message, codec: ResponsesCodec | None = None, target: ModelTarget = TARGET, **fields: object
 ) -> bytes:
     codec = codec or ResponsesCodec()
     given: dict = {"caller": Caller(role="agent"), "system": "Base.", "messages": messages} | fields
     return codec.request(Request(**given), [codec.message(message, target) for message in messages], target)
 
 
-def asked(*messages: Message, codec: ResponsesCodec | None = None, target: Target = TARGET, **fields: object) -> dict:
+def asked(
+    *messages: Message, codec: ResponsesCodec | None = None, target: ModelTarget = TARGET, **fields: object
+) -> dict:
     return json.loads(body_of(*messages, codec=codec, target=target, **fields))
 
 
@@ -94,18 +96,18 @@ def test_nothing_is_stored_and_thoughts_are_asked_for_sealed():
 
 @pytest.mark.parametrize("name", ["gpt-4.1-mini", "gpt-4o", "chatgpt-4o-latest", "ft:gpt-4o:us"])
 def test_models_that_do_not_think_are_not_asked_for_thoughts(name):
-    assert "include" not in asked(user("Hello"), target=Target(name=name, model=f"openai:{name}"))
+    assert "include" not in asked(user("Hello"), target=ModelTarget(name=name, model=f"openai:{name}"))
 
 
 def test_without_streaming_nothing_is_said_of_streams():
     """RA-2: `--no-stream`."""
-    target = Target(name="gpt-5", model="openai:gpt-5", stream=False)
+    target = ModelTarget(name="gpt-5", model="openai:gpt-5", stream=False)
     assert "stream" not in asked(user("Hello"), target=target)
 
 
 def test_codex_always_streams_and_takes_no_length_limit():
     """RA-1: instructions, input and flat tools."""
-    target = Target(name="gpt-5-codex", model="codex:gpt-5-codex", stream=False)
+    target = ModelTarget(name="gpt-5-codex", model="codex:gpt-5-codex", stream=False)
     body = asked(user("Hello"), codec=ResponsesCodec(codex=True), target=target, max_output_tokens=100, tools=(LOOK,))
     assert body["stream"] is True
     assert body["instructions"] == "Base."
@@ -152,7 +154,7 @@ def test_pictures_are_data_urls_in_their_place():
 def test_sealed_thoughts_go_back_to_the_model_that_had_them_before_what_followed():
     """RA-1."""
     reply = replied(
-        Thinking("Hm.", seal="s1", id="rs_1"), "So.", Thinking("", seal="s2"), ToolCall("call_1", "look", {})
+        Thinking("Hm.", signature="s1", id="rs_1"), "So.", Thinking("", signature="s2"), ToolCall("call_1", "look", {})
     )
     assert asked(reply)["input"] == [
         {
@@ -170,11 +172,11 @@ def test_sealed_thoughts_go_back_to_the_model_that_had_them_before_what_followed
 @pytest.mark.parametrize(
     "reply",
     [
-        replied(Thinking("Hm.", seal="s", id="rs_1"), "So.", model="openai:gpt-5.1"),
-        replied(Thinking("Hm.", seal="s", id="rs_1"), "So.", model=""),
+        replied(Thinking("Hm.", signature="s", id="rs_1"), "So.", model="openai:gpt-5.1"),
+        replied(Thinking("Hm.", signature="s", id="rs_1"), "So.", model=""),
         replied(Thinking("Hm.", id="rs_1"), "So."),
-        replied("So.", Thinking("Hm.", seal="s", id="rs_1")),
-        replied("So.", Thinking("Hm.", seal="s", id="rs_1"), ""),
+        replied("So.", Thinking("Hm.", signature="s", id="rs_1")),
+        replied("So.", Thinking("Hm.", signature="s", id="rs_1"), ""),
     ],
 )
 def test_thoughts_of_other_models_without_seal_or_with_nothing_after_them_stay_here(reply):
@@ -182,7 +184,7 @@ def test_thoughts_of_other_models_without_seal_or_with_nothing_after_them_stay_h
     assert asked(reply)["input"] == [said("assistant", "So.")]
 
 
-@pytest.mark.parametrize("message", [user(""), user(), replied(""), replied(Thinking("Hm.", seal="s")), replied()])
+@pytest.mark.parametrize("message", [user(""), user(), replied(""), replied(Thinking("Hm.", signature="s")), replied()])
 def test_a_message_without_words_is_not_sent(message):
     assert asked(message, user("Hello"))["input"] == [said("user", "Hello")]
 

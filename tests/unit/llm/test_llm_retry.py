@@ -3,16 +3,16 @@ from itertools import pairwise
 
 import pytest
 
-from scaffold.core.conversation import AssistantMessage, Caller, Reply, Request, Superseded, Text, TextDelta, Waiting
-from scaffold.core.errors import ContextOverflow, ModelTrouble
+from scaffold.core.conversation import AssistantMessage, Caller, Reply, Request, RetryWait, StreamReset, Text, TextDelta
+from scaffold.core.errors import ContextOverflow, ModelError
 from scaffold.core.model import Usage
 from scaffold.host.clock import FakeClock
-from scaffold.llm.retry import RetryingModel
-from scaffold.llm.throttle import Unshared
+from scaffold.llm.transport.local_throttle import LocalThrottle
+from scaffold.llm.transport.retry import RetryingModel
 
 REQUEST = Request(caller=Caller(role="implementation"), system="", messages=())
-BUSY = ModelTrouble("Overloaded.", "Wait.", transient=True)
-LIMITED = ModelTrouble("Too many.", "Wait.", transient=True, limited=True)
+BUSY = ModelError("Overloaded.", "Wait.", transient=True)
+LIMITED = ModelError("Too many.", "Wait.", transient=True, limited=True)
 
 
 class NoJitter:
@@ -70,7 +70,7 @@ async def settle(asking, clock):
 
 def retrying(flaky, clock, jitter=None, throttle=None, **limits):
     jitter = jitter or NoJitter()
-    throttle = throttle or Unshared(clock=clock, rng=jitter)
+    throttle = throttle or LocalThrottle(clock=clock, rng=jitter)
     return RetryingModel(flaky, clock=clock, rng=jitter, throttle=throttle, **limits)
 
 
@@ -113,7 +113,7 @@ async def test_all_tries_of_one_request_begin_within_a_minute(jitter, tries):
     """RA-21."""
     clock = FakeClock()
     flaky = Flaky(clock, failures=10_000)
-    with pytest.raises(ModelTrouble, match=rf"Overloaded\. \(tried {tries} times\)"):
+    with pytest.raises(ModelError, match=rf"Overloaded\. \(tried {tries} times\)"):
         await ask(flaky, clock, jitter)
     assert clock.monotonic() <= 60.25
 
@@ -128,8 +128,8 @@ async def test_the_minute_begins_when_the_first_try_failed():
 
 async def test_what_will_not_get_better_is_not_tried_again():
     clock = FakeClock()
-    flaky = Flaky(clock, failures=1, trouble=ModelTrouble("Refused.", "Change it."))
-    with pytest.raises(ModelTrouble, match=r"^Refused\.$"):
+    flaky = Flaky(clock, failures=1, trouble=ModelError("Refused.", "Change it."))
+    with pytest.raises(ModelError, match=r"^Refused\.$"):
         await ask(flaky, clock)
     assert len(flaky.tries) == 1
 
@@ -145,7 +145,7 @@ async def test_a_conversation_that_is_too_long_is_for_others_to_shorten():
 async def test_a_try_gets_no_more_silence_than_the_minute_has_left():
     clock = FakeClock()
     flaky = Flaky(clock, failures=10, hangs=True)
-    with pytest.raises(ModelTrouble):
+    with pytest.raises(ModelError):
         await ask(flaky, clock, idle_s=40.0)
     assert flaky.silences == pytest.approx([40, 40, 17], abs=0.5)
     assert clock.monotonic() == pytest.approx(100, abs=0.5)
@@ -154,7 +154,7 @@ async def test_a_try_gets_no_more_silence_than_the_minute_has_left():
 async def test_the_wish_of_an_endpoint_is_granted():
     """RA-21: Retry-After is honoured."""
     clock = FakeClock()
-    flaky = Flaky(clock, failures=1, trouble=ModelTrouble("Down.", "Wait.", transient=True, retry_after_s=20.0))
+    flaky = Flaky(clock, failures=1, trouble=ModelError("Down.", "Wait.", transient=True, retry_after_s=20.0))
     await ask(flaky, clock)
     assert waits(flaky) == pytest.approx([20], abs=0.3)
 
@@ -163,9 +163,9 @@ async def test_the_wish_of_an_endpoint_is_granted():
 async def test_a_wish_beyond_the_minute_ends_the_request_at_once_and_is_told(limited):
     """RA-21."""
     clock = FakeClock()
-    wish = ModelTrouble("Later.", "Wait.", transient=True, limited=limited, retry_after_s=120.0)
+    wish = ModelError("Later.", "Wait.", transient=True, limited=limited, retry_after_s=120.0)
     flaky = Flaky(clock, failures=1, trouble=wish)
-    with pytest.raises(ModelTrouble, match=r"Later\. \(tried once, may be asked again in 120 s\)") as caught:
+    with pytest.raises(ModelError, match=r"Later\. \(tried once, retry in 120 s\)") as caught:
         await ask(flaky, clock)
     assert caught.value.retry_after_s == pytest.approx(120, abs=0.5)
     assert clock.monotonic() < 1.0
@@ -174,8 +174,8 @@ async def test_a_wish_beyond_the_minute_ends_the_request_at_once_and_is_told(lim
 async def test_one_that_is_told_there_is_too_much_to_do_parks_the_others():
     """AL-31, BX-11."""
     clock = FakeClock()
-    throttle = Unshared(clock=clock, rng=NoJitter())
-    wish = ModelTrouble("Too many.", "Wait.", transient=True, limited=True, retry_after_s=9.0)
+    throttle = LocalThrottle(clock=clock, rng=NoJitter())
+    wish = ModelError("Too many.", "Wait.", transient=True, limited=True, retry_after_s=9.0)
     told, other = Flaky(clock, failures=1, trouble=wish), Flaky(clock, failures=0)
     asking = asyncio.create_task(retrying(told, clock, throttle=throttle).reply(REQUEST))
     for _ in range(5):
@@ -187,7 +187,7 @@ async def test_one_that_is_told_there_is_too_much_to_do_parks_the_others():
     assert other.tries[0][1] == pytest.approx(9, abs=0.5)
 
 
-class Watched(Unshared):
+class Watched(LocalThrottle):
     """Notes when somebody wants to enter."""
 
     def __init__(self, clock):
@@ -208,7 +208,7 @@ async def test_one_that_is_told_there_is_too_much_to_do_queues_with_the_others()
     assert throttle.entered == [0.0, 0.0]
 
 
-class Crowded(Unshared):
+class Crowded(LocalThrottle):
     """A way on which others keep whoever comes back waiting for `seconds`."""
 
     def __init__(self, clock, seconds):
@@ -231,7 +231,7 @@ async def test_no_try_begins_when_the_minute_went_by_in_the_queue():
     """RA-21: retries of one request end within 60 s, and the way is free for others."""
     clock = FakeClock()
     flaky, throttle = Flaky(clock, failures=1), Crowded(clock, 61.0)
-    with pytest.raises(ModelTrouble, match=r"^Overloaded\. \(tried once\)$"):
+    with pytest.raises(ModelError, match=r"^Overloaded\. \(tried once\)$"):
         await ask(flaky, clock, throttle=throttle)
     assert len(flaky.tries) == 1
     assert throttle.left == ["failed", "failed"]
@@ -240,19 +240,19 @@ async def test_no_try_begins_when_the_minute_went_by_in_the_queue():
 async def test_a_quota_that_is_used_up_parks_nobody():
     clock = FakeClock()
     throttle = Watched(clock)
-    with pytest.raises(ModelTrouble):
+    with pytest.raises(ModelError):
         await ask(
-            Flaky(clock, failures=1, trouble=ModelTrouble("No credit.", "Pay.", limited=True)), clock, throttle=throttle
+            Flaky(clock, failures=1, trouble=ModelError("No credit.", "Pay.", limited=True)), clock, throttle=throttle
         )
     assert throttle.wait_s(Flaky.endpoint) == 0
 
 
 async def test_an_endpoint_that_is_parked_too_long_is_not_asked_at_all():
     clock = FakeClock()
-    throttle = Unshared(clock=clock, rng=NoJitter())
+    throttle = LocalThrottle(clock=clock, rng=NoJitter())
     throttle.leave(await throttle.enter(Flaky.endpoint, patience_s=0.0), "limited", retry_after_s=61.0)
     flaky = Flaky(clock, failures=0)
-    with pytest.raises(ModelTrouble, match="may be asked again in 61 s"):
+    with pytest.raises(ModelError, match="retry in 61 s"):
         await retrying(flaky, clock, throttle=throttle).reply(REQUEST)
     assert flaky.tries == []
 
@@ -265,8 +265,8 @@ async def test_what_was_heard_of_a_try_that_failed_is_marked_before_it_is_said_a
     assert heard == [
         TextDelta("he"),
         TextDelta("re"),
-        Superseded("Overloaded."),
-        Waiting(1.0, "Overloaded."),
+        StreamReset("Overloaded."),
+        RetryWait(1.0, "Overloaded."),
         TextDelta("he"),
         TextDelta("re"),
     ]
@@ -276,7 +276,7 @@ async def test_nothing_is_marked_where_nothing_was_heard_and_waits_are_told():
     clock = FakeClock()
     heard = []
     await ask(Flaky(clock, failures=2, trouble=LIMITED), clock, heard=heard)
-    assert [type(delta) for delta in heard] == [Waiting, Waiting]
+    assert [type(delta) for delta in heard] == [RetryWait, RetryWait]
     assert [delta.seconds for delta in heard] == pytest.approx([1, 2], abs=0.3)
 
 

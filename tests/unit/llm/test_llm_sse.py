@@ -1,37 +1,40 @@
 import pytest
 
-from scaffold.core.errors import ModelTrouble
-from scaffold.llm.codec import Event
-from scaffold.llm.sse import Events
+from scaffold.core.errors import ModelError
+from scaffold.llm.wire.codec import ServerSentEvent
+from scaffold.llm.wire.sse import SseDecoder
 
 
-def read(*chunks: bytes, longest: int = 100) -> list[Event]:
-    events = Events(longest=longest)
+def read(*chunks: bytes, longest: int = 100) -> list[ServerSentEvent]:
+    events = SseDecoder(longest=longest)
     return [event for chunk in chunks for event in events.feed(chunk)]
 
 
 @pytest.mark.parametrize(
     ("stream", "events"),
     [
-        (b"data: a\n\n", [Event("", "a")]),
-        (b"event: tick\ndata: a\n\n", [Event("tick", "a")]),
-        (b"data: a\nevent: tick\n\n", [Event("tick", "a")]),
-        (b"data: a\r\n\r\ndata: b\r\rdata: c\n\n", [Event("", "a"), Event("", "b"), Event("", "c")]),
-        (b"data: a\ndata: b\n\n", [Event("", "a\nb")]),
-        (b"data:a\n\n", [Event("", "a")]),
-        (b"data:  a \n\n", [Event("", " a ")]),
-        (b"data: a: b\n\n", [Event("", "a: b")]),
-        (b"data\n\n", [Event("", "")]),
-        (b"data:\ndata\n\n", [Event("", "\n")]),
-        (b": a comment\ndata: a\n:\n\n", [Event("", "a")]),
-        (b"id: 1\nretry: 5\nnonsense\ndatum: x\n data: y\ndata: a\n\n", [Event("", "a")]),
-        (b"event: lost\n\ndata: a\n\n", [Event("", "a")]),
-        (b"\n\n\ndata: a\n\n\n\n", [Event("", "a")]),
-        (b"\xef\xbb\xbfdata: a\n\n", [Event("", "a")]),
-        (b"data: a\n\n\xef\xbb\xbfdata: b\n\n", [Event("", "a")]),
-        ("data: grün 🦊\n\n".encode(), [Event("", "grün 🦊")]),
-        (b"data: a\0b\n\n", [Event("", "a\0b")]),
-        (b"data: a\x0bb\x85\n\n".replace(b"\x85", "\x85".encode()), [Event("", "a\x0bb\x85")]),
+        (b"data: a\n\n", [ServerSentEvent("", "a")]),
+        (b"event: tick\ndata: a\n\n", [ServerSentEvent("tick", "a")]),
+        (b"data: a\nevent: tick\n\n", [ServerSentEvent("tick", "a")]),
+        (
+            b"data: a\r\n\r\ndata: b\r\rdata: c\n\n",
+            [ServerSentEvent("", "a"), ServerSentEvent("", "b"), ServerSentEvent("", "c")],
+        ),
+        (b"data: a\ndata: b\n\n", [ServerSentEvent("", "a\nb")]),
+        (b"data:a\n\n", [ServerSentEvent("", "a")]),
+        (b"data:  a \n\n", [ServerSentEvent("", " a ")]),
+        (b"data: a: b\n\n", [ServerSentEvent("", "a: b")]),
+        (b"data\n\n", [ServerSentEvent("", "")]),
+        (b"data:\ndata\n\n", [ServerSentEvent("", "\n")]),
+        (b": a comment\ndata: a\n:\n\n", [ServerSentEvent("", "a")]),
+        (b"id: 1\nretry: 5\nnonsense\ndatum: x\n data: y\ndata: a\n\n", [ServerSentEvent("", "a")]),
+        (b"event: lost\n\ndata: a\n\n", [ServerSentEvent("", "a")]),
+        (b"\n\n\ndata: a\n\n\n\n", [ServerSentEvent("", "a")]),
+        (b"\xef\xbb\xbfdata: a\n\n", [ServerSentEvent("", "a")]),
+        (b"data: a\n\n\xef\xbb\xbfdata: b\n\n", [ServerSentEvent("", "a")]),
+        ("data: grün 🦊\n\n".encode(), [ServerSentEvent("", "grün 🦊")]),
+        (b"data: a\0b\n\n", [ServerSentEvent("", "a\0b")]),
+        (b"data: a\x0bb\x85\n\n".replace(b"\x85", "\x85".encode()), [ServerSentEvent("", "a\x0bb\x85")]),
     ],
 )
 def test_streams_mean_what_the_standard_says(stream, events):
@@ -41,25 +44,25 @@ def test_streams_mean_what_the_standard_says(stream, events):
 
 def test_an_event_without_its_blank_line_is_never_given():
     """RA-2, trap (f): what a dropped stream cuts off must not be taken for whole."""
-    assert read(b"data: a\n\ndata: b\n") == [Event("", "a")]
-    assert read(b"data: a\n\ndata: b\n", b"\n") == [Event("", "a"), Event("", "b")]
+    assert read(b"data: a\n\ndata: b\n") == [ServerSentEvent("", "a")]
+    assert read(b"data: a\n\ndata: b\n", b"\n") == [ServerSentEvent("", "a"), ServerSentEvent("", "b")]
 
 
 def test_events_come_as_soon_as_their_bytes_do():
-    events = Events()
+    events = SseDecoder()
     assert events.feed(b"data: a\r") == []
-    assert events.feed(b"\n\r") == [Event("", "a")]
-    assert events.feed(b"\ndata: b\n\n") == [Event("", "b")]
+    assert events.feed(b"\n\r") == [ServerSentEvent("", "a")]
+    assert events.feed(b"\ndata: b\n\n") == [ServerSentEvent("", "b")]
 
 
 def test_a_line_end_cut_in_two_is_one_line_end():
-    assert read(b"data: a\r", b"\ndata: b\r", b"", b"\n\r", b"\n") == [Event("", "a\nb")]
+    assert read(b"data: a\r", b"\ndata: b\r", b"", b"\n\r", b"\n") == [ServerSentEvent("", "a\nb")]
 
 
 @pytest.mark.parametrize("chunks", [[b"data: \xff\n\n"], [b"event: \xff\ndata: a\n\n"], [b"data: \xc3", b"\n\n"]])
 def test_bytes_that_are_not_utf_8_are_a_trouble_and_not_replaced(chunks):
     """RA-21."""
-    with pytest.raises(ModelTrouble, match="not UTF-8") as caught:
+    with pytest.raises(ModelError, match="not UTF-8") as caught:
         read(*chunks)
     assert caught.value.transient
 
@@ -76,7 +79,7 @@ def test_bytes_that_are_not_utf_8_are_a_trouble_and_not_replaced(chunks):
 )
 def test_an_event_that_never_ends_is_a_trouble_before_it_fills_the_memory(chunks):
     """RA-21."""
-    with pytest.raises(ModelTrouble, match="more than 100 bytes") as caught:
+    with pytest.raises(ModelError, match="more than 100 bytes") as caught:
         read(*chunks)
     assert caught.value.transient
 

@@ -4,9 +4,9 @@ import asyncio
 from datetime import UTC, datetime
 
 from scaffold.core.model import Attempt, Usage
-from scaffold.orchestrator.bell import Bell
-from scaffold.orchestrator.engine import AttemptExit, SupervisorExit
-from scaffold.orchestrator.tasks import TaskEngine
+from scaffold.orchestrator.owner.engine import AttemptExit, SupervisorExit
+from scaffold.orchestrator.owner.task_engine import TaskEngine
+from scaffold.orchestrator.wakeup import Wakeup
 
 
 def an_attempt(name="a1"):
@@ -22,12 +22,12 @@ async def endless(*_):
 
 
 async def test_a_ring_between_listening_and_waiting_is_not_missed():
-    bell = Bell()
-    rung = bell.listen()
-    bell.ring()
+    bell = Wakeup()
+    rung = bell.next_event()
+    bell.notify_all()
     async with asyncio.timeout(1):
         await rung.wait()
-    assert not bell.listen().is_set()
+    assert not bell.next_event().is_set()
 
 
 async def test_each_exit_is_told_once_in_the_order_they_come():

@@ -6,7 +6,7 @@ import pytest
 
 from scaffold.core.contract import Check, Contract, OutputContains
 from scaffold.core.errors import PlanInvalid
-from scaffold.plan.planfile import contract_document, read_contract, whole_document
+from scaffold.plan.text.file_format import contract_document, full_contract_document, read_contract
 
 CONTRACT = Contract(
     intent="it adds",
@@ -30,7 +30,7 @@ def test_a_contract_alone_is_read_as_it_stands_in_a_plan():
 
 def test_a_contract_for_programs_has_every_field_in_the_words_of_a_plan():
     """AL-8: what was left out with its default."""
-    shown = whole_document(CONTRACT)
+    shown = full_contract_document(CONTRACT)
     assert shown["commands"] == [
         {"command": "make test", "expect": "exit 0", "description": "", "required": True, "timeout_s": None},
         {
@@ -42,7 +42,7 @@ def test_a_contract_for_programs_has_every_field_in_the_words_of_a_plan():
         },
     ]
     assert shown["must_not_exist"] == ()
-    assert set(whole_document(Contract())) == set(shown)
+    assert set(full_contract_document(Contract())) == set(shown)
 
 
 @pytest.mark.parametrize(

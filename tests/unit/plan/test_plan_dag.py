@@ -6,12 +6,12 @@ import pytest
 from scaffold.core.contract import Check, Contract
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.plan import ActionSpec, Plan
-from scaffold.plan.dag import Task, dag_findings, dag_goal, done
-from scaffold.plan.lint import lint
+from scaffold.plan.analysis.lint import lint
+from scaffold.plan.source.dag import TaskSpec, dag_findings, dag_goal, done_assertion
 
 
 def task(key, *depends_on):
-    return Task(key=key, description=f"do {key}", depends_on=depends_on)
+    return TaskSpec(key=key, description=f"do {key}", depends_on=depends_on)
 
 
 def said(*tasks):
@@ -39,15 +39,15 @@ def test_tasks_become_actions_that_need_what_the_tasks_before_them_give():
 def test_a_models_reply_of_descriptions_and_places_is_enough():
     """OR-6: tasks without keys are named by their place."""
     reply = '[{"description": "first"}, {"description": "then", "depends_on": [0]}]'
-    first, then = dag_goal("g", msgspec.json.decode(reply, type=list[Task])).actions
+    first, then = dag_goal("g", msgspec.json.decode(reply, type=list[TaskSpec])).actions
     assert (first.key, then.key) == ("task-1", "task-2")
-    assert then.preconditions == (done("task-1"),)
+    assert then.preconditions == (done_assertion("task-1"),)
 
 
 def test_what_a_task_says_of_its_role_files_and_contract_is_kept():
     contract = Contract(commands=(Check(command="true"),))
     (action,) = dag_goal(
-        "g", [Task(key="a", description="d", role="audit", files=("a.py",), contract=contract)]
+        "g", [TaskSpec(key="a", description="d", role="audit", files=("a.py",), contract=contract)]
     ).actions
     assert (action.role, action.files, action.contract) == ("audit", ("a.py",), contract)
 
@@ -61,7 +61,7 @@ def test_a_cycle_is_named_from_its_first_task():
     finding = only(task("a", "c"), task("b", 0), task("c", "b"), task("late", "c"))
     assert (finding.code, finding.action, finding.severity) == ("cycle", "a", "error")
     assert finding.message == "tasks wait for each other: a -> c -> b -> a"
-    assert finding.fix == "Take one dependency out, e.g. `c` of `a`."
+    assert finding.fix == "Remove one dependency, e.g. `c` of `a`."
 
 
 @pytest.mark.parametrize("place", [-1, 2])
@@ -76,7 +76,7 @@ def test_a_place_outside_the_list_is_no_dependency(place):
 def test_an_unknown_key_is_named_with_what_may_have_been_meant():
     """OR-6."""
     finding = only(task("store"), task("api", "stor"))
-    assert finding.message == "task `api` depends on `stor`, which is no task of the list"
+    assert finding.message == "task `api` depends on `stor`, which is not a task of the list"
     assert finding.fix.startswith("Did you mean `store`? ")
 
 
@@ -99,4 +99,4 @@ def test_everything_is_told_at_once_when_a_list_is_refused():
     assert caught.value.what == "task `a` depends on task 7, but the list has 2 tasks (and 1 more)"
     with pytest.raises(PlanInvalid, match=r"depends on itself$") as caught:
         dag_goal("g", [task("b", "b")])
-    assert caught.value.fix == "Take `b` out of its own dependencies."
+    assert caught.value.fix == "Remove `b` from its own dependencies."

@@ -1,18 +1,18 @@
 import pytest
 
 from scaffold.plan.decide import (
-    Begin,
-    Complete,
-    CompoundView,
+    CompleteCompound,
+    CompleteGoal,
     Decompose,
     Dispatch,
-    Exhausted,
-    Fail,
-    Finish,
-    GiveUp,
+    FailCompound,
+    FailedPrimitive,
+    FailGoal,
+    GoalView,
     ReadyAction,
     Replan,
-    View,
+    RunningCompound,
+    StartCompound,
     decide,
 )
 
@@ -30,7 +30,7 @@ def view(**changes):
         "replans_left": 0,
         "can_decompose": False,
     }
-    return View(**settings | changes)
+    return GoalView(**settings | changes)
 
 
 def primitive(key):
@@ -38,7 +38,7 @@ def primitive(key):
 
 
 def failed(*keys, parent=None):
-    return tuple(Exhausted(key, parent) for key in keys)
+    return tuple(FailedPrimitive(key, parent) for key in keys)
 
 
 def compound(key, *, children):
@@ -46,17 +46,17 @@ def compound(key, *, children):
 
 
 def begun(key, *, open_children, unmet=()):
-    return CompoundView(key.upper(), key, open_children, unmet)
+    return RunningCompound(key.upper(), key, open_children, unmet)
 
 
-STUCK = "`done` cannot be reached: nothing is ready and nothing runs"
+STUCK = "`done` cannot be reached: nothing is ready or running"
 NO_CHILDREN = "it has no children, and there is no planner to break it down"
 
 TABLE = {
-    "a goal whose state holds is complete": (view(unmet=()), (Complete(),)),
+    "a goal whose state holds is complete": (view(unmet=()), (CompleteGoal(),)),
     "a goal whose state holds is complete whatever is left": (
         view(unmet=(), ready=(primitive("a"),), pending=4, exhausted=failed("b"), replans_left=1),
-        (Complete(),),
+        (CompleteGoal(),),
     ),
     "a goal whose state holds lets what runs end, and starts nothing": (
         view(unmet=(), running=1, ready=(primitive("a"),)),
@@ -64,11 +64,11 @@ TABLE = {
     ),
     "compounds are finished before their goal": (
         view(unmet=(), compounds=(begun("c", open_children=0), begun("d", open_children=1))),
-        (Finish("C"),),
+        (CompleteCompound("C"),),
     ),
     "compounds are finished while the last attempts of a reached goal run": (
         view(unmet=(), running=1, compounds=(begun("c", open_children=0),)),
-        (Finish("C"),),
+        (CompleteCompound("C"),),
     ),
     "a task that failed for good asks for another plan before anything starts": (
         view(exhausted=failed("a", "b"), replans_left=2, ready=(primitive("c"),), running=1),
@@ -84,10 +84,10 @@ TABLE = {
         (),
     ),
     "slots that other goals hold are waited for": (view(slots=0, pending=1), ()),
-    "slots are not waited for when nothing could use them": (view(slots=0), (Fail(STUCK),)),
+    "slots are not waited for when nothing could use them": (view(slots=0), (FailGoal(STUCK),)),
     "a ready compound with children begins": (
         view(ready=(compound("c", children=True),), slots=0, pending=2),
-        (Begin("C"),),
+        (StartCompound("C"),),
     ),
     "a ready compound without children is broken down": (
         view(ready=(compound("c", children=False),), can_decompose=True),
@@ -95,11 +95,11 @@ TABLE = {
     ),
     "a compound nobody can break down is given up": (
         view(ready=(compound("c", children=False),)),
-        (GiveUp("C", NO_CHILDREN),),
+        (FailCompound("C", NO_CHILDREN),),
     ),
     "a compound whose effects hold is finished once its children ended": (
         view(compounds=(begun("c", open_children=0), begun("d", open_children=1)), running=1),
-        (Finish("C"),),
+        (CompleteCompound("C"),),
     ),
     "a gap is closed with further children": (
         view(compounds=(begun("c", open_children=0, unmet=("x", "y")),), can_decompose=True, replans_left=1),
@@ -107,7 +107,7 @@ TABLE = {
     ),
     "a gap that replanning did not close is given up": (
         view(compounds=(begun("c", open_children=0, unmet=("x",)),), can_decompose=True),
-        (GiveUp("C", "its children ended without `x`, and replanning did not help"),),
+        (FailCompound("C", "its children ended without `x`, and replanning did not help"),),
     ),
     "who thinks is asked nothing else, and what is ready starts": (
         view(
@@ -116,11 +116,11 @@ TABLE = {
             exhausted=failed("b"),
             can_decompose=True,
             replans_left=2,
-            thinking=True,
+            planner_busy=True,
         ),
-        (Begin("L"), Dispatch("A")),
+        (StartCompound("L"), Dispatch("A")),
     ),
-    "who thinks is waited for": (view(thinking=True, pending=2, replans_left=1), ()),
+    "who thinks is waited for": (view(planner_busy=True, pending=2, replans_left=1), ()),
     "a child that failed for good asks for another way inside its compound": (
         view(
             unmet=("x", "y"),
@@ -140,7 +140,7 @@ TABLE = {
     ),
     "a gap nobody can close is given up": (
         view(compounds=(begun("c", open_children=0, unmet=("x",)),)),
-        (GiveUp("C", "its children ended without `x`, and there is no planner to break it down"),),
+        (FailCompound("C", "its children ended without `x`, and there is no planner to break it down"),),
     ),
     "everything that can be done is done at once, in order": (
         view(
@@ -150,7 +150,7 @@ TABLE = {
             can_decompose=True,
             replans_left=1,
         ),
-        (Finish("F"), Decompose("G", ("x",)), Begin("K"), Dispatch("A"), Dispatch("B")),
+        (CompleteCompound("F"), Decompose("G", ("x",)), StartCompound("K"), Dispatch("A"), Dispatch("B")),
     ),
     "a human is waited for, and no other plan is asked for": (view(waiting=1, pending=2, replans_left=1), ()),
     "a human is waited for whatever failed for good": (view(waiting=1, exhausted=failed("a")), ()),
@@ -158,20 +158,20 @@ TABLE = {
         view(waiting=1, ready=(primitive("a"),)),
         (Dispatch("A"),),
     ),
-    "a goal that is reached waits for no human": (view(unmet=(), waiting=1), (Complete(),)),
+    "a goal that is reached waits for no human": (view(unmet=(), waiting=1), (CompleteGoal(),)),
     "what runs is waited for": (view(running=1, pending=5, replans_left=1), ()),
     "a deadlock asks for another plan": (
         view(pending=2, replans_left=1),
-        (Replan(("done",), "nothing is ready and nothing runs"),),
+        (Replan(("done",), "nothing is ready or running"),),
     ),
     "actions that are used up short of the goal ask for another plan": (
         view(replans_left=1),
-        (Replan(("done",), "nothing is ready and nothing runs"),),
+        (Replan(("done",), "nothing is ready or running"),),
     ),
-    "a deadlock without replans fails, and says what cannot be reached": (view(pending=2), (Fail(STUCK),)),
+    "a deadlock without replans fails, and says what cannot be reached": (view(pending=2), (FailGoal(STUCK),)),
     "a failure names the actions that failed for good": (
         view(unmet=("x", "y"), exhausted=failed("a")),
-        (Fail("`x`, `y` cannot be reached: `a` failed for good"),),
+        (FailGoal("`x`, `y` cannot be reached: `a` failed for good"),),
     ),
 }
 

@@ -4,19 +4,19 @@ import pytest
 from msgspec.structs import replace
 
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
-from scaffold.plan.draft import (
+from scaffold.plan.edit.draft import (
     WAITING,
-    Approach,
+    ChangeRejected,
     CreateActions,
     CreateGoal,
-    Draft,
-    DraftRefused,
-    History,
-    Propose,
+    PlanDraft,
+    PlanHistory,
+    ProposeAssertions,
+    RetryApproach,
     UpdateAction,
 )
-from scaffold.plan.form import LONGEST_NAME, LONGEST_TEXT, MOST_ACTIONS, MOST_ASSERTIONS
-from scaffold.plan.standing import Standing
+from scaffold.plan.edit.proposal_limits import MAX_ACTIONS, MAX_ASSERTIONS, MAX_NAME_CHARS, MAX_TEXT_CHARS
+from scaffold.plan.progress import PlanProgress
 
 
 def action(key, needs="", gives="", *, kind="primitive", parent=None, description="do it"):
@@ -39,8 +39,8 @@ def goal(name="shop", wants="store api", *actions):
 
 
 def draft(*goals, facts="", history=None, **statuses):
-    standing = Standing(statuses=statuses, facts={"shop": tuple(facts.split())})
-    return Draft(Plan(goals=goals), standing, history or History())
+    standing = PlanProgress(statuses=statuses, facts={"shop": tuple(facts.split())})
+    return PlanDraft(Plan(goals=goals), standing, history or PlanHistory())
 
 
 def add(on, *specs, to="shop"):
@@ -50,7 +50,7 @@ def add(on, *specs, to="shop"):
 def expect_refusal(on, change, *words):
     """The change is refused in these words, and nothing of it is taken in."""
     before = (on.plan, on.standing, on.history, on.changes)
-    with pytest.raises(DraftRefused) as refusal:
+    with pytest.raises(ChangeRejected) as refusal:
         on.apply(change)
     for word in words:
         assert word in refusal.value.in_full
@@ -104,13 +104,13 @@ def test_another_goal_of_the_same_name_is_refused():
     ("spec", "word"),
     [
         (goal("", "a"), "is empty"),
-        (goal("x" * (LONGEST_NAME + 1), "a"), "longer than"),
+        (goal("x" * (MAX_NAME_CHARS + 1), "a"), "longer than"),
         (goal("shop", ""), "its goal state is empty"),
-        (goal("shop", "a\x07"), "cannot be printed"),
-        (goal("shop", " ".join(f"a{n}" for n in range(MOST_ASSERTIONS + 1))), "are more than"),
-        (SHOP, "comes with actions"),
-        (replace(goal(), description="x" * (LONGEST_TEXT + 1)), "longer than"),
-        (replace(goal(), description="\ud800"), "no text may have"),
+        (goal("shop", "a\x07"), "an unprintable character"),
+        (goal("shop", " ".join(f"a{n}" for n in range(MAX_ASSERTIONS + 1))), "are more than"),
+        (SHOP, "contains actions"),
+        (replace(goal(), description="x" * (MAX_TEXT_CHARS + 1)), "longer than"),
+        (replace(goal(), description="\ud800"), "a character that is not allowed"),
     ],
 )
 def test_a_goal_must_have_a_name_and_something_to_reach(spec, word):
@@ -126,7 +126,7 @@ def test_a_goal_must_have_a_name_and_something_to_reach(spec, word):
         (replace(STORE, files=("/etc",)), ["actions[1]: the file `/etc` leaves the tree"]),
         (replace(STORE, effects=("",)), ["actions[1]: the effect `` is empty"]),
         (replace(STORE, preconditions=("x" * 201,)), ["the precondition", "longer than 200"]),
-        (replace(STORE, description="x" * (LONGEST_TEXT + 1)), ["the description", "longer than"]),
+        (replace(STORE, description="x" * (MAX_TEXT_CHARS + 1)), ["the description", "longer than"]),
         (API, ["actions[1] `api` has the key of another one in the list"]),
         (replace(STORE, parent="al"), ["there is no action `al`", "Did you mean `all`?"]),
         (replace(STORE, parent="api"), ["its parent `api` is primitive", "Only compounds"]),
@@ -146,7 +146,7 @@ def test_parents_and_children_may_come_in_one_list_but_not_go_round():
     on = draft(goal())
     assert add(on, action("b", "", "api", parent="top"), compound("top", "", "api", parent="above"), compound("above"))
     rounds = CreateActions("shop", (compound("x", parent="y"), compound("y", parent="x")))
-    expect_refusal(on, rounds, "the parents go round: x -> y -> x")
+    expect_refusal(on, rounds, "the parents form a cycle: x -> y -> x")
 
 
 @pytest.mark.parametrize("status", ["completed", "failed", "skipped", "cancelled"])
@@ -174,9 +174,9 @@ def test_a_large_goal_is_laid_out_in_one_call():
 
 
 def test_the_size_of_a_list_is_bounded():
-    many = tuple(action(f"a{n}") for n in range(MOST_ACTIONS + 1))
+    many = tuple(action(f"a{n}") for n in range(MAX_ACTIONS + 1))
     expect_refusal(draft(SHOP), CreateActions("shop", many), "1001 actions are too many at once", "1000 in one call")
-    expect_refusal(draft(SHOP), CreateActions("shop", ()), "there is no action in the list")
+    expect_refusal(draft(SHOP), CreateActions("shop", ()), "the list of actions is empty")
 
 
 def test_many_problems_are_told_in_part():
@@ -185,7 +185,7 @@ def test_many_problems_are_told_in_part():
 
 
 def test_a_goal_that_is_not_there_or_has_ended_takes_nothing():
-    on = draft(SHOP, history=History(ended={"shop": "failed"}))
+    on = draft(SHOP, history=PlanHistory(ended={"shop": "failed"}))
     expect_refusal(on, CreateActions("shop", (action("x"),)), "goal `shop` is failed")
     expect_refusal(on, CreateActions("shp", (action("x"),)), "no goal `shp`", "Did you mean `shop`?")
     expect_refusal(draft(), CreateActions("shop", (action("x"),)), "none yet: create it first")
@@ -219,12 +219,24 @@ def test_what_somebody_is_at_is_left_alone(status, to):
     [
         (UpdateAction("stor", "skipped", "x"), {}, ["no action `stor`", "Did you mean `store`?"]),
         (UpdateAction("store", "skipped", " "), {}, ["without a reason"]),
-        (UpdateAction("store", "skipped", "\x00"), {}, ["no text may have"]),
-        (UpdateAction("store", "skipped", "x"), {"store": "completed"}, ["past being skipped"]),
-        (UpdateAction("all", "skipped", "x"), {"part": "running"}, ["`part` below it is at work"]),
-        (UpdateAction("store", "pending", "x"), {"store": "completed"}, ["only what failed", "a key of its own"]),
-        (UpdateAction("store", "pending", "x"), {"store": "blocked"}, ["only what failed", "freed by itself"]),
-        (UpdateAction("store", "pending", "x"), {}, ["is pending, and only what failed", "once its preconditions"]),
+        (UpdateAction("store", "skipped", "\x00"), {}, ["a character that is not allowed"]),
+        (UpdateAction("store", "skipped", "x"), {"store": "completed"}, ["cannot be skipped any more"]),
+        (UpdateAction("all", "skipped", "x"), {"part": "running"}, ["`part` below it is in progress"]),
+        (
+            UpdateAction("store", "pending", "x"),
+            {"store": "completed"},
+            ["only failed actions can be retried", "a key of its own"],
+        ),
+        (
+            UpdateAction("store", "pending", "x"),
+            {"store": "blocked"},
+            ["only failed actions can be retried", "unblocked automatically"],
+        ),
+        (
+            UpdateAction("store", "pending", "x"),
+            {},
+            ["is pending; only failed actions can be retried", "once its preconditions"],
+        ),
         (UpdateAction("part", "pending", "x"), {"part": "failed", "all": "failed"}, ["its parent `all` is failed"]),
     ],
 )
@@ -237,22 +249,24 @@ def test_an_update_that_does_not_fit_is_refused_with_a_way_on(change, statuses, 
 def test_a_failed_action_is_tried_again_once_and_only_in_another_way():
     """SC-12, SC-20: a retry needs something new, and there is one."""
     on = draft(SHOP, store="failed")
-    expect_refusal(on, UpdateAction("store", "pending", ""), "a retry needs something new")
-    expect_refusal(on, UpdateAction("store", "pending", " Do  IT "), "a retry needs something new")
+    expect_refusal(on, UpdateAction("store", "pending", ""), "a retry needs a new approach")
+    expect_refusal(on, UpdateAction("store", "pending", " Do  IT "), "a retry needs a new approach")
     assert on.apply(UpdateAction("store", "pending", "use a file"))
     assert on.standing.status("store") == "pending"
-    assert on.history.approaches == {"store": Approach("use a file", spent=True)}
+    assert on.history.approaches == {"store": RetryApproach("use a file", spent=True)}
     assert not on.apply(UpdateAction("store", "pending", "use a file"))
     assert not on.apply(UpdateAction("store", "pending", ""))
-    again = Draft(on.plan, Standing(statuses={"store": "failed"}), on.history)
-    expect_refusal(again, UpdateAction("store", "pending", "use a socket"), "has had its other approach", "a human")
+    again = PlanDraft(on.plan, PlanProgress(statuses={"store": "failed"}), on.history)
+    expect_refusal(
+        again, UpdateAction("store", "pending", "use a socket"), "was already retried with another approach", "a human"
+    )
 
 
 def test_a_forgiven_action_may_be_guided_anew_but_not_in_the_same_words():
     """SC-20."""
-    history = History(approaches={"store": Approach("use a file", spent=False)})
+    history = PlanHistory(approaches={"store": RetryApproach("use a file", spent=False)})
     on = draft(SHOP, history=history, store="failed")
-    expect_refusal(on, UpdateAction("store", "pending", "Use a file"), "not tried again in the same way")
+    expect_refusal(on, UpdateAction("store", "pending", "Use a file"), "not retried in the same way")
     assert on.apply(UpdateAction("store", "pending", "use a socket"))
 
 
@@ -268,23 +282,29 @@ def test_a_failed_child_of_a_running_compound_is_tried_again():
 def test_a_claim_is_recorded_and_makes_nothing_true():
     """SC-3, SC-12: a proposal is no fact."""
     on = draft(SHOP)
-    claim = Propose("shop", {"store": True, "api": False}, evidence="store")
+    claim = ProposeAssertions("shop", {"store": True, "api": False}, evidence="store")
     assert on.apply(claim)
     assert not on.apply(claim)
     assert on.changes == (claim,)
     assert on.standing == draft(SHOP).standing
-    assert on.apply(Propose("shop", {}, summary="half done"))
+    assert on.apply(ProposeAssertions("shop", {}, summary="half done"))
 
 
 @pytest.mark.parametrize(
     ("claim", "words"),
     [
-        (Propose("shop", {"stor": True}), ["speaks of `stor`", "Did you mean `store`?"]),
-        (Propose("shop", {}), ["nothing is said"]),
-        (Propose("shop", {f"a{n}": True for n in range(MOST_ASSERTIONS + 1)}), ["1001 assertions are more than"]),
-        (Propose("shop", {"store": True}, evidence="\udcff"), ["the evidence", "no text may have"]),
-        (Propose("shop", {}, summary="x" * (LONGEST_TEXT + 1)), ["the summary", "longer than"]),
-        (Propose("shap", {"store": True}), ["no goal `shap`"]),
+        (ProposeAssertions("shop", {"stor": True}), ["has no assertion `stor`", "Did you mean `store`?"]),
+        (ProposeAssertions("shop", {}), ["the proposal is empty"]),
+        (
+            ProposeAssertions("shop", {f"a{n}": True for n in range(MAX_ASSERTIONS + 1)}),
+            ["1001 assertions are more than"],
+        ),
+        (
+            ProposeAssertions("shop", {"store": True}, evidence="\udcff"),
+            ["the evidence", "a character that is not allowed"],
+        ),
+        (ProposeAssertions("shop", {}, summary="x" * (MAX_TEXT_CHARS + 1)), ["the summary", "longer than"]),
+        (ProposeAssertions("shap", {"store": True}), ["no goal `shap`"]),
     ],
 )
 def test_a_claim_must_be_about_something_of_the_goal(claim, words):
@@ -326,6 +346,6 @@ def test_what_is_below_a_dead_compound_is_no_concern():
 
 
 def test_findings_of_one_goal_leave_others_and_what_has_ended_out():
-    on = draft(goal("shop", "store"), goal("lab", "x"), goal("old", "y"), history=History(ended={"old": "failed"}))
+    on = draft(goal("shop", "store"), goal("lab", "x"), goal("old", "y"), history=PlanHistory(ended={"old": "failed"}))
     assert [finding.goal for finding in on.findings()] == ["shop", "lab"]
     assert [finding.goal for finding in on.findings("lab")] == ["lab"]

@@ -2,8 +2,8 @@
 
 from scaffold.core.contract import Check, Contract
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
-from scaffold.plan.advice import MOST, advise
-from scaffold.plan.explain import explain
+from scaffold.plan.analysis.agent_count import MAX_AGENTS, advise_agent_count
+from scaffold.plan.analysis.explain import explain
 
 CHECKED = Contract(commands=(Check(command="true"),))
 
@@ -96,21 +96,21 @@ def independent(count, name="g"):
 
 def test_a_chain_deserves_one_agent():
     """BX-18."""
-    advice = advise(plan("b", action("one", gives="a"), action("two", "a", "b")))
+    advice = advise_agent_count(plan("b", action("one", gives="a"), action("two", "a", "b")))
     assert (advice.agents, advice.why) == (1, "no two actions can run side by side")
     assert len(advice.predictions) == 1
 
 
 def test_a_wide_plan_deserves_as_many_as_it_is_wide():
     """BX-18."""
-    advice = advise(Plan(goals=(independent(2),)))
+    advice = advise_agent_count(Plan(goals=(independent(2),)))
     assert advice.agents == 2
     assert advice.why.endswith("% longer; never more than 2 actions can run side by side")
 
 
 def test_more_agents_than_a_goal_may_have_are_never_advised():
     """BX-18."""
-    advice = advise(Plan(goals=(independent(30),)))
+    advice = advise_agent_count(Plan(goals=(independent(30),)))
     assert (advice.agents, len(advice.predictions)) == (3, 3)
     assert "no more than 3 may work on one goal" in advice.why
 
@@ -118,7 +118,7 @@ def test_more_agents_than_a_goal_may_have_are_never_advised():
 def test_the_smallest_number_that_costs_at_most_a_tenth_is_advised():
     """BX-18: a long chain with a little beside it is no reason for a crowd."""
     chain = [action(f"c{i}", f"c{i - 1}" if i else "", f"c{i}") for i in range(10)]
-    advice = advise(plan("c9 x y", *chain, action("x", gives="x"), action("y", gives="y")))
+    advice = advise_agent_count(plan("c9 x y", *chain, action("x", gives="x"), action("y", gives="y")))
     times = {each.agents: each.makespan_s for each in advice.predictions}
     assert advice.agents == 2
     assert times[1] > 1.1 * times[2]
@@ -128,8 +128,8 @@ def test_the_smallest_number_that_costs_at_most_a_tenth_is_advised():
 
 def test_no_more_agents_are_tried_than_is_sensible():
     wide = Plan(goals=tuple(independent(3, f"g{i}") for i in range(8)))
-    assert len(advise(wide).predictions) == MOST
+    assert len(advise_agent_count(wide).predictions) == MAX_AGENTS
 
 
 def test_a_plan_without_goals_deserves_one():
-    assert advise(Plan(goals=())).agents == 1
+    assert advise_agent_count(Plan(goals=())).agents == 1

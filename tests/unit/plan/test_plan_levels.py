@@ -3,9 +3,9 @@ from time import process_time
 import pytest
 
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
-from scaffold.plan.levels import makespan_bound
-from scaffold.plan.lint import lint
-from scaffold.plan.reach import Step, forward_chain
+from scaffold.plan.analysis.lint import lint
+from scaffold.plan.graph.levels import makespan_bound
+from scaffold.plan.graph.reach import ChainStep, forward_chain
 
 
 def action(key, needs="", gives="", *, kind="primitive", parent=None):
@@ -79,7 +79,7 @@ def test_what_can_never_run_takes_no_time():
 
 
 def test_steps_whose_needs_hold_from_the_start_begin_at_once():
-    reach = forward_chain([Step(frozenset({"x"}), ("y",))], {"x"})
+    reach = forward_chain([ChainStep(frozenset({"x"}), ("y",))], {"x"})
     assert reach.starts == (0,)
     assert reach.held == {"x", "y"}
     assert reach.chain_to(0) == (0,)

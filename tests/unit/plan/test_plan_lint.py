@@ -1,7 +1,7 @@
 import pytest
 
 from scaffold.core.plan import ActionSpec, Finding, GoalSpec, Plan
-from scaffold.plan.lint import lint
+from scaffold.plan.analysis.lint import lint
 
 
 def action(key, needs="", gives="", *, kind="primitive", parent=None):
@@ -127,7 +127,7 @@ def test_two_rings_in_one_knot_are_found_one_after_the_other():
 def test_an_action_that_waits_for_itself_depends_on_itself():
     linted = report("x", action("a", "x", "x"))
     finding = only(linted, "self-dependency")
-    assert finding.message == "action `a` waits for `x`, which only it could provide itself"
+    assert finding.message == "action `a` waits for `x`, which only it provides itself"
     assert said(linted) == [("self-dependency", "a"), ("unreachable-goal", None)]
 
 
@@ -145,7 +145,7 @@ def test_a_goal_nobody_works_for_is_unreachable():
 
 def test_a_goal_whose_providers_cannot_run_names_them():
     finding = only(report("done", action("a", "nobody", "done")), "unreachable-goal")
-    assert finding.message == "goal `g` is never reached: `done` is left to `a`, which cannot provide it"
+    assert finding.message == "goal `g` is never reached: `done` needs `a`, which cannot provide it"
 
 
 def test_keys_are_unique_across_goals_and_so_are_the_names_of_goals():
@@ -204,7 +204,7 @@ def test_children_that_leave_out_what_their_parent_promises_are_an_error():
     linted = report("a b", compound("c", gives="a b"), action("child", gives="a", parent="c"))
     assert said(linted) == [("unreachable-goal", "c"), ("unreachable-goal", None)]
     assert linted.findings[0].message == "compound `c` promises `b`, but its children never make `b` true"
-    assert linted.findings[1].message == "goal `g` is never reached: `b` is left to `c`, which cannot provide it"
+    assert linted.findings[1].message == "goal `g` is never reached: `b` needs `c`, which cannot provide it"
 
 
 def test_a_gap_is_not_blamed_on_those_who_wait_for_it():
@@ -227,19 +227,19 @@ def test_a_parent_that_waits_for_its_own_child_is_a_cycle():
 def test_a_parent_that_is_no_compound_of_the_goal_is_reported_at_the_child(parent):
     linted = report("a b", action("plain", gives="a"), action("child", gives="b", parent=parent))
     finding = only(linted, "unprovided-precondition")
-    assert finding.message == f"action `child` waits for its parent `{parent}`, which is no compound of goal `g`"
+    assert finding.message == f"action `child` waits for its parent `{parent}`, which is not a compound of goal `g`"
 
 
 def test_parents_that_are_inside_each_other_are_a_cycle():
     linted = report("a", compound("p", gives="a", parent="q"), compound("q", gives="a", parent="p"))
     finding = only(linted, "cycle")
     assert finding.message.endswith("p -> q -> p")
-    assert finding.fix == "Take one `parent` on the cycle out, e.g. that of `p`."
+    assert finding.fix == "Remove one `parent` on the cycle, e.g. that of `p`."
 
 
 def test_a_compound_that_is_its_own_parent_depends_on_itself():
     finding = only(report("a", compound("p", gives="a", parent="p")), "self-dependency")
-    assert (finding.message, finding.fix) == ("action `p` is its own parent", "Take `parent` out.")
+    assert (finding.message, finding.fix) == ("action `p` is its own parent", "Remove `parent`.")
 
 
 def test_findings_of_reading_come_before_those_of_lint():

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from scaffold.core.errors import PlanInvalid
-from scaffold.plan.prd import Story, assignable, read_prd
+from scaffold.plan.source.prd import Story, assignable, read_prd
 
 
 def prd(*stories, key="userStories", **others):
@@ -89,7 +89,7 @@ def test_faults_of_dependencies_are_told_where_their_story_stands():
 @pytest.mark.parametrize(
     ("text", "code", "message"),
     [
-        ("{", "syntax", "no JSON"),
+        ("{", "syntax", "invalid JSON"),
         ("[]", "wrong-type", "expected a mapping"),
         ("{}", "missing-key", "`userStories` is missing"),
         ('{"stories": []}', "bad-value", "the list is empty"),
@@ -99,7 +99,7 @@ def test_faults_of_dependencies_are_told_where_their_story_stands():
         (prd({"title": "t"}), "missing-key", "`id` is missing"),
         (prd(entry("../A")), "bad-value", "`../A` has a part"),
         (prd(entry("A", priority="high")), "wrong-type", "expected a number"),
-        (prd(entry("A", priority=float("inf"))), "bad-value", "no finite number"),
+        (prd(entry("A", priority=float("inf"))), "bad-value", "not a finite number"),
         (prd(entry("A", passes="no")), "wrong-type", "expected true or false"),
         (prd(entry("A", depends_on=[1])), "wrong-type", "expected text"),
         ('{"userStories": [{"id": "A", "title": "t", "title": "u"}]}', "duplicate-key", "written twice"),

@@ -1,8 +1,8 @@
-from scaffold.plan.readiness import Node, ready, stranded
+from scaffold.plan.graph.readiness import ActionNode, blocked_by_failure, ready_actions
 
 
 def node(key, status="pending", *, needs="", gives="", parent=None, kind="primitive"):
-    return Node(key, parent, tuple(needs.split()), tuple(gives.split()), status, kind)
+    return ActionNode(key, parent, tuple(needs.split()), tuple(gives.split()), status, kind)
 
 
 NOTHING = frozenset()
@@ -11,13 +11,13 @@ NOTHING = frozenset()
 def test_an_action_is_ready_when_it_is_pending_and_its_preconditions_are_facts():
     """SC-4: no explicit edges; an assertion that no fact shows is false (SC-2)."""
     actions = [node("a", needs="x"), node("b", needs="x y"), node("c", "running"), node("d")]
-    assert ready(actions, frozenset({"x"})) == ("a", "d")
+    assert ready_actions(actions, frozenset({"x"})) == ("a", "d")
 
 
 def test_a_child_is_ready_only_while_its_parent_runs():
     """SC-5."""
     for status, expected in {"pending": ("p",), "running": ("c",), "completed": (), "failed": ()}.items():
-        assert ready([node("p", status, kind="compound"), node("c", parent="p")], NOTHING) == expected
+        assert ready_actions([node("p", status, kind="compound"), node("c", parent="p")], NOTHING) == expected
 
 
 def test_a_failure_strands_everything_that_waits_behind_it():
@@ -28,19 +28,19 @@ def test_a_failure_strands_everything_that_waits_behind_it():
         node("free", gives="z"),
     ]
     reason = "dependency_failed:a"
-    assert stranded(actions, NOTHING) == {"b": reason, "c": reason}
+    assert blocked_by_failure(actions, NOTHING) == {"b": reason, "c": reason}
 
 
 def test_cancelled_and_skipped_actions_strand_as_failed_ones_do():
     for status in ("cancelled", "skipped"):
         actions = [node("a", status, gives="x"), node("b", needs="x")]
-        assert stranded(actions, NOTHING) == {"b": "dependency_failed:a"}
+        assert blocked_by_failure(actions, NOTHING) == {"b": "dependency_failed:a"}
 
 
 def test_another_living_provider_keeps_an_action_from_being_stranded():
     for status in ("pending", "running", "verifying", "landing", "completed"):
         actions = [node("a", "failed", gives="x"), node("other", status, gives="x"), node("b", needs="x")]
-        assert stranded(actions, NOTHING) == {}
+        assert blocked_by_failure(actions, NOTHING) == {}
 
 
 def test_what_waits_for_a_human_lives_and_strands_nobody():
@@ -52,17 +52,17 @@ def test_what_waits_for_a_human_lives_and_strands_nobody():
         node("p", "waiting", kind="compound"),
         node("c", needs="y"),
     ]
-    assert stranded(actions, NOTHING) == {}
-    assert ready(actions, frozenset({"gone"})) == ()
+    assert blocked_by_failure(actions, NOTHING) == {}
+    assert ready_actions(actions, frozenset({"gone"})) == ()
 
 
 def test_a_provider_that_waits_for_the_very_thing_is_no_help():
     actions = [node("a", "failed", gives="x"), node("b", needs="x", gives="x")]
-    assert stranded(actions, NOTHING) == {"b": "dependency_failed:a"}
+    assert blocked_by_failure(actions, NOTHING) == {"b": "dependency_failed:a"}
 
 
 def test_a_fact_that_holds_already_strands_nobody():
-    assert stranded([node("a", "failed", gives="x"), node("b", needs="x")], frozenset({"x"})) == {}
+    assert blocked_by_failure([node("a", "failed", gives="x"), node("b", needs="x")], frozenset({"x"})) == {}
 
 
 def test_children_are_stranded_with_their_parent_and_so_are_those_who_wait_for_them():
@@ -73,7 +73,7 @@ def test_children_are_stranded_with_their_parent_and_so_are_those_who_wait_for_t
             node("c", parent="p", gives="x"),
             node("after", needs="x"),
         ]
-        assert stranded(actions, NOTHING) == dict.fromkeys(["c", "after"], "dependency_failed:p")
+        assert blocked_by_failure(actions, NOTHING) == dict.fromkeys(["c", "after"], "dependency_failed:p")
 
 
 def test_children_of_a_stranded_parent_are_stranded():
@@ -82,7 +82,7 @@ def test_children_of_a_stranded_parent_are_stranded():
         node("p", needs="x", kind="compound"),
         node("c", parent="p"),
     ]
-    assert stranded(actions, NOTHING) == dict.fromkeys(["p", "c"], "dependency_failed:a")
+    assert blocked_by_failure(actions, NOTHING) == dict.fromkeys(["p", "c"], "dependency_failed:a")
 
 
 def test_a_running_compound_may_still_bring_about_its_effects():
@@ -92,7 +92,7 @@ def test_a_running_compound_may_still_bring_about_its_effects():
         node("c", "failed", parent="p", gives="x"),
         node("after", needs="x"),
     ]
-    assert stranded(actions, NOTHING) == {}
+    assert blocked_by_failure(actions, NOTHING) == {}
 
 
 def test_the_reason_names_the_root_through_actions_blocked_earlier():
@@ -101,12 +101,12 @@ def test_the_reason_names_the_root_through_actions_blocked_earlier():
         node("b", "blocked", needs="x", gives="y"),
         node("c", needs="y"),
     ]
-    assert stranded(actions, NOTHING) == {"c": "dependency_failed:a"}
+    assert blocked_by_failure(actions, NOTHING) == {"c": "dependency_failed:a"}
 
 
 def test_an_action_blocked_for_its_own_reasons_is_a_root_itself():
     actions = [node("b", "blocked", gives="y"), node("c", needs="y")]
-    assert stranded(actions, NOTHING) == {"c": "dependency_failed:b"}
+    assert blocked_by_failure(actions, NOTHING) == {"c": "dependency_failed:b"}
 
 
 def test_of_several_roots_the_nearest_is_named_then_the_first():
@@ -117,7 +117,7 @@ def test_of_several_roots_the_nearest_is_named_then_the_first():
         node("c", needs="v x w"),
         node("d", needs="v x"),
     ]
-    reasons = stranded(actions, NOTHING)
+    reasons = blocked_by_failure(actions, NOTHING)
     assert reasons["c"] == "dependency_failed:a"
     assert reasons["d"] == "dependency_failed:b"
 
@@ -130,8 +130,8 @@ def test_what_no_failure_is_to_blame_for_is_not_stranded():
         node("b", needs="q", gives="r"),
         node("c", needs="r", gives="q"),
     ]
-    assert stranded(actions, NOTHING) == {}
+    assert blocked_by_failure(actions, NOTHING) == {}
 
 
 def test_an_action_whose_parent_is_nowhere_waits_for_ever_but_no_failure_is_to_blame():
-    assert stranded([node("c", parent="nobody"), node("a", "failed")], NOTHING) == {}
+    assert blocked_by_failure([node("c", parent="nobody"), node("a", "failed")], NOTHING) == {}

@@ -6,12 +6,12 @@ from msgspec.structs import fields
 from scaffold.core.model import Goal, RunSettings
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
 from scaffold.plan.decide import Replan
-from scaffold.plan.luck import ATTEMPTS, Pace, Trial, trials
-from scaffold.plan.rehearsal import WORKER_CAP, Rehearsal
-from scaffold.plan.simulate import SimulatedAttempt, simulate
-from scaffold.plan.standing import Standing
+from scaffold.plan.progress import PlanProgress
+from scaffold.plan.simulation.sim_random import MAX_ATTEMPTS, AttemptTiming, DrawnAttempt, draw_attempts
+from scaffold.plan.simulation.simulate import SimulatedAttempt, simulate
+from scaffold.plan.simulation.simulated_goal import WORKER_CAP, GoalSimulator
 
-EVEN = Pace(mean_s=100, spread=0, landing_s=10)
+EVEN = AttemptTiming(mean_s=100, spread=0, landing_s=10)
 
 
 def action(key, needs="", gives="", *, kind="primitive", parent=None):
@@ -56,7 +56,7 @@ def test_agents_work_side_by_side_and_candidates_land_one_after_the_other():
     simulation = simulate(Plan(goals=(independent(2),)), agents=2, pace=EVEN)
     assert times(simulation) == {"g0": [(0, 100)], "g1": [(0, 100)]}
     assert [action.landed_s for action in simulation.actions] == [110, 120]
-    assert simulation.utilisation == round(200 / 240, 4)
+    assert simulation.utilization == round(200 / 240, 4)
 
 
 def test_an_agent_is_free_again_as_soon_as_it_has_handed_in():
@@ -73,7 +73,7 @@ def test_no_more_than_three_agents_work_on_a_goal_and_goals_share_them_all():
 
 
 def test_the_caps_and_attempts_are_those_of_a_real_run():
-    assert {field.name: field.default for field in fields(RunSettings)}["attempts"] == ATTEMPTS
+    assert {field.name: field.default for field in fields(RunSettings)}["attempts"] == MAX_ATTEMPTS
     assert {field.name: field.default for field in fields(Goal)}["worker_cap"] == WORKER_CAP
     assert {field.name: field.default for field in fields(RunSettings)}["goal_agents"] == WORKER_CAP
 
@@ -162,14 +162,14 @@ def test_a_failed_attempt_is_followed_by_another():
 
 
 def luck(seed, *, rate=0.5, pace=EVEN):
-    return trials(plan("a", action("one", gives="a"), action("two")), seed=seed, failure_rate=rate, pace=pace)
+    return draw_attempts(plan("a", action("one", gives="a"), action("two")), seed=seed, failure_rate=rate, pace=pace)
 
 
 def test_luck_depends_on_the_seed_alone_and_is_the_same_everywhere():
-    pace = Pace(mean_s=100, spread=0.5)
+    pace = AttemptTiming(mean_s=100, spread=0.5)
     assert luck(7, pace=pace) == {
-        "one": (Trial(82, succeeds=False), Trial(115, succeeds=False), Trial(104, succeeds=False)),
-        "two": (Trial(56, succeeds=True), Trial(54, succeeds=False), Trial(57, succeeds=False)),
+        "one": (DrawnAttempt(82, succeeds=False), DrawnAttempt(115, succeeds=False), DrawnAttempt(104, succeeds=False)),
+        "two": (DrawnAttempt(56, succeeds=True), DrawnAttempt(54, succeeds=False), DrawnAttempt(57, succeeds=False)),
     }
     assert luck(8, pace=pace) != luck(7, pace=pace)
 
@@ -178,11 +178,11 @@ def test_attempts_take_as_long_as_the_pace_says_and_at_least_a_second():
     spans = {
         trial.duration_s
         for seed in range(200)
-        for each in luck(seed, pace=Pace(mean_s=4, spread=0.5)).values()
+        for each in luck(seed, pace=AttemptTiming(mean_s=4, spread=0.5)).values()
         for trial in each
     }
     assert spans == {2, 3, 4, 5, 6}
-    assert luck(0, pace=Pace(mean_s=0))["one"][0].duration_s == 1
+    assert luck(0, pace=AttemptTiming(mean_s=0))["one"][0].duration_s == 1
 
 
 @pytest.mark.parametrize(("rate", "outcome"), [(0.0, True), (1.0, False)])
@@ -192,7 +192,7 @@ def test_the_failure_rate_reaches_from_never_to_always(rate, outcome):
 
 def test_a_plan_is_taken_up_where_it_stands():
     """BX-7: what is completed stays, what was begun and not completed begins anew."""
-    standing = Standing(statuses={"one": "completed", "two": "running"}, facts={"g": ("a",)})
+    standing = PlanProgress(statuses={"one": "completed", "two": "running"}, facts={"g": ("a",)})
     simulation = simulate(CHAIN, pace=EVEN, standing=standing)
     assert times(simulation) == {"one": [], "two": [(0, 100)]}
     assert simulation.actions[1].status == "completed"
@@ -200,13 +200,13 @@ def test_a_plan_is_taken_up_where_it_stands():
 
 
 def test_a_goal_that_is_reached_already_takes_no_time():
-    simulation = simulate(CHAIN, standing=Standing(facts={"g": ("a", "b")}))
-    assert (simulation.makespan_s, simulation.utilisation, simulation.completed) == (0, 0.0, True)
+    simulation = simulate(CHAIN, standing=PlanProgress(facts={"g": ("a", "b")}))
+    assert (simulation.makespan_s, simulation.utilization, simulation.completed) == (0, 0.0, True)
     assert statuses(simulation) == {"one": "skipped", "two": "skipped"}
 
 
 def test_what_failed_before_is_named_when_the_goal_fails():
-    simulation = simulate(CHAIN, standing=Standing(statuses={"one": "failed", "two": "blocked"}))
+    simulation = simulate(CHAIN, standing=PlanProgress(statuses={"one": "failed", "two": "blocked"}))
     assert simulation.goals[0].reason == "`b` cannot be reached: `one` failed for good"
 
 
@@ -216,12 +216,12 @@ def test_a_plan_without_goals_is_done():
 
 
 def test_a_goal_that_waits_for_an_agent_is_asked_again_only_when_something_changed():
-    rehearsal = Rehearsal(independent(1), Standing())
+    rehearsal = GoalSimulator(independent(1), PlanProgress())
     assert rehearsal.decide(0) == ()
     assert rehearsal.decide(0) == ()
     assert len(rehearsal.decide(1)) == 1
 
 
 def test_nobody_in_a_simulation_thinks_again():
-    with pytest.raises(AssertionError, match="nobody here"):
-        Rehearsal(independent(1), Standing()).carry_out(Replan(("x",), "stuck"), now=0)
+    with pytest.raises(AssertionError, match="never requests or dispatches"):
+        GoalSimulator(independent(1), PlanProgress()).carry_out(Replan(("x",), "stuck"), now=0)

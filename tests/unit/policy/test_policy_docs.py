@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from scaffold.policy.areas import AREA_GLOBS, AREA_TYPES, AREA_WORDS
-from scaffold.policy.gate import DEFAULTS
-from scaffold.policy.judge import READING_MODES
-from scaffold.policy.protected import PROTECTED
-from scaffold.policy.request import category_of
-from scaffold.policy.rules import parse_rule
-from scaffold.policy.secrets import SECRETS, TEMPLATES
-from scaffold.policy.shell.expressions import EXPRESSIONS
-from scaffold.policy.shell.git_reading import SUBCOMMANDS
-from scaffold.policy.shell.readers import READERS
+from scaffold.policy.path.protected_areas import AREA_GLOBS, AREA_TYPES, AREA_WORDS
+from scaffold.policy.path.protected_files import PROTECTED_FILES
+from scaffold.policy.permission.call_decision import READ_ONLY_MODES
+from scaffold.policy.permission.request import category_of
+from scaffold.policy.rule.rules import parse_rule
+from scaffold.policy.rule.ruleset import DEFAULT_DECISIONS
+from scaffold.policy.secret.files import ENV_TEMPLATES, SECRET_FILES
+from scaffold.policy.shell.readonly_arguments import ARGUMENT_PARSERS
+from scaffold.policy.shell.readonly_commands import READ_ONLY_COMMANDS
+from scaffold.policy.shell.readonly_git import SUBCOMMANDS
 
 GUIDE = (Path(__file__).parents[3] / "docs" / "permissions.md").read_text()
 
@@ -32,9 +32,9 @@ def lists(text):
 @pytest.mark.parametrize(
     ("title", "listed"),
     [
-        ("What is known to only read", [sorted({*READERS, *EXPRESSIONS, "cd"}), sorted(SUBCOMMANDS)]),
-        ("Protected files", [list(PROTECTED)]),
-        ("Secrets", [list(SECRETS)]),
+        ("What is known to only read", [sorted({*READ_ONLY_COMMANDS, *ARGUMENT_PARSERS, "cd"}), sorted(SUBCOMMANDS)]),
+        ("Protected files", [list(PROTECTED_FILES)]),
+        ("Secrets", [list(SECRET_FILES)]),
         ("Protected areas", [list(AREA_GLOBS), list(AREA_WORDS)]),
     ],
 )
@@ -45,15 +45,15 @@ def test_each_list_of_the_guide_is_the_codes(title, listed):
 
 def test_templates_and_types_are_named():
     """RA-14, AL-18."""
-    assert [name for name in TEMPLATES if f"`{name}`" not in section("Secrets")] == []
+    assert [name for name in ENV_TEMPLATES if f"`{name}`" not in section("Secrets")] == []
     assert [name for name in AREA_TYPES if f"`{name}`" not in section("Protected areas")] == []
-    assert [mode for mode in READING_MODES if f"`{mode}`" not in section("The order")] == []
+    assert [mode for mode in READ_ONLY_MODES if f"`{mode}`" not in section("The order")] == []
 
 
 def test_the_categories_are_those_there_are_with_what_holds_for_each():
     """RA-13."""
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (.*) \|$", section("Categories"), re.MULTILINE)
-    assert {category: decision for category, decision, _ in rows} == dict(DEFAULTS)
+    assert {category: decision for category, decision, _ in rows} == dict(DEFAULT_DECISIONS)
     tools = {tool: category for category, _, text in rows for tool in re.findall(r"`(\w+)`", text)}
     assert {tool: category_of(tool) for tool in tools} == tools
 

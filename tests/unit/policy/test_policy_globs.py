@@ -1,6 +1,6 @@
 import pytest
 
-from scaffold.policy.globs import matches
+from scaffold.policy.path.globs import matches
 
 
 @pytest.mark.parametrize(

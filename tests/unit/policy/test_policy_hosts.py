@@ -1,6 +1,6 @@
 import pytest
 
-from scaffold.policy.hosts import denied_url, metadata_host
+from scaffold.policy.rule.hosts import denied_url, metadata_host
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 import pytest
 
-from scaffold.policy.redaction import Redactor
-from scaffold.policy.shapes import SHAPES
+from scaffold.policy.secret.patterns import SECRET_PATTERNS
+from scaffold.policy.secret.redaction import Redactor
 
 VALUE = 'canary/7f"3e+6a1d&ü'
 SHAPED = Redactor()
@@ -169,4 +169,4 @@ def test_the_standard_library_holds_no_secret():
 
 def test_every_shape_begins_with_its_literal():
     """BX-9: that is what makes looking for it fast."""
-    assert all(shape.expression.startswith(shape.literal.replace(".", r"\.")) for shape in SHAPES)
+    assert all(shape.expression.startswith(shape.literal.replace(".", r"\.")) for shape in SECRET_PATTERNS)

@@ -2,21 +2,21 @@ import json
 
 import pytest
 
-from scaffold.core.errors import UsageProblem
-from scaffold.policy.patterns import Expression, Words, read_pattern, written
-from scaffold.policy.rules import Rule, Wish, parse_rule
+from scaffold.core.errors import UsageError
+from scaffold.policy.rule.patterns import PrefixPattern, RegexPattern, format_pattern, parse_pattern
+from scaffold.policy.rule.rules import PermissionRequest, Rule, parse_rule
 
 
 def writing(*paths):
-    return Wish(tool="write_file", category="file_write", kind="path", subject=paths[0], paths=paths)
+    return PermissionRequest(tool="write_file", category="file_write", kind="path", subject=paths[0], paths=paths)
 
 
 def other(tool, text):
-    return Wish(tool=tool, category="mcp", kind="text", subject=text)
+    return PermissionRequest(tool=tool, category="mcp", kind="text", subject=text)
 
 
 def page(url):
-    return Wish(tool="web_fetch", category="network", kind="url", subject=url)
+    return PermissionRequest(tool="web_fetch", category="network", kind="url", subject=url)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def page(url):
         ("mcp_x_*:*", other("mcp_x_get", "{}"), True, True),
         ("mcp_x_get:*", other("mcp_y_get", "{}"), False, False),
         ('mcp_x_get:*"q":"a*', other("mcp_x_get", '{"q":"about"}'), True, True),
-        ("shell:ls", Wish(tool="shell", category="shell", kind="command", subject="ls"), False, False),
+        ("shell:ls", PermissionRequest(tool="shell", category="shell", kind="command", subject="ls"), False, False),
         ("web_fetch:docs.example.org", page("https://docs.example.org/a"), True, True),
         ("web_fetch:docs.example.org", page("https://DOCS.example.org./a"), True, True),
         ("web_fetch:docs.example.org", page("https://docs.example.org.evil/a"), False, False),
@@ -61,14 +61,14 @@ def test_a_rule_fits_a_tool_by_name_and_its_subject_by_pattern(rule, wish, allow
 @pytest.mark.parametrize(
     ("pattern", "meant"),
     [
-        ("git status", Words(("git", "status"))),
-        ("git *", Words(("git",))),
-        ("npm run *:dev", Words(("npm", "run", "*:dev"))),
-        ("git 'a b'", Words(("git", "a b"))),
-        ("echo 'a;b'", Words(("echo", "a;b"))),
-        ("*", Words(())),
-        ("/make (test|lint)/", Expression("make (test|lint)")),
-        ("/usr/bin/make", Words(("/usr/bin/make",))),
+        ("git status", PrefixPattern(("git", "status"))),
+        ("git *", PrefixPattern(("git",))),
+        ("npm run *:dev", PrefixPattern(("npm", "run", "*:dev"))),
+        ("git 'a b'", PrefixPattern(("git", "a b"))),
+        ("echo 'a;b'", PrefixPattern(("echo", "a;b"))),
+        ("*", PrefixPattern(())),
+        ("/make (test|lint)/", RegexPattern("make (test|lint)")),
+        ("/usr/bin/make", PrefixPattern(("/usr/bin/make",))),
         ("/(/", None),
         ("a && b", None),
         ("a | b", None),
@@ -78,24 +78,26 @@ def test_a_rule_fits_a_tool_by_name_and_its_subject_by_pattern(rule, wish, allow
 )
 def test_a_pattern_for_commands_is_their_first_words_or_an_expression(pattern, meant):
     """RA-14: an allowlist by parsed command and by regular expression."""
-    assert read_pattern(pattern) == meant
+    assert parse_pattern(pattern) == meant
 
 
 @pytest.mark.parametrize("words", [("git", "commit"), ("a b", "*", "[x]", "?"), ("it's", "", "é", "/x/"), ("/a/",)])
 def test_words_that_were_written_as_a_pattern_stand_for_themselves_alone(words):
     """RA-14."""
-    found = read_pattern(written(words))
-    assert isinstance(found, Words)
+    found = parse_pattern(format_pattern(words))
+    assert isinstance(found, PrefixPattern)
     assert found.plain == words
-    assert found.begin((*words, "more"))
-    assert not found.begin(("x", *words[1:]))
+    assert found.matches((*words, "more"))
+    assert not found.matches(("x", *words[1:]))
 
 
 def test_consent_is_bound_to_the_tool_and_all_its_arguments():
     """RA-13: another content, another digest."""
 
     def digest(tool="write_file", **args):
-        return Wish(tool=tool, category="file_write", kind="path", subject="a", args=json.dumps(args)).digest
+        return PermissionRequest(
+            tool=tool, category="file_write", kind="path", subject="a", args=json.dumps(args)
+        ).digest
 
     digests = {
         digest(path="a", content="x"),
@@ -111,7 +113,7 @@ def test_consent_is_bound_to_the_tool_and_all_its_arguments():
     ["", "shell", "shell:", ":git", "shell: ", "shell:a && b", "shell:'open", "shell:a\nb", "shell:*", "shell:/(/"],
 )
 def test_a_rule_that_could_never_allow_anything_is_refused(text):
-    with pytest.raises(UsageProblem) as caught:
+    with pytest.raises(UsageError) as caught:
         parse_rule(text)
     assert caught.value.fix
 

@@ -1,9 +1,9 @@
 import pytest
 
-from scaffold.policy.shell.flags import Flags, Given, take_apart
+from scaffold.policy.shell.flags import FlagSpec, ParsedArguments, parse_arguments
 from scaffold.policy.shell.script import Word
 
-KNOWN = Flags(
+KNOWN = FlagSpec(
     short="ab",
     valued="nf",
     attached="M",
@@ -13,13 +13,13 @@ KNOWN = Flags(
 )
 
 
-def apart(*words: str, known: Flags = KNOWN) -> Given | str:
-    return take_apart(tuple(Word(word, glob="*" in word) for word in words), known)
+def apart(*words: str, known: FlagSpec = KNOWN) -> ParsedArguments | str:
+    return parse_arguments(tuple(Word(word, glob="*" in word) for word in words), known)
 
 
-def paths(*words: str, known: Flags = KNOWN) -> tuple[str, ...]:
+def paths(*words: str, known: FlagSpec = KNOWN) -> tuple[str, ...]:
     given = apart(*words, known=known)
-    assert isinstance(given, Given), given
+    assert isinstance(given, ParsedArguments), given
     return tuple(word.text for word in given.paths)
 
 
@@ -64,7 +64,7 @@ def test_what_is_not_on_the_list_is_not_taken(words):
 
 def test_a_glob_is_harmless_where_no_flag_is_or_after_the_dashes():
     """RA-14."""
-    assert paths("a", "*", known=Flags(any_glob=True)) == ("a", "*")
+    assert paths("a", "*", known=FlagSpec(any_glob=True)) == ("a", "*")
     assert paths("text", "--", "*") == ("*",)
     assert paths("text", "x/*") == ("x/*",)
 
@@ -76,8 +76,8 @@ def test_a_text_that_is_a_glob_may_become_paths():
 
 def test_numbers_and_limits_are_kept():
     """RA-14."""
-    assert paths("-20", "x", known=Flags(counts=True)) == ("x",)
-    assert isinstance(apart("-20", known=Flags()), str)
-    assert isinstance(apart("x", "y", known=Flags(most=1)), str)
-    assert isinstance(apart("x*", known=Flags(most=1)), str)
-    assert paths("x", "y", known=Flags(no_paths=True)) == ()
+    assert paths("-20", "x", known=FlagSpec(counts=True)) == ("x",)
+    assert isinstance(apart("-20", known=FlagSpec()), str)
+    assert isinstance(apart("x", "y", known=FlagSpec(most=1)), str)
+    assert isinstance(apart("x*", known=FlagSpec(most=1)), str)
+    assert paths("x", "y", known=FlagSpec(no_paths=True)) == ()

@@ -1,12 +1,12 @@
 import pytest
 
-from scaffold.policy.shell.expressions import Reads
-from scaffold.policy.shell.git_reading import Runs, any_program, read_git
+from scaffold.policy.shell.readonly_arguments import ReadAccess
+from scaffold.policy.shell.readonly_git import ConfiguredProgram, analyze_git, any_program_setting
 from scaffold.policy.shell.script import Word
 
 
-def read(command: str, *settings: str) -> Reads | Runs | str:
-    return read_git(tuple(map(Word, command.split())), settings)
+def read(command: str, *settings: str) -> ReadAccess | ConfiguredProgram | str:
+    return analyze_git(tuple(map(Word, command.split())), settings)
 
 
 @pytest.mark.parametrize(
@@ -32,28 +32,28 @@ def read(command: str, *settings: str) -> Reads | Runs | str:
 )
 def test_a_setting_that_names_a_program_counts_where_git_runs_it(setting, runs, runs_not):
     """RA-14."""
-    assert read(runs, setting) == Runs(setting)
-    assert isinstance(read(runs), Reads)
+    assert read(runs, setting) == ConfiguredProgram(setting)
+    assert isinstance(read(runs), ReadAccess)
     if runs_not:
-        assert isinstance(read(runs_not, setting), Reads)
+        assert isinstance(read(runs_not, setting), ReadAccess)
 
 
 def test_other_settings_run_nothing():
     """RA-14."""
     settings = ("user.name", "core.bare", "remote.origin.url", "hook.pre-commit", "branch.main.merge", "alias.st")
-    assert isinstance(read("status", *settings), Reads)
-    assert any_program(settings) is None
+    assert isinstance(read("status", *settings), ReadAccess)
+    assert any_program_setting(settings) is None
 
 
 def test_what_a_rule_allows_stops_at_a_program_that_settings_name():
     """RA-14."""
-    assert any_program(("user.name", "Filter.lfs.clean")) == "Filter.lfs.clean"
-    assert any_program(("merge.x.driver",)) == "merge.x.driver"
+    assert any_program_setting(("user.name", "Filter.lfs.clean")) == "Filter.lfs.clean"
+    assert any_program_setting(("merge.x.driver",)) == "merge.x.driver"
 
 
 def test_the_file_in_a_revision_is_a_path_too():
     """RA-14: `HEAD:.env` is read like `.env`."""
-    assert read("show HEAD:.env") == Reads((Word("HEAD:.env"), Word(".env")))
+    assert read("show HEAD:.env") == ReadAccess((Word("HEAD:.env"), Word(".env")))
 
 
 def test_a_value_is_never_a_flag_in_disguise():

@@ -2,59 +2,61 @@ import json
 
 import pytest
 
-from scaffold.policy.shell.bash_grammar import read_by_grammar
-from scaffold.policy.shell.bash_syntax import read_syntax
-from scaffold.policy.shell.fitness import LONGEST_BYTES, MOST_MARKS, unfit
-from scaffold.policy.shell.plain import read_plainly
-from scaffold.policy.shell.reading import agreed
-from scaffold.policy.shell.script import NotUnderstood, Redirect, Simple, Understood, Word
+from scaffold.policy.shell.command_parser import agreed_result
+from scaffold.policy.shell.plain_commands import parse_plain
+from scaffold.policy.shell.precheck import MAX_COMMAND_BYTES, MAX_OPERATORS, precheck_problem
+from scaffold.policy.shell.script import ParsedCommand, Redirect, SimpleCommand, UnparsedCommand, Word
+from scaffold.policy.shell.shfmt_parser import parse_shfmt_tree
+from scaffold.policy.shell.tree_sitter_parser import parse_with_tree_sitter
 
 
-def understood(*commands: str) -> Understood:
-    return Understood(tuple(Simple(tuple(map(Word, command.split()))) for command in commands))
+def understood(*commands: str) -> ParsedCommand:
+    return ParsedCommand(tuple(SimpleCommand(tuple(map(Word, command.split()))) for command in commands))
 
 
 @pytest.mark.parametrize("second", [understood("ls -a"), understood("ls", "ls"), understood("cat")])
 def test_two_parsers_that_differ_understand_nothing(second):
     """RA-14."""
     first = understood("ls")
-    assert agreed(first, first) == first
-    assert agreed(first, second) == NotUnderstood("is read in two ways by two parsers", first.commands)
-    assert agreed(first, NotUnderstood("is odd")) == NotUnderstood("is odd", first.commands)
+    assert agreed_result(first, first) == first
+    assert agreed_result(first, second) == UnparsedCommand("is parsed differently by two parsers", first.commands)
+    assert agreed_result(first, UnparsedCommand("is odd")) == UnparsedCommand("is odd", first.commands)
 
 
 @pytest.mark.parametrize("command", [r"cat \ .env", "cat \\\t.env"])
 def test_a_tree_that_leaves_text_out_is_not_believed(command):
     """RA-14: the grammar drops an escaped blank, bash does not."""
-    assert read_by_grammar(command) == NotUnderstood("has something in it that its parser passes over")
+    assert parse_with_tree_sitter(command) == UnparsedCommand("contains text that the parser skips")
 
 
 def test_words_after_a_redirect_stay_arguments():
     """RA-14: the grammar takes them for further targets."""
     redirect = Redirect(">", Word("a"), 10)
-    assert read_by_grammar('cat 10>a "x" b') == Understood((Simple((*map(Word, ("cat", "x", "b")),), (), (redirect,)),))
+    assert parse_with_tree_sitter('cat 10>a "x" b') == ParsedCommand(
+        (SimpleCommand((*map(Word, ("cat", "x", "b")),), (), (redirect,)),)
+    )
 
 
 def test_a_redirect_after_a_list_is_its_last_commands():
     """RA-14: the grammar takes it for the whole list's."""
     null = Redirect(">", Word("/dev/null"), 2)
-    assert read_by_grammar("cd a && ls 2>/dev/null") == Understood(
-        (Simple((Word("cd"), Word("a"))), Simple((Word("ls"),), (), (null,), "&&"))
+    assert parse_with_tree_sitter("cd a && ls 2>/dev/null") == ParsedCommand(
+        (SimpleCommand((Word("cd"), Word("a"))), SimpleCommand((Word("ls"),), (), (null,), "&&"))
     )
 
 
 @pytest.mark.parametrize("target", ["o", "'x$(id)'", '1"$"@', "$x", "1x"])
 def test_what_bash_expands_twice_is_not_understood(target):
     """RA-14: bash runs the substitution in `>&'x$(id)'`, quoted as it is."""
-    assert isinstance(read_by_grammar(f"ls >&{target}"), NotUnderstood)
-    assert isinstance(read_by_grammar(f"ls <&{target}"), NotUnderstood)
-    assert isinstance(read_by_grammar("ls 2>&1 >&2 <&0"), Understood)
+    assert isinstance(parse_with_tree_sitter(f"ls >&{target}"), UnparsedCommand)
+    assert isinstance(parse_with_tree_sitter(f"ls <&{target}"), UnparsedCommand)
+    assert isinstance(parse_with_tree_sitter("ls 2>&1 >&2 <&0"), ParsedCommand)
 
 
 def test_what_cannot_be_understood_is_still_looked_into():
     """RA-14: commands at any depth are seen for denials."""
-    reading = read_by_grammar("if a; then b $(c) <(d); fi; e() { f; }; (g) | h `i` & for x in y; do j; done > k")
-    assert isinstance(reading, NotUnderstood)
+    reading = parse_with_tree_sitter("if a; then b $(c) <(d); fi; e() { f; }; (g) | h `i` & for x in y; do j; done > k")
+    assert isinstance(reading, UnparsedCommand)
     assert {simple.words[0].text for simple in reading.seen if simple.words} == set("abcdfghij")
     assert [simple.redirects[0].target.text for simple in reading.seen if simple.redirects] == ["k"]
 
@@ -62,14 +64,14 @@ def test_what_cannot_be_understood_is_still_looked_into():
 @pytest.mark.parametrize(
     ("tree", "reason"),
     [
-        (b"", "is no valid bash for its second parser"),
-        (b"\xff", "is no valid bash for its second parser"),
-        (b"[]", "is no valid bash for its second parser"),
+        (b"", "is not valid bash for the second parser"),
+        (b"\xff", "is not valid bash for the second parser"),
+        (b"[]", "is not valid bash for the second parser"),
         (b"{}", "runs nothing"),
         (b'{"Stmts": [{}]}', "only redirects"),
-        (b'{"Stmts": [1]}', "has a shape in its second parser that is not known here"),
+        (b'{"Stmts": [1]}', "has an unknown form in the second parser"),
         (b'{"Stmts": [{"Cmd": {"Type": "New"}}]}', "has a part that is not a simple command (New)"),
-        (b'{"Stmts": [], "Last": [{"Text": "x"}]}', "has a comment in it"),
+        (b'{"Stmts": [], "Last": [{"Text": "x"}]}', "contains a comment"),
         (
             b'{"Stmts": [{"Background": true, "Cmd": {"Type": "CallExpr"}}]}',
             "is more than simple commands (background)",
@@ -78,14 +80,14 @@ def test_what_cannot_be_understood_is_still_looked_into():
 )
 def test_a_tree_of_another_shape_is_not_guessed_at(tree, reason):
     """RA-14."""
-    assert read_syntax(tree) == NotUnderstood(reason)
+    assert parse_shfmt_tree(tree) == UnparsedCommand(reason)
 
 
 def test_a_word_of_a_kind_not_known_is_not_literal():
     """RA-14."""
     call = {"Type": "CallExpr", "Args": [{"Parts": [{"Type": "ParamExp"}]}]}
     tree = json.dumps({"Stmts": [{"Cmd": call}]}).encode()
-    assert read_syntax(tree) == NotUnderstood("has a word that is not literal (ParamExp)")
+    assert parse_shfmt_tree(tree) == UnparsedCommand("has a word that is not literal (ParamExp)")
 
 
 @pytest.mark.parametrize(
@@ -93,27 +95,27 @@ def test_a_word_of_a_kind_not_known_is_not_literal():
     [
         ("", "is empty"),
         (" \n\t", "is empty"),
-        ("ls\0", "has a NUL in it"),
-        ("ls\r", "has a carriage return in it"),
-        ("\vls", "has a vertical tab in it"),
-        ("ls \x1b[2K", "has an escape in it"),
+        ("ls\0", "contains a NUL"),
+        ("ls\r", "contains a carriage return"),
+        ("\vls", "contains a vertical tab"),
+        ("ls \x1b[2K", "contains an escape"),
         ("ls\u00a0x", "(\\xa0, NO-BREAK SPACE)"),
         ("ls '\u202e'", "(\\u202e, RIGHT-TO-LEFT OVERRIDE)"),
         ("ls '\U000e0041'", "(\\U000e0041, TAG LATIN CAPITAL LETTER A)"),
         ("ls \udc80", "is not valid text"),
         ("l\\\ns", "in the middle of a word"),
-        ("x" * (LONGEST_BYTES + 1), "is too long"),
-        ("ls;" * (MOST_MARKS + 1), "signs that join or nest commands"),
+        ("x" * (MAX_COMMAND_BYTES + 1), "is too long"),
+        ("ls;" * (MAX_OPERATORS + 1), "operators that join or nest commands"),
     ],
 )
 def test_text_that_shells_and_people_read_differently_is_not_parsed(command, why):
     """RA-14."""
-    assert why in (unfit(command) or "")
+    assert why in (precheck_problem(command) or "")
 
 
 def test_ordinary_text_is_parsed():
     """RA-14."""
-    assert [unfit(text) for text in ("ls", "echo 'é 漢'", "ls \\\n -la", "a\tb\nc")] == [None] * 4
+    assert [precheck_problem(text) for text in ("ls", "echo 'é 漢'", "ls \\\n -la", "a\tb\nc")] == [None] * 4
 
 
 @pytest.mark.parametrize(
@@ -126,4 +128,4 @@ def test_ordinary_text_is_parsed():
 )  # fmt: skip
 def test_what_has_more_than_one_meaning_is_not_plain(command):
     """RA-14."""
-    assert read_plainly(command) is None
+    assert parse_plain(command) is None

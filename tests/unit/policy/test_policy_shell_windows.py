@@ -1,9 +1,9 @@
 import pytest
 
-from scaffold.policy.shell.places import NoFiles, Place
-from scaffold.policy.shell.windows import dialect_of, judge_windows
+from scaffold.policy.shell.windows import decide_windows_command, dialect_of
+from scaffold.policy.shell.workspace_paths import EmptyFileSystem, WorkspacePaths
 
-PLACE = Place(root="/w", home="/home/u", files=NoFiles())
+PLACE = WorkspacePaths(root="/w", home="/home/u", files=EmptyFileSystem())
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_strict_subset_reads_and_the_rest_is_asked_about(command, decision):
     """RA-14."""
     named = dialect_of(command)
     assert named is not None
-    assert judge_windows(*named, PLACE).decision == decision
+    assert decide_windows_command(*named, PLACE).decision == decision
 
 
 def test_other_commands_name_no_dialect():

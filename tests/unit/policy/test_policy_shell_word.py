@@ -3,7 +3,7 @@ import shlex
 import pytest
 
 from scaffold.policy.shell.script import Word
-from scaffold.policy.shell.word import literal
+from scaffold.policy.shell.unquoting import unquote_word
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ from scaffold.policy.shell.word import literal
 )
 def test_quotes_are_taken_off_as_bash_does(source, text):
     """RA-14."""
-    assert literal(source) == Word(text)
+    assert unquote_word(source) == Word(text)
 
 
 @pytest.mark.parametrize(
@@ -43,21 +43,21 @@ def test_quotes_are_taken_off_as_bash_does(source, text):
 )  # fmt: skip
 def test_what_may_expand_is_no_literal_word(source):
     """RA-14."""
-    assert literal(source) is None
+    assert unquote_word(source) is None
 
 
 def test_a_tilde_and_a_glob_are_marked():
     """RA-14."""
-    assert literal("~/x") == Word("~/x", tilde=True)
-    assert literal("~") == Word("~", tilde=True)
-    assert literal("'~/x'") == Word("~/x")
-    assert literal("*.py") == Word("*.py", glob=True)
-    assert literal("'*.py'") == Word("*.py")
-    assert literal("[") == Word("[")
+    assert unquote_word("~/x") == Word("~/x", tilde=True)
+    assert unquote_word("~") == Word("~", tilde=True)
+    assert unquote_word("'~/x'") == Word("~/x")
+    assert unquote_word("*.py") == Word("*.py", glob=True)
+    assert unquote_word("'*.py'") == Word("*.py")
+    assert unquote_word("[") == Word("[")
     assert not Word("*", glob=True).literal
 
 
 def test_what_python_quotes_is_read_back():
     """RA-14."""
     for text in ("a", "a b", "it's", '"', "$x", "`", "\\", "*", "~", "a\nb", "", "é"):
-        assert literal(shlex.quote(text)) == Word(text)
+        assert unquote_word(shlex.quote(text)) == Word(text)

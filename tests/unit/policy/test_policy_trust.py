@@ -5,64 +5,66 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaffold.policy.trust import ACTIVE, Folder, Piece, standing
+from scaffold.policy.trust import ACTIVE_FILES, FolderConfig, TrustFile, trust_status
 
-NAMES = tuple(ACTIVE)
+NAMES = tuple(ACTIVE_FILES)
 CONTENTS = st.dictionaries(st.sampled_from(NAMES), st.binary(max_size=3))
 
 
 def folder(files, *unfit):
-    pieces = [Piece(name, content) for name, content in files.items()]
-    return Folder(Path("/shop"), "file:///shop/.git", (*pieces, *(Piece(name, trouble="is a pipe") for name in unfit)))
+    pieces = [TrustFile(name, content) for name, content in files.items()]
+    return FolderConfig(
+        Path("/shop"), "file:///shop/.git", (*pieces, *(TrustFile(name, trouble="is a pipe") for name in unfit))
+    )
 
 
 def test_a_folder_nobody_was_asked_about_is_not_trusted():
     """RA-13."""
-    found = standing(folder({".mcp.json": b"{}"}), ())
+    found = trust_status(folder({".mcp.json": b"{}"}), ())
     assert (found.state, found.trusted, found.content(".mcp.json")) == ("unknown", False, None)
 
 
 def test_what_was_agreed_to_counts():
     mine = folder({".mcp.json": b"{}", ".scaffold.yaml": b"tier: scout"})
-    found = standing(mine, [mine.digests])
+    found = trust_status(mine, [mine.digests])
     assert (found.state, found.content(".scaffold.yaml")) == ("trusted", b"tier: scout")
 
 
 def test_a_file_that_changed_or_came_asks_again_and_says_which():
     before = folder({".mcp.json": b"{}", ".scaffold.yaml": b""})
     after = folder({".mcp.json": b"{1}", ".claude/settings.json": b"{}", ".scaffold.yaml": b""})
-    found = standing(after, [before.digests])
+    found = trust_status(after, [before.digests])
     assert (found.state, found.trusted) == ("changed", False)
     assert found.differences == (".mcp.json changed", ".claude/settings.json is new")
 
 
 def test_a_worktree_without_the_files_that_git_ignores_never_asks():
     main = folder({".scaffold.yaml": b"x", ".scaffold/config.local.yaml": b"y"})
-    assert standing(folder({".scaffold.yaml": b"x"}), [main.digests]).state == "trusted"
+    assert trust_status(folder({".scaffold.yaml": b"x"}), [main.digests]).state == "trusted"
 
 
 def test_each_branch_keeps_its_own_agreement():
     one, two = folder({".mcp.json": b"1"}), folder({".mcp.json": b"2"})
     agreed = [one.digests, two.digests]
-    assert [standing(each, agreed).state for each in (one, two)] == ["trusted", "trusted"]
+    assert [trust_status(each, agreed).state for each in (one, two)] == ["trusted", "trusted"]
 
 
 def test_parts_of_two_agreements_are_none():
     one = {".mcp.json": b"1", ".scaffold.yaml": b"1"}
     two = {".mcp.json": b"2", ".scaffold.yaml": b"2"}
     mixed = folder({".mcp.json": b"1", ".scaffold.yaml": b"2"})
-    assert standing(mixed, [folder(one).digests, folder(two).digests]).state == "changed"
+    assert trust_status(mixed, [folder(one).digests, folder(two).digests]).state == "changed"
 
 
 def test_what_cannot_be_read_is_never_agreed_to():
     odd = folder({}, ".mcp.json")
-    assert standing(odd, [odd.digests]).differences == (".mcp.json is a pipe",)
+    assert trust_status(odd, [odd.digests]).differences == (".mcp.json is a pipe",)
 
 
 @given(agreed=CONTENTS, present=CONTENTS)
 def test_a_folder_is_trusted_exactly_if_all_that_is_there_was_agreed_to(agreed, present):
     expected = all(agreed.get(name) == content for name, content in present.items())
-    assert standing(folder(present), [folder(agreed).digests]).trusted == expected
+    assert trust_status(folder(present), [folder(agreed).digests]).trusted == expected
 
 
 @given(one=CONTENTS, two=CONTENTS)

@@ -5,32 +5,32 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from scaffold.core.contract import Contract
-from scaffold.core.errors import StoreTrouble
+from scaffold.core.errors import StoreError
 from scaffold.core.model import ProcessIdentity
-from scaffold.store import columns
+from scaffold.store.driver import columns
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
 
 def test_a_time_is_stored_in_utc_with_microseconds() -> None:
     east = NOON.astimezone(timezone(timedelta(hours=5, minutes=30)))
-    assert columns.stamp(east) == "2030-01-01T12:00:00.000000+00:00"
+    assert columns.format_time(east) == "2030-01-01T12:00:00.000000+00:00"
 
 
 def test_a_time_reads_back_aware() -> None:
     at = NOON + timedelta(microseconds=1)
-    assert columns.moment(columns.stamp(at)) == at
-    assert columns.moment(columns.stamp(at)).utcoffset() == timedelta(0)
+    assert columns.parse_time(columns.format_time(at)) == at
+    assert columns.parse_time(columns.format_time(at)).utcoffset() == timedelta(0)
 
 
 def test_text_order_is_time_order() -> None:
     times = [NOON, NOON + timedelta(microseconds=1), NOON + timedelta(seconds=1), NOON + timedelta(days=400)]
-    assert sorted(map(columns.stamp, times)) == list(map(columns.stamp, times))
+    assert sorted(map(columns.format_time, times)) == list(map(columns.format_time, times))
 
 
 def test_no_time_stays_none() -> None:
-    assert columns.stamp(None) is None
-    assert columns.moment_if_any(None) is None
+    assert columns.format_time(None) is None
+    assert columns.parse_optional_time(None) is None
 
 
 @pytest.mark.parametrize("owner", [None, ProcessIdentity(7, "12345", "boot")])
@@ -45,6 +45,6 @@ def test_nothing_is_stored_as_null() -> None:
 
 @pytest.mark.parametrize("text", ["", "[1]", "{", None])
 def test_a_column_changed_by_hand_is_trouble_not_a_wrong_value(text: str | None) -> None:
-    with pytest.raises(StoreTrouble, match="does not read back") as caught:
+    with pytest.raises(StoreError, match="a value that cannot be read") as caught:
         columns.NAMES.read(text)
-    assert "copy" in caught.value.fix
+    assert "backup" in caught.value.fix

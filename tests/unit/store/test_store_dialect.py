@@ -5,25 +5,14 @@ from types import ModuleType
 
 import pytest
 
-from scaffold.store import (
-    actions,
-    attempts,
-    dialect,
-    events,
-    facts,
-    goals,
-    inbox,
-    intents,
-    messages,
-    runs,
-    schema,
-    tally,
-)
+from scaffold.store import dialect, messages
+from scaffold.store.driver import schema
+from scaffold.store.run import actions, attempts, events, facts, goals, inbox, intents, runs, status_counts
 
 SQLITE_ONLY = re.compile(
     r"INSERT OR|REPLACE INTO|ROWID|AUTOINCREMENT|PRAGMA|\bGLOB\b|\?|\bjson_|datetime\(", re.IGNORECASE
 )
-MODULES = (actions, attempts, events, facts, goals, inbox, intents, messages, runs, schema, tally)
+MODULES = (actions, attempts, events, facts, goals, inbox, intents, messages, runs, schema, status_counts)
 
 
 def _statements(module: ModuleType) -> list[tuple[str, str]]:

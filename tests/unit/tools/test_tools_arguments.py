@@ -1,7 +1,7 @@
 import pytest
 
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.tools.arguments import misfit, object_schema
+from scaffold.tools.arguments import argument_problems, object_schema
 
 
 async def nothing(args):
@@ -38,7 +38,7 @@ def test_the_schema_is_a_closed_object():
     ],
 )
 def test_arguments_that_fit_are_not_talked_about(args):
-    assert misfit(TOOL, args) is None
+    assert argument_problems(TOOL, args) is None
 
 
 @pytest.mark.parametrize(
@@ -57,12 +57,12 @@ def test_arguments_that_fit_are_not_talked_about(args):
         ({"path": "a", "more": []}, "`more` must be an object, not []"),
         (
             {"path": "a", "file": "b"},
-            "look knows no `file`, it takes `path`, `lines`, `timeout_s`, `deep`, `names`, `more`",
+            "look has no `file`, it takes `path`, `lines`, `timeout_s`, `deep`, `names`, `more`",
         ),
     ],
 )
 def test_what_is_wrong_is_said_so_that_the_next_call_can_be_right(args, problem):
-    assert misfit(TOOL, args) == problem
+    assert argument_problems(TOOL, args) == problem
 
 
 LIST = Tool(
@@ -93,20 +93,20 @@ LIST = Tool(
         ([{"text": "a"}, {}], "`entries[1]` needs `text` (string)"),
         ([{"text": 1}], "`entries[0].text` must be a string, not 1"),
         ([{"text": "a", "state": "shut"}], "`entries[0].state` must be one of open, done, not 'shut'"),
-        ([{"text": "a", "id": 1}], "`entries[0]` knows no `id`, it takes `text`, `state`"),
+        ([{"text": "a", "id": 1}], "`entries[0]` has no `id`, it takes `text`, `state`"),
     ],
 )
 def test_what_is_wrong_inside_a_list_is_said_with_its_place(entries, problem):
-    assert misfit(LIST, {"entries": entries, "anything": None}) == problem
+    assert argument_problems(LIST, {"entries": entries, "anything": None}) == problem
 
 
 def test_everything_that_is_wrong_is_said_at_once():
-    problem = misfit(TOOL, {"lines": 0, "file": "b"})
+    problem = argument_problems(TOOL, {"lines": 0, "file": "b"})
     assert problem is not None
     assert problem.count(";") == 2
 
 
 def test_a_long_wrong_value_is_shown_in_part():
-    problem = misfit(TOOL, {"path": ["x" * 500]})
+    problem = argument_problems(TOOL, {"path": ["x" * 500]})
     assert problem is not None
     assert len(problem) < 120

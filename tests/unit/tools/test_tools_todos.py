@@ -3,8 +3,8 @@ import json
 import pytest
 
 from scaffold.core.todo import Todo, TodoList
-from scaffold.tools.arguments import misfit
-from scaffold.tools.todos import LONGEST, MOST, Todos, todo_read, todo_write
+from scaffold.tools.arguments import argument_problems
+from scaffold.tools.todos import MAX_CHARS, MAX_TODOS, Todos, todo_read, todo_write
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def write(todos):
 
     async def write(action, *entries):
         args = {"action": action, "todos": list(entries)}
-        assert misfit(tool, args) is None
+        assert argument_problems(tool, args) is None
         return await tool.run(args)
 
     return write
@@ -29,7 +29,7 @@ def read(todos):
     tool = todo_read(todos)
 
     async def read(**args):
-        assert misfit(tool, args) is None
+        assert argument_problems(tool, args) is None
         return [entry["id"] for entry in json.loads((await tool.run(args)).content)]
 
     return read
@@ -74,7 +74,7 @@ async def test_todos_are_filtered_by_status_and_priority(write, read):
     [
         ("create", {"status": "pending"}, "needs `content`"),
         ("create", {"content": " "}, "empty"),
-        ("create", {"content": "x" * (LONGEST + 1)}, "longer"),
+        ("create", {"content": "x" * (MAX_CHARS + 1)}, "longer"),
         ("update", {"id": 9, "status": "completed"}, "must be one of the list (1), not 9"),
         ("update", {"content": "x"}, "not None"),
         ("update", {"id": 1, "content": ""}, "empty"),
@@ -97,7 +97,7 @@ async def test_half_a_surrogate_pair_does_not_reach_the_context(todos, write, re
 
 
 async def test_the_list_stays_small(todos, write):
-    output = await write("set", *({"content": "x"} for _ in range(MOST + 1)))
+    output = await write("set", *({"content": "x"} for _ in range(MAX_TODOS + 1)))
     assert output.failed
     assert todos.entries == ()
 
@@ -108,7 +108,7 @@ def say(todos):
     tool = todo_write(todos)
 
     async def say(args):
-        assert misfit(tool, args) is None
+        assert argument_problems(tool, args) is None
         return (await tool.run(args)).content
 
     return say
@@ -152,7 +152,7 @@ async def test_what_is_no_number_names_no_entry(say, odd):
 @pytest.mark.parametrize(
     ("args", "taught"),
     [
-        ({"action": "create", "content": "a"}, "knows no `content`, it takes `todos`, `action`"),
+        ({"action": "create", "content": "a"}, "has no `content`, it takes `todos`, `action`"),
         ({"todos": '[{"content": "a"}]'}, "`todos` must be an array"),
         ({"todos": ["a"]}, "`todos[0]` must be an object"),
         ({"todos": [{"content": "a", "status": "done"}]}, "one of pending, in_progress, completed, not 'done'"),
@@ -161,7 +161,7 @@ async def test_what_is_no_number_names_no_entry(say, odd):
 )
 def test_another_shape_is_answered_with_the_right_one(todos, args, taught):
     """RA-5."""
-    assert taught in (misfit(todo_write(todos), args) or "")
+    assert taught in (argument_problems(todo_write(todos), args) or "")
 
 
 def test_a_list_goes_on_where_it_was_and_is_kept_before_anybody_is_told():

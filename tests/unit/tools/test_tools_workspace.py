@@ -1,13 +1,13 @@
-from scaffold.tools.workspace import excerpt, in_a_thread
+from scaffold.tools.workspace import run_in_thread, truncate_text
 
 
 def test_what_is_short_enough_is_left_alone():
-    assert excerpt("x" * 30, 30) == "x" * 30
+    assert truncate_text("x" * 30, 30) == "x" * 30
 
 
 def test_an_excerpt_keeps_head_and_tail_and_says_what_is_missing():
     text = "head" + "x" * 1_000 + "tail"
-    shown = excerpt(text, 90)
+    shown = truncate_text(text, 90)
     assert shown == text[:60] + "\n... 918 characters left out ...\n" + text[-30:]
 
 
@@ -15,6 +15,6 @@ async def test_an_error_of_the_file_system_becomes_a_failed_answer():
     def work(args):
         raise PermissionError(13, "Permission denied")
 
-    output = await in_a_thread(work)({})
+    output = await run_in_thread(work)({})
     assert output.failed
     assert "Permission denied" in output.content

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from scaffold.core.gates import BLOCKING_GATES, Gate, GateRun
-from scaffold.verify.comparison import MOST_TESTS, compare, moved, new_failures
+from scaffold.core.gates import BLOCKING_GATE_VERDICTS, Gate, GateRun
+from scaffold.verify.regression.comparison import MAX_TESTS, compare_gate_runs, new_failures, with_renamed_files
 
 TEST = Gate(kind="test", command="pytest", runner="pytest")
 LINT = Gate(kind="lint", command="ruff check .", runner="findings")
@@ -49,7 +49,7 @@ def run(found=None, *, gate=TEST, **fields):
 )
 def test_each_test_has_one_verdict(before, now, verdict):
     """BX-4, AL-10: by what it did before and what it does now; None is a test that is not there."""
-    shown = compare(run({"t": before} if before else {}), run({"t": now} if now else {}))
+    shown = compare_gate_runs(run({"t": before} if before else {}), run({"t": now} if now else {}))
     assert dict(shown.counts) == ({verdict: 1} if verdict else {})
     assert dict(shown.tests) == ({"t": verdict} if verdict not in {None, "pass"} else {})
 
@@ -57,13 +57,13 @@ def test_each_test_has_one_verdict(before, now, verdict):
 @pytest.mark.parametrize("trouble", ["vacuous", "error", "timeout"])
 def test_a_run_in_trouble_is_judged_by_that_alone(trouble):
     """BX-4: vacuous and error block, and no test is missed of a run that did not come to them."""
-    shown = compare(run({"t": "passed"}), run(trouble=trouble))
+    shown = compare_gate_runs(run({"t": "passed"}), run(trouble=trouble))
     assert (shown.verdict, shown.blocks, dict(shown.tests)) == (trouble, True, {})
 
 
 def test_a_gate_that_came_with_the_work_has_only_new_failures():
     """AL-10: there was nothing before it."""
-    shown = compare(None, run({"a": "failed", "b": "passed"}))
+    shown = compare_gate_runs(None, run({"a": "failed", "b": "passed"}))
     assert (shown.verdict, dict(shown.counts)) == ("new_failure", {"new_failure": 1, "pass": 1})
 
 
@@ -72,40 +72,40 @@ def test_more_of_the_same_finding_is_worse():
     before = run({"a.py: unused": "failed"}, gate=LINT, counts={"a.py: unused": 2})
     worse = run({"a.py: unused": "failed"}, gate=LINT, counts={"a.py: unused": 3})
     better = run({"a.py: unused": "failed"}, gate=LINT)
-    assert compare(before, worse).verdict == "new_failure"
-    assert compare(before, better).verdict == "pre_existing"
-    assert dict(compare(before, run(gate=LINT)).tests) == {"a.py: unused": "fixed"}
-    assert dict(compare(before, run(gate=LINT, trouble="error")).tests) == {}
+    assert compare_gate_runs(before, worse).verdict == "new_failure"
+    assert compare_gate_runs(before, better).verdict == "pre_existing"
+    assert dict(compare_gate_runs(before, run(gate=LINT)).tests) == {"a.py: unused": "fixed"}
+    assert dict(compare_gate_runs(before, run(gate=LINT, trouble="error")).tests) == {}
 
 
 def test_a_test_with_other_parameters_is_still_that_test():
     """AL-10: honest work changes cases; but there may not be fewer that pass."""
     before = run({"t.py::test[1-2]": "passed", "t.py::test[2-3]": "passed"})
-    assert compare(before, run({"t.py::test[1-3]": "passed", "t.py::test[2-3]": "passed"})).verdict == "pass"
-    assert compare(before, run({"t.py::test[2-3]": "passed"})).verdict == "new_failure"
-    assert compare(before, run({"t.py::other": "passed"})).verdict == "new_failure"
+    assert compare_gate_runs(before, run({"t.py::test[1-3]": "passed", "t.py::test[2-3]": "passed"})).verdict == "pass"
+    assert compare_gate_runs(before, run({"t.py::test[2-3]": "passed"})).verdict == "new_failure"
+    assert compare_gate_runs(before, run({"t.py::other": "passed"})).verdict == "new_failure"
 
 
 def test_a_case_that_does_not_pass_stands_in_for_none():
     """AL-10, BX-4: neither one that is skipped, nor any for a test that had no parameters."""
     before = run({"t.py::test[1-2]": "passed"})
-    assert compare(before, run({"t.py::test[1-3]": "skipped"})).verdict == "new_failure"
-    assert compare(run({"t.py::test": "passed"}), run({"t.py::test[1]": "passed"})).verdict == "new_failure"
+    assert compare_gate_runs(before, run({"t.py::test[1-3]": "skipped"})).verdict == "new_failure"
+    assert compare_gate_runs(run({"t.py::test": "passed"}), run({"t.py::test[1]": "passed"})).verdict == "new_failure"
 
 
 def test_what_was_not_expected_to_run_is_not_missed():
     """AL-11: of a focused run only what was asked for."""
     before = run({"a.py::t": "passed", "b.py::t": "passed"})
-    shown = compare(before, run({"a.py::t": "passed"}), expected=lambda name: name.startswith("a.py"))
+    shown = compare_gate_runs(before, run({"a.py::t": "passed"}), expected=lambda name: name.startswith("a.py"))
     assert (shown.verdict, dict(shown.tests)) == ("pass", {})
 
 
 def test_only_some_tests_are_kept_by_name_and_all_are_counted():
     """BX-4: the worst first."""
-    many = {f"t{number:04}": "skipped" for number in range(3 * MOST_TESTS)} | {"z": "failed"}
-    shown = compare(None, run(many))
-    assert (len(shown.tests), shown.tests["z"]) == (MOST_TESTS, "new_failure")
-    assert dict(shown.counts) == {"skipped": 3 * MOST_TESTS, "new_failure": 1}
+    many = {f"t{number:04}": "skipped" for number in range(3 * MAX_TESTS)} | {"z": "failed"}
+    shown = compare_gate_runs(None, run(many))
+    assert (len(shown.tests), shown.tests["z"]) == (MAX_TESTS, "new_failure")
+    assert dict(shown.counts) == {"skipped": 3 * MAX_TESTS, "new_failure": 1}
 
 
 def test_a_file_with_a_new_name_keeps_what_it_had():
@@ -113,18 +113,18 @@ def test_a_file_with_a_new_name_keeps_what_it_had():
     before = run(
         {"t/a.py::x[p::q]": "failed", "t.a.Case.x": "failed", "t/a.py: long": "failed", "t/ab.py::x": "passed"}
     )
-    after = moved(before, {"t/a.py": "t/b.py"})
+    after = with_renamed_files(before, {"t/a.py": "t/b.py"})
     assert list(after.outcomes) == ["t/b.py::x[p::q]", "t.b.Case.x", "t/b.py: long", "t/ab.py::x"]
     twice = run({"t/a.py: long": "failed"}, counts={"t/a.py: long": 2})
-    assert dict(moved(twice, {"t/a.py": "t/b.py"}).counts) == {"t/b.py: long": 2}
+    assert dict(with_renamed_files(twice, {"t/a.py": "t/b.py"}).counts) == {"t/b.py: long": 2}
 
 
 @given(outcomes, outcomes, names)
 def test_a_change_that_adds_a_failure_never_passes(before, now, name):
     """AL-9, AL-10: whatever else it mends."""
     known = {**before, name: "passed"}
-    shown = compare(run(known), run({**now, name: "failed"}))
-    assert shown.verdict in BLOCKING_GATES
+    shown = compare_gate_runs(run(known), run({**now, name: "failed"}))
+    assert shown.verdict in BLOCKING_GATE_VERDICTS
     assert shown.tests[name] == "new_failure"
     assert name in new_failures(run(known), run({**now, name: "failed"}))
 
@@ -133,18 +133,18 @@ def test_a_change_that_adds_a_failure_never_passes(before, now, name):
 def test_a_run_compared_with_itself_blocks_nothing_but_trouble(found, trouble):
     """AL-10: what was there before is nobody's fault."""
     same = run(found, trouble=trouble)
-    assert compare(same, same).blocks == (trouble is not None)
+    assert compare_gate_runs(same, same).blocks == (trouble is not None)
 
 
 @given(outcomes, outcomes, st.randoms(use_true_random=False))
 def test_the_order_of_tests_does_not_matter(before, now, rng):
     mixed = sorted(now.items(), key=lambda _: rng.random())
-    assert compare(run(before), run(now)) == compare(run(before), run(dict(mixed)))
+    assert compare_gate_runs(run(before), run(now)) == compare_gate_runs(run(before), run(dict(mixed)))
 
 
 @given(outcomes)
 def test_mending_everything_never_blocks(before):
     """AL-10: also what had been skipped."""
-    mended = compare(run(before), run(dict.fromkeys(before, "passed")))
+    mended = compare_gate_runs(run(before), run(dict.fromkeys(before, "passed")))
     assert not mended.blocks
-    assert structs.replace(mended, tests={}, counts={}, verdict="pass") == compare(None, run())
+    assert structs.replace(mended, tests={}, counts={}, verdict="pass") == compare_gate_runs(None, run())

@@ -3,8 +3,8 @@
 import pytest
 
 from scaffold.core.gates import Gate, GateRun
-from scaffold.verify.diagnosis import missing, unready
-from scaffold.verify.places import place_of
+from scaffold.verify.locations import path_of_test
+from scaffold.verify.regression.diagnosis import missing_dependency, unready_reason
 
 TEST = Gate(kind="test", command="pytest -q", runner="pytest")
 
@@ -26,39 +26,39 @@ def run(gate=TEST, **fields):
         ),
         ("connect ECONNREFUSED 127.0.0.1:5432", "no service answers at 127.0.0.1:5432"),
         ("could not connect: localhost:6379: Connection refused.", "no service answers at localhost:6379"),
-        ("ConnectionRefusedError: [Errno 111] Connection refused", "a service that it needs does not answer"),
-        ("FileNotFoundError: [Errno 2] No such file or directory: 'data/x.csv'", "the file data/x.csv is not there"),
-        ("/bin/sh: 1: npm: not found", "the program `npm` is not there"),
-        ("bash: cargo: command not found", "the program `cargo` is not there"),
+        ("ConnectionRefusedError: [Errno 111] Connection refused", "a required service does not answer"),
+        ("FileNotFoundError: [Errno 2] No such file or directory: 'data/x.csv'", "the file data/x.csv is missing"),
+        ("/bin/sh: 1: npm: not found", "the program `npm` was not found"),
+        ("bash: cargo: command not found", "the program `cargo` was not found"),
         (
             "error: rustup could not choose a version of cargo to run, because one wasn't specified explicitly",
-            "rustup has no toolchain by default, and so no `cargo`",
+            "rustup has no default toolchain, so there is no `cargo`",
         ),
     ],
 )
 def test_what_is_missing_is_named_as_far_as_the_output_tells(output, words):
     """AL-10: the missing module, file, service or tool."""
-    assert (missing(f"collected\n{output}\n1 error") or "").startswith(words)
+    assert (missing_dependency(f"collected\n{output}\n1 error") or "").startswith(words)
 
 
 def test_an_output_that_says_nothing_is_not_made_to():
-    assert missing("assert 1 == 2\nAssertionError") is None
+    assert missing_dependency("assert 1 == 2\nAssertionError") is None
 
 
 @pytest.mark.parametrize(
     ("shown", "words"),
     [
         (run(trouble="error", detail="2 files could not be collected: a.py.\nboom"), "2 files could not be collected"),
-        (run(trouble="timeout", duration_s=600.2), "it was not finished after 600 s"),
-        (run(trouble="vacuous"), "it ran no test, and there are tests"),
-        (run(trouble="error", exit_code=127), "its command could not be run (exit 127)"),
-        (run(outcomes={"a": "failed", "b": "skipped"}), "not one of its 2 tests passes"),
+        (run(trouble="timeout", duration_s=600.2), "it timed out after 600 s"),
+        (run(trouble="vacuous"), "it ran no tests although there are some"),
+        (run(trouble="error", exit_code=127), "its command could not be run (exit code 127)"),
+        (run(outcomes={"a": "failed", "b": "skipped"}), "none of its 2 tests passes"),
         (run(Gate(kind="test", command="make test"), detail="No module named x"), "the Python module `x`"),
     ],
 )
 def test_tests_that_show_nothing_are_no_baseline(shown, words):
     """AL-10: stop before spending, and say what it is."""
-    problem = unready(shown, given=False)
+    problem = unready_reason(shown, given=False)
     assert problem is not None
     assert words in problem.what
     assert problem.what.count("\n") == problem.fix.count("\n") == 0
@@ -77,14 +77,14 @@ def test_tests_that_show_nothing_are_no_baseline(shown, words):
 )
 def test_what_tells_good_from_bad_is_a_baseline(shown):
     """AL-10: failures there may be; a detected linter that cannot be run is no reason to stop."""
-    assert unready(shown, given=False) is None
+    assert unready_reason(shown, given=False) is None
 
 
 def test_a_given_gate_has_to_work_and_set_up_commands_are_named():
     """AL-10: whoever gave it wants it asked."""
-    problem = unready(run(Gate(kind="lint", command="ruff"), trouble="error"), given=True, setup=("npm ci",))
+    problem = unready_reason(run(Gate(kind="lint", command="ruff"), trouble="error"), given=True, setup=("npm ci",))
     assert problem is not None
-    assert "Let `npm ci` be run: `scaffold trust`" in problem.fix
+    assert "Run `scaffold trust` so that `npm ci` may run" in problem.fix
 
 
 @pytest.mark.parametrize(
@@ -92,21 +92,21 @@ def test_a_given_gate_has_to_work_and_set_up_commands_are_named():
     [
         (
             "The service `db @x` ended with exit 127 before it was ready.\n/bin/sh: 1: db: not found",
-            "the service `db @x` ended with exit 127 before it was ready, as the program `db` is not there",
+            "the service `db @x` ended with exit 127 before it was ready, because the program `db` was not found",
         ),
         ("The service `db` did not listen on 80 within 60 s.\n", "the service `db` did not listen on 80 within 60 s"),
         (
-            "The service `db` was not started: somebody listens on port 80 already.\n",
-            "the service `db` was not started: somebody listens on port 80 already",
+            "The service `db` was not started: port 80 is already in use.\n",
+            "the service `db` was not started: port 80 is already in use",
         ),
     ],
 )
 def test_a_service_that_was_not_there_is_named_in_place_of_the_check_that_needed_it(printed, words):
     """AL-10: name the missing service, and where it is mended."""
-    problem = unready(run(trouble="error", exit_code=126, detail=printed), given=False, setup=("npm ci",))
+    problem = unready_reason(run(trouble="error", exit_code=126, detail=printed), given=False, setup=("npm ci",))
     assert problem is not None
-    assert problem.what.endswith(f"cannot judge anybody's work: {words}")
-    assert problem.fix.startswith("Mend it in `services`; or give another command")
+    assert problem.what.endswith(f"cannot judge any work: {words}")
+    assert problem.fix.startswith("Fix it in `services`; or set another command")
 
 
 @pytest.mark.parametrize(
@@ -127,4 +127,4 @@ def test_a_service_that_was_not_there_is_named_in_place_of_the_check_that_needed
 )
 def test_a_test_is_found_in_its_file(runner, folder, name, place):
     paths = {"tests/test_a.py", "api/test_b.py", "web/src/a.test.js", "cart/cart_test.go", "top_test.go", "src/lib.rs"}
-    assert place_of(Gate(kind="test", command="x", runner=runner, folder=folder), name, paths) == place
+    assert path_of_test(Gate(kind="test", command="x", runner=runner, folder=folder), name, paths) == place

@@ -3,9 +3,9 @@
 import pytest
 
 from scaffold.core.gates import Gate
-from scaffold.verify.gates.detection import detect, with_settings
-from scaffold.verify.gates.recognition import runner_of
-from scaffold.verify.gates.tools import with_tools
+from scaffold.verify.gates.detection import apply_gate_settings, detect_gates
+from scaffold.verify.gates.required_tools import drop_unavailable_gates
+from scaffold.verify.gates.runner_detection import detect_runner
 
 TEST = "def test_a(): pass\n"
 CASE = "import unittest\nclass TestA(unittest.TestCase): pass\n"
@@ -14,7 +14,7 @@ PYTEST = ("test", "python -m pytest -q", "pytest", "")
 
 
 def found(files):
-    return detect(files, lambda path: files[path].encode())
+    return detect_gates(files, lambda path: files[path].encode())
 
 
 def told(detection):
@@ -232,16 +232,16 @@ def test_what_prepares_a_checkout(files, setup):
 )
 def test_a_given_command_is_known_by_its_words(command, runner):
     """AL-9: what is given is read by its runner's report where it is one runner's, else by its end alone."""
-    assert runner_of("test", command, {"test": "jest"}) == runner
-    assert runner_of("lint", command, {}) == "findings"
-    assert runner_of("build", command, {}) == "exit"
+    assert detect_runner("test", command, {"test": "jest"}) == runner
+    assert detect_runner("lint", command, {}) == "findings"
+    assert detect_runner("build", command, {}) == "exit"
 
 
 def test_settings_stand_in_for_what_was_found():
     """AL-9: quality_gates.KIND gives a command, or turns a kind off."""
     detection = found({"package.json": JEST, "src/a.test.ts": ""})
     given = Gate(kind="test", command="npm test"), Gate(kind="build", command="make")
-    settled = with_settings(detection, given, ("lint", "build"))
+    settled = apply_gate_settings(detection, given, ("lint", "build"))
     assert told(settled) == [("test", "npm test", "jest", ""), ("typecheck", "npm run type-check", "findings", "")]
     assert settled.given == {"test"}
 
@@ -250,15 +250,15 @@ def test_what_is_not_installed_is_noted_and_tests_and_given_gates_stay(tmp_path)
     """BX-4: a tool of a detected gate that is missing is told once; one that somebody asked for is an error."""
     script = '{"scripts": {"test": "jest", "lint": "eslint .", "build": "./build.sh"}}'
     files = {"package.json": script, "a.test.js": "", "tsconfig.json": ""}
-    detection = with_settings(found(files), (Gate(kind="typecheck", command="nosuchtool"),), ())
-    left = with_tools(detection, tmp_path, {"PATH": ""})
+    detection = apply_gate_settings(found(files), (Gate(kind="typecheck", command="nosuchtool"),), ())
+    left = drop_unavailable_gates(detection, tmp_path, {"PATH": ""})
     assert [gate.kind for gate in left.gates] == ["typecheck", "test"]
     assert left.notes == (
-        "./build.sh is wanted but not installed: build is not checked",
-        "eslint is wanted but not installed: lint is not checked",
+        "./build.sh is not installed, so build is not checked",
+        "eslint is not installed, so lint is not checked",
     )
     for path in ("build.sh", "node_modules/.bin/eslint"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text("#!/bin/sh\n")
         (tmp_path / path).chmod(0o755)
-    assert with_tools(detection, tmp_path, {"PATH": ""}).notes == ()
+    assert drop_unavailable_gates(detection, tmp_path, {"PATH": ""}).notes == ()

@@ -2,8 +2,8 @@
 
 import pytest
 
-from scaffold.verify.gates.inside.scaffold_scribe import RECORD, derived, open_record
-from scaffold.verify.gates.record import judge_record, read_record
+from scaffold.verify.gates.injected.scaffold_recorder import RECORD, derived, open_record
+from scaffold.verify.gates.signed_record import judge_record, read_record
 
 KEY = b"k" * 32
 
@@ -51,7 +51,7 @@ def test_a_record_that_somebody_else_wrote_into_is_not_believed(tmp_path, note, 
     write_whole(note)
     path = tmp_path / RECORD
     path.write_bytes(change(path.read_bytes()))
-    assert "somebody else wrote" in str(read_record(tmp_path, KEY))
+    assert "other code wrote" in str(read_record(tmp_path, KEY))
 
 
 @pytest.mark.parametrize("kept", [0, 1, 2, 3, 4, 5])
@@ -64,9 +64,9 @@ def test_a_record_that_was_cut_off_shows_nothing(tmp_path, note, kept):
 
 
 def test_a_record_under_another_key_or_none_at_all_is_not_believed(tmp_path, note):
-    assert "left no report" in str(read_record(tmp_path / "nowhere", KEY))
+    assert "left no usable record" in str(read_record(tmp_path / "nowhere", KEY))
     write_whole(note)
-    assert "somebody else" in str(read_record(tmp_path, b"x" * 32))
+    assert "other code wrote" in str(read_record(tmp_path, b"x" * 32))
 
 
 def test_workers_have_records_and_keys_of_their_own(tmp_path, note):
@@ -76,7 +76,7 @@ def test_workers_have_records_and_keys_of_their_own(tmp_path, note):
     write_whole(open_record(str(tmp_path), worker, f"{RECORD}-gw0"))
     assert judged(tmp_path).outcomes == {"test_a": "passed"}
     (tmp_path / f"{RECORD}-gw1").write_bytes((tmp_path / f"{RECORD}-gw0").read_bytes())
-    assert "somebody else" in str(read_record(tmp_path, KEY))
+    assert "other code wrote" in str(read_record(tmp_path, KEY))
 
 
 @pytest.mark.parametrize(
@@ -86,14 +86,14 @@ def test_a_test_of_ours_must_have_failed_and_be_told_as_failed(tmp_path, note, r
     """BX-4: a runner by whose word everything passes has no word."""
     write_whole(note, raised=raised, canary=canary)
     reading = judged(tmp_path)
-    assert (reading.trouble, "does not tell the truth" in reading.why) == ("error", True)
+    assert (reading.trouble, "cannot be trusted" in reading.why) == ("error", True)
 
 
 def test_without_tests_of_ours_nothing_is_believed_and_a_fixture_that_fails_them_is_no_lie(tmp_path, note):
     note("collected", ["test_a"])
     note("outcome", "test_a", "call", "passed", False)
     note("end", 0)
-    assert "never run" in judged(tmp_path).why
+    assert "did not run" in judged(tmp_path).why
     for name in ("ours", "ours too"):
         note("canary", name, False, [["setup", "failed", False], ["teardown", "passed", False]])
     note("end", 0)

@@ -5,24 +5,24 @@ from pathlib import Path
 
 import pytest
 
-from scaffold.verify.gates.family import Bench, Ended, Order
 from scaffold.verify.gates.findings import FINDINGS
-from scaffold.verify.gates.go_test import GO
+from scaffold.verify.gates.go_runner import GO
 from scaffold.verify.gates.jest import JEST, REPORT, VITEST
-from scaffold.verify.gates.libtest import CARGO, TELLING
-from scaffold.verify.gates.node_test import NODE
-from scaffold.verify.gates.reading import named
+from scaffold.verify.gates.libtest import CARGO, MESSAGE_FORMAT_OPTION
+from scaffold.verify.gates.node_runner import NODE
+from scaffold.verify.gates.runner_adapter import RunnerCommand, RunnerEnv, RunnerExit
+from scaffold.verify.gates.runner_result import printable_name
 
 NOWHERE = Path("/work/tree")
 
 
 def bench(folder=NOWHERE, *only):
-    return Bench(folder=folder, place=NOWHERE, environ={}, only=only)
+    return RunnerEnv(folder=folder, place=NOWHERE, environ={}, only=only)
 
 
 def ended(out="", code=0, *, folder=NOWHERE, err="", only=()):
-    order = Order(command="")
-    return Ended(bench=bench(folder, *only), order=order, exit_code=code, stdout=out.encode(), stderr=err.encode())
+    order = RunnerCommand(command="")
+    return RunnerExit(bench=bench(folder, *only), order=order, exit_code=code, stdout=out.encode(), stderr=err.encode())
 
 
 def events(*lines):
@@ -52,8 +52,8 @@ GO_REPORT = events(
 
 def test_go_tells_each_test_and_its_parts():
     """BX-4: typed outcomes per test from `go test -json`."""
-    reading = GO.read(ended(GO_REPORT, 1))
-    assert (reading.trouble, reading.said) == (
+    reading = GO.read_report(ended(GO_REPORT, 1))
+    assert (reading.trouble, reading.shown_output) == (
         None,
         '{"Action":"pass","Test":"TestForged"}\n    cart_test.go:9: got 1\n',
     )
@@ -106,20 +106,23 @@ def test_go_tells_each_test_and_its_parts():
 )
 def test_what_go_reports_is_held_against_its_end(report, code, trouble, outcomes):
     """BX-4: a build that fails, a report without an end or one that disagrees with the exit code is an error."""
-    reading = GO.read(ended(report, code))
+    reading = GO.read_report(ended(report, code))
     assert (reading.trouble, reading.outcomes) == (trouble, outcomes)
 
 
 def test_go_is_asked_for_some_functions_and_names_what_hangs():
     names = ("example.com/v2.x.TestAdd/of_none", "example.com/v2.x.TestSum")
-    assert GO.asked("go test ./...", bench(NOWHERE, *names)).command == "go test -json -run '^(TestAdd|TestSum)$' ./..."
-    assert GO.asked("go test -json ./...", bench()).command == "go test -json ./..."
-    files = ("cart/b_test.go", "cart/a_test.go", "the till/a_test.go", "top_test.go")
-    some = GO.asked("go test -race ./...", bench(NOWHERE, *files)).command
-    assert some == "go test -json -race ./ ./cart './the till'"
-    assert GO.running(ended(events(go_event("run", "TestA"), go_event("run", "TestB"), go_event("pass", "TestA")))) == (
-        "example.com/shop/cart.TestB",
+    assert (
+        GO.build_command("go test ./...", bench(NOWHERE, *names)).command
+        == "go test -json -run '^(TestAdd|TestSum)$' ./..."
     )
+    assert GO.build_command("go test -json ./...", bench()).command == "go test -json ./..."
+    files = ("cart/b_test.go", "cart/a_test.go", "the till/a_test.go", "top_test.go")
+    some = GO.build_command("go test -race ./...", bench(NOWHERE, *files)).command
+    assert some == "go test -json -race ./ ./cart './the till'"
+    assert GO.unfinished_tests(
+        ended(events(go_event("run", "TestA"), go_event("run", "TestB"), go_event("pass", "TestA")))
+    ) == ("example.com/shop/cart.TestB",)
 
 
 def jest_report(*assertions, status="passed", total=None, failed=None, **more):
@@ -138,7 +141,7 @@ def test_jest_and_vitest_tell_each_test(tmp_path, family):
     """BX-4: typed outcomes per test from the report that jest and vitest write."""
     tests = [("adds", "passed"), ("sums\n", "failed"), ("later", "todo"), ("waits", "pending")]
     (tmp_path / REPORT).write_text(json.dumps(jest_report(*tests, status="failed")))
-    reading = family.read(ended(code=1, folder=tmp_path))
+    reading = family.read_report(ended(code=1, folder=tmp_path))
     assert reading.trouble is None
     assert reading.outcomes == {
         "src/cart.test.js > cart > adds": "passed",
@@ -152,10 +155,10 @@ def test_jest_and_vitest_tell_each_test(tmp_path, family):
     ("report", "code", "printed", "trouble", "word"),
     [
         (None, 1, "No tests found, exiting with code 1", "vacuous", "no test"),
-        (None, 0, "", "error", "left no report"),
-        ("{}", 0, "", "error", "cannot be read"),
-        ("[" * 100_000, 0, "", "error", "cannot be read"),
-        (json.dumps(jest_report(("adds", "failed"))), 0, "", "error", "ended well"),
+        (None, 0, "", "error", "left no usable report"),
+        ("{}", 0, "", "error", "cannot be parsed"),
+        ("[" * 100_000, 0, "", "error", "cannot be parsed"),
+        (json.dumps(jest_report(("adds", "failed"))), 0, "", "error", "exit code is 0"),
         (json.dumps(jest_report(("adds", "passed"), total=2)), 0, "", "error", "counts 2 tests"),
         (json.dumps(jest_report(("adds", "passed"), failed=1)), 1, "", "error", "1 of them failed"),
         (json.dumps(jest_report(status="failed", message="SyntaxError")), 1, "", "error", "src/cart.test.js"),
@@ -166,7 +169,7 @@ def test_what_jest_reports_is_held_against_its_end(tmp_path, report, code, print
     """BX-4: a report that is missing, garbage or at odds with itself or the exit code is an error."""
     if report is not None:
         (tmp_path / REPORT).write_text(report)
-    reading = JEST.read(ended(code=code, folder=tmp_path, err=printed))
+    reading = JEST.read_report(ended(code=code, folder=tmp_path, err=printed))
     assert reading.trouble == trouble
     assert word in reading.why
 
@@ -174,18 +177,18 @@ def test_what_jest_reports_is_held_against_its_end(tmp_path, report, code, print
 def test_a_report_that_is_a_link_or_no_file_is_not_read(tmp_path):
     (tmp_path / "real.json").write_text(json.dumps(jest_report(("adds", "passed"))))
     (tmp_path / REPORT).symlink_to(tmp_path / "real.json")
-    assert "cannot be opened" in JEST.read(ended(folder=tmp_path)).why
+    assert "cannot be opened" in JEST.read_report(ended(folder=tmp_path)).why
     (tmp_path / REPORT).unlink()
     (tmp_path / REPORT).mkdir()
-    assert JEST.read(ended(folder=tmp_path)).trouble == "error"
+    assert JEST.read_report(ended(folder=tmp_path)).trouble == "error"
 
 
 def test_jest_and_vitest_are_asked_for_a_report_of_ours_and_for_some_files():
     some = bench(Path("/tmp/gate 1"), "src/a.test.js > a > b", "src/a.test.js", "c.test.js")
-    assert JEST.asked("npm run test", some).command == (
+    assert JEST.build_command("npm run test", some).command == (
         "npm run test -- --json --outputFile='/tmp/gate 1/report.json' --runTestsByPath src/a.test.js c.test.js"
     )
-    assert VITEST.asked("npx vitest", bench(Path("/tmp/g"))).command == (
+    assert VITEST.build_command("npx vitest", bench(Path("/tmp/g"))).command == (
         "npx vitest --run --reporter=json --outputFile=/tmp/g/report.json"
     )
 
@@ -230,7 +233,7 @@ error: test failed, to rerun pass `--lib`
 
 def test_cargo_tells_each_test_by_its_program():
     """BX-4: typed outcomes per test from what libtest prints."""
-    reading = CARGO.read(ended(CARGO_REPORT, 101))
+    reading = CARGO.read_report(ended(CARGO_REPORT, 101))
     assert reading.trouble is None
     assert reading.outcomes == {
         "src/lib.rs: tests::adds": "passed",
@@ -246,13 +249,13 @@ def test_cargo_tells_programs_of_a_workspace_by_the_files_they_were_made_of():
     made = f'{{"reason":"compiler-artifact","target":{{"src_path":"{NOWHERE}/%s"}},"executable":"/target/deps/%s"}}\n'
     told = made % ("one/src/lib.rs", "one-0123") + made % ("one/tests/whole.rs", "whole-0123")
     forged = CARGO_REPORT.replace("running 1 test", made % ("forged.rs", "whole-0123") + "\nrunning 1 test")
-    reading = CARGO.read(ended(told + forged, 101))
+    reading = CARGO.read_report(ended(told + forged, 101))
     assert reading.trouble is None, reading.why
     assert {name for name in reading.outcomes if "rs: " in name} == {
         *(f"one/src/lib.rs: tests::{name}" for name in ("adds", "slow", "sums")),
         "one/tests/whole.rs: adds",
     }
-    assert "compiler-artifact" not in str(reading.said)
+    assert "compiler-artifact" not in str(reading.shown_output)
 
 
 @pytest.mark.parametrize(
@@ -260,33 +263,36 @@ def test_cargo_tells_programs_of_a_workspace_by_the_files_they_were_made_of():
     [
         ("error[E0308]: mismatched types\n", 101, "error", "could not be built"),
         ("", 0, "error", "no report"),
-        (CARGO_REPORT, 0, "error", "ended well"),
+        (CARGO_REPORT, 0, "error", "exit code is 0"),
         (CARGO_REPORT.replace("running 3 tests", "running 4 tests"), 101, "error", "announced 4"),
         (CARGO_REPORT.replace("FAILED. 1 passed; 1 failed", "ok. 2 passed; 0 failed"), 101, "error", "summed up"),
         (
             CARGO_REPORT.partition("   Doc-tests")[0].rpartition("test result")[0],
             0,
             "error",
-            "before they were through",
+            "stopped before they finished",
         ),
         ("running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored; 0 measured\n", 0, "vacuous", "no test"),
     ],
 )
 def test_what_cargo_prints_is_held_against_its_end(report, code, trouble, word):
     """BX-4: tests that were announced and not told, or told twice, or cut off, are an error."""
-    reading = CARGO.read(ended(report, code))
+    reading = CARGO.read_report(ended(report, code))
     assert reading.trouble == trouble
     assert word in reading.why
 
 
 def test_cargo_is_asked_for_all_programs_and_some_tests():
-    assert CARGO.asked("cargo test", bench()).command == f"{{ cargo test --no-fail-fast {TELLING}\n}} 2>&1"
+    assert (
+        CARGO.build_command("cargo test", bench()).command
+        == f"{{ cargo test --no-fail-fast {MESSAGE_FORMAT_OPTION}\n}} 2>&1"
+    )
     some = bench(NOWHERE, "src/lib.rs: tests::adds")
     assert (
-        CARGO.asked("cargo test -q", some).command
-        == f"{{ cargo test --no-fail-fast {TELLING} -q -- --exact tests::adds\n}} 2>&1"
+        CARGO.build_command("cargo test -q", some).command
+        == f"{{ cargo test --no-fail-fast {MESSAGE_FORMAT_OPTION} -q -- --exact tests::adds\n}} 2>&1"
     )
-    assert "--exact" not in CARGO.asked("cargo test", bench(NOWHERE, "tests/whole.rs")).command
+    assert "--exact" not in CARGO.build_command("cargo test", bench(NOWHERE, "tests/whole.rs")).command
 
 
 FOUND = """\
@@ -307,7 +313,7 @@ Found 7 errors.
 
 def test_findings_of_many_tools_are_told_without_lines():
     """AL-9: lint and type check fail on what was not found before; a line's number is no part of that."""
-    reading = FINDINGS.read(ended(FOUND, 1))
+    reading = FINDINGS.read_report(ended(FOUND, 1))
     assert list(reading.outcomes) == [
         "a.py: F401 `os` imported but unused",
         "src/b.py: error: Incompatible types [assignment]",
@@ -324,19 +330,22 @@ def test_findings_of_many_tools_are_told_without_lines():
     ("text", "code", "outcomes"), [("a.py:1:1: bad\n", 0, {}), ("it broke\n", 2, {"exit 2": "failed"})]
 )
 def test_without_a_place_the_exit_code_is_the_finding(text, code, outcomes):
-    assert FINDINGS.read(ended(text, code)).outcomes == outcomes
+    assert FINDINGS.read_report(ended(text, code)).outcomes == outcomes
 
 
 def test_names_are_clipped_to_one_printable_line_and_stay_different():
-    long = [named("x" * 1_000_000 + end) for end in "ab"]
+    long = [printable_name("x" * 1_000_000 + end) for end in "ab"]
     assert [len(name) < 300 for name in long] == [True, True]
     assert long[0] != long[1]
-    assert (named("a\nb\x1b[0m\udc80"), named(named("x" * 999))) == ("a\\nb\\x1b[0m\\udc80", named("x" * 999))
+    assert (printable_name("a\nb\x1b[0m\udc80"), printable_name(printable_name("x" * 999))) == (
+        "a\\nb\\x1b[0m\\udc80",
+        printable_name("x" * 999),
+    )
 
 
 def test_more_tests_than_anybody_reads_are_an_error():
     lines = events(*(go_event("pass", f"Test{number}") for number in range(20_001)))
-    assert GO.read(ended(lines)).trouble == "error"
+    assert GO.read_report(ended(lines)).trouble == "error"
 
 
 TAP = """TAP version 13
@@ -368,7 +377,7 @@ ok 3 - adds
 def test_node_tells_its_tests_by_their_place_and_their_number(tmp_path):
     """BX-4: tests within tests, those of one name, and nothing that only looks like a test."""
     (tmp_path / "report.tap").write_text(TAP)
-    reading = NODE.read(ended(code=1, folder=tmp_path))
+    reading = NODE.read_report(ended(code=1, folder=tmp_path))
     assert (reading.trouble, dict(reading.outcomes)) == (
         None,
         {
@@ -390,4 +399,4 @@ def test_what_node_leaves_is_held_against_its_end(tmp_path, report, code, troubl
     """BX-4: it hides a failure, ends before its report, stops in the middle of it, or runs nothing."""
     if report is not None:
         (tmp_path / "report.tap").write_text(report)
-    assert NODE.read(ended(code=code, folder=tmp_path)).trouble == trouble
+    assert NODE.read_report(ended(code=code, folder=tmp_path)).trouble == trouble

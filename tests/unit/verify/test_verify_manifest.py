@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from scaffold.verify.manifest import decisive, is_manifest
+from scaffold.verify.paths.manifest import changed_check_settings, is_manifest
 
 PROJECT = '[project]\nname = "calc"\ndependencies = ["click"]\n\n[tool.pytest.ini_options]\ntestpaths = ["tests"]\n'
 PACKAGE = {"name": "web", "scripts": {"test": "npm run suite", "suite": "jest", "start": "node ."}, "jest": {}}
@@ -13,7 +13,7 @@ GO = "module x\n\ngo 1.22\n\nrequire a.b/c v1.0.0\n"
 
 
 def parts(path, before, after, **more):
-    return decisive(path, before if before is None else before.encode(), after and after.encode(), **more)
+    return changed_check_settings(path, before if before is None else before.encode(), after and after.encode(), **more)
 
 
 def package(**changed):
@@ -70,7 +70,7 @@ def test_a_new_dependency_or_command_alone_is_welcome(path, before, after):
             "dependencies from the repository itself",
         ),
         ("pyproject.toml", PROJECT, PROJECT + '\n[tool.uv.sources]\npytest = {path = "x"}\n', "[tool.uv.sources]"),
-        ("pyproject.toml", PROJECT, "[", "all of it, for it cannot be read"),
+        ("pyproject.toml", PROJECT, "[", "the whole file, which cannot be parsed"),
         ("pytest.ini", None, "[pytest]\naddopts = --co\n", "[pytest] addopts"),
         ("tox.ini", None, "[pytest]\npython_files = x\n", "[pytest] python_files"),
         ("setup.cfg", "", "[tool:pytest]\naddopts = --co\n", "[tool:pytest] addopts"),
@@ -85,7 +85,7 @@ def test_a_new_dependency_or_command_alone_is_welcome(path, before, after):
         ("Cargo.toml", CARGO, CARGO + "\n[lib]\ntest = false\n", "[lib]"),
         ("Cargo.toml", CARGO, CARGO.replace("[dep", "autotests = false\n[dep"), "[package] autotests"),
         ("Cargo.toml", CARGO, CARGO + '\n[workspace]\nexclude = ["x"]\n', "[workspace] exclude"),
-        ("go.mod", GO, GO + "replace a.b/c => ./fake\n", "what is not required packages"),
+        ("go.mod", GO, GO + "replace a.b/c => ./fake\n", "settings other than required packages"),
     ],
 )
 def test_the_parts_that_decide_are_named(path, before, after, named):
@@ -110,9 +110,9 @@ def test_a_repository_without_tests_may_be_given_their_configuration_but_what_wa
 
 
 def test_a_manifest_that_is_no_text_counts_as_a_whole():
-    assert decisive("package.json", b"\xff", b"\xfe") == ("all of it, for it cannot be read",)
-    assert decisive("package.json", b"\xff", b"\xff") == ()
-    assert decisive("package.json", b"[" * 100_000, b"{}") == ("all of it, for it cannot be read",)
+    assert changed_check_settings("package.json", b"\xff", b"\xfe") == ("the whole file, which cannot be parsed",)
+    assert changed_check_settings("package.json", b"\xff", b"\xff") == ()
+    assert changed_check_settings("package.json", b"[" * 100_000, b"{}") == ("the whole file, which cannot be parsed",)
 
 
 def test_a_script_that_a_check_asks_for_decides_whatever_it_is_called():

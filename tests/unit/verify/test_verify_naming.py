@@ -2,7 +2,7 @@
 
 import pytest
 
-from scaffold.verify.naming import bound, given, spoken, untold
+from scaffold.verify.regression.naming import bound, given, spoken, untold
 
 SHOP = """\
 import json as text

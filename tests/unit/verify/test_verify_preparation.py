@@ -4,8 +4,14 @@ import os
 
 import pytest
 
-from scaffold.verify.environment.dependencies import contents, digest, folder_of, programs, with_venv
-from scaffold.verify.environment.preparation import Course, decide
+from scaffold.verify.environment.dependencies import (
+    hash_lines,
+    install_folder,
+    installed_lines,
+    toolchain_lines,
+    with_venv_creation,
+)
+from scaffold.verify.environment.preparation import SetupPlan, plan_setup
 
 
 @pytest.mark.parametrize(
@@ -26,7 +32,7 @@ from scaffold.verify.environment.preparation import Course, decide
     ],
 )
 def test_what_a_set_up_command_fills_is_told_by_its_program(command, folder):
-    assert folder_of(command) == folder
+    assert install_folder(command) == folder
 
 
 @pytest.mark.parametrize(
@@ -45,7 +51,7 @@ def test_what_a_set_up_command_fills_is_told_by_its_program(command, folder):
 def test_pip_gets_an_environment_of_the_checkouts_own(commands, before):
     """Otherwise it would install into the system."""
     expected = ("python3 -m venv .venv", *commands) if before else commands
-    assert with_venv(commands) == expected
+    assert with_venv_creation(commands) == expected
 
 
 SETUP = ("uv sync --locked", "npm ci")
@@ -54,48 +60,48 @@ SETUP = ("uv sync --locked", "npm ci")
 @pytest.mark.parametrize(
     ("there", "trusted", "course"),
     [
-        ((), True, Course(run=SETUP, copy=(), borrow=False, left_out=())),
-        ((), False, Course(run=(), copy=(), borrow=False, left_out=SETUP)),
-        ((".venv", "node_modules"), True, Course(run=(), copy=("node_modules",), borrow=True, left_out=())),
-        ((".venv", "node_modules"), False, Course(run=(), copy=("node_modules",), borrow=True, left_out=())),
-        ((".venv",), True, Course(run=SETUP[1:], copy=(), borrow=True, left_out=())),
-        ((".venv",), False, Course(run=(), copy=(), borrow=True, left_out=SETUP[1:])),
-        (("packages/a/node_modules",), True, Course(run=SETUP, copy=(), borrow=False, left_out=())),
+        ((), True, SetupPlan(run=SETUP, copy=(), borrow=False, left_out=())),
+        ((), False, SetupPlan(run=(), copy=(), borrow=False, left_out=SETUP)),
+        ((".venv", "node_modules"), True, SetupPlan(run=(), copy=("node_modules",), borrow=True, left_out=())),
+        ((".venv", "node_modules"), False, SetupPlan(run=(), copy=("node_modules",), borrow=True, left_out=())),
+        ((".venv",), True, SetupPlan(run=SETUP[1:], copy=(), borrow=True, left_out=())),
+        ((".venv",), False, SetupPlan(run=(), copy=(), borrow=True, left_out=SETUP[1:])),
+        (("packages/a/node_modules",), True, SetupPlan(run=SETUP, copy=(), borrow=False, left_out=())),
         (
             ("node_modules", "packages/a/node_modules"),
             True,
-            Course(run=SETUP[:1], copy=("node_modules", "packages/a/node_modules"), borrow=False, left_out=()),
+            SetupPlan(run=SETUP[:1], copy=("node_modules", "packages/a/node_modules"), borrow=False, left_out=()),
         ),
-        (("calc.egg-info",), True, Course(run=SETUP, copy=(), borrow=False, left_out=())),
+        (("calc.egg-info",), True, SetupPlan(run=SETUP, copy=(), borrow=False, left_out=())),
     ],
 )
 def test_only_what_is_missing_is_installed_and_only_where_the_folder_is_trusted(there, trusted, course):
     """AL-9: set-up commands of a repository never run before its folder is trusted."""
-    assert decide(SETUP, there, trusted=trusted) == course
+    assert plan_setup(SETUP, there, trusted=trusted) == course
 
 
 def test_without_set_up_commands_there_is_nothing_to_do():
-    assert decide((), (), trusted=True) == Course(run=(), copy=(), borrow=False, left_out=())
+    assert plan_setup((), (), trusted=True) == SetupPlan(run=(), copy=(), borrow=False, left_out=())
 
 
 def test_other_dependencies_have_other_contents_and_caches_do_not_count(tmp_path):
     modules = tmp_path / "node_modules"
     (modules / "left").mkdir(parents=True)
-    seen = [contents(modules)]
+    seen = [installed_lines(modules)]
     (modules / ".cache").mkdir()
-    assert contents(modules) == seen[0]
+    assert installed_lines(modules) == seen[0]
     (modules / ".package-lock.json").write_text("{}")
-    seen.append(contents(modules))
+    seen.append(installed_lines(modules))
     (modules / "right").mkdir()
-    seen.append(contents(modules))
+    seen.append(installed_lines(modules))
     packages = tmp_path / ".venv" / "lib" / "python3.11" / "site-packages"
     (packages / "attrs-1.dist-info").mkdir(parents=True)
-    seen.append(contents(tmp_path / ".venv"))
+    seen.append(installed_lines(tmp_path / ".venv"))
     (packages / "__pycache__").mkdir()
-    assert contents(tmp_path / ".venv") == seen[-1]
+    assert installed_lines(tmp_path / ".venv") == seen[-1]
     (packages / "attrs-1.dist-info").rename(packages / "attrs-2.dist-info")
-    seen.append(contents(tmp_path / ".venv"))
-    assert len({digest(each) for each in seen}) == len(seen) == 5
+    seen.append(installed_lines(tmp_path / ".venv"))
+    assert len({hash_lines(each) for each in seen}) == len(seen) == 5
 
 
 def test_another_interpreter_is_another_machine(tmp_path):
@@ -103,8 +109,8 @@ def test_another_interpreter_is_another_machine(tmp_path):
         (tmp_path / number).mkdir()
         (tmp_path / number / "node").write_text(f"#!/bin/sh\necho {'v' * int(number)}")
         (tmp_path / number / "node").chmod(0o755)
-    first, second = (programs(f"{tmp_path / number}{os.pathsep}/nowhere") for number in "12")
+    first, second = (toolchain_lines(f"{tmp_path / number}{os.pathsep}/nowhere") for number in "12")
     assert len(first) == len(second) == 1
     assert first != second
     (tmp_path / "1" / "node").chmod(0o644)
-    assert programs(str(tmp_path / "1")) == ()
+    assert toolchain_lines(str(tmp_path / "1")) == ()

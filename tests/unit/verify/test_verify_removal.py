@@ -2,7 +2,7 @@
 
 import pytest
 
-from scaffold.verify.removal import without_successor
+from scaffold.verify.regression.removal import without_successor
 
 
 @pytest.mark.parametrize(

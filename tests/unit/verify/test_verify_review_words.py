@@ -6,8 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaffold.policy.redaction import Redactor
-from scaffold.verify.review import MOST_CITATIONS, Citation, Review, gives_verdict, passed, read_review, reviews, told
+from scaffold.policy.secret.redaction import Redactor
+from scaffold.verify.contract.review import (
+    MAX_CITATIONS,
+    Citation,
+    Review,
+    approval_verification,
+    is_review_role,
+    parse_review,
+    review_text,
+    reviews,
+)
 
 CITED = [{"file": "./api//store.py", "line": 3, "note": "it keeps things"}]
 FENCE = "```"
@@ -21,7 +30,7 @@ def words(before="I looked.\n\n", after="", fence="json", **fields):
 
 def problem(text):
     """Return what a reviewer would be told of these words."""
-    read = read_review(text)
+    read = parse_review(text)
     assert isinstance(read, str), read
     return read
 
@@ -29,18 +38,18 @@ def problem(text):
 @pytest.mark.parametrize("role", ["code_review", "security_review", "reviewer"])
 def test_reviews_judge(role):
     """SC-7."""
-    assert gives_verdict(role)
+    assert is_review_role(role)
 
 
 @pytest.mark.parametrize("role", ["implementation", "testing", "review", "code_reviewer", ""])
 def test_other_roles_do_not(role):
-    assert not gives_verdict(role)
+    assert not is_review_role(role)
 
 
 @pytest.mark.parametrize("text", [words(), words(fence=""), words(fence="JSON ", after="\n\n \n"), words(before="")])
 def test_a_verdict_at_the_end_is_read(text):
     """BX-1: paths as git writes them."""
-    assert read_review(text) == Review(
+    assert parse_review(text) == Review(
         verdict="approve",
         citations=(Citation("api/store.py", 3, "it keeps things"),),
         summary="It is sound.",
@@ -83,27 +92,27 @@ def test_rubbish_is_no_verdict(block):
 
 def test_an_approval_needs_something_to_point_at():
     """BX-1: at least one citation."""
-    assert "cites at least one" in problem(words(citations=[]))
-    rejected = read_review(words(verdict="reject", citations=[]))
+    assert "must cite at least one" in problem(words(citations=[]))
+    rejected = parse_review(words(verdict="reject", citations=[]))
     assert isinstance(rejected, Review)
 
 
 def test_a_verdict_says_why_and_not_without_end():
     assert "`summary` is empty" in problem(words(summary=" "))
-    assert "101 citations" in problem(words(citations=CITED * (MOST_CITATIONS + 1)))
+    assert "101 citations" in problem(words(citations=CITED * (MAX_CITATIONS + 1)))
 
 
 def test_a_review_is_told_in_lines():
     review = Review(verdict="reject", citations=(Citation("a", 1, " wrong "), Citation("b\n", 2)), summary=" No. ")
-    assert told(review) == "No.\n- a:1: wrong\n- b\n:2"
+    assert review_text(review) == "No.\n- a:1: wrong\n- b\n:2"
 
 
 @given(st.text(), st.text())
 def test_no_words_break_the_reader_and_a_verdict_survives_whatever_stands_before_it(before, summary):
     """BX-1."""
-    assert isinstance(read_review(before), str | Review)
+    assert isinstance(parse_review(before), str | Review)
     if summary.strip():
-        read = read_review(words(before=f"{before}\n", summary=summary))
+        read = parse_review(words(before=f"{before}\n", summary=summary))
         assert isinstance(read, Review)
         assert read.summary == summary
 
@@ -112,7 +121,7 @@ def test_what_an_approval_shows_can_be_read_back_and_holds_no_secret():
     """BX-2: evidence is kept as values; what is secret is taken out of each text, not out of the JSON."""
     token = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
     review = Review(verdict="approve", citations=(Citation("a", 1, f"has {token}"),), summary=f'"{token}"')
-    shown = passed(review, "c" * 40, Redactor())
+    shown = approval_verification(review, "c" * 40, Redactor())
     assert shown.passed
     (kept,) = reviews(shown)
     assert token not in shown.results[0].detail

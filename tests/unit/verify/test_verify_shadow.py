@@ -2,12 +2,12 @@
 
 import pytest
 
-from scaffold.verify.shadow import shadows
+from scaffold.verify.paths.shadow import find_shadows
 
 
 def hidden(added, before=(), gone=()):
     after = [*(path for path in before if path not in gone), *added]
-    return {each.path: each.certain for each in shadows(added, before, after)}
+    return {each.path: each.certain for each in find_shadows(added, before, after)}
 
 
 FLAT = ("calc/__init__.py", "calc/basic.py", "tests/test_calc.py", "tests/tools.py")

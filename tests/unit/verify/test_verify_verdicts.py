@@ -4,11 +4,11 @@ import pytest
 
 from gates import finished
 from scaffold.core.contract import Check, Contract, ExitCode, OutputContains
-from scaffold.verify.contract import constraints, judge, sealed
+from scaffold.verify.contract.checks import check_constraints, check_read_only_paths, check_verdict
 
 
 def verdict(command, ending, expect=None):
-    return judge(Check(command=command, expect=expect or ExitCode(0)), ending)[0]
+    return check_verdict(Check(command=command, expect=expect or ExitCode(0)), ending)[0]
 
 
 @pytest.mark.parametrize(
@@ -50,18 +50,18 @@ def test_the_verdict_on_a_command(wanted, command, ending, expect):
 @pytest.mark.parametrize(
     ("ending", "named"),
     [
-        (finished(1), "Expected exit 0; it ended with exit 1."),
-        (finished(127), "The command could not be run (exit 127)."),
-        (finished(signal=11), "Ended by signal 11, twice."),
-        (finished(timed_out=True), "Not finished after 7.5 s."),
+        (finished(1), "Expected exit code 0, but got exit code 1."),
+        (finished(127), "The command could not be run (exit code 127)."),
+        (finished(signal=11), "Killed by signal 11 twice."),
+        (finished(timed_out=True), "Timed out after 7.5 s."),
     ],
 )
 def test_a_verdict_says_why(ending, named):
-    assert judge(Check(command="make", timeout_s=7.5), ending)[1] == named
+    assert check_verdict(Check(command="make", timeout_s=7.5), ending)[1] == named
 
 
 def judged(paths=("a.py", "docs/x.md"), changed=("a.py",), **globs):
-    (result,) = constraints(Contract(**globs), paths, changed)
+    (result,) = check_constraints(Contract(**globs), paths, changed)
     return result.verdict, result.detail
 
 
@@ -86,7 +86,7 @@ def test_a_name_that_is_not_utf_8_becomes_text_that_every_database_takes():
 
 def test_what_is_run_or_obeyed_unasked_does_not_land_and_all_else_may():
     """BX-9: an agent's work never brings configuration that starts something by itself."""
-    refused = sealed(["src/a.py", ".MCP.json", ".husky/pre-commit"])
+    refused = check_read_only_paths(["src/a.py", ".MCP.json", ".husky/pre-commit"])
     assert refused is not None
     assert (refused.verdict, ".MCP.json, .husky/pre-commit" in refused.detail) == ("fail", True)
-    assert sealed(["docs/.mcp.json.md", "mcp.json", ".gitignore", ".github/workflows/ci.yml"]) is None
+    assert check_read_only_paths(["docs/.mcp.json.md", "mcp.json", ".gitignore", ".github/workflows/ci.yml"]) is None

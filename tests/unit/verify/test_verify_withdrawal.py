@@ -3,9 +3,9 @@
 import pytest
 
 from scaffold.core.gates import Gate, GateRun
-from scaffold.verify.comparison import gone
-from scaffold.verify.places import said_in, tail_of, title_of
-from scaffold.verify.withdrawal import Withdrawn, namesakes, told_broken, with_kept
+from scaffold.verify.locations import name_in_file, occurs_in, title_in_source
+from scaffold.verify.regression.comparison import missing_tests
+from scaffold.verify.regression.withdrawal import Withdrawn, namesakes, told_broken, with_kept
 
 TEST = Gate(kind="test", command="pytest", runner="pytest")
 
@@ -21,13 +21,13 @@ def test_gone_is_what_passed_and_is_not_told_of_at_all():
         {"a::stays": "passed", "a::skipped": "passed", "a::flaky": "flaky", "a::out": "passed", "a::f": "failed"}
     )
     now = run({"a::stays": "passed", "a::skipped": "skipped"})
-    assert gone(before, now) == ("a::flaky", "a::out")
+    assert missing_tests(before, now) == ("a::flaky", "a::out")
 
 
 def test_nothing_is_gone_where_nothing_was_before_or_nothing_is_shown():
     """AL-10: a run in trouble is judged by that alone."""
-    assert gone(None, run({})) == ()
-    assert gone(run({"a::out": "passed"}), run({}, trouble="error")) == ()
+    assert missing_tests(None, run({})) == ()
+    assert missing_tests(run({"a::out": "passed"}), run({}, trouble="error")) == ()
 
 
 @pytest.mark.parametrize("again", ["failed", "error", "skipped", None])
@@ -84,9 +84,9 @@ def test_a_runner_is_asked_as_finely_as_it_can_be(runner, asked):
 def test_a_name_of_every_runner_has_a_tail_and_a_title(runner, name, tail, title):
     """AL-10: what is left without the file, and what the file has of it."""
     gate = Gate(kind="test", command=runner, runner=runner)
-    assert (tail_of(gate, name), title_of(gate, name)) == (tail, title)
-    assert said_in(f"def {title}(", gate, name)
-    assert not said_in(f"def {title}_more(", gate, name)
+    assert (name_in_file(gate, name), title_in_source(gate, name)) == (tail, title)
+    assert occurs_in(f"def {title}(", gate, name)
+    assert not occurs_in(f"def {title}_more(", gate, name)
 
 
 def test_namesakes_pass_elsewhere():

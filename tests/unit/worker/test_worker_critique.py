@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from scaffold.worker.critique import (
     CRITERIA,
     Critique,
-    Done,
-    Fail,
+    HandIn,
     Improve,
-    Malformed,
-    View,
-    asks_for_end,
-    decide,
+    IterationState,
+    MalformedCritique,
+    StopFailed,
+    decide_next_step,
+    format_critique,
     read_critique,
-    written,
+    requests_end,
 )
 
 ALL = "Correctness: 2/3\nReadability: 3/3\nEdge cases: 2/3\n"
@@ -34,7 +34,7 @@ def critiques(draw):
     whole = None not in scores
     total = sum(scores) if whole else draw(st.integers(3, 9))
     remarks = draw(prose)
-    assume(isinstance(read_critique(remarks), Malformed))
+    assume(isinstance(read_critique(remarks), MalformedCritique))
     assume(not any(word in remarks.casefold() for word in ("correct", "readab", "edge", "total")))
     return Critique(
         total=total,
@@ -49,7 +49,7 @@ def critiques(draw):
 @given(critiques())
 def test_a_critique_that_was_written_is_read_as_it_was(critique):
     """AL-5: the rubric as a value."""
-    assert read_critique(written(critique)) == critique
+    assert read_critique(format_critique(critique)) == critique
 
 
 @given(
@@ -62,7 +62,7 @@ def test_a_critique_that_was_written_is_read_as_it_was(critique):
 def test_no_words_whatever_raise(text):
     """AL-5: garbage is a finding in words, never an error."""
     found = read_critique(text)
-    assert isinstance(found, Critique | Malformed)
+    assert isinstance(found, Critique | MalformedCritique)
     if isinstance(found, Critique):
         assert 3 <= found.total <= 9
         known = [each for each in found.scores if each is not None]
@@ -104,7 +104,7 @@ def test_scores_are_read_however_they_are_dressed(text):
 )
 def test_what_is_missing_or_contradicts_is_told_to_the_critic(text, why):
     """AL-5: malformed, so it is asked again."""
-    assert read_critique(text) == Malformed(why)
+    assert read_critique(text) == MalformedCritique(why)
 
 
 def test_what_is_said_beside_a_score_is_kept_for_the_agent():
@@ -133,37 +133,37 @@ def test_a_critic_asks_for_the_end_by_a_line_of_its_own(end, done):
     ("words", "asks"), [("All of it.\nDONE", True), ("**DONE**\n", True), ("DONE, but", False), ("", False)]
 )
 def test_an_agent_asks_for_the_end_by_its_last_line(words, asks):
-    assert asks_for_end(words) is asks
+    assert requests_end(words) is asks
 
 
 def view(**fields):
     given = {"passed": True, "changed": True, "threshold": 7, "iteration": 1, "maximum": 5}
-    return View(**(given | fields))
+    return IterationState(**(given | fields))
 
 
 @pytest.mark.parametrize(
     ("fields", "move"),
     [
-        ({}, Done("verified")),
-        ({"score": 9}, Done("threshold")),
-        ({"score": 7}, Done("threshold")),
-        ({"score": 6}, Done("acceptable")),
+        ({}, HandIn("verified")),
+        ({"score": 9}, HandIn("threshold")),
+        ({"score": 7}, HandIn("threshold")),
+        ({"score": 6}, HandIn("acceptable")),
         ({"score": 5}, Improve("critique")),
-        ({"score": 5, "done": True}, Done("agent_done_verified")),
-        ({"score": None, "done": True}, Done("agent_done_verified")),
-        ({"score": 3, "iteration": 5}, Done("maximum")),
-        ({"score": 3, "changed": False}, Done("nothing_changed")),
+        ({"score": 5, "done": True}, HandIn("agent_done_verified")),
+        ({"score": None, "done": True}, HandIn("agent_done_verified")),
+        ({"score": 3, "iteration": 5}, HandIn("maximum")),
+        ({"score": 3, "changed": False}, HandIn("nothing_changed")),
         ({"passed": False}, Improve("failures")),
         ({"passed": False, "score": 9, "done": True}, Improve("failures")),
-        ({"passed": False, "iteration": 5}, Fail("maximum")),
-        ({"passed": False, "iteration": 5, "score": 9, "done": True}, Fail("maximum")),
-        ({"passed": False, "changed": False}, Fail("nothing_changed")),
-        ({"passed": False, "changed": False, "done": True}, Fail("nothing_changed")),
+        ({"passed": False, "iteration": 5}, StopFailed("maximum")),
+        ({"passed": False, "iteration": 5, "score": 9, "done": True}, StopFailed("maximum")),
+        ({"passed": False, "changed": False}, StopFailed("nothing_changed")),
+        ({"passed": False, "changed": False, "done": True}, StopFailed("nothing_changed")),
     ],
 )
 def test_what_follows_from_an_iteration(fields, move):
     """AL-5, AL-6: the table."""
-    assert decide(view(**fields)) == move
+    assert decide_next_step(view(**fields)) == move
 
 
 def every_view():
@@ -175,19 +175,21 @@ def every_view():
 
 def test_nobodys_word_is_enough_and_no_loop_goes_on_without_end():
     """AL-5, AL-6: over all there is - done only with what passes, no iteration after the last or after none."""
-    moves = {one: decide(one) for one in every_view()}
-    assert {type(move) for one, move in moves.items() if not one.passed} == {Improve, Fail}
-    assert all(not isinstance(move, Fail) for one, move in moves.items() if one.passed)
+    moves = {one: decide_next_step(one) for one in every_view()}
+    assert {type(move) for one, move in moves.items() if not one.passed} == {Improve, StopFailed}
+    assert all(not isinstance(move, StopFailed) for one, move in moves.items() if one.passed)
     over = [move for one, move in moves.items() if one.iteration == one.maximum or not one.changed]
     assert not any(isinstance(move, Improve) for move in over)
     better = [(one, view(**{**_fields(one), "score": one.score + 1})) for one in moves if one.score not in {None, 9}]
-    assert all(isinstance(decide(up), Done) for one, up in better if isinstance(moves[one], Done)), "more is never less"
+    assert all(isinstance(decide_next_step(up), HandIn) for one, up in better if isinstance(moves[one], HandIn)), (
+        "more is never less"
+    )
 
 
 def test_every_reason_there_is_is_given_by_the_table():
-    reasons = {move.reason for move in map(decide, every_view()) if isinstance(move, Done)}
-    assert reasons == set(get_args(Done.__annotations__["reason"]))
+    reasons = {move.reason for move in map(decide_next_step, every_view()) if isinstance(move, HandIn)}
+    assert reasons == set(get_args(HandIn.__annotations__["reason"]))
 
 
 def _fields(one):
-    return {name: getattr(one, name) for name in View.__struct_fields__}
+    return {name: getattr(one, name) for name in IterationState.__struct_fields__}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaffold.worker.watchdog import FOLLOWS, Failure, Repetition, fingerprint, next_rung
+from scaffold.worker.watchdog import ESCALATION_TEXT, FailedCall, RepeatedFailures, call_fingerprint, next_escalation
 
 
 @pytest.mark.parametrize(
@@ -20,27 +20,27 @@ from scaffold.worker.watchdog import FOLLOWS, Failure, Repetition, fingerprint, 
 )
 def test_the_ladder_goes_from_a_word_to_a_human(nudged, attempts_left, planner, rung):
     """BX-12: nudge, a fresh attempt with the cause, smaller, human."""
-    assert next_rung(nudged=nudged, attempts_left=attempts_left, planner=planner) == rung
-    assert FOLLOWS[rung]
+    assert next_escalation(nudged=nudged, attempts_left=attempts_left, planner=planner) == rung
+    assert ESCALATION_TEXT[rung]
 
 
 def test_how_long_it_took_makes_no_other_failure():
     """BX-12."""
     call = ("shell", {"command": "make"})
     slow, quick = "exit code 1 after 2.3 s\n0x7f12 failed", "exit code 1 after 0.1 s\n0x9aB3 failed".lower()
-    assert fingerprint(*call, slow) == fingerprint(*call, quick)
+    assert call_fingerprint(*call, slow) == call_fingerprint(*call, quick)
     others = [
-        fingerprint("python", {"command": "make"}, slow),
-        fingerprint("shell", {"command": "make test"}, slow),
-        fingerprint(*call, "exit code 1 after 2.3 s\nother"),
+        call_fingerprint("python", {"command": "make"}, slow),
+        call_fingerprint("shell", {"command": "make test"}, slow),
+        call_fingerprint(*call, "exit code 1 after 2.3 s\nother"),
     ]
-    assert len({fingerprint(*call, slow), *others}) == 4
+    assert len({call_fingerprint(*call, slow), *others}) == 4
 
 
 def seen(*failures):
-    repetition = Repetition()
+    repetition = RepeatedFailures()
     for turn, call, tree in failures:
-        repetition = repetition.after(Failure(turn=turn, call=call, tree=tree))
+        repetition = repetition.after(FailedCall(turn=turn, call=call, tree=tree))
     return repetition
 
 

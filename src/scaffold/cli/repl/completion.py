@@ -10,28 +10,28 @@ from msgspec import Struct
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, ThreadedCompleter, merge_completers
 from prompt_toolkit.document import Document
 
-from scaffold.agent.slash import ARGUMENTS, COMMANDS, Spelling
-from scaffold.cli.inquiry import Own
-from scaffold.cli.safe import printable
+from scaffold.agent.slash import COMMANDS, COMPLETION_WORDS, CommandSyntax
+from scaffold.core.printable_text import printable
+from scaffold.session.slash_queries import ExtraCommand
 
-MOST = 50
+MAX_SUGGESTIONS = 50
 """Completions that are offered."""
-FEW = 10
+ENOUGH_IN_FOLDER = 10
 """With fewer in the folder itself, files of such a name are looked for below."""
-LOOKED_AT = 20_000
+MAX_SCANNED = 20_000
 """Names that fit which are taken from a folder; names that are looked at in a whole tree."""
 SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache"})
 """Folders that no name is searched in; `.git` is not even named."""
 
-_UNSAYABLE = re.compile(r'["\n]')
+_UNQUOTABLE = re.compile(r'["\n]')
 """What no name after `@` can hold."""
 
 _COMMAND = re.compile(r"/(?P<name>[a-z_-]*)")
 _ARGUMENT = re.compile(r"/(?P<name>[a-z_-]+)\s+(?P<words>\S*)", re.IGNORECASE)
-_NAMED = re.compile(r'(?<!\S)@(?P<quote>"?)(?P<path>[^"\s]*|(?<=")[^"\n]*)$')
+_ATTACHMENT = re.compile(r'(?<!\S)@(?P<quote>"?)(?P<path>[^"\s]*|(?<=")[^"\n]*)$')
 
 
-class Offer(Struct, frozen=True):
+class Suggestion(Struct, frozen=True):
     """One way to go on: what is typed becomes the last `replaced` characters' place, `about` says what it is."""
 
     text: str
@@ -40,53 +40,53 @@ class Offer(Struct, frozen=True):
     about: str = ""
 
 
-Names = Callable[[str], Sequence[tuple[str, str]]]
+ValuesFor = Callable[[str], Sequence[tuple[str, str]]]
 """Returns what may follow a command of this name, each with a word about it."""
 
 
-class Offers(Completer):
+class SuggestionCompleter(Completer):
     """Offers what may stand in the place of the end of the text before the cursor."""
 
-    def __init__(self, find: Callable[[str], Iterator[Offer]]) -> None:
+    def __init__(self, find: Callable[[str], Iterator[Suggestion]]) -> None:
         self._find = find
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:  # noqa: ARG002
         """Yield completions, the likeliest first."""
-        for offer in islice(self._find(document.text_before_cursor), MOST):
+        for offer in islice(self._find(document.text_before_cursor), MAX_SUGGESTIONS):
             shown, about = printable(offer.shown), printable(offer.about)
             yield Completion(offer.text, -offer.replaced, display=shown, display_meta=about)
 
 
-def completer(cwd: Path, names: Names, own: Sequence[Own] = ()) -> Completer:
+def completer(cwd: Path, names: ValuesFor, own: Sequence[ExtraCommand] = ()) -> Completer:
     """Return what completes commands at once, and files while one goes on typing."""
-    files = ThreadedCompleter(Offers(lambda before: file_offers(before, cwd)))
-    return merge_completers([Offers(lambda before: command_offers(before, names, own)), files])
+    files = ThreadedCompleter(SuggestionCompleter(lambda before: file_suggestions(before, cwd)))
+    return merge_completers([SuggestionCompleter(lambda before: command_suggestions(before, names, own)), files])
 
 
-def command_offers(before: str, names: Names, own: Sequence[Own] = ()) -> Iterator[Offer]:
+def command_suggestions(before: str, names: ValuesFor, own: Sequence[ExtraCommand] = ()) -> Iterator[Suggestion]:
     """Yield commands, those of the talk's own first, or what may follow one."""
     if command := _COMMAND.fullmatch(before):
         typed = command["name"]
         named = {each.name for each in own}
-        listed: Sequence[Own | Spelling] = (*own, *(each for each in COMMANDS if each.name not in named))
+        listed: Sequence[ExtraCommand | CommandSyntax] = (*own, *(each for each in COMMANDS if each.name not in named))
         for each in listed:
             if each.name.startswith(typed):
-                yield Offer(f"/{each.name}" + (" " if each.words else ""), len(before), each.usage, each.summary)
+                yield Suggestion(f"/{each.name}" + (" " if each.words else ""), len(before), each.usage, each.summary)
     elif argument := _ARGUMENT.fullmatch(before):
         typed = argument["words"]
-        fixed = [(word, "") for word in ARGUMENTS.get(argument["name"].lower(), ())]
+        fixed = [(word, "") for word in COMPLETION_WORDS.get(argument["name"].lower(), ())]
         for name, about in (*fixed, *names(argument["name"].lower())):
             if typed.lower() in name.lower():
-                yield Offer(name, len(typed), name, about)
+                yield Suggestion(name, len(typed), name, about)
 
 
-def file_offers(before: str, cwd: Path) -> Iterator[Offer]:
+def file_suggestions(before: str, cwd: Path) -> Iterator[Suggestion]:
     """Yield files that may be attached."""
-    if named := _NAMED.search(before):
+    if named := _ATTACHMENT.search(before):
         yield from _files(named["path"], len(named["path"]) + len(named["quote"]), cwd)
 
 
-def _files(typed: str, replaced: int, cwd: Path) -> Iterator[Offer]:
+def _files(typed: str, replaced: int, cwd: Path) -> Iterator[Suggestion]:
     """Yield files of the folder that is named so far; then files of that name anywhere below."""
     folder, _, start = typed.rpartition("/")
     place = (Path(folder).expanduser() if folder.startswith("~") else cwd / folder) if folder else cwd
@@ -96,16 +96,16 @@ def _files(typed: str, replaced: int, cwd: Path) -> Iterator[Offer]:
     for entry in sorted(_entries(place, start.lower()), key=lambda each: (not _is_folder(each), each.name)):
         if entry.name != ".git" and (start.startswith(".") or not entry.name.startswith(".")):
             found += 1
-            yield _offer(f"{head}{entry.name}{'/' if _is_folder(entry) else ''}", replaced)
-    if found < FEW and len(start) > 1 and not head and not start.startswith("."):
+            yield _suggestion(f"{head}{entry.name}{'/' if _is_folder(entry) else ''}", replaced)
+    if found < ENOUGH_IN_FOLDER and len(start) > 1 and not head and not start.startswith("."):
         for path in _below(cwd, start.lower()):
-            yield _offer(path, replaced)
+            yield _suggestion(path, replaced)
 
 
 def _below(root: Path, wanted: str) -> Iterator[str]:
     """Yield paths of files below `root`, not directly in it, whose name holds `wanted`; what is near comes first."""
     folders, looked = [root], 0
-    while folders and looked < LOOKED_AT:
+    while folders and looked < MAX_SCANNED:
         deeper: list[Path] = []
         for folder in folders:
             for entry in _entries(folder):
@@ -115,7 +115,7 @@ def _below(root: Path, wanted: str) -> Iterator[str]:
                         deeper.append(Path(entry.path))
                 elif folder != root and wanted in entry.name.lower():
                     yield os.path.relpath(entry.path, root)
-            if looked >= LOOKED_AT:
+            if looked >= MAX_SCANNED:
                 return
         folders = deeper
 
@@ -125,7 +125,7 @@ def _entries(folder: Path, start: str = "") -> Sequence[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             named = (each for each in entries if each.name.lower().startswith(start))
-            return list(islice((each for each in named if not _UNSAYABLE.search(each.name)), LOOKED_AT))
+            return list(islice((each for each in named if not _UNQUOTABLE.search(each.name)), MAX_SCANNED))
     except OSError:
         return ()
 
@@ -137,6 +137,6 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _offer(path: str, replaced: int) -> Offer:
+def _suggestion(path: str, replaced: int) -> Suggestion:
     quoted = f'"{path}"' if re.search(r"\s", path) else path
-    return Offer(quoted, replaced, path)
+    return Suggestion(quoted, replaced, path)

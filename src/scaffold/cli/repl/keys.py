@@ -4,16 +4,16 @@ from typing import Literal
 
 from msgspec import Struct
 
-from scaffold.policy.consent import Answer
+from scaffold.policy.permission.approval_gate import ApprovalAnswer
 
-PATIENCE_S = 2.0
+EXIT_WARNING_S = 2.0
 """How long a warning that one more Ctrl-C leaves holds."""
-PAUSE_S = 0.5
+MIN_IDLE_S = 0.5
 """How long no key may have been pressed before one counts as an answer: what was typed before is none."""
 
-Interrupted = Literal["deny", "stop", "end", "clear", "warn", "leave"]
-Enter = Literal["send", "continue", "ignore"]
-ANSWERS: dict[str, Answer] = {
+InterruptEffect = Literal["deny", "stop", "end", "clear", "warn", "leave"]
+EnterEffect = Literal["send", "continue", "ignore"]
+ANSWERS: dict[str, ApprovalAnswer] = {
     "y": "allow",
     "yes": "allow",
     "n": "deny",
@@ -24,7 +24,7 @@ ANSWERS: dict[str, Answer] = {
 """What answers a question, in small letters; a line that only begins so does not."""
 
 
-class Moment(Struct, frozen=True, kw_only=True):
+class InterruptContext(Struct, frozen=True, kw_only=True):
     """How things stand when Ctrl-C is pressed; times are seconds of one clock that never goes back."""
 
     now_s: float
@@ -39,7 +39,7 @@ class Moment(Struct, frozen=True, kw_only=True):
     """When it was last said that one more leaves."""
 
 
-def on_interrupt(moment: Moment) -> Interrupted:
+def on_interrupt(moment: InterruptContext) -> InterruptEffect:
     """Return what Ctrl-C does: no to a question, then stop, then end everything; idle it clears, warns, leaves."""
     if moment.stopping:
         return "end"
@@ -49,10 +49,10 @@ def on_interrupt(moment: Moment) -> Interrupted:
         return "stop"
     if moment.typed:
         return "clear"
-    return "leave" if moment.warned_s is not None and moment.now_s - moment.warned_s <= PATIENCE_S else "warn"
+    return "leave" if moment.warned_s is not None and moment.now_s - moment.warned_s <= EXIT_WARNING_S else "warn"
 
 
-def on_enter(before_cursor: str, after_cursor: str) -> Enter:
+def on_enter(before_cursor: str, after_cursor: str) -> EnterEffect:
     """Return what Enter does: a backslash before the cursor goes on with a new line, an empty line is nothing."""
     if before_cursor.endswith("\\") and not after_cursor.strip():
         return "continue"
@@ -64,4 +64,4 @@ def counts_as_answer(*, shown_s: float | None, last_key_s: float, now_s: float) 
 
     Whoever is in the middle of a word has not read the question.
     """
-    return shown_s is not None and now_s - max(shown_s, last_key_s) >= PAUSE_S
+    return shown_s is not None and now_s - max(shown_s, last_key_s) >= MIN_IDLE_S

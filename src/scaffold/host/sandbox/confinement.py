@@ -1,58 +1,60 @@
-"""What a command may reach, as a value; which mechanism holds it to that is another question."""
+"""What a command may access, as values independent of the mechanism that enforces it."""
 
 from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
 
-from scaffold.core.model import Network
+from scaffold.core.model import NetworkMode
 
 Level = Literal["bubblewrap", "landlock", "seatbelt", "none"]
-"""What holds a command, from strong to not at all; `seatbelt` is macOS's."""
+"""The enforcing mechanism, from strong to none; `seatbelt` is macOS's."""
 
-Reach = Network | Literal["open"]
-"""What a command reaches: as its user says, or all of the machine's network, for what is trusted to install things."""
+NetworkAccess = NetworkMode | Literal["open"]
+"""The user's network mode, or `open`: the machine's whole network, for trusted installation commands."""
 
 GIBIBYTE = 1 << 30
 
 
-class Limits(Struct, frozen=True, kw_only=True):
-    """What one command may use up, -1 for as much as the system gives; time is bounded by whoever runs it."""
+class ResourceLimits(Struct, frozen=True, kw_only=True):
+    """Resource limits of one command, -1 for the system's limit; the caller limits the time."""
 
     processes: int = 1_000
     memory_bytes: int = 16 * GIBIBYTE
     """Private memory of each process."""
     file_bytes: int = 16 * GIBIBYTE
-    """Of each file it writes."""
+    """Size of each written file."""
 
 
-FREE = Limits(memory_bytes=-1, file_bytes=-1)
-"""What holds for a command without a confinement."""
+UNCONFINED_LIMITS = ResourceLimits(memory_bytes=-1, file_bytes=-1)
+"""Limits of a command without a confinement."""
 
 
 class Confinement(Struct, frozen=True, kw_only=True):
-    """What a command may reach; all paths are absolute and without links. What is not named can be read only."""
+    """What a command may access; paths are absolute and free of symlinks. Unnamed paths are read-only."""
 
     writable: tuple[Path, ...]
-    """Folders it may change."""
+    """Folders it may write."""
     temporary: Path
-    """Its own TMPDIR, writable; the system's temporary folders are empty for it and cannot be written."""
-    sealed: tuple[Path, ...] = ()
-    """What in the writable folders stays as it is; what is not there cannot be made."""
+    """Its writable TMPDIR; the system's temporary folders look empty and are read-only."""
+    protected: tuple[Path, ...] = ()
+    """Read-only paths in the writable folders; missing ones cannot be created."""
     hidden: tuple[Path, ...] = ()
-    """Files and folders whose content it never sees."""
-    shown: tuple[Path, ...] = ()
-    """What can be read although it lies in something hidden or in a temporary folder of the system."""
-    network: Reach = "loopback"
+    """Files and folders whose content is hidden."""
+    readable: tuple[Path, ...] = ()
+    """Readable paths inside hidden ones or the system's temporary folders."""
+    network: NetworkAccess = "loopback"
     hosts: tuple[str, ...] = ()
-    """With `hosts`: names it may connect to, `*.example.com` for all below one, each with an optional `:PORT`."""
-    limits: Limits = Limits()
+    """If `network` is `hosts`: the allowed hosts, `*.example.com` for all subdomains, each with an optional `:PORT`."""
+    limits: ResourceLimits = ResourceLimits()
 
 
-class Enclosure(Struct, frozen=True):
-    """A confinement and what holds a command to it."""
+class SandboxSpec(Struct, frozen=True):
+    """A confinement and the mechanism that enforces it."""
 
     level: Level
     confinement: Confinement
     proxy: Path | None = None
-    """The socket of the proxy that leads to the named hosts; without one there are none."""
+    """The socket of the proxy to the allowed hosts; None: no host can be reached."""
+    program: str = ""
+    """At level `bubblewrap`: the bubblewrap to start; empty: the first installed one."""

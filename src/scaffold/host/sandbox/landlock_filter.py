@@ -1,19 +1,19 @@
-"""The calls that Landlock does not see and a network-less command has no need of, as a seccomp program."""
+"""A seccomp program that denies calls which Landlock does not check and a command without network does not need."""
 
 import errno
 
 from msgspec import Struct
 
-from scaffold.host.sandbox.bpf import AND, EQUAL, Step, argument, assembled, on, refuse
+from scaffold.host.sandbox.bpf import AND, EQUAL, Instruction, argument, assemble, deny, on_syscall
 
 AF_UNIX, SOCK_DGRAM, TYPE_MASK = 1, 2, 0xF
 O_ACCMODE, O_TRUNC = 0o3, 0o1000
 TRUNCATE_SINCE = 3
-"""The version of Landlock that first sees a file cut short without being opened for writing."""
+"""The first Landlock version that checks truncation of files."""
 
 
-class Processor(Struct, frozen=True, kw_only=True):
-    """How one kind of processor numbers its calls."""
+class LandlockSyscalls(Struct, frozen=True, kw_only=True):
+    """System call numbers of one processor type."""
 
     socket: int
     socketpair: int
@@ -23,11 +23,11 @@ class Processor(Struct, frozen=True, kw_only=True):
     openat: int
     openat2: int = 437
     shared: tuple[int, ...]
-    """System V's shared memory, semaphores and messages, POSIX's message queues: others of the user's leave some."""
+    """System V IPC and POSIX message queues: other programs of the user may have left some open."""
 
 
-PROCESSORS = {
-    "x86_64": Processor(
+SYSCALLS = {
+    "x86_64": LandlockSyscalls(
         socket=41,
         socketpair=53,
         prlimit=302,
@@ -36,7 +36,7 @@ PROCESSORS = {
         openat=257,
         shared=(29, 30, 31, 64, 65, 66, 68, 69, 70, 71, 220, 240, 241),
     ),
-    "aarch64": Processor(
+    "aarch64": LandlockSyscalls(
         socket=198,
         socketpair=199,
         prlimit=261,
@@ -49,32 +49,32 @@ PROCESSORS = {
 
 
 def program(machine: str, version: int) -> bytes:
-    """Return the program for a kind of processor, as `os.uname` calls it, and a version of Landlock."""
-    processor = PROCESSORS[machine]
+    """Return the program for a processor type, as `os.uname` names it, and a Landlock version."""
+    processor = SYSCALLS[machine]
     judged = [
-        *on(processor.socket, [argument(0), (EQUAL, 0, 1, AF_UNIX), refuse()]),
-        *on(processor.socketpair, _only_streams()),
-        *on(processor.prlimit, [argument(0), (EQUAL, 1, 0, 0), refuse()]),
-        *(step for number in processor.shared for step in on(number, [refuse()])),
-        *(_cuts(processor) if version < TRUNCATE_SINCE else ()),
+        *on_syscall(processor.socket, [argument(0), (EQUAL, 0, 1, AF_UNIX), deny()]),
+        *on_syscall(processor.socketpair, _only_streams()),
+        *on_syscall(processor.prlimit, [argument(0), (EQUAL, 1, 0, 0), deny()]),
+        *(step for number in processor.shared for step in on_syscall(number, [deny()])),
+        *(_deny_truncation(processor) if version < TRUNCATE_SINCE else ()),
     ]
-    return assembled(machine, judged)
+    return assemble(machine, judged)
 
 
-def _only_streams() -> list[Step]:
-    """Refuse pairs that send datagrams: either end can be turned to any socket of the machine."""
-    return [argument(1), (AND, 0, 0, TYPE_MASK), (EQUAL, 0, 1, SOCK_DGRAM), refuse()]
+def _only_streams() -> list[Instruction]:
+    """Deny datagram socket pairs: either end can be reconnected to any socket of the machine."""
+    return [argument(1), (AND, 0, 0, TYPE_MASK), (EQUAL, 0, 1, SOCK_DGRAM), deny()]
 
 
-def _cuts(processor: Processor) -> list[Step]:
-    """Refuse to cut short what is not open for writing, which old kernels would let pass."""
+def _deny_truncation(processor: LandlockSyscalls) -> list[Instruction]:
+    """Deny truncating a file that is not open for writing; Landlock in old kernels does not check it."""
     opening = {processor.openat: 2, **({} if processor.open is None else {processor.open: 1})}
     return [
-        *on(processor.truncate, [refuse()]),
-        *on(processor.openat2, [refuse(errno.ENOSYS)]),
-        *(step for number, flags in opening.items() for step in on(number, _cut_by_reader(flags))),
+        *on_syscall(processor.truncate, [deny()]),
+        *on_syscall(processor.openat2, [deny(errno.ENOSYS)]),
+        *(step for number, flags in opening.items() for step in on_syscall(number, _deny_truncating_open(flags))),
     ]
 
 
-def _cut_by_reader(flags: int) -> list[Step]:
-    return [argument(flags), (AND, 0, 0, O_ACCMODE | O_TRUNC), (EQUAL, 0, 1, O_TRUNC), refuse()]
+def _deny_truncating_open(flags: int) -> list[Instruction]:
+    return [argument(flags), (AND, 0, 0, O_ACCMODE | O_TRUNC), (EQUAL, 0, 1, O_TRUNC), deny()]

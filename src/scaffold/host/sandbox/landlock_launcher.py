@@ -1,14 +1,14 @@
-"""Starts a command that the kernel holds to its zone: `main([KIND:VALUE..., "--", COMMAND...])`, alone in its process.
+"""Restrict this process with Landlock and become a command: `main([KIND:VALUE..., "--", COMMAND...])`.
 
-KIND is what a path is: `writable`, `sealed`, `hidden` or `shown`; of two paths the deeper one counts, but nothing below
-a sealed one is writable. What is not named can be read. `filter:HEX` is a seccomp program; several add up.
-`network:open` leaves the network as it is. The command takes our place under our number, without capabilities and
-descriptors of ours; what could not be set up ends us with 126, a command that is not there with 127.
+KIND is the kind of a path: `writable`, `sealed` (read-only), `hidden` or `shown` (readable). The deeper of two paths
+decides, but nothing below a sealed one is writable. Other paths are readable. `filter:HEX` is a seccomp program, may be
+repeated. `network:open` leaves the network unrestricted. The command replaces us (exec), without capabilities and
+without our descriptors. Exit code 126 if the sandbox could not be set up, 127 if the command was not found.
 
-Landlock only allows, and what it allows for a folder holds for all below it. So a folder on the way to something
-sealed or hidden gets nothing for itself, and what else lies in it gets its rights one by one: in such a folder, a
-passage, nothing can be made, removed or renamed. Names can be listed everywhere, content cannot. It must
-start fast, so no other module of ours is imported. `landlock.py` says what the whole holds and what not.
+Landlock rules only allow, and a rule for a folder holds for everything below it. So a folder above a sealed or hidden
+path gets no rights itself, and each of its other entries gets its own rule: in such a folder no entry can be created,
+removed or renamed. Names can be listed everywhere. This must start fast, so it imports none of our other modules.
+`landlock.py` describes what this sandbox does and does not restrict.
 """
 
 import ctypes
@@ -28,10 +28,10 @@ EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 MAKE_CHAR, MAKE_BLOCK = 1 << 6, 1 << 11
 TRUNCATE, IOCTL_DEV = 1 << 14, 1 << 15
 RIGHTS_BY_VERSION = (0, 13, 14, 15, 15, 16)
-"""How many rights over files each version of Landlock knows; later ones as many as the last here."""
+"""Number of file rights in each Landlock version; later versions have at least the last number."""
 NET_SINCE, NET_RIGHTS = 4, 0b11
 SCOPE_SINCE, SCOPES = 6, 0b11
-"""Abstract Unix sockets and signals end at the border of the domain."""
+"""Since this version abstract Unix sockets and signals cannot leave the domain."""
 
 READING = EXECUTE | READ_FILE | READ_DIR
 CHANGING = 0xFFFF & ~(MAKE_CHAR | MAKE_BLOCK | IOCTL_DEV)
@@ -41,19 +41,21 @@ DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
 RESTRICTING = {"sealed", "hidden"}
 OPEN_NETWORK = "network:open"
-Marks = dict[str, set[str]]
+PathMarks = dict[str, set[str]]
 Rule = tuple[str, int]
 
 
 def main(words: list[str]) -> None:
-    """Enter the domain that the words before `--` describe and become the command after it."""
+    """Enter the domain described before `--` and become the command after it."""
     border = words.index("--")
-    marks, filters = parsed([word for word in words[:border] if word != OPEN_NETWORK])
+    marks, filters = parse_arguments([word for word in words[:border] if word != OPEN_NETWORK])
     command = words[border + 1 :]
     try:
-        kernel = Kernel()
+        kernel = RawSyscalls()
         kernel.drop_capabilities()
-        Domain(kernel, _identities(marks), open_network=OPEN_NETWORK in words[:border]).enter(reach(marks, _names))
+        LandlockDomain(kernel, _identities(marks), open_network=OPEN_NETWORK in words[:border]).enter(
+            access_rules(marks, _names)
+        )
         for program in filters:
             kernel.ask(program)
         kernel.restore_signals()
@@ -61,17 +63,17 @@ def main(words: list[str]) -> None:
         _end(126, f"the sandbox could not be set up: {error}")
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     try:
-        os.execvp(command[0], command)  # noqa: S606 - a shell is what we are to keep out of this
+        os.execvp(command[0], command)  # noqa: S606 - no shell is wanted here
     except OSError as error:
         _end(127 if isinstance(error, FileNotFoundError) else 126, f"{error.strerror}: {command[0]}")
 
 
-def parsed(words: list[str]) -> tuple[Marks, list[bytes]]:
-    """Return the marked paths and the seccomp programs; what is sealed or hidden also as what its links lead to.
+def parse_arguments(words: list[str]) -> tuple[PathMarks, list[bytes]]:
+    """Return the marked paths and the seccomp programs; sealed and hidden paths also with symlinks resolved.
 
-    What gives rights is never followed: a command might have put a link there for the next one.
+    Symlinks of paths that grant rights are not resolved: an earlier command may have planted them.
     """
-    marks: Marks = {}
+    marks: PathMarks = {}
     filters = []
     for word in words:
         kind, _, value = word.partition(":")
@@ -84,23 +86,23 @@ def parsed(words: list[str]) -> tuple[Marks, list[bytes]]:
     return marks, filters
 
 
-class Node:
-    """A path that is marked, or that leads to one that is."""
+class PathNode:
+    """A marked path or a parent of one."""
 
     def __init__(self) -> None:
         self.kinds: set[str] = set()
-        self.below: dict[str, Node] = {}
+        self.below: dict[str, PathNode] = {}
 
 
-class State:
-    """What holds at a path: nothing | reading | reading and changing; and whether changing is ruled out for good."""
+class PathAccess:
+    """The rights at a path: none, READING or CHANGING; `fixed` if nothing below may be writable."""
 
     def __init__(self, rights: int, fixed: bool = False) -> None:
         self.rights = rights
         self.fixed = fixed
 
-    def at(self, node: Node) -> "State":
-        """Return what holds at a path below, given how it is marked."""
+    def at(self, node: PathNode) -> "PathAccess":
+        """Return the access at a child node, given its marks."""
         fixed = self.fixed or "sealed" in node.kinds
         rights = self.rights
         if "writable" in node.kinds:
@@ -109,41 +111,41 @@ class State:
             rights = 0
         if "shown" in node.kinds:
             rights |= READING
-        return State(rights & READING if fixed else rights, fixed)
+        return PathAccess(rights & READING if fixed else rights, fixed)
 
-    def holds_below(self, node: Node) -> bool:
-        """Return whether all that is marked below `node` has the rights that we have."""
+    def holds_below(self, node: PathNode) -> bool:
+        """Return True if everything marked below `node` has the same rights as here."""
         return all(
             after.rights == self.rights and after.holds_below(child)
             for child, after in ((child, self.at(child)) for child in node.below.values())
         )
 
 
-def reach(marks: Marks, names: Callable[[str], list[str]]) -> Iterator[Rule]:
-    """Yield each path that has rights of its own, with them; `names` lists a folder, and of what is none nothing."""
+def access_rules(marks: PathMarks, names: Callable[[str], list[str]]) -> Iterator[Rule]:
+    """Yield (path, rights) for each rule needed; `names` lists a folder and returns [] for anything else."""
     yield "/", READ_DIR
     top = _tree(marks)
-    yield from _reach_below("/", top, State(READING).at(top), names)
+    yield from _rules_below("/", top, PathAccess(READING).at(top), names)
 
 
-def _reach_below(path: str, node: Node, state: State, names: Callable[[str], list[str]]) -> Iterator[Rule]:
+def _rules_below(path: str, node: PathNode, state: PathAccess, names: Callable[[str], list[str]]) -> Iterator[Rule]:
     if state.holds_below(node):
         if state.rights:
             yield path, state.rights
         return
     for name, child in node.below.items():
-        yield from _reach_below(f"{path.rstrip('/')}/{name}", child, state.at(child), names)
+        yield from _rules_below(f"{path.rstrip('/')}/{name}", child, state.at(child), names)
     for name in names(path) if state.rights else ():
         if name not in node.below:
             yield f"{path.rstrip('/')}/{name}", state.rights
 
 
-def _tree(marks: Marks) -> Node:
-    top = Node()
+def _tree(marks: PathMarks) -> PathNode:
+    top = PathNode()
     for path, kinds in marks.items():
         node = top
         for name in filter(None, path.split("/")):
-            node = node.below.setdefault(name, Node())
+            node = node.below.setdefault(name, PathNode())
         node.kinds |= kinds
     return top
 
@@ -151,12 +153,12 @@ def _tree(marks: Marks) -> Node:
 def _names(path: str) -> list[str]:
     try:
         return os.listdir(path)  # noqa: PTH208 - pathlib would double our start-up
-    except OSError:  # not there, not a folder, or not ours to list
+    except OSError:  # missing, not a folder, or no permission
         return []
 
 
-def _identities(marks: Marks) -> dict[tuple[int, int], set[str]]:
-    """Return what is sealed or hidden by device and number: a path may have other names."""
+def _identities(marks: PathMarks) -> dict[tuple[int, int], set[str]]:
+    """Return the marks of sealed and hidden files by device and inode: a file may have several names."""
     found: dict[tuple[int, int], set[str]] = {}
     for path, kinds in marks.items():
         if kinds & RESTRICTING and "shown" not in kinds and os.path.lexists(path):
@@ -165,39 +167,39 @@ def _identities(marks: Marks) -> dict[tuple[int, int], set[str]]:
     return found
 
 
-class Domain:
-    """A set of rules that is built and then entered, for good."""
+class LandlockDomain:
+    """A Landlock ruleset that is built and then entered irrevocably."""
 
-    def __init__(self, kernel: "Kernel", held: dict[tuple[int, int], set[str]], *, open_network: bool) -> None:
-        """Begin without rules; `held` tells what is sealed or hidden, by device and number."""
+    def __init__(self, kernel: "RawSyscalls", held: dict[tuple[int, int], set[str]], *, open_network: bool) -> None:
+        """Create the ruleset without rules; `held` has the sealed and hidden files by device and inode."""
         self._kernel = kernel
         self._held = held
-        known = kernel.landlock_version()
-        self._handled = (1 << RIGHTS_BY_VERSION[min(known, len(RIGHTS_BY_VERSION) - 1)]) - 1
-        wanted = [self._handled]
-        if known >= NET_SINCE:
-            wanted.append(0 if open_network else NET_RIGHTS)
-        if known >= SCOPE_SINCE:
-            wanted.append(SCOPES)
-        attributes = (ctypes.c_uint64 * len(wanted))(*wanted)
+        version = kernel.landlock_version()
+        self._handled = (1 << RIGHTS_BY_VERSION[min(version, len(RIGHTS_BY_VERSION) - 1)]) - 1
+        fields = [self._handled]
+        if version >= NET_SINCE:
+            fields.append(0 if open_network else NET_RIGHTS)
+        if version >= SCOPE_SINCE:
+            fields.append(SCOPES)
+        attributes = (ctypes.c_uint64 * len(fields))(*fields)
         self._ruleset = kernel.call(CREATE_RULESET, attributes, ctypes.sizeof(attributes), 0)
 
     def enter(self, rules: Iterator[Rule]) -> None:
-        """Allow ourselves and all that we start what the rules say and harmless devices, and nothing else."""
+        """Restrict this process and its descendants to the rules and some harmless devices."""
         for path, rights in rules:
             self._allow(path, rights)
         for path in DEVICES:
             self._allow(path, OF_DEVICES)
         if stat.S_ISREG(os.fstat(0).st_mode):
-            self._add(0, READ_FILE)  # as `/dev/stdin` it is opened again, and may lie where nothing can be read
+            self._add(0, READ_FILE)  # opening /dev/stdin reopens this file, which may be in an unreadable folder
         self._kernel.control(PR_SET_NO_NEW_PRIVS, 1)
         self._kernel.call(RESTRICT_SELF, self._ruleset, 0)
 
     def _allow(self, path: str, rights: int) -> None:
-        """Allow what is there and no link `rights`; what is held under another name only what that leaves."""
+        """Allow `rights` on an existing non-symlink; fewer if it is another name of a sealed or hidden file."""
         try:
             fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except OSError:  # gone meanwhile, or behind a folder that is not ours
+        except OSError:  # removed meanwhile, or in an inaccessible folder
             return
         try:
             about = os.fstat(fd)
@@ -215,27 +217,27 @@ class Domain:
         self._kernel.call(ADD_RULE, self._ruleset, PATH_BENEATH, beneath, 0)
 
 
-class Kernel:
-    """Calls for which Python has no function; OSError for those that are refused."""
+class RawSyscalls:
+    """System calls without a Python function; they raise OSError on failure."""
 
     def __init__(self) -> None:
         self._library = ctypes.CDLL(None, use_errno=True)
         self._library.syscall.restype = ctypes.c_long
 
     def call(self, number: int, *arguments: object) -> int:
-        """Make a call by its number; numbers must be at most 32 bits wide."""
+        """Make a system call by number; integer arguments must fit in 32 bits."""
         return self._checked(self._library.syscall(ctypes.c_long(number), *map(_wide, arguments)))
 
     def control(self, operation: int, *arguments: object) -> int:
-        """Make a `prctl`."""
+        """Call `prctl`."""
         return self._checked(self._library.prctl(operation, *map(_wide, (*arguments, 0, 0, 0, 0)[:4])))
 
     def landlock_version(self) -> int:
-        """Return the version of Landlock that this kernel offers; OSError if it offers none."""
+        """Return this kernel's Landlock version; OSError if it has none."""
         return self.call(CREATE_RULESET, None, 0, ASK_VERSION)
 
     def drop_capabilities(self) -> None:
-        """Give up what root may beyond its files; programs that we become cannot get it back."""
+        """Drop all capabilities, also from the bounding set, so that executed programs cannot regain them."""
         number = 0
         while self._library.prctl(PR_CAPBSET_DROP, number, 0, 0, 0) == 0:
             number += 1
@@ -243,13 +245,13 @@ class Kernel:
         self._checked(self._library.capset(header, (ctypes.c_uint32 * 6)()))
 
     def ask(self, program: bytes) -> None:
-        """Have this seccomp program judge every call from now on."""
+        """Install this seccomp program for all further calls."""
         code = ctypes.create_string_buffer(program, len(program))
         header = (len(program) // 8).to_bytes(8, sys.byteorder) + ctypes.addressof(code).to_bytes(8, sys.byteorder)
         self.control(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, header)
 
     def restore_signals(self) -> None:
-        """Undo what Python did at its start: a command expects to end when nobody reads what it writes."""
+        """Restore the default signals that Python ignores; commands expect SIGPIPE to end them."""
         for number in (SIGPIPE, SIGXFSZ):
             self._library.signal(number, ctypes.c_void_p(SIG_DFL))
 
@@ -261,7 +263,7 @@ class Kernel:
 
 
 def _wide(argument: object) -> object:
-    """Return an argument as the kernel reads it, a whole register of it."""
+    """Return an integer argument as a full register (c_long); others unchanged."""
     return ctypes.c_long(argument) if isinstance(argument, int) else argument
 
 

@@ -1,4 +1,4 @@
-"""Which sandbox this machine offers: tried for real, the strongest first, and remembered until something changes."""
+"""Detect the strongest sandbox that works on this machine, by trying it, and cache the result."""
 
 import asyncio
 import contextlib
@@ -16,12 +16,12 @@ from scaffold.host.environment import child_environment
 from scaffold.host.files import write_atomic
 from scaffold.host.identity import own_identity
 from scaffold.host.sandbox import bubblewrap, landlock, seccomp
-from scaffold.host.sandbox.confinement import Confinement, Enclosure, Level
-from scaffold.host.sandbox.entry import Entry, entrance
+from scaffold.host.sandbox.confinement import Confinement, Level, SandboxSpec
+from scaffold.host.sandbox.launch import LaunchSpec, prepare_launch
 
-TRIAL = 'true > "$1/here" && ! (cat "$2/secret" || true > "$2/there") >/dev/null 2>&1'
-"""Writes where it may, and must neither read nor write what lies beside it."""
-TRIAL_S = 20.0
+PROBE_SCRIPT = 'true > "$1/here" && ! (cat "$2/secret" || true > "$2/there") >/dev/null 2>&1'
+"""Succeeds if it can write inside and can neither read nor write next to it."""
+PROBE_TIMEOUT_S = 20.0
 SEATBELT = Path("/usr/bin/sandbox-exec")
 
 INSTALLERS = (
@@ -37,150 +37,155 @@ SWITCHES = (
     ("/proc/sys/kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone=1"),
     ("/proc/sys/user/max_user_namespaces", "0", "user.max_user_namespaces=15000"),
 )
-"""What forbids user namespaces: where, at which value, and what `sysctl` is told against it."""
+"""Settings that forbid user namespaces: file, forbidding value, and the sysctl setting that allows them."""
 CONTAINERS = ("/.dockerenv", "/run/.containerenv")
 CONTAINER_FLAGS = (
     "--security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined"
 )
 
 
-class Finding(Struct, frozen=True):
-    """What holds commands on this machine; why nothing better does and what to do about it, empty for the best."""
+class DetectedLevel(Struct, frozen=True):
+    """The sandbox level of this machine; `trouble` and `fix` say why it is not the best one, empty if it is."""
 
     level: Level
     trouble: str = ""
     fix: str = ""
+    program: str = ""
+    """At level `bubblewrap`: the path of the working bubblewrap; else empty."""
 
 
-class _Remembered(Struct, frozen=True):
+class _CachedLevel(Struct, frozen=True):
     machine: str
-    finding: Finding
+    finding: DetectedLevel
 
 
-async def find_level(
-    environ: Mapping[str, str], *, cache: Path | None = None, folders: Sequence[str] = bubblewrap.FOLDERS
-) -> Finding:
-    """Return the strongest level that works here, tried for real; raises nothing.
+async def detect_level(
+    environ: Mapping[str, str], *, cache: Path | None = None, programs: Sequence[Path] | None = None
+) -> DetectedLevel:
+    """Return the strongest level that works here, determined by trying it; raises nothing.
 
-    The finding is kept in the file `cache`, and believed as long as it is the same user, boot and bubblewrap. That is
-    looked for in `folders`.
+    `programs` are the bubblewraps to try, preferred first; None: the installed ones. The result is cached in the file
+    `cache` and valid while user, boot, kernel, interpreter and these programs stay the same.
     """
-    program = bubblewrap.find(folders)
-    machine = _machine(program)
-    if cache and (known := _recall(cache, machine)):
-        return known
-    finding = await _seatbelt(environ) if sys.platform == "darwin" else await _linux(environ, program)
+    programs = bubblewrap.programs() if programs is None else programs
+    machine = _machine(programs)
+    if cache and (cached := _read_cache(cache, machine)):
+        return cached
+    finding = await _seatbelt(environ) if sys.platform == "darwin" else await _linux(environ, programs)
     if cache:
         with contextlib.suppress(OSError):
-            write_atomic(cache, msgspec.json.encode(_Remembered(machine, finding)))
+            write_atomic(cache, msgspec.json.encode(_CachedLevel(machine, finding)))
     return finding
 
 
-def _recall(cache: Path, machine: str) -> Finding | None:
+def _read_cache(cache: Path, machine: str) -> DetectedLevel | None:
     try:
-        remembered = msgspec.json.decode(cache.read_bytes(), type=_Remembered)
+        cached = msgspec.json.decode(cache.read_bytes(), type=_CachedLevel)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None
-    return remembered.finding if remembered.machine == machine else None
+    return cached.finding if cached.machine == machine else None
 
 
-def _machine(program: Path | None) -> str:
-    """Return what a finding depends on, in one line."""
-    changed = program.stat().st_mtime_ns if program else 0
-    return f"{own_identity().boot} {os.getuid()} {platform.release()} {program} {changed} {sys.executable}"
+def _machine(programs: Sequence[Path]) -> str:
+    """Return the cache key: everything the result depends on, in one line."""
+    tried = " ".join(f"{program} {program.stat().st_mtime_ns}" for program in programs)
+    return f"{own_identity().boot} {os.getuid()} {platform.release()} {tried} {sys.executable}"
 
 
-async def _linux(environ: Mapping[str, str], program: Path | None) -> Finding:
-    if not seccomp.is_known():
-        trouble = f"no filter of system calls is known for {platform.machine()} processors"
-        return Finding("none", trouble, "use a machine with an x86-64 or 64-bit ARM processor")
-    reason = await _failure("bubblewrap", environ) if program else "bubblewrap is not installed"
-    if not reason:
-        return Finding("bubblewrap")
-    fix = _userns_fix() if program else _install_fix()
-    weaker = landlock.usable() or await _failure("landlock", environ)
+async def _linux(environ: Mapping[str, str], programs: Sequence[Path]) -> DetectedLevel:
+    if not seccomp.is_supported():
+        trouble = f"there is no seccomp filter for {platform.machine()} processors"
+        return DetectedLevel("none", trouble, "use a machine with an x86-64 or 64-bit ARM processor")
+    reasons = []
+    for program in map(str, programs):
+        reason = await _failure("bubblewrap", environ, program)
+        if not reason:
+            return DetectedLevel("bubblewrap", program=program)
+        reasons.append(reason)
+    reason = reasons[0] if reasons else "bubblewrap is not installed"
+    fix = _userns_fix(programs[0]) if programs else _install_fix()
+    weaker = landlock.unsupported_reason() or await _failure("landlock", environ)
     if weaker:
-        return Finding("none", f"{reason}; {weaker}", fix)
+        return DetectedLevel("none", f"{reason}; {weaker}", fix)
     weakness = landlock.weakness()
-    return Finding("landlock", f"{reason}; {weakness}" if weakness else reason, fix)
+    return DetectedLevel("landlock", f"{reason}; {weakness}" if weakness else reason, fix)
 
 
-async def _seatbelt(environ: Mapping[str, str]) -> Finding:
+async def _seatbelt(environ: Mapping[str, str]) -> DetectedLevel:
     reason = await _failure("seatbelt", environ) if os.access(SEATBELT, os.X_OK) else f"{SEATBELT} is missing"
     return (
-        Finding("none", reason, f"look why {SEATBELT} does not start; it is a part of macOS")
+        DetectedLevel("none", reason, f"find out why {SEATBELT}, a part of macOS, does not start")
         if reason
-        else Finding("seatbelt")
+        else DetectedLevel("seatbelt")
     )
 
 
-async def _failure(level: Level, environ: Mapping[str, str]) -> str:
-    """Hold a small command at `level`; return why that fails, nothing if it works."""
+async def _failure(level: Level, environ: Mapping[str, str], program: str = "") -> str:
+    """Run a test command at `level` (with the bubblewrap `program`); return why that fails, empty if it works."""
     try:
         with tempfile.TemporaryDirectory(prefix="scaffold-sandbox-", dir=_temporary()) as folder:
-            return await _trial(level, Path(folder), environ)
+            return await _probe(level, program, Path(folder), environ)
     except OSError as error:
-        return f"{level} could not be tried: {error.strerror or error}"
+        return f"testing {level} failed: {error.strerror or error}"
 
 
 def _temporary() -> str:
-    """Return the system's temporary folder, without links."""
+    """Return the system's temporary folder, with symlinks resolved."""
     return os.path.realpath(tempfile.gettempdir())
 
 
-async def _trial(level: Level, folder: Path, environ: Mapping[str, str]) -> str:
+async def _probe(level: Level, program: str, folder: Path, environ: Mapping[str, str]) -> str:
     inside, beside, temporary = (folder / name for name in ("inside", "beside", "temporary"))
     for each in (inside, beside, temporary):
         each.mkdir()
     (beside / "secret").write_text("known to nobody inside")
     confinement = Confinement(writable=(inside,), temporary=temporary, hidden=(beside,))
-    command = ["/bin/sh", "-c", TRIAL, "sh", str(inside), str(beside)]
-    with entrance(Enclosure(level, confinement), command, inside, child_environment(environ)) as entry:
-        code, said = await _ended(entry, inside)
+    command = ["/bin/sh", "-c", PROBE_SCRIPT, "sh", str(inside), str(beside)]
+    enclosure = SandboxSpec(level, confinement, program=program)
+    with prepare_launch(enclosure, command, inside, child_environment(environ)) as launch:
+        code, stderr = await _run_probe(launch, inside)
     if code == 0:
         return ""
-    lines = said.decode(errors="replace").strip().splitlines()
-    return f"{level} does not work here: {lines[0]}" if lines else f"{level} does not hold a command here"
+    lines = stderr.decode(errors="replace").strip().splitlines()
+    return f"{level} does not work here: {lines[0]}" if lines else f"{level} does not confine a command here"
 
 
-async def _ended(entry: Entry, folder: Path) -> tuple[int | None, bytes]:
-    """Run what leads into a sandbox and return how it ended, None if it did not, and what it said."""
+async def _run_probe(launch: LaunchSpec, folder: Path) -> tuple[int | None, bytes]:
+    """Run the launch command; return its exit code, None after a timeout, and its stderr."""
     process = await asyncio.create_subprocess_exec(  # noqa: TID251 - `host` starts processes
-        *entry.argv,
+        *launch.argv,
         cwd=folder,
-        env=entry.env,
+        env=launch.env,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
-        pass_fds=[end.fileno() for end in entry.passed],
+        pass_fds=[end.fileno() for end in launch.passed],
     )
-    entry.hand_over()
+    launch.hand_over()
     try:
-        async with asyncio.timeout(TRIAL_S):
-            _, said = await process.communicate()
+        async with asyncio.timeout(PROBE_TIMEOUT_S):
+            _, stderr = await process.communicate()
     except TimeoutError:
         return None, b""
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    return process.returncode, said
+    return process.returncode, stderr
 
 
 def _install_fix() -> str:
     return next((f"install it: {line}" for path, line in INSTALLERS if Path(path).exists()), "install bubblewrap")
 
 
-def _userns_fix() -> str:
-    """Return what to do where bubblewrap is there and does not work, as well as can be told from here."""
+def _userns_fix(program: Path) -> str:
+    """Return the likely fix if the bubblewrap `program` does not work."""
     for path, value, setting in SWITCHES:
         if _content(path) == value:
-            return (
-                f"allow user namespaces: sudo sysctl -w {setting}, and write the setting into /etc/sysctl.d to keep it"
-            )
+            return f"allow user namespaces: sudo sysctl -w {setting}; to keep the setting, write it to /etc/sysctl.d"
     if any(Path(path).exists() for path in CONTAINERS):
         return f"start the container with {CONTAINER_FLAGS}"
-    return "run `bwrap --unshare-user --ro-bind / / --proc /proc true` and mend what it says"
+    return f"run `{program} --unshare-user --ro-bind / / --proc /proc true` and fix the error it reports"
 
 
 def _content(path: str) -> str:

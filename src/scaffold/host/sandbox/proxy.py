@@ -1,8 +1,8 @@
-"""The way out for commands that may speak to named hosts only: an HTTP proxy of ours, outside, on a Unix socket.
+"""An HTTP proxy outside the sandbox, on a Unix socket, for commands that may reach only allowed hosts.
 
-It knows `CONNECT` and plain requests with a whole URL. A name is resolved here and connected to at the very address
-that was judged, so that a second answer of the name service changes nothing. What is encrypted passes unread: who is
-let through to a host can ask there for anything that the host serves.
+It supports `CONNECT` and plain requests with an absolute URL. It resolves names itself and connects to the address it
+checked, so a second DNS answer changes nothing (DNS rebinding). Encrypted traffic passes unread: a command that may
+reach a host can request anything from it.
 """
 
 import asyncio
@@ -14,28 +14,28 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from scaffold.host.sandbox.authority import Place, Refused, named, requested
+from scaffold.host.sandbox.proxy_request import HostPort, ProxyRefusal, matches_any_host, parse_request
 
 HEAD_BYTES = 32_768
-PIECE_BYTES = 65_536
+CHUNK_BYTES = 65_536
 LINGER_S = 2.0
 SOCKET_NAME = "proxy"
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-"""Returns the addresses of a name; OSError if it has none."""
+"""Takes a name and a port; returns the name's addresses, OSError if there are none."""
 
 
-class Contact(Struct, frozen=True):
-    """A connection that a command asked for."""
+class ConnectionAttempt(Struct, frozen=True):
+    """A connection that a command requested."""
 
     place: str
-    """`HOST:PORT`, or what was asked where that could not be read."""
+    """`HOST:PORT`, or the raw request if it could not be parsed."""
     refusal: str
-    """Why it was not let through; empty for one that was."""
+    """Why it was refused; empty if it was allowed."""
 
 
-class Bounds(Struct, frozen=True, kw_only=True):
-    """How long and how much the proxy bears with a command."""
+class ProxyLimits(Struct, frozen=True, kw_only=True):
+    """Timeouts and the connection limit of the proxy."""
 
     head_s: float = 10.0
     connect_s: float = 15.0
@@ -43,33 +43,33 @@ class Bounds(Struct, frozen=True, kw_only=True):
     connections: int = 200
 
 
-USUAL = Bounds()
+DEFAULT_LIMITS = ProxyLimits()
 
 
-async def looked_up(host: str, port: int) -> Sequence[str]:
-    """Ask the system for the addresses of a name."""
+async def resolve_addresses(host: str, port: int) -> Sequence[str]:
+    """Return a name's addresses from the system's resolver."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=sockets.SOCK_STREAM)
     return [str(address[0]) for *_, address in found]
 
 
 @contextlib.asynccontextmanager
-async def opened_proxy(
+async def serve_proxy(
     folder: Path,
     hosts: Sequence[str],
     *,
     is_public: Callable[[str], bool],
-    resolve: Resolve = looked_up,
-    tell: Callable[[Contact], None] = lambda _contact: None,
-    bounds: Bounds = USUAL,
+    resolve: Resolve = resolve_addresses,
+    tell: Callable[[ConnectionAttempt], None] = lambda _contact: None,
+    bounds: ProxyLimits = DEFAULT_LIMITS,
 ) -> AsyncIterator[Path]:
-    """Serve `hosts` from a socket in `folder`, which is made for us alone, and yield the socket; end with the block.
+    """Serve `hosts` from a socket in `folder` (mode 0700) and yield the socket's path; stop at the end of the block.
 
-    `is_public` tells whether an address is one of the open internet; others are connected to only if `hosts` names the
-    address itself. `tell` hears of each connection, before it is made. OSError if the socket cannot be made.
+    `is_public` returns True for public internet addresses; other addresses are allowed only if `hosts` lists the
+    address itself. `tell` is called before each connection is made. OSError if the socket cannot be created.
     """
     path = folder / SOCKET_NAME
     proxy = _Proxy(tuple(hosts), is_public, resolve, tell, bounds)
-    server = await asyncio.start_unix_server(proxy.accept, sock=listening(path), limit=HEAD_BYTES)
+    server = await asyncio.start_unix_server(proxy.accept, sock=bind_unix_socket(path), limit=HEAD_BYTES)
     try:
         yield path
     finally:
@@ -78,8 +78,8 @@ async def opened_proxy(
         await proxy.end()
 
 
-def listening(path: Path) -> sockets.socket:
-    """Return a socket bound at `path`, however long that is: an address holds 107 bytes."""
+def bind_unix_socket(path: Path) -> sockets.socket:
+    """Return a socket bound at `path`, even if it is longer than the 107 bytes of a socket address."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.parent.chmod(0o700)
     path.unlink(missing_ok=True)
@@ -108,18 +108,18 @@ class _Proxy(Struct):
     hosts: tuple[str, ...]
     is_public: Callable[[str], bool]
     resolve: Resolve
-    tell: Callable[[Contact], None]
-    bounds: Bounds
+    tell: Callable[[ConnectionAttempt], None]
+    bounds: ProxyLimits
     tasks: set[asyncio.Task[None]] = set()
 
     def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve a connection in a task of its own."""
+        """Serve a connection in a new task."""
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
     async def end(self) -> None:
-        """Break off every connection."""
+        """Cancel all connections."""
         for task in self.tasks:
             task.cancel()
         if self.tasks:
@@ -129,16 +129,16 @@ class _Proxy(Struct):
         with contextlib.suppress(OSError, asyncio.IncompleteReadError, TimeoutError):
             try:
                 await self._pass_on(reader, writer)
-            except Refused as refusal:
-                self.tell(Contact(refusal.place, refusal.reason))
+            except ProxyRefusal as refusal:
+                self.tell(ConnectionAttempt(refusal.place, refusal.reason))
                 await _answer(refusal, reader, writer)
             finally:
                 writer.close()
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self.tasks) > self.bounds.connections:
-            raise Refused(503, "-", f"there are {self.bounds.connections} connections already; close some first")
-        request = requested(await self._head(reader))
+            raise ProxyRefusal(503, "-", f"{self.bounds.connections} connections are open already; close some first")
+        request = parse_request(await self._head(reader))
         far_reader, far_writer = await self._connect(request.place)
         try:
             if request.forwarded:
@@ -154,52 +154,54 @@ class _Proxy(Struct):
             async with asyncio.timeout(self.bounds.head_s):
                 return await reader.readuntil(b"\r\n\r\n")
         except TimeoutError:
-            raise Refused(408, "-", f"no whole request came within {self.bounds.head_s:g} s") from None
+            raise ProxyRefusal(408, "-", f"no complete request within {self.bounds.head_s:g} s") from None
         except asyncio.LimitOverrunError:
-            raise Refused(431, "-", f"the head of the request is longer than {HEAD_BYTES} bytes") from None
+            raise ProxyRefusal(431, "-", f"the head of the request is longer than {HEAD_BYTES} bytes") from None
 
-    async def _connect(self, place: Place) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Connect to the first address of a named host that answers and may be spoken to."""
-        if not named(place, self.hosts):
-            raise Refused(403, str(place), f"{place} is not among the hosts that this command may reach")
+    async def _connect(self, place: HostPort) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect to the first allowed address of an allowed host that answers."""
+        if not matches_any_host(place, self.hosts):
+            raise ProxyRefusal(403, str(place), f"{place} is not among the hosts that this command may reach")
         addresses = await self._addresses(place)
-        self.tell(Contact(str(place), ""))
+        self.tell(ConnectionAttempt(str(place), ""))
         for address in addresses:
             with contextlib.suppress(OSError, TimeoutError):
                 async with asyncio.timeout(self.bounds.connect_s):
-                    return await asyncio.open_connection(address, place.port, limit=PIECE_BYTES)
-        raise Refused(502, str(place), f"{place} cannot be reached")
+                    return await asyncio.open_connection(address, place.port, limit=CHUNK_BYTES)
+        raise ProxyRefusal(502, str(place), f"{place} cannot be reached")
 
-    async def _addresses(self, place: Place) -> list[str]:
+    async def _addresses(self, place: HostPort) -> list[str]:
         try:
             async with asyncio.timeout(self.bounds.connect_s):
                 found = await self.resolve(place.host, place.port)
         except (OSError, UnicodeError, TimeoutError) as error:
-            raise Refused(502, str(place), f"{place.host} has no address: {error}") from error
-        fine = [each for each in found if self.is_public(each) or named(Place(each, place.port), self.hosts)]
-        if not fine:
-            raise Refused(403, str(place), f"{place.host} leads to {', '.join(found)}, which is not on the internet")
-        return fine
+            raise ProxyRefusal(502, str(place), f"{place.host} has no address: {error}") from error
+        allowed = [
+            each for each in found if self.is_public(each) or matches_any_host(HostPort(each, place.port), self.hosts)
+        ]
+        if not allowed:
+            raise ProxyRefusal(403, str(place), f"{place.host} resolves to {', '.join(found)}, which is not public")
+        return allowed
 
     async def _tunnel(self, *ways: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> None:
-        """Pass bytes both ways until both have ended, or nothing has come for long."""
+        """Pass bytes both ways until both have ended, or the connection was idle for `idle_s`."""
         loop = asyncio.get_running_loop()
-        async with asyncio.timeout(self.bounds.idle_s) as patience:
+        async with asyncio.timeout(self.bounds.idle_s) as idle_timeout:
 
             def extend() -> None:
-                if not patience.expired():
-                    patience.reschedule(loop.time() + self.bounds.idle_s)
+                if not idle_timeout.expired():
+                    idle_timeout.reschedule(loop.time() + self.bounds.idle_s)
 
             try:
                 async with asyncio.TaskGroup() as group:
                     for reader, writer in ways:
                         group.create_task(_pump(reader, writer, extend))
-            except* OSError:  # one side broke off, and so does the other
+            except* OSError:  # one side closed the connection, so the other is closed too
                 pass
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, extend: Callable[[], None]) -> None:
-    while piece := await reader.read(PIECE_BYTES):
+    while piece := await reader.read(CHUNK_BYTES):
         extend()
         writer.write(piece)
         await writer.drain()
@@ -208,10 +210,10 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, exte
         writer.write_eof()
 
 
-async def _answer(refusal: Refused, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Say why not, and hear the other out for a moment: who is cut off in the middle of a word reads no answer."""
+async def _answer(refusal: ProxyRefusal, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Send the refusal, then read on for LINGER_S: a client that is reset while sending would not read the answer."""
     writer.write(refusal.answer())
     writer.write_eof()
     async with asyncio.timeout(LINGER_S):
-        while await reader.read(PIECE_BYTES):
+        while await reader.read(CHUNK_BYTES):
             pass

@@ -1,8 +1,8 @@
-"""Runs inside a sandbox and leads to the proxy outside: `python -I -S relay.py SOCKET -- COMMAND...`.
+"""Runs inside a sandbox and connects to the proxy outside: `python -I -S relay.py SOCKET -- COMMAND...`.
 
-Starts the command with the usual variables that name a proxy: a port of the sandbox's own loopback, where we listen and
-pass bytes to and from SOCKET, a Unix socket. Ends when the command does and as it did. A script of its own because it
-must start fast: hence the bare modules, without what is built on them.
+Starts the command with the usual proxy variables, which name a port of the sandbox's own loopback; there we listen and
+pass bytes to and from SOCKET, a Unix socket. Exits like the command, with its code or signal. It must start fast, so it
+is a separate script that uses the low-level C modules directly.
 """
 
 import _queue
@@ -15,22 +15,22 @@ from collections.abc import Sequence
 
 UNCATCHABLE = (9, 19)
 BACKLOG = 4096
-"""More than anybody opens at once: where a queue is full, Linux answers by cookies, and may lose what is said first."""
-PIECE_BYTES = 65536
-MOST_CONNECTIONS = 200
+"""More than any client opens at once: when the queue is full, Linux uses SYN cookies and may lose the first data."""
+CHUNK_BYTES = 65536
+MAX_CONNECTIONS = 200
 STACK_BYTES = 262_144
-"""Of each thread, two for a connection: what is set aside for them counts as memory of the command."""
+"""Per thread, two for each connection: their stacks count towards the command's memory limit."""
 SIGNAL_DEFAULTS = (13, 25)
-"""SIGPIPE and SIGXFSZ, which Python ignores and a command does not expect to be ignored."""
+"""SIGPIPE and SIGXFSZ, which Python ignores but commands expect at their defaults."""
 
 
 def argv(socket: os.PathLike[str], command: Sequence[str]) -> tuple[str, ...]:
-    """Return what to start inside the sandbox so that `command` reaches the proxy that listens at `socket`."""
+    """Return the command line that runs `command` inside the sandbox with access to the proxy at `socket`."""
     return (sys.executable, "-I", "-S", __file__, os.fspath(socket), "--", *command)
 
 
 def main(path: str, command: list[str]) -> None:
-    """Listen, run the command to its end, end like it."""
+    """Listen, run the command, and exit like it."""
     listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
     listener.bind(("127.0.0.1", 0))
     listener.listen(BACKLOG)
@@ -40,13 +40,13 @@ def main(path: str, command: list[str]) -> None:
         os.write(2, f"{error.strerror}: {command[0]}\n".encode(errors="surrogateescape"))
         os._exit(127 if isinstance(error, FileNotFoundError) else 126)
     folder, name = os.path.split(path)
-    os.chdir(folder)  # the name alone is short enough for the address of a socket
-    _thread.start_new_thread(listen, (listener, name, free_places()))
+    os.chdir(folder)  # the bare name always fits into a socket address
+    _thread.start_new_thread(serve, (listener, name, connection_slots()))
     _end_like(_status(pid))
 
 
 def _environment(port: int) -> dict[str, str]:
-    """Return our environment with what programs ask for a proxy, and for those that need none."""
+    """Return our environment with the proxy variables, and exceptions for the loopback."""
     proxy = f"http://127.0.0.1:{port}"
     names = ("http_proxy", "https_proxy", "all_proxy")
     near = "localhost,127.0.0.1,::1"
@@ -59,7 +59,7 @@ def _environment(port: int) -> dict[str, str]:
 
 
 def _status(pid: int) -> int:
-    """Wait for the command, reaping whatever else becomes ours, and return its exit code, a signal negated."""
+    """Wait for the command, reaping orphans too; return its exit code, or negated signal."""
     while True:
         ended, status = os.waitpid(-1, 0)
         if ended == pid:
@@ -74,44 +74,44 @@ def _end_like(code: int) -> None:
     os._exit(abs(code))
 
 
-def free_places() -> _queue.SimpleQueue[None]:
-    """Return a place for each connection that may be there at once; more wait to be accepted."""
+def connection_slots() -> _queue.SimpleQueue[None]:
+    """Return a queue with one item for each allowed simultaneous connection; further ones wait to be accepted."""
     _thread.stack_size(STACK_BYTES)
-    places: _queue.SimpleQueue[None] = _queue.SimpleQueue()
-    for _ in range(MOST_CONNECTIONS):
-        places.put(None)
-    return places
+    slots: _queue.SimpleQueue[None] = _queue.SimpleQueue()
+    for _ in range(MAX_CONNECTIONS):
+        slots.put(None)
+    return slots
 
 
-def listen(listener: _socket.socket, name: str, places: _queue.SimpleQueue[None]) -> None:
-    """Lead each connection to the socket called `name` in this folder; never ends."""
+def serve(listener: _socket.socket, name: str, slots: _queue.SimpleQueue[None]) -> None:
+    """Relay each connection to the socket `name` in the current folder; never returns."""
     while True:
-        places.get()
+        slots.get()
         try:
             fd, _ = listener._accept()  # type: ignore[attr-defined]  # noqa: SLF001 - `socket` takes 10 ms to import
-            _thread.start_new_thread(_lead, (_socket.socket(fileno=fd), name, places))
-        except (OSError, RuntimeError):  # it broke off before it was accepted, or no thread is to be had
-            places.put(None)
+            _thread.start_new_thread(_relay_connection, (_socket.socket(fileno=fd), name, slots))
+        except (OSError, RuntimeError):  # the client closed before it was accepted, or no thread could be started
+            slots.put(None)
 
 
-def _lead(near: _socket.socket, name: str, places: _queue.SimpleQueue[None]) -> None:
+def _relay_connection(near: _socket.socket, name: str, slots: _queue.SimpleQueue[None]) -> None:
     far = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         far.connect(name)
         answered = _thread.allocate_lock()
         answered.acquire()
-        _thread.start_new_thread(_answer, (far, near, answered))
+        _thread.start_new_thread(_pump_back, (far, near, answered))
         _pump(near, far)
         answered.acquire()
-    except (OSError, RuntimeError):  # whoever listened there is gone, and who asks sees a connection that ends
+    except (OSError, RuntimeError):  # the proxy is gone: the client sees its connection close
         pass
     finally:
         near.close()
         far.close()
-        places.put(None)
+        slots.put(None)
 
 
-def _answer(far: _socket.socket, near: _socket.socket, answered: _thread.LockType) -> None:
+def _pump_back(far: _socket.socket, near: _socket.socket, answered: _thread.LockType) -> None:
     try:
         _pump(far, near)
     finally:
@@ -119,12 +119,12 @@ def _answer(far: _socket.socket, near: _socket.socket, answered: _thread.LockTyp
 
 
 def _pump(source: _socket.socket, target: _socket.socket) -> None:
-    """Pass on what comes until it ends, then tell the other side that it ended; the other direction goes on."""
+    """Copy bytes until EOF, then shut down the target's write side; the other direction stays open."""
     try:
-        while piece := source.recv(PIECE_BYTES):
+        while piece := source.recv(CHUNK_BYTES):
             target.sendall(piece)
         _shut(target, _socket.SHUT_WR)
-    except OSError:  # one of them broke off: so does the other direction
+    except OSError:  # one side is broken: close the other direction too
         _shut(source, _socket.SHUT_RDWR)
         _shut(target, _socket.SHUT_RDWR)
 

@@ -1,14 +1,12 @@
-"""The level of macOS: a profile for its sandbox, in its own language, and how `sandbox-exec` is started with it.
+"""The macOS sandbox: a profile in its language and the `sandbox-exec` command line.
 
-Nothing is allowed but what is named, and of two rules that fit the later one counts. Rules go by path, so whatever
-could put a file at another path is refused as well: of the folders that lead to something sealed, hidden or writable
-none can be made, moved or removed. Refusals fit in small and capital letters, as the file systems there do; a
-character that might be written in two ways fits any.
+Everything not allowed is denied, and the last matching rule decides. Rules match paths, so operations that could move a
+file to another path are denied too: the folders above a protected, hidden or writable path cannot be created, moved or
+removed. Deny rules ignore case, as macOS file systems do; a character with several spellings matches any character.
 
-There is no network but the one port of our proxy: a loopback of one's own is unknown there, and the one of the machine
-has the user's servers on it. The keychain, other applications and the clipboard are out of reach, as their services
-are not named. Follows what the sandboxes of browsers and of other agents are known to need; it can only be tried on
-macOS itself.
+The only network is our proxy's port: macOS has no private loopback, and the machine's has the user's servers. The
+keychain, other applications and the clipboard are unreachable because their services are not listed. The profile
+follows the known needs of browsers' and other agents' sandboxes; it can only be tested on macOS.
 """
 
 import re
@@ -19,20 +17,22 @@ from pathlib import Path
 from scaffold.host.sandbox.confinement import Confinement
 
 PROGRAM = "/usr/bin/sandbox-exec"
-"""By its full path: who can change PATH must not choose the sandbox."""
-CLOSED = tuple(map(Path, ("/private/tmp", "/private/var/tmp", "/private/var/folders", "/private/var/run")))
-"""What other programs leave for each other."""
+"""An absolute path, so that PATH cannot choose another program."""
+HIDDEN_SYSTEM_FOLDERS = tuple(
+    map(Path, ("/private/tmp", "/private/var/tmp", "/private/var/folders", "/private/var/run"))
+)
+"""Other programs exchange files there."""
 
-_MEANINGS = (
+_OPERATIONS = (
     ("allow", "file-read* file-write*"),
     ("deny", "file-read-data file-read-xattr file-write*"),
     ("allow", "file-read*"),
 )
-"""Of what is writable, hidden and shown."""
+"""Rules for writable, hidden and readable paths, in this order."""
 _PLAIN = frozenset(string.ascii_letters + string.digits + "/_- ")
-_STRETCH = re.compile(r"(?:\.\+?)*\.\+(?:\.\+?)*")
-"""What comes of neighbours of which at least one is no ASCII character."""
-MOST_STRETCHES = 4
+_WILDCARDS = re.compile(r"(?:\.\+?)*\.\+(?:\.\+?)*")
+"""Adjacent wildcards, at least one from a non-ASCII character; merged into one `.+`."""
+MAX_WILDCARDS = 4
 _PREAMBLE = """\
 (version 1)
 (deny default)
@@ -91,14 +91,14 @@ _NETWORK = """\
 
 
 def argv(confinement: Confinement, command: Sequence[str], proxy_port: int | None = None) -> tuple[str, ...]:
-    """Return what to start so that `command` runs confined."""
+    """Return the command line that runs `command` confined."""
     return (PROGRAM, "-p", profile(confinement, proxy_port), "--", *command)
 
 
 def profile(confinement: Confinement, proxy_port: int | None = None) -> str:
-    """Return the profile; `proxy_port` is where our proxy listens on the loopback of this machine, None: nowhere.
+    """Return the profile; `proxy_port` is our proxy's port on this machine's loopback, None: no proxy.
 
-    ValueError for a path with a null character, which no file has.
+    ValueError for a path with a NUL character.
     """
     return "\n".join(_lines(confinement, proxy_port)) + "\n"
 
@@ -107,8 +107,8 @@ def _lines(confinement: Confinement, proxy_port: int | None) -> Iterator[str]:
     writable = (*confinement.writable, confinement.temporary)
     yield _PREAMBLE
     yield from _reach(confinement, writable)
-    yield from (_rule("deny", "file-write*", path) for path in confinement.sealed)
-    yield from _fixed((*confinement.sealed, *confinement.hidden, *writable), writable)
+    yield from (_rule("deny", "file-write*", path) for path in confinement.protected)
+    yield from _fixed((*confinement.protected, *confinement.hidden, *writable), writable)
     yield _TERMINALS
     if confinement.network == "open":
         yield _NETWORK
@@ -117,18 +117,18 @@ def _lines(confinement: Confinement, proxy_port: int | None) -> Iterator[str]:
 
 
 def _reach(confinement: Confinement, writable: Sequence[Path]) -> Iterator[str]:
-    """Yield what can be read and written; of two paths the deeper one comes later and counts."""
+    """Yield the read and write rules; deeper paths come later, so they decide."""
     marks = (
         *((path, 0) for path in writable),
-        *((path, 1) for path in (*CLOSED, *confinement.hidden) if path not in writable),
-        *((path, 2) for path in confinement.shown),
+        *((path, 1) for path in (*HIDDEN_SYSTEM_FOLDERS, *confinement.hidden) if path not in writable),
+        *((path, 2) for path in confinement.readable),
     )
     for path, kind in sorted(marks, key=lambda mark: (len(mark[0].parts), mark[1])):
-        yield _rule(*_MEANINGS[kind], path)
+        yield _rule(*_OPERATIONS[kind], path)
 
 
 def _rule(verdict: str, operations: str, path: Path) -> str:
-    """Return a rule for a path and what lies below it."""
+    """Return a rule for a path and everything below it."""
     filters = f"(subpath {_quoted(path)})"
     if verdict == "deny":
         filters += f' (regex #"^{_in_any_case(path)}(/|$)")'
@@ -136,29 +136,29 @@ def _rule(verdict: str, operations: str, path: Path) -> str:
 
 
 def _fixed(paths: Sequence[Path], writable: Sequence[Path]) -> Iterator[str]:
-    """Yield rules that keep in place the writable folders and what leads from them to `paths`."""
-    ways = {folder for path in paths for folder in path.parents} | set(writable)
-    for way in sorted(way for way in ways if any(way.is_relative_to(folder) for folder in writable)):
-        yield f'(deny file-write-create file-write-unlink (literal {_quoted(way)}) (regex #"^{_in_any_case(way)}$"))'
+    """Yield rules that keep the writable folders, and the folders between them and `paths`, in place."""
+    parents = {folder for path in paths for folder in path.parents} | set(writable)
+    for each in sorted(each for each in parents if any(each.is_relative_to(folder) for folder in writable)):
+        yield f'(deny file-write-create file-write-unlink (literal {_quoted(each)}) (regex #"^{_in_any_case(each)}$"))'
 
 
 def _quoted(path: Path) -> str:
-    """Return a path as a string of the profile's language, which nothing in it can end."""
+    """Return a path as a quoted, escaped string of the profile language."""
     text = str(path)
     if "\0" in text:
-        raise ValueError(f"a null character in {text!r}")
+        raise ValueError(f"NUL character in path {text!r}")
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r") + '"'
 
 
 def _in_any_case(path: Path) -> str:
-    """Return a regular expression for a path, of letters, digits, brackets, `.+` and little else.
+    """Return a case-insensitive regular expression for a path.
 
-    It may fit more than the path, so it is for refusals only. There are few `.+` in it: whoever tries them in turn
-    takes longer with each.
+    It may match more than the path, so use it in deny rules only. The number of `.+` is limited, because each one
+    multiplies the matching time.
     """
-    told = _STRETCH.sub(".+", "".join(map(_character, str(path))))
-    first, *more = told.split(".+")
-    return ".+".join([first, *more[: MOST_STRETCHES - 1], ""]) if len(more) > MOST_STRETCHES else told
+    pattern = _WILDCARDS.sub(".+", "".join(map(_character, str(path))))
+    first, *more = pattern.split(".+")
+    return ".+".join([first, *more[: MAX_WILDCARDS - 1], ""]) if len(more) > MAX_WILDCARDS else pattern
 
 
 def _character(character: str) -> str:

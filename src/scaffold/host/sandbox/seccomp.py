@@ -1,8 +1,8 @@
-"""The filter of system calls inside a sandbox: a classic BPF program, built here so that nothing need be installed.
+"""The seccomp filter inside a sandbox: a classic BPF program, built here to avoid a dependency.
 
-It refuses what undoes a sandbox or reaches the kernel's rarely walked corners: new namespaces and mounts, modules,
-keys, tracing of the kernel, io_uring (whose requests no filter sees), typing into a terminal, and kinds of sockets that
-lead out of a network namespace. What is refused fails with EPERM; where a library knows an older way, with ENOSYS.
+It denies calls that can undo a sandbox or reach rarely used kernel code: new namespaces and mounts, modules, keys,
+kernel tracing, io_uring (whose requests no filter sees), terminal input injection, and socket families that reach out
+of a network namespace. Denied calls fail with EPERM, or with ENOSYS where libraries have a fallback.
 """
 
 import errno
@@ -13,43 +13,43 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from scaffold.host.sandbox.bpf import ALLOW, ANY_OF, EQUAL, Step, answer, argument, assembled, on, refuse
-from scaffold.host.sandbox.confinement import Reach
+from scaffold.host.sandbox.bpf import ALLOW, ANY_OF, EQUAL, Instruction, argument, assemble, deny, on_syscall, ret
+from scaffold.host.sandbox.confinement import NetworkAccess
 
 NEW_NAMESPACES = 0x7E020080
-"""CLONE_NEWUSER, NEWNS, NEWPID, NEWNET, NEWIPC, NEWUTS, NEWCGROUP; NEWTIME lies among the exit signals of `clone`."""
+"""CLONE_NEWUSER, NEWNS, NEWPID, NEWNET, NEWIPC, NEWUTS, NEWCGROUP; NEWTIME overlaps the exit signal bits of `clone`."""
 NEW_TIME = 0x80
 TERMINAL_INPUT = (0x5412, 0x541C)
-"""TIOCSTI and TIOCLINUX: to type, and to paste, into the terminal."""
+"""TIOCSTI and TIOCLINUX: type and paste into the terminal."""
 NETLINK, NETLINK_ROUTE = 16, 0
-BORROWED_RIGHTS = 0o6000
-"""S_ISUID and S_ISGID: who runs such a file of root's is root, outside as well."""
-MAKES_A_FILE = 0o20000100
-"""O_CREAT, and O_TMPFILE without O_DIRECTORY; without these the mode is whatever a register held."""
+SETUID_BITS = 0o6000
+"""S_ISUID and S_ISGID: a setuid file of root gives root rights outside the sandbox too."""
+CREATE_FLAGS = 0o20000100
+"""O_CREAT, and O_TMPFILE without O_DIRECTORY; without these flags the mode argument is undefined."""
 
 
-class Processor(Struct, frozen=True):
-    """How Linux counts its calls on one kind of processor."""
+class SyscallTable(Struct, frozen=True):
+    """Linux system call numbers of one processor type."""
 
     clone: int
     unshare: int
     ioctl: int
     socket: int
     modes: tuple[tuple[int, int], ...]
-    """Calls that set a file's mode, and which of their arguments it is."""
+    """Calls that set a file's mode, and the index of the mode argument."""
     opening: tuple[tuple[int, int], ...]
-    """Calls that may make a file, and which of their arguments the flags are; the mode comes after them."""
+    """Calls that may create a file, and the index of the flags argument; the mode follows it."""
     refused: tuple[int, ...]
-    """Answered with EPERM."""
+    """Calls that fail with EPERM."""
 
 
-UNKNOWN = (425, 426, 427, 435, 437)
-"""io_uring, clone3 and openat2: no filter sees what they are given, so this kernel pretends to be older."""
-YOUNG = (428, 429, 430, 431, 432, 433, 442, 443, 467)
+DENIED_AS_UNKNOWN = (425, 426, 427, 435, 437)
+"""io_uring, clone3 and openat2: filters cannot see their arguments, so they fail with ENOSYS like on older kernels."""
+NEW_MOUNT_CALLS = (428, 429, 430, 431, 432, 433, 442, 443, 467)
 """open_tree, move_mount, fsopen, fsconfig, fsmount, fspick, mount_setattr, quotactl_fd, open_tree_attr."""
 
-PROCESSORS: Mapping[str, Processor] = {
-    "x86_64": Processor(
+SYSCALL_TABLES: Mapping[str, SyscallTable] = {
+    "x86_64": SyscallTable(
         clone=56,
         unshare=272,
         ioctl=16,
@@ -65,10 +65,10 @@ PROCESSORS: Mapping[str, Processor] = {
             *(167, 168, 179, 163, 180, 212),  # swapon, swapoff, quotactl, acct, nfsservctl, lookup_dcookie
             *(170, 171, 164, 227, 103, 153),  # sethostname, setdomainname, settimeofday, clock_settime, syslog, vhangup
             *(172, 173, 134, 304),  # iopl, ioperm, uselib, open_by_handle_at
-            *YOUNG,
+            *NEW_MOUNT_CALLS,
         ),
     ),
-    "aarch64": Processor(
+    "aarch64": SyscallTable(
         clone=220,
         unshare=97,
         ioctl=29,
@@ -84,56 +84,56 @@ PROCESSORS: Mapping[str, Processor] = {
             *(224, 225, 60, 89, 42, 18),
             *(161, 162, 170, 112, 116, 58),
             265,
-            *YOUNG,
+            *NEW_MOUNT_CALLS,
         ),
     ),
 }
 
 
-def is_known(machine: str = "") -> bool:
-    """Return whether there is a filter for this processor, or for the one named."""
-    return (machine or platform.machine()) in PROCESSORS
+def is_supported(machine: str = "") -> bool:
+    """Return True if there is a filter for `machine` (default: this processor)."""
+    return (machine or platform.machine()) in SYSCALL_TABLES
 
 
 @functools.cache
-def program(network: Reach, machine: str = "") -> bytes:
-    """Return the filter as an array of `struct sock_filter`; `none` refuses sockets of the internet too.
+def program(network: NetworkAccess, machine: str = "") -> bytes:
+    """Return the filter as an array of `struct sock_filter`; `none` denies internet sockets too.
 
-    KeyError for a processor that is not known.
+    KeyError for an unknown processor.
     """
     machine = machine or platform.machine()
-    return assembled(machine, _judged(PROCESSORS[machine], network))
+    return assemble(machine, _rules(SYSCALL_TABLES[machine], network))
 
 
-def _judged(processor: Processor, network: Reach) -> Iterator[Step]:
-    for number in UNKNOWN:
-        yield from ((EQUAL, 0, 1, number), refuse(errno.ENOSYS))
+def _rules(processor: SyscallTable, network: NetworkAccess) -> Iterator[Instruction]:
+    for number in DENIED_AS_UNKNOWN:
+        yield from ((EQUAL, 0, 1, number), deny(errno.ENOSYS))
     for number in processor.refused:
-        yield from ((EQUAL, 0, 1, number), refuse())
-    yield from on(processor.clone, (argument(0), (ANY_OF, 0, 1, NEW_NAMESPACES & ~NEW_TIME), refuse()))
-    yield from on(processor.unshare, (argument(0), (ANY_OF, 0, 1, NEW_NAMESPACES), refuse()))
+        yield from ((EQUAL, 0, 1, number), deny())
+    yield from on_syscall(processor.clone, (argument(0), (ANY_OF, 0, 1, NEW_NAMESPACES & ~NEW_TIME), deny()))
+    yield from on_syscall(processor.unshare, (argument(0), (ANY_OF, 0, 1, NEW_NAMESPACES), deny()))
     for number, mode in processor.modes:
-        yield from on(number, _borrowing(mode))
+        yield from on_syscall(number, _deny_setuid_modes(mode))
     for number, flags in processor.opening:
-        borrowing = _borrowing(flags + 1)
-        yield from on(number, (argument(flags), (ANY_OF, 0, len(borrowing), MAKES_A_FILE), *borrowing))
-    yield from on(processor.ioctl, _typing())
-    yield from on(processor.socket, _sockets(network))
+        denied = _deny_setuid_modes(flags + 1)
+        yield from on_syscall(number, (argument(flags), (ANY_OF, 0, len(denied), CREATE_FLAGS), *denied))
+    yield from on_syscall(processor.ioctl, _deny_terminal_input())
+    yield from on_syscall(processor.socket, _sockets(network))
 
 
-def _borrowing(mode: int) -> tuple[Step, ...]:
-    """Refuse a mode that has whoever runs the file be its owner or group."""
-    return (argument(mode), (ANY_OF, 0, 1, BORROWED_RIGHTS), refuse())
+def _deny_setuid_modes(mode: int) -> tuple[Instruction, ...]:
+    """Deny a mode with the setuid or setgid bit."""
+    return (argument(mode), (ANY_OF, 0, 1, SETUID_BITS), deny())
 
 
-def _typing() -> tuple[Step, ...]:
-    tests = [part for request in TERMINAL_INPUT for part in ((EQUAL, 0, 1, request), refuse())]
+def _deny_terminal_input() -> tuple[Instruction, ...]:
+    tests = [part for request in TERMINAL_INPUT for part in ((EQUAL, 0, 1, request), deny())]
     return (argument(1), *tests)
 
 
-def _sockets(network: Reach) -> tuple[Step, ...]:
-    """Allow Unix sockets, those of the internet if there is a network, and asking the kernel for its interfaces."""
+def _sockets(network: NetworkAccess) -> tuple[Instruction, ...]:
+    """Allow Unix sockets, internet sockets if there is a network, and netlink route queries (list interfaces)."""
     internet = () if network == "none" else (socket.AF_INET.value, socket.AF_INET6.value)
-    families = [part for family in (socket.AF_UNIX.value, *internet) for part in ((EQUAL, 0, 1, family), answer(ALLOW))]
-    route = (argument(2), (EQUAL, 0, 1, NETLINK_ROUTE), answer(ALLOW), refuse())
-    return (argument(0), *families, (EQUAL, 0, len(route), NETLINK), *route, refuse())
+    families = [part for family in (socket.AF_UNIX.value, *internet) for part in ((EQUAL, 0, 1, family), ret(ALLOW))]
+    route = (argument(2), (EQUAL, 0, 1, NETLINK_ROUTE), ret(ALLOW), deny())
+    return (argument(0), *families, (EQUAL, 0, len(route), NETLINK), *route, deny())

@@ -1,1 +1,1 @@
-"""What a shell command would run, read and write, and whether it may: pure decisions about understood commands."""
+"""Parse shell commands, find what they would run, read and write, and decide whether they may run."""

@@ -1,50 +1,50 @@
-"""What no rule lifts: secrets that would be read, protected files that would be written, and the user's own denials.
+"""Denials that no rule can override: reading secrets, writing protected files, and the user's deny rules.
 
-It is looked for in every simple command that can be seen, in those of wrappers and in texts that shells are handed.
+Every visible simple command is checked, including those run by wrappers and those in `sh -c` texts.
 """
 
 from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
-from scaffold.policy.gate import Judgement
-from scaffold.policy.hosts import metadata_host
-from scaffold.policy.patterns import Expression, Words, read_pattern
-from scaffold.policy.rules import Rule
-from scaffold.policy.shell.expressions import Reads
-from scaffold.policy.shell.places import HARMLESS_SINKS, MOST_PARTS, Place, parts
-from scaffold.policy.shell.script import Redirect, Simple, Word
-from scaffold.policy.shell.wrappers import inner_commands, name_of
+from scaffold.policy.rule.hosts import metadata_host
+from scaffold.policy.rule.patterns import PrefixPattern, RegexPattern, parse_pattern
+from scaffold.policy.rule.rules import Rule
+from scaffold.policy.rule.ruleset import PolicyDecision
+from scaffold.policy.shell.readonly_arguments import ReadAccess
+from scaffold.policy.shell.script import Redirect, SimpleCommand, Word
+from scaffold.policy.shell.workspace_paths import HARMLESS_SINKS, MAX_PATHS_IN_WORD, WorkspacePaths, path_candidates
+from scaffold.policy.shell.wrappers import inner_commands, program_name
 
 WRITERS = frozenset({
     *("chgrp", "chmod", "chown", "cp", "dd", "install", "ln", "mkdir", "mv", "patch", "rm", "rmdir", "rsync", "shred"),
     *("tee", "touch", "truncate", "unlink", "sponge", "setfacl", "chattr", "mkfifo", "split", "csplit", "rename"),
 })  # fmt: skip
-"""Programs that write what their arguments name."""
+"""Programs that write the files their arguments name."""
 WRITERS_IN_PLACE = frozenset({
     *("sed", "perl", "ed", "ex", "vi", "vim", "nano", "emacs", "sort", "awk", "gawk", "curl", "wget"),
 })  # fmt: skip
-"""Programs that may, and are taken to when a protected file is named."""
-TALKS = frozenset({"echo", "printf", ":", "true", "false", "test", "["})
-"""Builtins whose words are no files."""
-DEEPEST = 4
+"""Programs that may write; they are assumed to if an argument names a protected file."""
+PRINT_BUILTINS = frozenset({"echo", "printf", ":", "true", "false", "test", "["})
+"""Builtins whose arguments are not files."""
+MAX_DEPTH = 4
 
-Told = Callable[[Simple], Reads | None]
-Glimpse = Callable[[str], tuple[Simple, ...]]
+ReadsLookup = Callable[[SimpleCommand], ReadAccess | None]
+CommandScanner = Callable[[str], tuple[SimpleCommand, ...]]
 
 
-class Lookout(Struct, frozen=True, kw_only=True):
-    """Finds what must be denied."""
+class DenyCheck(Struct, frozen=True, kw_only=True):
+    """Finds the reason why a command must be denied."""
 
-    place: Place
+    place: WorkspacePaths
     deny: tuple[Rule, ...]
-    told: Told
-    """Says what a command reads if it does nothing else."""
-    glimpse: Glimpse
-    """Says which commands can be seen in a text for a shell."""
+    reads_of: ReadsLookup
+    """Returns what a read-only command reads; None for any other command."""
+    scan: CommandScanner
+    """Returns the commands visible in a shell text."""
 
-    def denial(self, simple: Simple, folders: frozenset[str], depth: int = 0) -> Judgement | None:
-        """Return why the command must not run from any of `folders`; None if nothing speaks against it."""
+    def denial(self, simple: SimpleCommand, folders: frozenset[str], depth: int = 0) -> PolicyDecision | None:
+        """Return the denial if the command must not run in one of `folders`, else None."""
         reasons = (
             self._by_rule(simple),
             self._by_redirects(simple.redirects, folders),
@@ -52,20 +52,20 @@ class Lookout(Struct, frozen=True, kw_only=True):
         )
         if found := next((each for each in reasons if each), None):
             return found
-        for inner in inner_commands(simple) if depth < DEEPEST else ():
-            for command in (inner,) if isinstance(inner, Simple) else self.glimpse(inner):
+        for inner in inner_commands(simple) if depth < MAX_DEPTH else ():
+            for command in (inner,) if isinstance(inner, SimpleCommand) else self.scan(inner):
                 if judged := self.denial(command, folders, depth + 1):
                     return judged
         return None
 
-    def _by_rule(self, simple: Simple) -> Judgement | None:
+    def _by_rule(self, simple: SimpleCommand) -> PolicyDecision | None:
         words = _plain(simple)
         for rule in self.deny if words else ():
-            if _is_about(rule, words):
-                return Judgement("deny", f"deny:{rule}", f"the rule `{rule}` denies it")
+            if _rule_matches(rule, words):
+                return PolicyDecision("deny", f"deny:{rule}", f"the rule `{rule}` denies it")
         return None
 
-    def _by_redirects(self, redirects: tuple[Redirect, ...], folders: frozenset[str]) -> Judgement | None:
+    def _by_redirects(self, redirects: tuple[Redirect, ...], folders: frozenset[str]) -> PolicyDecision | None:
         for redirect in redirects:
             if redirect.writes and (entry := self.place.protected(redirect.target, folders)):
                 return _protected(redirect.target, entry)
@@ -73,65 +73,65 @@ class Lookout(Struct, frozen=True, kw_only=True):
                 return _secret(redirect.target, entry)
         return None
 
-    def _by_words(self, simple: Simple, folders: frozenset[str]) -> Judgement | None:
-        name = name_of(simple.words[0]) if simple.words else ""
-        told = self.told(simple)
-        if told is None and name in TALKS:
+    def _by_words(self, simple: SimpleCommand, folders: frozenset[str]) -> PolicyDecision | None:
+        name = program_name(simple.words[0]) if simple.words else ""
+        access = self.reads_of(simple)
+        if access is None and name in PRINT_BUILTINS:
             return None
-        hosts = [host for word in simple.words[1:] if (host := metadata_host(word.text))] if told is None else []
+        hosts = [host for word in simple.words[1:] if (host := metadata_host(word.text))] if access is None else []
         if hosts:
-            return Judgement("deny", "metadata", f"{hosts[0]} hands out keys of this machine")
-        for word in _looked_at(simple, told):
-            if (told is None or not told.names_only) and (entry := self.place.secret(word, folders)):
+            return PolicyDecision("deny", "metadata", f"{hosts[0]} is a cloud metadata service with credentials")
+        for word in _read_words(simple, access):
+            if (access is None or not access.names_only) and (entry := self.place.secret(word, folders)):
                 return _secret(word, entry)
-            if told is None and (name in WRITERS or name in WRITERS_IN_PLACE):
+            if access is None and (name in WRITERS or name in WRITERS_IN_PLACE):
                 entry = self.place.protected(word, folders)
                 if entry and word.text not in HARMLESS_SINKS:
                     return _protected(word, entry)
         return None
 
 
-def _looked_at(simple: Simple, told: Reads | None) -> Iterator[Word]:
-    if told is not None:
-        for word in told.paths:
-            yield from (word,) if word.sure else (part for part in parts(_bared(word)) if part.text)
+def _read_words(simple: SimpleCommand, access: ReadAccess | None) -> Iterator[Word]:
+    if access is not None:
+        for word in access.paths:
+            yield from (word,) if word.sure else (part for part in path_candidates(_unquoted(word)) if part.text)
         return
     for word in simple.words[1:]:
-        seen = word if word.sure else _bared(word)
-        if not any(char.isspace() for char in seen.text.strip()):
-            yield from (part for part in parts(seen) if part.text)
+        bare = word if word.sure else _unquoted(word)
+        if not any(char.isspace() for char in bare.text.strip()):
+            yield from (part for part in path_candidates(bare) if part.text)
         else:
-            yield from (Word(piece) for piece in seen.text.split(maxsplit=MOST_PARTS) if not word.sure)
+            yield from (Word(piece) for piece in bare.text.split(maxsplit=MAX_PATHS_IN_WORD) if not word.sure)
     for _, value in simple.assignments:
         yield Word(value, tilde=value.startswith("~/"))
 
 
-def _bared(word: Word) -> Word:
-    """Return the raw text of a word without its quotes, as far as they can be told."""
+def _unquoted(word: Word) -> Word:
+    """Return the raw text of a word with the recognisable quotes removed."""
     text = word.text.removeprefix("$") if word.text.startswith("$'") else word.text
     return Word(text.strip("\"'").replace('"', ""), sure=False)
 
 
-def _is_about(rule: Rule, words: tuple[str, ...]) -> bool:
-    match read_pattern(rule.pattern):
-        case Words(globs=globs):
-            return Words((*map(_bare, globs[:1]), *globs[1:])).begin(words)
-        case Expression() as pattern:
-            return pattern.fits(words)
+def _rule_matches(rule: Rule, words: tuple[str, ...]) -> bool:
+    match parse_pattern(rule.pattern):
+        case PrefixPattern(globs=globs):
+            return PrefixPattern((*map(_program_glob, globs[:1]), *globs[1:])).matches(words)
+        case RegexPattern() as pattern:
+            return pattern.matches(words)
         case None:
             return False
 
 
-def _bare(glob: str) -> str:
-    """Return the program a rule names without its directory; a glob over directories stays one."""
-    return glob if set(glob) & set("*?[") else name_of(Word(glob))
+def _program_glob(glob: str) -> str:
+    """Return a rule's program without its directory; a glob is returned unchanged."""
+    return glob if set(glob) & set("*?[") else program_name(Word(glob))
 
 
-def _plain(simple: Simple) -> tuple[str, ...]:
-    """Return a command's words with its program's bare name, and git's without what stands before the subcommand."""
+def _plain(simple: SimpleCommand) -> tuple[str, ...]:
+    """Return a command's words with the bare program name; for git, without the options before the subcommand."""
     if not simple.words:
         return ()
-    words = [name_of(simple.words[0]), *(word.text for word in simple.words[1:])]
+    words = [program_name(simple.words[0]), *(word.text for word in simple.words[1:])]
     while words[0] == "git" and len(words) > 1 and words[1].startswith("-"):
         takes_value = words[1] in {
             "-C",
@@ -146,9 +146,9 @@ def _plain(simple: Simple) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _secret(word: Word, entry: str) -> Judgement:
-    return Judgement("deny", f"secret:{entry}", f"{word.text} holds secrets ({entry}): no agent reads it")
+def _secret(word: Word, entry: str) -> PolicyDecision:
+    return PolicyDecision("deny", f"secret:{entry}", f"{word.text} holds secrets ({entry}): no agent reads it")
 
 
-def _protected(word: Word, entry: str) -> Judgement:
-    return Judgement("deny", f"protected:{entry}", f"{word.text} is protected ({entry}): no agent writes it")
+def _protected(word: Word, entry: str) -> PolicyDecision:
+    return PolicyDecision("deny", f"protected:{entry}", f"{word.text} is protected ({entry}): no agent writes it")

@@ -1,4 +1,4 @@
-"""Flags of a command as its own parser takes them apart, by a list of those that only read."""
+"""Parse a command's flags as the command itself would, against an allowlist of flags that only read."""
 
 from collections.abc import Mapping
 
@@ -7,92 +7,92 @@ from msgspec import Struct
 from scaffold.policy.shell.script import Word
 
 
-class Flags(Struct, frozen=True, kw_only=True):
-    """What a command may be given without doing more than reading."""
+class FlagSpec(Struct, frozen=True, kw_only=True):
+    """The arguments with which a command only reads."""
 
     short: str = ""
     """Letters without a value."""
     valued: str = ""
     """Letters with a value, in the same word or the next."""
     attached: str = ""
-    """Letters that may have a value, in the same word only."""
+    """Letters with an optional value, in the same word only."""
     long: str = ""
-    """Names without their dashes, parted by blanks; one that ends in `=` takes a value, `[=]` may take one."""
+    """Names without dashes, separated by spaces; with the suffix `=` the value is required, with `[=]` optional."""
     texts: str = ""
-    """Flags (letters and names, parted by blanks) whose value is no path."""
+    """Flags (letters and names, separated by spaces) whose value is not a path."""
     text_first: str | None = None
-    """If the first operand is no path but a text to look for: the flags that say the text instead."""
+    """The flags that replace the first operand if that is a search text, not a path; None if it is a path."""
     most: int | None = None
-    """How many operands it may have; None for any number. A further one may be a file it writes."""
+    """Maximum number of operands; None for any number. The command may write to a further one."""
     counts: bool = False
     """Whether `-20` is a number."""
     names_only: bool = False
-    """Whether it shows names, sizes and dates of files but nothing of what is in them."""
+    """Whether it shows only names, sizes and dates of files, not their contents."""
     no_paths: bool = False
-    """Whether no operand is the name of a file."""
+    """Whether no operand is a file name."""
     any_glob: bool = False
-    """Whether no flag at all would make it write or run something, so that any glob is harmless."""
+    """Whether no flag makes it write or run something, so that a glob that expands to a flag is harmless."""
 
 
-class Given(Struct, frozen=True):
-    """A command's arguments, taken apart."""
+class ParsedArguments(Struct, frozen=True):
+    """A command's parsed arguments."""
 
     flags: tuple[tuple[str, Word | None], ...]
-    """Each without dashes, with its value."""
+    """(name without dashes, value or None)."""
     operands: tuple[Word, ...]
-    """What is no flag and no value, a text to look for left out."""
+    """Arguments that are neither flags nor values, without the search text."""
     paths: tuple[Word, ...]
-    """The operands and values that are or may be paths."""
+    """The operands and values that may be paths."""
 
 
-def take_apart(arguments: tuple[Word, ...], known: Flags) -> Given | str:
-    """Return the arguments by their meaning, or which of them is not known to only read."""
-    return _Parsing(known).parse(arguments)
+def parse_arguments(arguments: tuple[Word, ...], known: FlagSpec) -> ParsedArguments | str:
+    """Return the parsed arguments, or why one of them is not known to only read."""
+    return _FlagParser(known).parse(arguments)
 
 
-class _Parsing:
-    def __init__(self, known: Flags) -> None:
+class _FlagParser:
+    def __init__(self, known: FlagSpec) -> None:
         self._known = known
         self._long = _long_flags(known.long)
         self._texts = frozenset(known.texts.split())
         self._flags: list[tuple[str, Word | None]] = []
         self._paths: list[Word] = []
 
-    def parse(self, arguments: tuple[Word, ...]) -> Given | str:
-        """Return what was given, or in words why it is not surely known."""
+    def parse(self, arguments: tuple[Word, ...]) -> ParsedArguments | str:
+        """Return the parsed arguments, or why they are not known to only read."""
         operands: list[Word] = []
-        waiting: str | None = None
+        pending: str | None = None  # the flag whose value is the next word
         ended = False
         for word in arguments:
-            if waiting is not None:
+            if pending is not None:
                 if word.glob or (word.text.startswith("-") and not word.text[1:].isdecimal() and word.text != "-"):
-                    return f"`{word.text}` may be more than the value of `{waiting}`"
-                self._add(waiting, word)
-                waiting = None
+                    return f"`{word.text}` may be more than the value of `{pending}`"
+                self._add(pending, word)
+                pending = None
             elif ended or not word.text.startswith("-") or word.text == "-":
                 if problem := self._unsafe_glob(word, ended=ended):
                     return problem
                 operands.append(word)
             elif not word.literal:
-                return f"`{word.text}` may stand for any flag"
+                return f"`{word.text}` may expand to any flag"
             elif word.text == "--":
                 ended = True
             else:
-                waiting, problem = self._flag(word.text)
+                pending, problem = self._flag(word.text)
                 if problem:
                     return problem
-        if waiting is not None:
-            return f"`-{waiting}` lacks its value"
+        if pending is not None:
+            return f"`-{pending}` has no value"
         return self._given(operands)
 
-    def _given(self, operands: list[Word]) -> Given | str:
+    def _given(self, operands: list[Word]) -> ParsedArguments | str:
         known = self._known
         if known.text_first is not None and not {name for name, _ in self._flags} & set(known.text_first.split()):
             operands = operands[0 if operands and not operands[0].literal else 1 :]
         if known.most is not None and (len(operands) > known.most or any(word.glob for word in operands)):
             return f"`{operands[-1].text}` may be a file it writes"
         paths = () if known.no_paths else (*operands, *self._paths)
-        return Given(tuple(self._flags), tuple(operands), paths)
+        return ParsedArguments(tuple(self._flags), tuple(operands), paths)
 
     def _add(self, name: str, value: Word | None) -> None:
         self._flags.append((name, value))
@@ -101,11 +101,11 @@ class _Parsing:
 
     def _unsafe_glob(self, word: Word, *, ended: bool) -> str | None:
         if word.glob and not ended and not self._known.any_glob and word.text[0] in "*?[":
-            return f"`{word.text}` may stand for a file whose name is a flag"
+            return f"`{word.text}` may match a file whose name is a flag"
         return None
 
     def _flag(self, text: str) -> tuple[str | None, str | None]:
-        """Return the flag whose value is the next word, and why this one is not known to only read."""
+        """Return (flag whose value is the next word or None, why this word is not known to only read or None)."""
         if text.startswith("--"):
             return self._long_flag(text)
         if self._known.counts and text[1:].isdecimal():
@@ -139,7 +139,7 @@ class _Parsing:
 
 
 def _long_flags(names: str) -> Mapping[str, str]:
-    """Return for each name whether it takes a value: not (empty), always (`=`) or perhaps (`[=]`)."""
+    """Return {name: kind}; a value is not allowed (empty), required (`=`) or optional (`[=]`)."""
     kinds: dict[str, str] = {}
     for name in names.split():
         for ending in ("[=]", "=", ""):

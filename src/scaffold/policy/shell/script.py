@@ -1,12 +1,12 @@
-"""A shell command as a value: the simple commands it runs, in order, or why that cannot be told."""
+"""A parsed shell command as a value: the simple commands it runs, in order, or why they are unknown."""
 
 from collections.abc import Mapping
 from typing import Literal, get_args
 
 from msgspec import Struct
 
-Link = Literal["", ";", "&&", "||", "|"]
-"""What stands between a simple command and the one before it; empty for the first."""
+Connector = Literal["", ";", "&&", "||", "|"]
+"""The operator before a simple command; empty for the first."""
 Operator = Literal["<", "<>", ">", ">>", ">|", "&>", "&>>", ">&", "<&"]
 OPERATORS: Mapping[str, Operator] = {operator: operator for operator in get_args(Operator)}
 
@@ -16,20 +16,20 @@ class Word(Struct, frozen=True):
 
     text: str
     tilde: bool = False
-    """It begins with a `~` that the shell replaces by the home directory; the rest of it is literal."""
+    """Whether it starts with a `~` that the shell expands to the home directory."""
     glob: bool = False
-    """It holds `*`, `?` or `[` outside quotes: the shell may put names of files in its place."""
+    """Whether it contains an unquoted `*`, `?` or `[`: the shell may expand it to file names."""
     sure: bool = True
-    """False for the raw text of a word that expands to something unknown; never so in what is understood."""
+    """False for the raw text of a word with an unknown expansion; always True in a `ParsedCommand`."""
 
     @property
     def literal(self) -> bool:
-        """Whether the program gets exactly `text`."""
+        """Whether the program receives exactly `text`."""
         return self.sure and not (self.tilde or self.glob)
 
 
 class Redirect(Struct, frozen=True):
-    """Where input comes from or output goes to."""
+    """A redirection of input or output."""
 
     operator: Operator
     target: Word
@@ -38,7 +38,7 @@ class Redirect(Struct, frozen=True):
 
     @property
     def duplicates(self) -> bool:
-        """Whether it only joins or closes streams that are open already, as `2>&1` does."""
+        """Whether it only duplicates or closes open streams, e.g. `2>&1`."""
         return self.operator in {">&", "<&"} and self.target.literal and self.target.text.rstrip("-").isdecimal()
 
     @property
@@ -47,30 +47,30 @@ class Redirect(Struct, frozen=True):
         return self.operator not in {"<", "<&"} and not self.duplicates
 
 
-class Simple(Struct, frozen=True):
+class SimpleCommand(Struct, frozen=True):
     """A simple command: a program or builtin and its arguments."""
 
     words: tuple[Word, ...]
-    """What it runs with its arguments; empty if it only assigns or redirects."""
+    """The program and its arguments; empty if the command only assigns or redirects."""
     assignments: tuple[tuple[str, str], ...] = ()
-    """Variables that are set before it, name and value."""
+    """(name, value) of the variables set before it."""
     redirects: tuple[Redirect, ...] = ()
-    link: Link = ""
+    link: Connector = ""
 
 
-class Understood(Struct, frozen=True, tag="understood"):
-    """Exactly these commands may run, in this order, and no others."""
+class ParsedCommand(Struct, frozen=True, tag="understood"):
+    """A command that runs exactly these simple commands, in this order."""
 
-    commands: tuple[Simple, ...]
+    commands: tuple[SimpleCommand, ...]
 
 
-class NotUnderstood(Struct, frozen=True, tag="not_understood"):
-    """What runs cannot be told for sure."""
+class UnparsedCommand(Struct, frozen=True, tag="not_understood"):
+    """A command whose effects are unknown."""
 
     reason: str
-    """In plain words, to follow "the command"."""
-    seen: tuple[Simple, ...] = ()
-    """The simple commands that are there at any depth, as far as they can be seen; there may be more."""
+    """Why, as a phrase after "the command"."""
+    seen: tuple[SimpleCommand, ...] = ()
+    """The simple commands found at any depth; there may be more."""
 
 
-Reading = Understood | NotUnderstood
+ParseResult = ParsedCommand | UnparsedCommand

@@ -1,12 +1,12 @@
-"""Commands of PowerShell and of cmd: a strict subset that only reads; whatever is not in it is asked about."""
+"""Decide PowerShell and cmd commands: a strict read-only subset is allowed, all else needs approval."""
 
 import re
 from collections.abc import Mapping
 from typing import Literal
 
-from scaffold.policy.gate import Judgement
-from scaffold.policy.secrets import secret_by
-from scaffold.policy.shell.places import Place
+from scaffold.policy.rule.ruleset import PolicyDecision
+from scaffold.policy.secret.files import secret_entry
+from scaffold.policy.shell.workspace_paths import WorkspacePaths
 
 Dialect = Literal["powershell", "cmd"]
 
@@ -45,7 +45,7 @@ _DRIVE = re.compile(r"[A-Za-z]:|[A-Za-z]{2,}:")
 
 
 def dialect_of(command: str) -> tuple[Dialect, str] | None:
-    """Return the shell a command names as `powershell: ...` or `cmd: ...`, and the command; None if it names none."""
+    """Return (dialect, command) for a text like `powershell: ...` or `cmd: ...`; None without such a prefix."""
     name, colon, rest = command.partition(":")
     match name.strip().casefold():
         case "powershell" | "pwsh" if colon:
@@ -56,15 +56,15 @@ def dialect_of(command: str) -> tuple[Dialect, str] | None:
             return None
 
 
-def judge_windows(dialect: Dialect, command: str, place: Place) -> Judgement:
-    """Return whether one command line of `dialect` may run."""
+def decide_windows_command(dialect: Dialect, command: str, workspace: WorkspacePaths) -> PolicyDecision:
+    """Return the decision about one command line in `dialect`."""
     words = command.split(" ")
     for word in words:
-        for path in place.reached(word.replace("\\", "/"), frozenset({place.root}), tilde=False):
-            if entry := secret_by(path):
-                return Judgement("deny", f"secret:{entry}", f"{word} holds secrets ({entry}): no agent reads it")
+        for path in workspace.reached(word.replace("\\", "/"), frozenset({workspace.root}), tilde=False):
+            if entry := secret_entry(path):
+                return PolicyDecision("deny", f"secret:{entry}", f"{word} holds secrets ({entry}): no agent reads it")
     if not _PLAIN[dialect].fullmatch(command) or not command.strip():
-        return _ask(dialect, "it has more in it than plain words")
+        return _ask(dialect, "it has more than plain words")
     name, *rest = [word for word in words if word]
     known = _SWITCHES[dialect].get(name.casefold())
     if known is None:
@@ -73,23 +73,23 @@ def judge_windows(dialect: Dialect, command: str, place: Place) -> Judgement:
         marked = word.startswith("-") or (dialect == "cmd" and word.startswith("/"))
         if marked and word.casefold() not in known:
             return _ask(dialect, f"`{word}` is not known to only read")
-        if not marked and (problem := _problem(word, place)):
+        if not marked and (problem := _problem(word, workspace)):
             return _ask(dialect, problem)
-    return Judgement("allow", "read-only", f"`{name}` only reads")
+    return PolicyDecision("allow", "read-only", f"`{name}` only reads")
 
 
-def _problem(word: str, place: Place) -> str | None:
-    """Return why an operand may be more than a file in the workspace; None if it is one."""
+def _problem(word: str, workspace: WorkspacePaths) -> str | None:
+    """Return why an operand may not be a file in the workspace; None if it is one."""
     path = word.replace("\\", "/")
     name = path.rpartition("/")[2]
-    if _DRIVE.match(word) or any(map(place.outside, place.reached(path, frozenset({place.root})))):
+    if _DRIVE.match(word) or any(map(workspace.outside, workspace.reached(path, frozenset({workspace.root})))):
         return f"{word} is outside the workspace"
     if _DEVICE.fullmatch(name):
         return f"{word} is a device"
     if set(path) & set("*?") and not (_GLOB.fullmatch(name) and not set(path.rpartition("/")[0]) & set("*?")):
-        return f"{word} may stand for any file"
+        return f"{word} may match any file"
     return None
 
 
-def _ask(dialect: Dialect, reason: str) -> Judgement:
-    return Judgement("ask", "shell", f"{dialect}: {reason}")
+def _ask(dialect: Dialect, reason: str) -> PolicyDecision:
+    return PolicyDecision("ask", "shell", f"{dialect}: {reason}")

@@ -1,10 +1,10 @@
-"""Programs that run other programs: no rule allows what they run, and what they run is looked at for denials."""
+"""Programs that run other programs: a rule for the program does not cover what it runs, and denials look inside."""
 
 import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from scaffold.policy.shell.script import Simple, Word
+from scaffold.policy.shell.script import SimpleCommand, Word
 
 WRAPPERS = frozenset({
     *("sudo", "doas", "su", "runuser", "env", "command", "builtin", "exec", "eval", "nohup", "nice", "ionice", "time"),
@@ -14,7 +14,7 @@ WRAPPERS = frozenset({
     *("dbus-run-session", "xvfb-run", "fakeroot", "unbuffer", "screen", "tmux", "docker", "podman", "kubectl"),
     *("find", "fd", "git-shell", "rlwrap", "torify", "proxychains", "catchsegv", "linux64", "linux32", "nsjail"),
 })  # fmt: skip
-"""What follows is a program, or a text that is run: only a rule that is the whole command allows it."""
+"""Programs whose arguments are a command or a script to run: only a rule with the whole command allows them."""
 
 INTERPRETERS = frozenset({
     *("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "csh", "tcsh", "rbash", "python", "python2", "python3"),
@@ -24,28 +24,28 @@ INTERPRETERS = frozenset({
     *("make", "gmake", "just", "rake", "npm", "yarn", "pnpm", "cargo", "go", "uv", "poetry", "hatch", "tox", "nox"),
     *("gradle", "mvn", "cmake", "ninja", "bazel", "sqlite3", "psql", "mysql", "jq", "git"),
 })  # fmt: skip
-"""What they run is named by their arguments: a rule must name a script, a module, a target or a subcommand, too."""
+"""Programs whose arguments name the code they run: a rule must include the script, module, target or subcommand."""
 
 LAUNCHERS = frozenset({"npm", "yarn", "pnpm", "uv", "poetry", "hatch", "cargo", "go", "deno", "bun"})
-LAUNCHES = frozenset({"run", "run-script", "exec", "x", "tool", "tx", "dlx"})
+LAUNCH_SUBCOMMANDS = frozenset({"run", "run-script", "exec", "x", "tool", "tx", "dlx"})
 _CODE = re.compile(r"-[A-Za-z]*[ceEpr]|--eval|--print|--command|--execute|-m|-")
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "su", "rbash"})
 _TAKE_TEXT = frozenset({"script", "flock", "xvfb-run", "unshare", "screen"})
-"""Wrappers that take a text for a shell after `-c`, too."""
+"""Wrappers that also take a shell text after `-c`."""
 _SHELL_TEXT = re.compile(r"-[a-zA-Z]*c[a-zA-Z]*")
 _VALUE_NEXT = frozenset(
     {"-u", "-g", "-C", "-n", "-s", "-k", "-I", "-L", "-P", "-d", "-E", "-c", "-p", "-h", "-i", "-o"}
 )
-MOST_INNER = 4
+MAX_INNER = 4
 
 
-def name_of(word: Word) -> str:
+def program_name(word: Word) -> str:
     """Return the name of a program without the directory before it."""
     return word.text.rpartition("/")[2]
 
 
 def rule_names_enough(rule: tuple[str, ...]) -> bool:
-    """Tell whether a rule says what is run: not only a wrapper, an interpreter or a launcher."""
+    """Return whether a rule names what runs, not only a wrapper, an interpreter or a launcher."""
     name = rule[0].rpartition("/")[2] if rule else ""
     if not name or name in WRAPPERS or any("\n" in word for word in rule):
         return False
@@ -56,17 +56,17 @@ def rule_names_enough(rule: tuple[str, ...]) -> bool:
         return True
     if any(_CODE.fullmatch(word) for word in rule[1:] if word != "-m"):
         return False
-    if name in LAUNCHERS and named and named[0] in LAUNCHES:
+    if name in LAUNCHERS and named and named[0] in LAUNCH_SUBCOMMANDS:
         return len(named) > 1
     return bool(named)
 
 
-def inner_commands(simple: Simple) -> Iterator[Simple | str]:
-    """Yield what a wrapper would run: a command by its words, or a text that a shell would read."""
+def inner_commands(simple: SimpleCommand) -> Iterator[SimpleCommand | str]:
+    """Yield what a wrapper would run: a simple command, or a text for a shell."""
     words = simple.words
     if not words:
         return
-    name = name_of(words[0])
+    name = program_name(words[0])
     if name in _SHELLS:
         yield from _texts(words)
     elif name in {"eval", "trap"}:
@@ -74,7 +74,7 @@ def inner_commands(simple: Simple) -> Iterator[Simple | str]:
     elif name in {"find", "fd"}:
         for at, word in enumerate(words):
             if word.text in {"-exec", "-execdir", "-ok", "-okdir", "-x", "--exec"}:
-                yield Simple(words[at + 1 :])
+                yield SimpleCommand(words[at + 1 :])
     elif name in WRAPPERS:
         yield from _wrapped(words)
         yield from _texts(words) if name in _TAKE_TEXT else ()
@@ -86,15 +86,15 @@ def _texts(words: tuple[Word, ...]) -> Iterator[str]:
             yield text.text
 
 
-def _wrapped(words: tuple[Word, ...]) -> Iterator[Simple | str]:
-    """Yield the command after a wrapper's own flags and values, from each word where it may begin."""
+def _wrapped(words: tuple[Word, ...]) -> Iterator[SimpleCommand | str]:
+    """Yield the command after a wrapper's own flags and values, once for each word where it may start."""
     found = 0
-    takes_file = name_of(words[0]) == "flock"
+    takes_file = program_name(words[0]) == "flock"
     for at, word in enumerate(words[1:], start=1):
         before = words[at - 1].text
         if word.text.startswith("-") or "=" in word.text:
             continue
-        yield word.text if any(map(str.isspace, word.text)) else Simple(words[at:])
+        yield word.text if any(map(str.isspace, word.text)) else SimpleCommand(words[at:])
         found += 1
-        if found > MOST_INNER or not (before in _VALUE_NEXT or word.text[:1].isdigit() or (takes_file and found == 1)):
+        if found > MAX_INNER or not (before in _VALUE_NEXT or word.text[:1].isdigit() or (takes_file and found == 1)):
             return

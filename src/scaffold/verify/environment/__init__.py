@@ -1,1 +1,1 @@
-"""What checks stand on: prepared once, copied to each checkout, proven to test the checkout and nothing else."""
+"""Prepare the environment of checks once, copy it to each checkout, and prove that checks load the checkout's code."""

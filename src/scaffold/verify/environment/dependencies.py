@@ -1,4 +1,4 @@
-"""Dependencies: the folders they are installed to, the commands that install them, the files that decide which."""
+"""Recognise dependencies: their install folders, the commands that install them, the files that select them."""
 
 import hashlib
 import os
@@ -12,36 +12,36 @@ from scaffold.core.ids import Commit
 from scaffold.git.command import Git
 
 VENV = ".venv"
-MODULES = "node_modules"
-INSTALLED = (VENV, "venv", MODULES, ".yarn", ".pnp.cjs", ".pnp.loader.mjs", "*.egg-info")
-"""What a set-up makes that checks need and git ignores; what it builds of the sources is theirs to build."""
-DECIDING = (
+NODE_MODULES = "node_modules"
+INSTALLED_PATTERNS = (VENV, "venv", NODE_MODULES, ".yarn", ".pnp.cjs", ".pnp.loader.mjs", "*.egg-info")
+"""Names of installed dependencies that checks need and git ignores; checks build the sources themselves."""
+DEPENDENCY_FILES = (
     *("pyproject.toml", "setup.py", "setup.cfg", "uv.lock", "poetry.lock", "pdm.lock", "Pipfile", "Pipfile.lock"),
     *("*requirements*.txt", "*requirements*.in", "constraints*.txt", "environment.yml", ".python-version"),
     *("package.json", "package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "pnpm-workspace.yaml"),
     *("yarn.lock", "bun.lock", "bun.lockb", ".npmrc", ".yarnrc.yml", ".nvmrc", ".node-version", ".tool-versions"),
     *("go.mod", "go.sum", "go.work", "go.work.sum", "Cargo.toml", "Cargo.lock", "rust-toolchain*"),
 )
-PROGRAMS = ("python", "python3", "uv", "poetry", "node", "npm", "pnpm", "yarn", "bun", "go", "cargo", "rustc")
-MADE_BY: Mapping[str, str] = {
-    **dict.fromkeys(("npm", "npx", "pnpm", "yarn", "bun", "corepack"), MODULES),
+TOOLCHAIN_PROGRAMS = ("python", "python3", "uv", "poetry", "node", "npm", "pnpm", "yarn", "bun", "go", "cargo", "rustc")
+FOLDER_BY_INSTALLER: Mapping[str, str] = {
+    **dict.fromkeys(("npm", "npx", "pnpm", "yarn", "bun", "corepack"), NODE_MODULES),
     **dict.fromkeys(("python", "python3", "pip", "pip3", "uv", "poetry", "pdm", "virtualenv"), VENV),
 }
-RECORDS = ("pyvenv.cfg", ".package-lock.json", ".modules.yaml", ".yarn-integrity", ".yarn-state.yml")
-"""Where installers write down what they installed."""
+INSTALLER_RECORDS = ("pyvenv.cfg", ".package-lock.json", ".modules.yaml", ".yarn-integrity", ".yarn-state.yml")
+"""Files in which installers record what they installed."""
 
 _PIP = re.compile(r"\bpip3?\b|\bpython3? -m pip\b")
 _VENV = re.compile(r"-m venv\b|\buv venv\b|\bvirtualenv\b")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 
 
-def folder_of(command: str) -> str | None:
-    """Return the folder that a set-up command fills, as its program tells; None if that cannot be told."""
-    return MADE_BY.get(program_of(command))
+def install_folder(command: str) -> str | None:
+    """Return the folder that a set-up command installs to, judging by its program; None if unknown."""
+    return FOLDER_BY_INSTALLER.get(command_program(command))
 
 
-def program_of(command: str) -> str:
-    """Return the name of the program that a command starts; empty if that cannot be told."""
+def command_program(command: str) -> str:
+    """Return the name of the program that a command starts; empty if it cannot be parsed."""
     try:
         words = shlex.split(command)
     except ValueError:
@@ -49,45 +49,54 @@ def program_of(command: str) -> str:
     return next((Path(word).name for word in words if not _ASSIGNMENT.fullmatch(word)), "")
 
 
-def with_venv(commands: Sequence[str]) -> tuple[str, ...]:
-    """Return the commands, before them one that makes what pip is to install to, unless they do that themselves."""
+def with_venv_creation(commands: Sequence[str]) -> tuple[str, ...]:
+    """Return the commands, preceded by one that creates a virtual environment if they use pip and create none."""
     installs = any(_PIP.search(command) for command in commands)
-    made = any(_VENV.search(command) for command in commands)
-    return (f"python3 -m venv {VENV}", *commands) if installs and not made else tuple(commands)
+    creates_venv = any(_VENV.search(command) for command in commands)
+    return (f"python3 -m venv {VENV}", *commands) if installs and not creates_venv else tuple(commands)
 
 
-async def installed_in(git: Git, *, ignored: bool) -> tuple[str, ...]:
-    """Return the dependencies in a checkout that git does not keep, from its top, sorted; or only those it ignores."""
+async def installed_folders(git: Git, *, ignored: bool) -> tuple[str, ...]:
+    """Return the untracked (`ignored`: only the ignored) dependency folders and files of a checkout, sorted.
+
+    Paths are relative to the checkout.
+    """
     which = ("--ignored", "--exclude-standard") if ignored else ()
     found = await git("ls-files", "--others", *which, "--directory", "-z")
     names = {record.rstrip("/") for record in found.records}
-    return tuple(sorted(name for name in names if _fits(name, INSTALLED) and MODULES not in Path(name).parts[:-1]))
+    return tuple(
+        sorted(
+            name
+            for name in names
+            if _matches_any(name, INSTALLED_PATTERNS) and NODE_MODULES not in Path(name).parts[:-1]
+        )
+    )
 
 
-async def deciding(git: Git, commit: Commit) -> tuple[str, ...]:
-    """Return a line for each file of the commit that decides what is installed: the hash of its content, its path."""
+async def dependency_hashes(git: Git, commit: Commit) -> tuple[str, ...]:
+    """Return a line with hash and path for each file of the commit that selects dependencies."""
     listed = await git("ls-tree", "-r", "-z", commit)
-    return tuple(record for record in listed.records if _fits(record.partition("\t")[2], DECIDING))
+    return tuple(record for record in listed.records if _matches_any(record.partition("\t")[2], DEPENDENCY_FILES))
 
 
-def programs(path: str) -> tuple[str, ...]:
-    """Return a line for each interpreter and installer that is found on `path`, another one after an upgrade."""
-    return tuple(f"{name} {_identity(found)}" for name in PROGRAMS if (found := _found(name, path)))
+def toolchain_lines(path: str) -> tuple[str, ...]:
+    """Return a line for each interpreter and installer on `path`; the line changes with an upgrade."""
+    return tuple(f"{name} {_identity(found)}" for name in TOOLCHAIN_PROGRAMS if (found := _found(name, path)))
 
 
-def contents(folder: Path) -> tuple[str, ...]:
-    """Return lines that are others once other dependencies were installed to `folder`."""
-    records = [f"{name} {digest([text])}" for name in RECORDS if (text := _text(folder / name))]
+def installed_lines(folder: Path) -> tuple[str, ...]:
+    """Return lines that change whenever the dependencies installed in `folder` change."""
+    records = [f"{name} {hash_lines([text])}" for name in INSTALLER_RECORDS if (text := _text(folder / name))]
     packages = sorted(f"{path.name} {path.lstat().st_mtime_ns}" for path in _packages(folder))
     return (str(folder), *records, *packages)
 
 
-def digest(lines: Iterable[str]) -> str:
-    """Return a hash over lines, in their order; 32 hexadecimal digits."""
+def hash_lines(lines: Iterable[str]) -> str:
+    """Return a hash of the lines in order, 32 hexadecimal digits."""
     return hashlib.sha256("\0".join(lines).encode(errors="surrogateescape")).hexdigest()[:32]
 
 
-def _fits(path: str, patterns: Sequence[str]) -> bool:
+def _matches_any(path: str, patterns: Sequence[str]) -> bool:
     name = path.rpartition("/")[2]
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
@@ -104,7 +113,7 @@ def _identity(program: Path) -> str:
 
 
 def _packages(folder: Path) -> list[Path]:
-    """Return what stands directly in a folder of packages, Python's, or Node's with their scopes; but caches."""
+    """Return the installed packages in a Python or Node folder, including scoped Node packages, without caches."""
     found = [*folder.glob("lib*/python*/site-packages/*"), *folder.glob("@*/*")] or list(folder.glob("*"))
     return [path for path in found if not path.name.startswith((".", "__pycache__"))]
 

@@ -1,4 +1,4 @@
-"""Preparation: what the checks of a run stand on, decided by what is installed already and what may be run."""
+"""Prepare the environment of a run's checks from what is already installed and what may be run."""
 
 import platform
 import sys
@@ -11,106 +11,110 @@ from scaffold.core.gates import CheckEnvironment
 from scaffold.core.ids import Commit
 from scaffold.git.repository import Repository
 from scaffold.verify.environment.dependencies import (
-    MODULES,
+    NODE_MODULES,
     VENV,
-    contents,
-    deciding,
-    digest,
-    folder_of,
-    installed_in,
-    programs,
-    with_venv,
+    dependency_hashes,
+    hash_lines,
+    install_folder,
+    installed_folders,
+    installed_lines,
+    toolchain_lines,
+    with_venv_creation,
 )
-from scaffold.verify.environment.golden import Enclose, Foundry, golden, snapshot
+from scaffold.verify.environment.golden import GoldenBuilder, SandboxFactory, golden_environment, snapshot_installed
 from scaffold.verify.readiness import NotReady
 
 
-def unheard(_command: str) -> None:
-    """Tell nobody."""
+def ignore_progress(_command: str) -> None:
+    """Do nothing."""
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
-    """What an environment is to be prepared for."""
+class EnvironmentRequest(Struct, frozen=True, kw_only=True):
+    """The inputs for preparing an environment."""
 
     repository: Repository
     base: Commit
     setup: tuple[str, ...]
-    """The commands that prepare a checkout of it."""
+    """The commands that prepare a checkout of `base`."""
     trusted: bool
-    """Whether they may be run."""
+    """Whether the set-up commands may run."""
     services: tuple[str, ...] = ()
     cache: Path
     """The user's cache directory for Scaffold."""
     environ: Mapping[str, str]
-    """What children may inherit."""
-    enclose: Enclose
+    """The variables that child processes may inherit."""
+    enclose: SandboxFactory
     clean: Callable[[str], str]
-    """Returns what commands print as it may be told."""
-    tell: Callable[[str], None] = unheard
-    """Hears of each set-up command before it runs, which may take minutes."""
+    """Redacts secrets in the output of commands."""
+    tell: Callable[[str], None] = ignore_progress
+    """Called with each set-up command before it runs, which may take minutes."""
 
 
-class Prepared(Struct, frozen=True):
-    """What checks stand on."""
+class PreparedEnvironment(Struct, frozen=True):
+    """The environment of checks, and what is missing from it."""
 
     environment: CheckEnvironment
     left_out: tuple[str, ...]
-    """Set-up commands whose work seems not to be there, and that were not run as nobody trusts the folder."""
+    """Set-up commands that seem necessary but were skipped because the folder is not trusted."""
 
 
-class Course(Struct, frozen=True):
-    """What to do for an environment."""
+class SetupPlan(Struct, frozen=True):
+    """The steps that make an environment."""
 
     run: tuple[str, ...]
-    """Set-up commands."""
+    """Set-up commands to run."""
     copy: tuple[str, ...]
-    """Dependencies in the user's checkout that others get a copy of."""
+    """Dependencies in the user's checkout to copy."""
     borrow: bool
-    """Whether the user's own virtual environment is used where it is."""
+    """Whether the user's own virtual environment is used in place."""
     left_out: tuple[str, ...]
 
 
-def decide(setup: tuple[str, ...], there: tuple[str, ...], *, trusted: bool) -> Course:
-    """Return what to do with the dependencies that are `there` in the user's checkout, and with the set-up commands.
+def plan_setup(setup: tuple[str, ...], there: tuple[str, ...], *, trusted: bool) -> SetupPlan:
+    """Return the steps, given the dependencies already installed (`there`) in the user's checkout.
 
     What the user has installed is not installed again.
     """
-    missing = tuple(command for command in setup if folder_of(command) not in there)
-    run = with_venv(missing) if trusted else ()
-    made = {folder_of(command) for command in run}
-    copied = tuple(path for path in there if path.rpartition("/")[2] == MODULES and MODULES not in made)
-    return Course(run=run, copy=copied, borrow=VENV in there and VENV not in made, left_out=() if trusted else missing)
+    missing = tuple(command for command in setup if install_folder(command) not in there)
+    run = with_venv_creation(missing) if trusted else ()
+    made = {install_folder(command) for command in run}
+    copied = tuple(path for path in there if path.rpartition("/")[2] == NODE_MODULES and NODE_MODULES not in made)
+    return SetupPlan(
+        run=run, copy=copied, borrow=VENV in there and VENV not in made, left_out=() if trusted else missing
+    )
 
 
-async def prepare(wanted: Wanted) -> Prepared | NotReady:
-    """Return what the checks of a run at `base` stand on; made once for the same dependencies, then found again."""
-    root = wanted.repository.root
-    there = await installed_in(wanted.repository.git, ignored=True)
-    course = decide(wanted.setup, there, trusted=wanted.trusted)
-    machine = (sys.platform, platform.machine(), *programs(wanted.environ.get("PATH", "")))
-    locks = await deciding(wanted.repository.git, wanted.base)
-    parts = [_borrowed(root)] if course.borrow else []
-    if course.copy:
-        own = digest(line for target in course.copy for line in contents(root / target))
-        parts.append(await snapshot(_folder(wanted, own), root, course.copy))
-    if course.run:
-        installed = await golden(_foundry(wanted, digest((*machine, *locks, *course.run))), course.run)
+async def prepare_environment(request: EnvironmentRequest) -> PreparedEnvironment | NotReady:
+    """Return the environment of checks at the request's `base`; built once per set of dependencies, then reused."""
+    root = request.repository.root
+    there = await installed_folders(request.repository.git, ignored=True)
+    plan = plan_setup(request.setup, there, trusted=request.trusted)
+    machine = (sys.platform, platform.machine(), *toolchain_lines(request.environ.get("PATH", "")))
+    locks = await dependency_hashes(request.repository.git, request.base)
+    parts = [_user_venv(root)] if plan.borrow else []
+    if plan.copy:
+        own = hash_lines(line for target in plan.copy for line in installed_lines(root / target))
+        parts.append(await snapshot_installed(_folder(request, own), root, plan.copy))
+    if plan.run:
+        installed = await golden_environment(
+            _golden_builder(request, hash_lines((*machine, *locks, *plan.run))), plan.run
+        )
         if isinstance(installed, NotReady):
             return installed
         parts.append(installed)
-    environment = _joined(parts, wanted.services)
-    own_venv = contents(root / VENV) if course.borrow else ()
-    fingerprint = digest((*machine, *locks, *own_venv, repr(environment)))
-    return Prepared(structs.replace(environment, fingerprint=fingerprint), course.left_out)
+    environment = _merged(parts, request.services)
+    own_venv = installed_lines(root / VENV) if plan.borrow else ()
+    fingerprint = hash_lines((*machine, *locks, *own_venv, repr(environment)))
+    return PreparedEnvironment(structs.replace(environment, fingerprint=fingerprint), plan.left_out)
 
 
-def _borrowed(root: Path) -> CheckEnvironment:
-    """Return the user's own virtual environment: read where it is, never written."""
+def _user_venv(root: Path) -> CheckEnvironment:
+    """Return the user's own virtual environment, which is read in place and never written."""
     return CheckEnvironment(fingerprint="", path=(str(root / VENV / "bin"),), shown=(str(root / VENV),))
 
 
-def _joined(parts: list[CheckEnvironment], services: tuple[str, ...]) -> CheckEnvironment:
-    """Return one environment with all parts, the last first where programs are looked for."""
+def _merged(parts: list[CheckEnvironment], services: tuple[str, ...]) -> CheckEnvironment:
+    """Return one environment of all parts; programs of later parts take precedence."""
     return CheckEnvironment(
         fingerprint="",
         path=tuple(folder for part in reversed(parts) for folder in part.path),
@@ -121,17 +125,17 @@ def _joined(parts: list[CheckEnvironment], services: tuple[str, ...]) -> CheckEn
     )
 
 
-def _foundry(wanted: Wanted, key: str) -> Foundry:
-    return Foundry(
-        repository=wanted.repository,
-        folder=_folder(wanted, key),
-        base=wanted.base,
-        environ=wanted.environ,
-        enclose=wanted.enclose,
-        clean=wanted.clean,
-        tell=wanted.tell,
+def _golden_builder(request: EnvironmentRequest, key: str) -> GoldenBuilder:
+    return GoldenBuilder(
+        repository=request.repository,
+        folder=_folder(request, key),
+        base=request.base,
+        environ=request.environ,
+        enclose=request.enclose,
+        clean=request.clean,
+        tell=request.tell,
     )
 
 
-def _folder(wanted: Wanted, key: str) -> Path:
-    return wanted.cache / "environments" / key
+def _folder(request: EnvironmentRequest, key: str) -> Path:
+    return request.cache / "environments" / key

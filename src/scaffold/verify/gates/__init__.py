@@ -1,1 +1,1 @@
-"""Gates: which commands judge a repository, and what one run of such a command shows, by its runner's own report."""
+"""Gates: detect the commands that judge a repository, run one, and read its runner's report."""

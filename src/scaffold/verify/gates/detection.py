@@ -1,4 +1,4 @@
-"""Which gates a repository has, told from its files; none of its code is run."""
+"""Detect a repository's gates from its files, without running its code."""
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -6,100 +6,100 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
-from scaffold.core.gates import Gate, Runner
+from scaffold.core.gates import Gate, RunnerKind
 from scaffold.core.ids import Commit
 from scaffold.git.command import Git
-from scaffold.verify.gates.listing import MANIFESTS, Listing, listing_at, listing_in
 from scaffold.verify.gates.node_project import read_node
-from scaffold.verify.gates.project import Project, ProjectKind, Tools
+from scaffold.verify.gates.project import Project, ProjectKind, RequiredTools
+from scaffold.verify.gates.project_files import MANIFESTS, ProjectFiles, files_at_commit, files_in_folder
 from scaffold.verify.gates.python_project import read_python
-from scaffold.verify.gates.recognition import runner_of
+from scaffold.verify.gates.runner_detection import detect_runner
 
-MOST_PROJECTS = 20
-DEEPEST = 3
-"""How many folders below the top projects are looked for where the top is none."""
+MAX_PROJECTS = 20
+MAX_DEPTH = 3
+"""How deep to search for projects if the top of the repository is none."""
 
 _RUST_TEST = re.compile(r"#\[(cfg\(test\)|(\w+::)?test\b)")
-_USED = re.compile(r"^(?:use)?\s+\.?/?([^\s()]+)\s*$", re.MULTILINE)
+_GO_WORK_USE = re.compile(r"^(?:use)?\s+\.?/?([^\s()]+)\s*$", re.MULTILINE)
 
 
-class Detection(Struct, frozen=True, kw_only=True):
-    """What there is to judge a repository by."""
+class DetectedGates(Struct, frozen=True, kw_only=True):
+    """The gates of a repository, and how to prepare a checkout for them."""
 
     kind: ProjectKind
     gates: tuple[Gate, ...] = ()
     setup: tuple[str, ...] = ()
-    """Commands that prepare a checkout, in order, to be run at its top."""
-    tools: Tools = {}
-    """By a gate's name: the program it cannot do without, or `python -m MODULE`."""
-    scripts: Mapping[str, Runner] = {}
+    """Commands that prepare a checkout, in order, run at its top."""
+    tools: RequiredTools = {}
+    """The program that a gate requires, or `python -m MODULE`, by the gate's name."""
+    scripts: Mapping[str, RunnerKind] = {}
     given: frozenset[str] = frozenset()
-    """The names of the gates that the settings gave."""
+    """The names of the gates that come from the settings."""
     notes: tuple[str, ...] = ()
-    """What somebody should know: what is not checked although it could be."""
+    """Notes for the user about what is not checked."""
 
     def command(self, kind: str) -> str | None:
         """Return the command of the first gate of a kind, None if there is none."""
         return next((gate.command for gate in self.gates if gate.kind == kind), None)
 
 
-def detect(paths: Collection[str], read: Callable[[str], bytes | None]) -> Detection:
-    """Return what a listing of paths (from the top, with `/`) and the contents of some of them tell."""
-    return _detected(Listing(paths, read))
+def detect_gates(paths: Collection[str], read: Callable[[str], bytes | None]) -> DetectedGates:
+    """Return the gates of a repository with these paths (relative, with `/`); `read` returns a file's contents."""
+    return _detected(ProjectFiles(paths, read))
 
 
-async def detect_at(git: Git, commit: Commit) -> Detection:
-    """Return what a commit tells."""
-    return _detected(await listing_at(git, commit))
+async def detect_at_commit(git: Git, commit: Commit) -> DetectedGates:
+    """Return the gates of a commit."""
+    return _detected(await files_at_commit(git, commit))
 
 
-def detect_in(folder: Path) -> Detection:
-    """Return what the files in a folder tell, committed or not."""
-    return _detected(listing_in(folder))
+def detect_in_folder(folder: Path) -> DetectedGates:
+    """Return the gates of a folder, committed or not."""
+    return _detected(files_in_folder(folder))
 
 
-def with_settings(detection: Detection, given: Sequence[Gate], off: Sequence[str]) -> Detection:
-    """Return what is left once the settings had their say: what they give stands in for what was found of its kind."""
+def apply_gate_settings(detection: DetectedGates, given: Sequence[Gate], off: Sequence[str]) -> DetectedGates:
+    """Return the detection with the settings applied: a `given` gate replaces all detected gates of its kind."""
     replaced = {*off, *(gate.kind for gate in given)}
     kept = tuple(gate for gate in detection.gates if gate.kind not in replaced)
-    theirs = tuple(
-        structs.replace(gate, runner=runner_of(gate.kind, gate.command, detection.scripts))
+    configured = tuple(
+        structs.replace(gate, runner=detect_runner(gate.kind, gate.command, detection.scripts))
         for gate in given
         if gate.kind not in off
     )
     return structs.replace(
         detection,
-        gates=(*theirs, *kept),
+        gates=(*configured, *kept),
         tools={gate.name: detection.tools[gate.name] for gate in kept if gate.name in detection.tools},
-        given=frozenset(gate.name for gate in theirs),
+        given=frozenset(gate.name for gate in configured),
     )
 
 
-def _detected(files: Listing) -> Detection:
+def _detected(files: ProjectFiles) -> DetectedGates:
     kinds = _kinds(files)
     if kinds:
-        return _together(kinds[0], [(READERS[kind](files), "") for kind in kinds])
-    used = _used(files)
-    folders = used or [each for each in files.folders_of(*MANIFESTS) if each.count("/") < DEEPEST]
+        return _merged(kinds[0], [(PROJECT_READERS[kind](files), "") for kind in kinds])
+    modules = _go_workspace_modules(files)
+    folders = modules or [each for each in files.folders_of(*MANIFESTS) if each.count("/") < MAX_DEPTH]
     outer = [each for each in folders if not any(each.startswith(f"{other}/") for other in folders)]
-    below = [(kinds[0], folder) for folder in outer[:MOST_PROJECTS] if (kinds := _kinds(files.at(folder)))]
+    below = [(kinds[0], folder) for folder in outer[:MAX_PROJECTS] if (kinds := _kinds(files.at(folder)))]
     if not below:
-        return Detection(kind="unknown")
-    found = _together(below[0][0], [(READERS[kind](files.at(folder)), folder) for kind, folder in below])
-    return found if used or len({kind for kind, _ in below}) == 1 else structs.replace(found, kind="unknown")
+        return DetectedGates(kind="unknown")
+    found = _merged(below[0][0], [(PROJECT_READERS[kind](files.at(folder)), folder) for kind, folder in below])
+    return found if modules or len({kind for kind, _ in below}) == 1 else structs.replace(found, kind="unknown")
 
 
-def _kinds(files: Listing) -> tuple[ProjectKind, ...]:
-    """Return what a folder is, first of all, and what it is besides."""
-    found = tuple(kind for manifest, kind in MARKERS if files.has(manifest))
+def _kinds(files: ProjectFiles) -> tuple[ProjectKind, ...]:
+    """Return the kinds of project in a folder, the main one first."""
+    found = tuple(kind for manifest, kind in KIND_BY_FILE if files.has(manifest))
     python = any(path.endswith(".py") and "/" not in path for path in files.paths) or any(
         re.fullmatch(r"tests?/test_\w+\.py", path) for path in files.paths
     )
     return (*found, "python") if python and "python" not in found else found
 
 
-def _together(kind: ProjectKind, projects: Sequence[tuple[Project, str]]) -> Detection:
-    """Return one detection of several projects and their folders; of two gates of one name the first one counts."""
+def _merged(kind: ProjectKind, projects: Sequence[tuple[Project, str]]) -> DetectedGates:
+    """Return the combined detection of several (project, folder) pairs; the first gate of a name counts."""
     gates: dict[str, Gate] = {}
     tools: dict[str, str] = {}
     for project, folder in projects:
@@ -109,7 +109,7 @@ def _together(kind: ProjectKind, projects: Sequence[tuple[Project, str]]) -> Det
                 gates[placed.name] = placed
                 tools |= {placed.name: project.tools[gate.name]} if gate.name in project.tools else {}
     commands = [f"cd {folder} && {each}" if folder else each for project, folder in projects for each in project.setup]
-    return Detection(
+    return DetectedGates(
         kind=kind,
         gates=tuple(gates.values()),
         setup=tuple(commands),
@@ -119,7 +119,7 @@ def _together(kind: ProjectKind, projects: Sequence[tuple[Project, str]]) -> Det
     )
 
 
-def _read_go(files: Listing) -> Project:
+def _read_go(files: ProjectFiles) -> Project:
     linted = any(re.fullmatch(r"\.golangci\.\w+", path) for path in files.paths)
     gates = [Gate(kind="build", command="go build ./...")]
     if any(path.endswith("_test.go") for path in files.paths):
@@ -130,7 +130,7 @@ def _read_go(files: Listing) -> Project:
     return Project(gates=tuple(gates), setup=setup, tools=tools)
 
 
-def _read_rust(files: Listing) -> Project:
+def _read_rust(files: ProjectFiles) -> Project:
     manifest = files.toml("Cargo.toml")
     locked = " --locked" if files.has("Cargo.lock") else ""
     every = " --workspace" if "workspace" in manifest else ""
@@ -146,19 +146,19 @@ def _read_rust(files: Listing) -> Project:
     )
 
 
-def _used(files: Listing) -> list[str]:
-    """Return the folders of the modules that a workspace of Go names."""
-    return [found for found in _USED.findall(files.text("go.work")) if files.has(f"{found}/go.mod")]
+def _go_workspace_modules(files: ProjectFiles) -> list[str]:
+    """Return the module folders of a Go workspace."""
+    return [found for found in _GO_WORK_USE.findall(files.text("go.work")) if files.has(f"{found}/go.mod")]
 
 
-MARKERS: tuple[tuple[str, ProjectKind], ...] = (
+KIND_BY_FILE: tuple[tuple[str, ProjectKind], ...] = (
     ("go.mod", "go"),
     ("package.json", "node"),
     ("Cargo.toml", "rust"),
     ("pyproject.toml", "python"),
 )
-"""In this order: a repository of several languages counts as the first."""
-READERS: Mapping[ProjectKind, Callable[[Listing], Project]] = {
+"""In order of precedence: a repository with several languages counts as the first."""
+PROJECT_READERS: Mapping[ProjectKind, Callable[[ProjectFiles], Project]] = {
     "go": _read_go,
     "node": read_node,
     "rust": _read_rust,

@@ -1,61 +1,61 @@
-"""Findings of linters and type checkers: one a line, told without the line's number, which every change moves."""
+"""Read the findings of linters and type checkers, one per output line; line numbers are dropped, as they shift."""
 
 import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from scaffold.verify.gates.family import Bench, Ended, Family, Order
-from scaffold.verify.gates.reading import Reading, in_trouble, named
+from scaffold.verify.gates.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit
+from scaffold.verify.gates.runner_result import RunnerResult, printable_name, trouble_result
 
-MOST_FINDINGS = 20_000
-LONGEST_LINE = 2_000
+MAX_FINDINGS = 20_000
+MAX_LINE_CHARS = 2_000
 
 _PLACED = re.compile(
-    r"^(?:vet: )?(?P<path>[^\s:(][^:(\n]*?)(?::\d+(?::\d+)?(?:-\d+(?::\d+)?)?|\(\d+,\d+\))(?::| -|\s) *(?P<said>\S.*)$"
+    r"^(?:vet: )?(?P<path>[^\s:(][^:(\n]*?)(?::\d+(?::\d+)?(?:-\d+(?::\d+)?)?|\(\d+,\d+\))(?::| -|\s) *(?P<text>\S.*)$"
 )
 _HEADING = re.compile(r"^(?P<path>[^\s:][^:]*\.\w+)$")
-_BELOW = re.compile(r"^\s+\d+:\d+\s+(?P<said>\S.*)$")
+_BELOW = re.compile(r"^\s+\d+:\d+\s+(?P<text>\S.*)$")
 _NOTE = re.compile(r"^(note|info|hint|help)\b", re.IGNORECASE)
-_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_COLOR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _GAPS = re.compile(r"\s{2,}")
 
 
-def asked(command: str, _: Bench) -> Order:
-    """Return the command as it is; ruff is told to say each finding in one line."""
-    return Order(command=command, variables={"RUFF_OUTPUT_FORMAT": "concise"})
+def build_command(command: str, _: RunnerEnv) -> RunnerCommand:
+    """Return the command unchanged; a variable makes ruff print each finding on one line."""
+    return RunnerCommand(command=command, variables={"RUFF_OUTPUT_FORMAT": "concise"})
 
 
-def read(ended: Ended) -> Reading:
-    """Return what a run showed that came to its end by itself; where it ended well, there is nothing to tell."""
+def read_report(ended: RunnerExit) -> RunnerResult:
+    """Return the findings of a run that ended by itself; none if the exit code is 0."""
     if ended.exit_code == 0:
-        return Reading()
+        return RunnerResult()
     found = Counter(_findings(ended.output.decode(errors="replace"), ended.bench.place))
     if not found:
         found[f"exit {ended.exit_code}"] = 1
-    if len(found) > MOST_FINDINGS:
-        return in_trouble("error", f"There are {len(found)} findings; more than {MOST_FINDINGS} are not compared.")
+    if len(found) > MAX_FINDINGS:
+        return trouble_result("error", f"There are {len(found)} findings; at most {MAX_FINDINGS} can be compared.")
     counts = {name: count for name, count in found.items() if count > 1}
-    return Reading(outcomes=dict.fromkeys(found, "failed"), counts=counts)
+    return RunnerResult(outcomes=dict.fromkeys(found, "failed"), counts=counts)
 
 
 def _findings(text: str, top: Path) -> Iterator[str]:
-    """Yield a finding for each line that names a place, also below the name of a file as eslint does."""
+    """Yield a finding for each line with a position, including eslint's lines below a file name."""
     heading = ""
-    for whole in _COLOUR.sub("", text).splitlines():
-        line = whole[:LONGEST_LINE]
+    for full_line in _COLOR.sub("", text).splitlines():
+        line = full_line[:MAX_LINE_CHARS]
         placed, below, titled = _PLACED.match(line.strip()), _BELOW.match(line), _HEADING.match(line)
         if below and heading:
-            yield _told(heading, below["said"], top)
-        elif placed and not _NOTE.match(placed["said"]):
-            yield _told(placed["path"], placed["said"], top)
+            yield _finding(heading, below["text"], top)
+        elif placed and not _NOTE.match(placed["text"]):
+            yield _finding(placed["path"], placed["text"], top)
         heading = titled["path"] if titled else heading if below else ""
 
 
-def _told(path: str, said: str, top: Path) -> str:
-    place = Path(path)
-    inside = place.relative_to(top) if place.is_relative_to(top) else place
-    return named(f"{inside}: {_GAPS.sub(' ', said).strip()}")
+def _finding(path: str, message: str, top: Path) -> str:
+    file = Path(path)
+    relative = file.relative_to(top) if file.is_relative_to(top) else file
+    return printable_name(f"{relative}: {_GAPS.sub(' ', message).strip()}")
 
 
-FINDINGS = Family(asked=asked, read=read, prints=True)
+FINDINGS = RunnerAdapter(build_command=build_command, read_report=read_report, reports_on_output=True)

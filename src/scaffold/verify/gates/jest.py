@@ -1,4 +1,4 @@
-"""The report that jest and vitest write with `--json`: a file of ours, outside of what is tested."""
+"""Read the JSON report of jest and vitest, written to our own folder outside the checkout."""
 
 import shlex
 from collections.abc import Iterator
@@ -10,16 +10,24 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.core.gates import TestOutcome
-from scaffold.verify.gates.family import Bench, Ended, Family, Order
-from scaffold.verify.gates.reading import Reading, concluded, content, in_trouble, named, unusable, worst
+from scaffold.verify.gates.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit
+from scaffold.verify.gates.runner_result import (
+    RunnerResult,
+    load_failure,
+    match_exit_code,
+    printable_name,
+    read_untrusted,
+    trouble_result,
+    worst_outcomes,
+)
 
 REPORT = "report.json"
-BETWEEN = " > "
-NOTHING_FOUND = (b"No tests found", b"No test files found")
-STATES: dict[str, TestOutcome] = {"passed": "passed", "failed": "failed", "focused": "passed"}
+TITLE_SEPARATOR = " > "
+NO_TESTS_MESSAGES = (b"No tests found", b"No test files found")
+OUTCOME_BY_STATUS: dict[str, TestOutcome] = {"passed": "passed", "failed": "failed", "focused": "passed"}
 
 
-class Assertion(Struct, frozen=True, rename="camel"):
+class JestTest(Struct, frozen=True, rename="camel"):
     """One test."""
 
     title: str
@@ -27,79 +35,79 @@ class Assertion(Struct, frozen=True, rename="camel"):
     ancestor_titles: tuple[str, ...] = ()
 
 
-class Suite(Struct, frozen=True, rename="camel"):
-    """One file of tests; `name` is its absolute path."""
+class JestSuite(Struct, frozen=True, rename="camel"):
+    """One test file; `name` is its absolute path."""
 
     name: str
     status: str
-    assertion_results: tuple[Assertion, ...] = ()
+    assertion_results: tuple[JestTest, ...] = ()
     message: str | None = None
 
 
-class Report(Struct, frozen=True, rename="camel"):
-    """All of a run."""
+class JestReport(Struct, frozen=True, rename="camel"):
+    """The report of a whole run."""
 
     num_total_tests: int
     num_failed_tests: int
-    test_results: tuple[Suite, ...]
+    test_results: tuple[JestSuite, ...]
 
 
-def asked(command: str, bench: Bench, runner: Literal["jest", "vitest"]) -> Order:
-    """Return the command with a report in our folder; of the files alone in which something is wanted."""
-    report = shlex.quote(str(bench.folder / REPORT))
-    files = tuple(dict.fromkeys(name.partition(BETWEEN)[0] for name in bench.only))
+def build_command(command: str, env: RunnerEnv, runner: Literal["jest", "vitest"]) -> RunnerCommand:
+    """Return the command with a report in our folder, limited to the files of the selected tests."""
+    report = shlex.quote(str(env.folder / REPORT))
+    files = tuple(dict.fromkeys(name.partition(TITLE_SEPARATOR)[0] for name in env.only))
     if runner == "jest":
         words = f"--json --outputFile={report}" + (" --runTestsByPath" if files else "")
     else:
         words = f"--run --reporter=json --outputFile={report}"
     through_npm = " --" if command.split()[:1] == ["npm"] and " -- " not in command else ""
-    return Order(command=" ".join((f"{command}{through_npm}", words, *map(shlex.quote, files))))
+    return RunnerCommand(command=" ".join((f"{command}{through_npm}", words, *map(shlex.quote, files))))
 
 
-def read(ended: Ended) -> Reading:
-    """Return what a run showed that came to its end by itself."""
-    data = content(ended.bench.folder / REPORT)
+def read_report(ended: RunnerExit) -> RunnerResult:
+    """Return the result of a run that ended by itself."""
+    data = read_untrusted(ended.bench.folder / REPORT)
     if isinstance(data, str):
-        if any(phrase in ended.output for phrase in NOTHING_FOUND):
-            return in_trouble("vacuous", "It found no test at all.")
-        return in_trouble("error", f"The runner left no report: {data}; it ended with {ended.exit_code}.")
+        if any(phrase in ended.output for phrase in NO_TESTS_MESSAGES):
+            return trouble_result("vacuous", "It found no tests.")
+        return trouble_result("error", f"The runner left no usable report: {data} (exit code {ended.exit_code}).")
     try:
-        report = msgspec.json.decode(data, type=Report)
+        report = msgspec.json.decode(data, type=JestReport)
     except (msgspec.DecodeError, RecursionError) as error:
-        return in_trouble("error", f"The runner's report cannot be read: {error}.")
-    return _judged(report, ended.bench.place, ended.exit_code, whole=ended.bench.whole)
+        return trouble_result("error", f"The runner's report cannot be parsed: {error}.")
+    return _result(report, ended.bench.place, ended.exit_code, whole=ended.bench.whole)
 
 
-def _judged(report: Report, top: Path, exit_code: int | None, *, whole: bool) -> Reading:
-    broken = [_file(suite, top) for suite in report.test_results if suite.status == "failed" and _empty(suite)]
+def _result(report: JestReport, top: Path, exit_code: int | None, *, whole: bool) -> RunnerResult:
+    broken = [_file(suite, top) for suite in report.test_results if suite.status == "failed" and _failed_to_load(suite)]
     if broken:
-        return unusable("It could not be run", broken)
-    told = [pair for suite in report.test_results for pair in _outcomes(suite, top)]
-    failed = sum(outcome == "failed" for _, outcome in told)
-    if (len(told), failed) != (report.num_total_tests, report.num_failed_tests):
+        return load_failure("Test files failed to load", broken)
+    outcomes = [pair for suite in report.test_results for pair in _outcomes(suite, top)]
+    failed = sum(outcome == "failed" for _, outcome in outcomes)
+    if (len(outcomes), failed) != (report.num_total_tests, report.num_failed_tests):
         why = (
             f"The report counts {report.num_total_tests} tests, {report.num_failed_tests} of them failed, "
-            f"and names {len(told)}, {failed} of them failed."
+            f"but lists {len(outcomes)}, {failed} of them failed."
         )
-        return in_trouble("error", why, worst(told))
-    return concluded(worst(told), exit_code, whole=whole)
+        return trouble_result("error", why, worst_outcomes(outcomes))
+    return match_exit_code(worst_outcomes(outcomes), exit_code, whole=whole)
 
 
-def _outcomes(suite: Suite, top: Path) -> Iterator[tuple[str, TestOutcome]]:
+def _outcomes(suite: JestSuite, top: Path) -> Iterator[tuple[str, TestOutcome]]:
     for each in suite.assertion_results:
-        name = BETWEEN.join((_file(suite, top), *each.ancestor_titles, each.title))
-        yield named(name), STATES.get(each.status, "skipped")
+        name = TITLE_SEPARATOR.join((_file(suite, top), *each.ancestor_titles, each.title))
+        yield printable_name(name), OUTCOME_BY_STATUS.get(each.status, "skipped")
 
 
-def _empty(suite: Suite) -> bool:
-    """Tell whether a file failed without a test of it that did: it could not even be loaded."""
+def _failed_to_load(suite: JestSuite) -> bool:
+    """Return True if no test of a failed file failed: the file could not be loaded."""
     return not any(each.status == "failed" for each in suite.assertion_results)
 
 
-def _file(suite: Suite, top: Path) -> str:
+def _file(suite: JestSuite, top: Path) -> str:
     path = Path(suite.name)
-    return named(str(path.relative_to(top)) if path.is_relative_to(top) else suite.name)
+    return printable_name(str(path.relative_to(top)) if path.is_relative_to(top) else suite.name)
 
 
-JEST = Family(asked=partial(asked, runner="jest"), read=read)
-VITEST = Family(asked=partial(asked, runner="vitest"), read=read)
+JEST = RunnerAdapter(build_command=partial(build_command, runner="jest"), read_report=read_report)
+VITEST = RunnerAdapter(build_command=partial(build_command, runner="vitest"), read_report=read_report)

@@ -1,4 +1,4 @@
-"""Node: the scripts of package.json, and whose reports they leave."""
+"""Detect the gates of a Node project from the scripts of package.json."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,36 +7,36 @@ from typing import Any
 
 import yaml
 
-from scaffold.core.gates import Gate, GateKind, Runner
-from scaffold.policy.globs import matches
-from scaffold.verify.gates.listing import Listing, table, texts
+from scaffold.core.gates import Gate, GateKind, RunnerKind
+from scaffold.policy.path.globs import matches
 from scaffold.verify.gates.project import Project
-from scaffold.verify.gates.recognition import program, runner_of
+from scaffold.verify.gates.project_files import ProjectFiles, as_table, as_texts
+from scaffold.verify.gates.runner_detection import detect_runner, program_words
 
 NO_TEST = "no test specified"
-"""What `npm init` writes where a project has no tests."""
+"""The text in the test script that `npm init` creates for a project without tests."""
 LOCK_FILES = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lockb": "bun", "bun.lock": "bun"}
-SCRIPTS: Mapping[GateKind, tuple[str, ...]] = {
+SCRIPT_NAMES: Mapping[GateKind, tuple[str, ...]] = {
     "test": ("test",),
     "build": ("build",),
     "lint": ("lint",),
     "typecheck": ("typecheck", "type-check", "check-types"),
 }
-FROZEN = {
+INSTALL_COMMANDS = {
     "npm": "npm ci",
     "pnpm": "pnpm install --frozen-lockfile",
     "yarn": "yarn install",
     "bun": "bun install --frozen-lockfile",
 }
-MOST_PACKAGES = 20
-ASKED_FROM_OUTSIDE = frozenset({"jest", "vitest", "node", "pytest", "exit"})
-"""Runners that take arguments after their script's name, or from the environment."""
+MAX_PACKAGES = 20
+ARGUMENT_RUNNERS = frozenset({"jest", "vitest", "node", "pytest", "exit"})
+"""Runners that accept options appended to their script or from the environment."""
 
 _TEST_FILE = re.compile(r"\.(test|spec)\.[cm]?[jt]sx?$|(^|/)__tests__/")
 
 
-def read_node(files: Listing) -> Project:
-    """Return what a folder with a package.json offers, of a workspace the tests of each package."""
+def read_node(files: ProjectFiles) -> Project:
+    """Return the project in a folder with a package.json; for a workspace with a test gate for each package."""
     manifest = files.json("package.json")
     packager = next((name for lock, name in LOCK_FILES.items() if files.has(lock)), "npm")
     locked = files.has("package-lock.json", "npm-shrinkwrap.json", *LOCK_FILES)
@@ -44,78 +44,80 @@ def read_node(files: Listing) -> Project:
     members = () if any(gate.kind == "test" for gate in top.gates) else _members(files, manifest)
     parts = [
         _package(files.at(folder), files.at(folder).json("package.json"), packager, folder)
-        for folder in members[:MOST_PACKAGES]
+        for folder in members[:MAX_PACKAGES]
     ]
     tests = [gate for part in parts for gate in part.gates if gate.kind == "test"]
-    left_out = len(members) - MOST_PACKAGES
+    left_out = len(members) - MAX_PACKAGES
     return Project(
         gates=(*top.gates, *tests),
-        setup=(FROZEN[packager] if locked else f"{packager} install",) if locked or _needs(manifest) else (),
+        setup=(INSTALL_COMMANDS[packager] if locked else f"{packager} install",)
+        if locked or _needs_install(manifest)
+        else (),
         tools={**top.tools, **{gate.name: packager for gate in tests}},
         scripts=top.scripts,
-        notes=(f"{left_out} packages of the workspace are not tested by themselves",) if left_out > 0 else (),
+        notes=(f"no test gate for {left_out} more workspace package{'s' * (left_out != 1)}",) if left_out > 0 else (),
     )
 
 
-def _needs(manifest: Mapping[str, Any]) -> bool:
-    """Tell whether there is anything to be installed, or linked."""
+def _needs_install(manifest: Mapping[str, Any]) -> bool:
+    """Return True if there are packages to install or link."""
     return any(manifest.get(name) for name in ("dependencies", "devDependencies", "optionalDependencies", "workspaces"))
 
 
-def _package(files: Listing, manifest: Mapping[str, Any], packager: str, folder: str) -> Project:
-    scripts = {name: text for name, text in table(manifest.get("scripts")).items() if isinstance(text, str)}
+def _package(files: ProjectFiles, manifest: Mapping[str, Any], packager: str, folder: str) -> Project:
+    scripts = {name: text for name, text in as_table(manifest.get("scripts")).items() if isinstance(text, str)}
     runners = {name: _runner(text) for name, text in scripts.items()}
     gates = tuple(_gates(files, scripts, runners, packager, folder))
     return Project(gates=gates, tools=dict(_tools(gates, scripts, packager)), scripts=runners)
 
 
 def _gates(
-    files: Listing, scripts: Mapping[str, str], runners: Mapping[str, Runner], packager: str, folder: str
+    files: ProjectFiles, scripts: Mapping[str, str], runners: Mapping[str, RunnerKind], packager: str, folder: str
 ) -> Iterator[Gate]:
-    for kind, names in SCRIPTS.items():
+    for kind, names in SCRIPT_NAMES.items():
         name = next((name for name in names if name in scripts), None)
         command = f"{packager} run {name}"
         if name is None:
             if kind == "typecheck" and files.has("tsconfig.json"):
                 yield Gate(kind=kind, command="npx --no-install tsc --noEmit", runner="findings", folder=folder)
         elif kind != "test" or _has_tests(files, scripts[name], runners[name]):
-            yield Gate(kind=kind, command=command, runner=runner_of(kind, command, runners), folder=folder)
+            yield Gate(kind=kind, command=command, runner=detect_runner(kind, command, runners), folder=folder)
 
 
-def _has_tests(files: Listing, script: str, runner: Runner) -> bool:
-    tells_by_itself = runner in {"exit", "node"}
-    return NO_TEST not in script and (tells_by_itself or any(_TEST_FILE.search(path) for path in files.paths))
+def _has_tests(files: ProjectFiles, script: str, runner: RunnerKind) -> bool:
+    needs_no_files = runner in {"exit", "node"}  # the files of these runners' tests cannot be recognised by name
+    return NO_TEST not in script and (needs_no_files or any(_TEST_FILE.search(path) for path in files.paths))
 
 
 def _tools(gates: tuple[Gate, ...], scripts: Mapping[str, str], packager: str) -> Iterator[tuple[str, str]]:
-    """Yield for each gate the program that its script begins with."""
+    """Yield (gate name, required program): the program that the gate's script starts with."""
     for gate in gates:
-        words = program(scripts.get(gate.command.rpartition(" ")[2], ""))
+        words = program_words(scripts.get(gate.command.rpartition(" ")[2], ""))
         yield gate.name, words[0] if words else "tsc" if "tsc" in gate.command else packager
 
 
-def _runner(script: str) -> Runner:
-    """Return whose report a script leaves; of the others only those can be asked for one that take it from outside."""
-    runner = runner_of("test", script, {})
-    return runner if runner in ASKED_FROM_OUTSIDE else "exit"
+def _runner(script: str) -> RunnerKind:
+    """Return the runner of a script; `exit` for one that does not accept report options."""
+    runner = detect_runner("test", script, {})
+    return runner if runner in ARGUMENT_RUNNERS else "exit"
 
 
-def _members(files: Listing, manifest: Mapping[str, Any]) -> tuple[str, ...]:
+def _members(files: ProjectFiles, manifest: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the folders of a workspace's packages."""
     named = manifest.get("workspaces")
-    globs = texts(named) or texts(table(named).get("packages")) or _pnpm(files)
+    globs = as_texts(named) or as_texts(as_table(named).get("packages")) or _pnpm_packages(files)
     kept = [str(PurePosixPath(each)) for each in globs if not each.startswith("!")]
     left_out = [str(PurePosixPath(each[1:])) for each in globs if each.startswith("!")]
     folders = [folder for folder in files.folders_of("package.json") if folder != "."]
-    return tuple(folder for folder in folders if _any(kept, folder) and not _any(left_out, folder))
+    return tuple(folder for folder in folders if _matches_any(kept, folder) and not _matches_any(left_out, folder))
 
 
-def _any(globs: Sequence[str], folder: str) -> bool:
+def _matches_any(globs: Sequence[str], folder: str) -> bool:
     return any(matches(glob, folder) and ("**" in glob or glob.count("/") == folder.count("/")) for glob in globs)
 
 
-def _pnpm(files: Listing) -> tuple[str, ...]:
+def _pnpm_packages(files: ProjectFiles) -> tuple[str, ...]:
     try:
-        return texts(table(yaml.safe_load(files.text("pnpm-workspace.yaml"))).get("packages"))
+        return as_texts(as_table(yaml.safe_load(files.text("pnpm-workspace.yaml"))).get("packages"))
     except (yaml.YAMLError, RecursionError, ValueError):
         return ()

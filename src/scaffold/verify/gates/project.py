@@ -1,23 +1,23 @@
-"""What one project in a folder offers to judge it by."""
+"""One project in a folder: its gates and its set-up."""
 
 from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
 
-from scaffold.core.gates import Gate, Runner
+from scaffold.core.gates import Gate, RunnerKind
 
 ProjectKind = Literal["go", "node", "rust", "python", "unknown"]
-Tools = Mapping[str, str]
+RequiredTools = Mapping[str, str]
 
 
 class Project(Struct, frozen=True, kw_only=True):
-    """The gates of a project, and how a checkout of it is prepared for them."""
+    """The gates of a project, and how to prepare a checkout for them."""
 
     gates: tuple[Gate, ...] = ()
     setup: tuple[str, ...] = ()
-    tools: Tools = {}
-    """By a gate's name: the program it cannot do without, or `python -m MODULE`."""
-    scripts: Mapping[str, Runner] = {}
-    """By the name of a script in package.json: whose report it leaves."""
+    tools: RequiredTools = {}
+    """The program that a gate requires, or `python -m MODULE`, by the gate's name."""
+    scripts: Mapping[str, RunnerKind] = {}
+    """The runner of each script in package.json, by its name."""
     notes: tuple[str, ...] = ()

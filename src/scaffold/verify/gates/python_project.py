@@ -1,4 +1,4 @@
-"""Python: how a project is set up, tested, linted and type-checked, told from its files."""
+"""Detect how a Python project is set up, tested, linted and type-checked, from its files."""
 
 import re
 import shlex
@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from scaffold.core.gates import Gate
-from scaffold.verify.gates.listing import Listing, is_python_test, table, texts
 from scaffold.verify.gates.project import Project
+from scaffold.verify.gates.project_files import ProjectFiles, as_table, as_texts, is_python_test
 
-EXTRAS = ("test", "tests", "testing", "dev")
-REQUIREMENTS = (
+TEST_EXTRAS = ("test", "tests", "testing", "dev")
+REQUIREMENT_FILES = (
     *("requirements.txt", "requirements-dev.txt", "requirements-test.txt", "requirements_dev.txt"),
     *("dev-requirements.txt", "test-requirements.txt", "requirements/dev.txt", "requirements/test.txt"),
 )
 PYTEST = "python -m pytest"
-PIP = ".venv/bin/python -m pip install"
+PIP_INSTALL = ".venv/bin/python -m pip install"
 
 _PYTEST_SECTION = re.compile(r"^\[(tool:)?pytest\]", re.MULTILINE)
 _FILE = re.compile(r"(^|/)(test_[^/]*|[^/]*_test)\.py$")
@@ -24,10 +24,10 @@ _FUNCTION = re.compile(r"^(?:async +)?def test|^class Test(?!\w*\(.*TestCase)|^(
 _TEST_CASE = re.compile(r"^class +\w+\(.*TestCase\b", re.MULTILINE)
 
 
-def read_python(files: Listing) -> Project:
-    """Return what a folder with Python in it offers."""
+def read_python(files: ProjectFiles) -> Project:
+    """Return the gates and the set-up of a Python project."""
     manifest = files.toml("pyproject.toml")
-    tools = table(manifest.get("tool"))
+    tools = as_table(manifest.get("tool"))
     gates = tuple(_gates(files, manifest, tools))
     needs = {"python -m pytest -q": PYTEST, "ruff check .": "ruff", "mypy .": "mypy", "pyright": "pyright"}
     needs |= {"flake8": "flake8", "mypy": "mypy"}
@@ -38,7 +38,7 @@ def read_python(files: Listing) -> Project:
     )
 
 
-def _gates(files: Listing, manifest: Mapping[str, Any], tools: Mapping[str, Any]) -> Iterator[Gate]:
+def _gates(files: ProjectFiles, manifest: Mapping[str, Any], tools: Mapping[str, Any]) -> Iterator[Gate]:
     settings = files.text("setup.cfg") + files.text("tox.ini")
     if _has_pytest(files, manifest, tools, settings):
         yield Gate(kind="test", command=f"{PYTEST} -q", runner="pytest")
@@ -48,7 +48,7 @@ def _gates(files: Listing, manifest: Mapping[str, Any], tools: Mapping[str, Any]
         yield Gate(kind="lint", command="ruff check .", runner="findings")
     elif files.has(".flake8") or "[flake8]" in settings:
         yield Gate(kind="lint", command="flake8", runner="findings")
-    mypy = table(tools.get("mypy"))
+    mypy = as_table(tools.get("mypy"))
     if "mypy" in tools or files.has("mypy.ini", ".mypy.ini") or "[mypy]" in settings:
         command = "mypy" if "files" in mypy or "packages" in mypy else "mypy ."
         yield Gate(kind="typecheck", command=command, runner="findings")
@@ -56,43 +56,43 @@ def _gates(files: Listing, manifest: Mapping[str, Any], tools: Mapping[str, Any]
         yield Gate(kind="typecheck", command="pyright", runner="findings")
 
 
-def _has_pytest(files: Listing, manifest: Mapping[str, Any], tools: Mapping[str, Any], settings: str) -> bool:
-    """Tell whether tests are written for pytest; its name alone, in a project without any test, is no gate."""
+def _has_pytest(files: ProjectFiles, manifest: Mapping[str, Any], tools: Mapping[str, Any], settings: str) -> bool:
+    """Return True if the project has tests for pytest; mentioning pytest without having tests is not enough."""
     tests = [path for path in sorted(files.paths) if _FILE.search(path) and is_python_test(path)]
     sections = files.text("pytest.ini") + files.text("pyproject.toml") + settings
     if not tests:
         return "python_files" in sections
     configured = "pytest" in tools or files.has("pytest.ini", ".pytest.ini") or bool(_PYTEST_SECTION.search(settings))
     used = any(path.rpartition("/")[2] == "conftest.py" for path in files.paths)
-    named = any(_PYTEST_NAME.match(each) for each in _wanted(manifest))
+    named = any(_PYTEST_NAME.match(each) for each in _requirement_names(manifest))
     return configured or used or named or any(_FUNCTION.search(files.text(path)) for path in tests)
 
 
-def _wanted(manifest: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the names of what the project says that it needs, wherever it says so."""
-    project = table(manifest.get("project"))
-    yield from texts(project.get("dependencies"))
-    for group in (*table(project.get("optional-dependencies")).values(), *_groups(manifest).values()):
-        yield from texts(group)
-    poetry = table(table(manifest.get("tool")).get("poetry"))
-    yield from table(poetry.get("dev-dependencies"))
-    for group in (poetry, *map(table, table(poetry.get("group")).values())):
-        yield from table(group.get("dependencies"))
+def _requirement_names(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the requirements of a project from all sections of its manifest."""
+    project = as_table(manifest.get("project"))
+    yield from as_texts(project.get("dependencies"))
+    for group in (*as_table(project.get("optional-dependencies")).values(), *_groups(manifest).values()):
+        yield from as_texts(group)
+    poetry = as_table(as_table(manifest.get("tool")).get("poetry"))
+    yield from as_table(poetry.get("dev-dependencies"))
+    for group in (poetry, *map(as_table, as_table(poetry.get("group")).values())):
+        yield from as_table(group.get("dependencies"))
 
 
 def _groups(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
-    return table(manifest.get("dependency-groups"))
+    return as_table(manifest.get("dependency-groups"))
 
 
-def _discovery(files: Listing) -> str:
-    """Return what unittest needs to find tests: from the top it looks into packages alone."""
+def _discovery(files: ProjectFiles) -> str:
+    """Return the options with which unittest finds the tests: without any it only searches packages."""
     folder = next((name for name in ("tests", "test") if files.at(name).paths), None)
-    apart = folder and not files.has(f"{folder}/__init__.py")
-    return f" discover -s {folder}" if apart else ""
+    needs_discovery = folder and not files.has(f"{folder}/__init__.py")
+    return f" discover -s {folder}" if needs_discovery else ""
 
 
-def _setup(files: Listing, manifest: Mapping[str, Any], tools: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the commands that make `.venv`, and nothing where there is nothing to be installed."""
+def _setup(files: ProjectFiles, manifest: Mapping[str, Any], tools: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the commands that create `.venv`; none if nothing must be installed."""
     if files.has("uv.lock"):
         yield "uv sync --locked"
     elif "poetry" in tools and "project" not in tools:
@@ -104,15 +104,15 @@ def _setup(files: Listing, manifest: Mapping[str, Any], tools: Mapping[str, Any]
             yield from commands
 
 
-def _installs(files: Listing, manifest: Mapping[str, Any]) -> Iterator[str]:
-    for name in REQUIREMENTS:
+def _installs(files: ProjectFiles, manifest: Mapping[str, Any]) -> Iterator[str]:
+    for name in REQUIREMENT_FILES:
         if files.has(name):
-            yield f"{PIP} -r {name}"
-    project = table(manifest.get("project"))
-    extras = [name for name in EXTRAS if name in table(project.get("optional-dependencies"))]
+            yield f"{PIP_INSTALL} -r {name}"
+    project = as_table(manifest.get("project"))
+    extras = [name for name in TEST_EXTRAS if name in as_table(project.get("optional-dependencies"))]
     if extras or project.get("dependencies") or "build-system" in manifest or files.has("setup.py"):
         chosen = f".[{','.join(extras)}]" if extras else "."
-        yield f"{PIP} -e {shlex.quote(chosen)}"
-    needed = [each for name in EXTRAS for each in texts(_groups(manifest).get(name))]
+        yield f"{PIP_INSTALL} -e {shlex.quote(chosen)}"
+    needed = [each for name in TEST_EXTRAS for each in as_texts(_groups(manifest).get(name))]
     if needed:
-        yield f"{PIP} {shlex.join(needed)}"
+        yield f"{PIP_INSTALL} {shlex.join(needed)}"

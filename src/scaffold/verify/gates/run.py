@@ -1,4 +1,4 @@
-"""One run of a gate: its command in the checkout, in the sandbox, and what its runner's own report says of it."""
+"""Run a gate's command once in the checkout, in the sandbox, and read its runner's report."""
 
 import contextlib
 import shutil
@@ -8,131 +8,133 @@ from pathlib import Path
 
 from msgspec import structs
 
-from scaffold.core.gates import Gate, GateRun, Runner, TestOutcome
-from scaffold.host.process import Finished
-from scaffold.verify.contract import COMMAND_NOT_EXECUTABLE, COMMAND_NOT_FOUND, Tree, explained
-from scaffold.verify.gates.family import Bench, Ended, Family, Order
+from scaffold.core.gates import Gate, GateRun, RunnerKind, TestOutcome
+from scaffold.host.process.command import CommandResult
+from scaffold.verify.contract.checks import COMMAND_NOT_EXECUTABLE, COMMAND_NOT_FOUND, Tree, result_detail
+from scaffold.verify.contract.tamper_detection import snapshot_files, tamper_message
 from scaffold.verify.gates.findings import FINDINGS
-from scaffold.verify.gates.go_test import GO
-from scaffold.verify.gates.jest import BETWEEN, JEST, VITEST
+from scaffold.verify.gates.go_runner import GO
+from scaffold.verify.gates.jest import JEST, TITLE_SEPARATOR, VITEST
 from scaffold.verify.gates.libtest import CARGO
-from scaffold.verify.gates.node_test import NODE
-from scaffold.verify.gates.reading import EXIT, MOST_BYTES, Reading, in_trouble
-from scaffold.verify.gates.watched import PYTEST, UNITTEST_FAMILY
-from scaffold.verify.services.attendance import run_attended
-from scaffold.verify.steadiness import told, watch
+from scaffold.verify.gates.node_runner import NODE
+from scaffold.verify.gates.recorder import PYTEST, UNITTEST_ADAPTER
+from scaffold.verify.gates.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit
+from scaffold.verify.gates.runner_result import EXIT_OUTCOME, MAX_BYTES, RunnerResult, trouble_result
+from scaffold.verify.services.lifecycle import run_with_services
 
-SHORT_OUTPUT = 1_000_000
-KILLED = 128
-"""A shell ends with this and the number of the signal that ended its command."""
-
-
-def _by_its_end(ended: Ended) -> Reading:
-    return Reading(outcomes={EXIT: "passed" if ended.exit_code == 0 else "failed"})
+OUTPUT_LIMIT_BYTES = 1_000_000
+SIGNAL_EXIT_BASE = 128
+"""A shell exits with this plus the number of the signal that killed its command."""
 
 
-FAMILIES: Mapping[Runner, Family] = {
+def _by_exit_code(ended: RunnerExit) -> RunnerResult:
+    return RunnerResult(outcomes={EXIT_OUTCOME: "passed" if ended.exit_code == 0 else "failed"})
+
+
+ADAPTERS: Mapping[RunnerKind, RunnerAdapter] = {
     "pytest": PYTEST,
-    "unittest": UNITTEST_FAMILY,
+    "unittest": UNITTEST_ADAPTER,
     "go": GO,
     "jest": JEST,
     "vitest": VITEST,
     "node": NODE,
     "cargo": CARGO,
     "findings": FINDINGS,
-    "exit": Family(asked=lambda command, _: Order(command=command), read=_by_its_end),
+    "exit": RunnerAdapter(build_command=lambda command, _: RunnerCommand(command=command), read_report=_by_exit_code),
 }
 
 
 async def run_gate(gate: Gate, tree: Tree, *, only: Sequence[str] = (), environment: str, timeout_s: float) -> GateRun:
-    """Run a gate once and return what it showed, of `only` some tests (by name, or by file from the gate's folder).
+    """Run a gate once and return its result; `only` limits it to tests (names, or files relative to the gate's folder).
 
-    What the command leaves in the checkout stays there.
+    Leaves the checkout dirty.
     """
-    family = FAMILIES[gate.runner]
-    with _bench(gate, tree, only) as bench:
-        order = family.asked(gate.command, bench)
-        tests = await watch(tree.git, tree.commit, gate.command) if gate.kind == "test" else None
-        finished = await run_attended(
+    adapter = ADAPTERS[gate.runner]
+    with _runner_env(gate, tree, only) as env:
+        order = adapter.build_command(gate.command, env)
+        tests = await snapshot_files(tree.git, tree.commit, gate.command) if gate.kind == "test" else None
+        finished = await run_with_services(
             order.command,
             tree.services,
             tree.enclosure,
             top=tree.git.cwd,
-            cwd=bench.place,
+            cwd=env.place,
             environ={**tree.environ, **order.variables},
             timeout_s=timeout_s,
-            limit_bytes=MOST_BYTES if family.prints else SHORT_OUTPUT,
+            limit_bytes=MAX_BYTES if adapter.reports_on_output else OUTPUT_LIMIT_BYTES,
         )
-        reading = _reading(family, bench, order, finished)
-        reading = reading if family.chooses else _only(reading, bench)
-        if tests is not None and reading.trouble is None and (touched := await tests.touched()):
-            reading = in_trouble("error", told(touched), reading.outcomes)
+        result = _result(adapter, env, order, finished)
+        result = result if adapter.selects_exactly else _selected_only(result, env)
+        if tests is not None and result.trouble is None and (written := await tests.touched()):
+            result = trouble_result("error", tamper_message(written), result.outcomes)
     return GateRun(
         gate=gate,
         commit=tree.commit,
         environment=environment,
         exit_code=finished.exit_code,
-        trouble=reading.trouble,
-        outcomes=reading.outcomes,
-        counts=reading.counts,
-        detail=explained(reading.why, tree.clean(_printed(reading, finished))),
+        trouble=result.trouble,
+        outcomes=result.outcomes,
+        counts=result.counts,
+        detail=result_detail(result.why, tree.clean(_printed(result, finished))),
         duration_s=round(finished.duration_s, 3),
         output_hash=finished.stdout_sha256,
     )
 
 
 @contextlib.contextmanager
-def _bench(gate: Gate, tree: Tree, only: Sequence[str]) -> Iterator[Bench]:
-    """Yield what surrounds one run, with an empty folder of our own that goes with it."""
+def _runner_env(gate: Gate, tree: Tree, only: Sequence[str]) -> Iterator[RunnerEnv]:
+    """Yield the surroundings of one run, with an empty folder of our own that is deleted afterwards."""
     parent = tree.enclosure.confinement.temporary if tree.enclosure else None
     if parent:
         parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="gate-", dir=parent)).resolve()
-    place = tree.git.cwd / gate.folder
+    cwd = tree.git.cwd / gate.folder
     try:
-        yield Bench(folder=folder, place=place.resolve(), environ=tree.environ, only=tuple(only))
+        yield RunnerEnv(folder=folder, place=cwd.resolve(), environ=tree.environ, only=tuple(only))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _reading(family: Family, bench: Bench, order: Order, finished: Finished) -> Reading:
-    """Return what the run showed, or why it shows nothing."""
-    ended = Ended(
-        bench=bench, order=order, exit_code=finished.exit_code, stdout=finished.stdout, stderr=finished.stderr
+def _result(adapter: RunnerAdapter, env: RunnerEnv, order: RunnerCommand, finished: CommandResult) -> RunnerResult:
+    """Return the result of the run, or its trouble."""
+    ended = RunnerExit(
+        bench=env, order=order, exit_code=finished.exit_code, stdout=finished.stdout, stderr=finished.stderr
     )
     code, number = finished.exit_code or 0, finished.signal
     if finished.timed_out:
-        running = ", ".join(family.running(ended)[:3])
-        return in_trouble("timeout", f"It was not finished in time{f'; {running} was running' if running else ''}.")
+        running = ", ".join(adapter.unfinished_tests(ended)[:3])
+        return trouble_result("timeout", f"It timed out{f' while running {running}' if running else ''}.")
     if finished.crowded:
-        return in_trouble("error", "It was stopped: it started too many processes.")
-    if number is not None or code > KILLED:
-        running = ", ".join(family.running(ended)[:3])
-        return in_trouble("error", f"Signal {number or code - KILLED} ended it{f' in {running}' if running else ''}.")
+        return trouble_result("error", "It was stopped because it started too many processes.")
+    if number is not None or code > SIGNAL_EXIT_BASE:
+        running = ", ".join(adapter.unfinished_tests(ended)[:3])
+        return trouble_result(
+            "error", f"Signal {number or code - SIGNAL_EXIT_BASE} killed it{f' in {running}' if running else ''}."
+        )
     if code in {COMMAND_NOT_FOUND, COMMAND_NOT_EXECUTABLE}:
-        return in_trouble("error", f"The command could not be run (exit {code}).")
-    if family.prints and finished.truncated:
-        return in_trouble("error", f"It printed more than {MOST_BYTES} bytes.")
-    return family.read(ended)
+        return trouble_result("error", f"The command could not be run (exit code {code}).")
+    if adapter.reports_on_output and finished.truncated:
+        return trouble_result("error", f"It printed more than {MAX_BYTES} bytes.")
+    return adapter.read_report(ended)
 
 
-def _only(reading: Reading, bench: Bench) -> Reading:
-    """Return the reading of what was asked for alone, where the runner could not choose as finely."""
-    if bench.whole or reading.trouble:
-        return reading
-    wanted = frozenset(bench.only)
+def _selected_only(result: RunnerResult, env: RunnerEnv) -> RunnerResult:
+    """Return the result limited to the selected tests, for a runner that can only select whole files or packages."""
+    if env.whole or result.trouble:
+        return result
+    selected = frozenset(env.only)
     outcomes: dict[str, TestOutcome] = {
-        name: outcome for name, outcome in reading.outcomes.items() if name in wanted or _file(name) in wanted
+        name: outcome for name, outcome in result.outcomes.items() if name in selected or _file(name) in selected
     }
-    return structs.replace(reading, outcomes=outcomes) if outcomes else reading
+    return structs.replace(result, outcomes=outcomes) if outcomes else result
 
 
 def _file(name: str) -> str:
     """Return the file that a test's name begins with."""
-    return name.partition("::")[0].partition(BETWEEN)[0]
+    return name.partition("::")[0].partition(TITLE_SEPARATOR)[0]
 
 
-def _printed(reading: Reading, finished: Finished) -> str:
-    if reading.said is not None:
-        return f"{reading.said}{finished.stderr.decode(errors='replace')}".strip()
+def _printed(result: RunnerResult, finished: CommandResult) -> str:
+    if result.shown_output is not None:
+        return f"{result.shown_output}{finished.stderr.decode(errors='replace')}".strip()
     return (finished.stdout + finished.stderr).decode(errors="replace").strip()

@@ -1,1 +1,1 @@
-"""Services that checks speak to: those beside a check, in its sandbox, and those outside of it."""
+"""Start the services that checks need, inside the sandbox of a check or outside of it."""

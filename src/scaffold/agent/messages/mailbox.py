@@ -1,0 +1,149 @@
+"""An agent's mailbox: a message is consumed only once it is stored in the conversation's history."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from scaffold.agent.messages.text import describe_message
+from scaffold.core.conversation import Message, Text, ToolResult, UserMessage
+from scaffold.core.ids import ConversationId
+from scaffold.core.model import Envelope, Usage
+from scaffold.core.ports import NO_USAGE, Clock, History
+from scaffold.store.user_store import SESSIONS, UserStore
+
+APPROVAL_CHANNEL = "#consent"
+"""The channel of approval requests and answers; `#` keeps agents from using the name."""
+MAX_AT_ONCE = 20
+"""Messages delivered before one request; the others follow before the next."""
+MAX_SCANNED = 1_000
+MESSAGES_CHARS = 36_000
+"""Approximate limit of messages delivered together; below the limit of a tool result."""
+
+
+class Mailbox:
+    """The messages of one session. Implements `agent.ports.Incoming`."""
+
+    def __init__(self, store: UserStore, me: ConversationId, clock: Clock, *, ring: Callable[[], None]) -> None:
+        """`ring` is called after this process sent something."""
+        self._store = store
+        self._me = me
+        self._clock = clock
+        self._ring = ring
+        self._looked: tuple[int, ...] = ()
+        self._handed: dict[str, tuple[int, ...]] = {}
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the next look finds something."""
+        return bool(self._store.messages.waiting(SESSIONS, self._me, but=APPROVAL_CHANNEL, limit=1))
+
+    def look(self) -> Sequence[Text]:
+        """Return waiting messages, oldest first, as many as fit into a request; they stay in the mailbox."""
+        found = self._store.messages.waiting(SESSIONS, self._me, but=APPROVAL_CHANNEL, limit=MAX_AT_ONCE)
+        texts, self._looked = self._described(found)
+        return tuple(map(Text, texts))
+
+    def take(self) -> None:
+        """Consume the messages of the last look."""
+        looked, self._looked = self._looked, ()
+        self._consume(looked)
+
+    def read(self, *, direct: bool, channel: str | None = None, limit: int) -> str:
+        """Return waiting messages as a tool's answer; empty if there are none.
+
+        `direct` selects messages to this agent; otherwise those on `channel`, None for any channel. They are consumed
+        once the answer is in the history that `kept` wraps.
+        """
+        texts, numbers = self._described(self._of(direct=direct, channel=channel)[:limit])
+        answer = "\n\n".join(texts)
+        self.hand_out(answer, numbers)
+        return answer
+
+    def endings_of(self, names: Iterable[str]) -> tuple[int, ...]:
+        """Return the numbers of waiting messages about the end of these subagents."""
+        ended = set(names)
+        direct = self._of(direct=True)
+        return tuple(envelope.seq for envelope in direct if envelope.body.get("subagent_id") in ended)
+
+    def hand_out(self, answer: str, seqs: Iterable[int]) -> None:
+        """Remember the messages a tool's answer contains: they are consumed once it is in the history."""
+        numbers = tuple(seqs)
+        if numbers:
+            self._handed[answer] = numbers
+
+    def received(self, answer: str) -> None:
+        """Consume the messages in a tool's answer, which is in the history now."""
+        self._consume(self._handed.pop(answer, ()))
+
+    def send(self, recipient: str, body: Mapping[str, Any], ttl_s: float) -> int:
+        """Send a message to one agent and return its number; it expires after `ttl_s` seconds."""
+        expires_at = self._clock.now() + timedelta(seconds=ttl_s)
+        with self._store.transaction(durable=True):
+            self._store.messages.expire(SESSIONS)
+            seq = self._store.messages.send(
+                SESSIONS, sender=self._me, recipient=recipient, body=body, expires_at=expires_at
+            )
+        self._ring()
+        return seq
+
+    def publish(self, channel: str, body: Mapping[str, Any], ttl_s: float) -> int:
+        """Send a message to each other subscriber of a channel and return their number."""
+        expires_at = self._clock.now() + timedelta(seconds=ttl_s)
+        with self._store.transaction(durable=True):
+            self._store.messages.expire(SESSIONS)
+            return self._store.messages.publish(
+                SESSIONS, sender=self._me, channel=channel, body=body, expires_at=expires_at
+            )
+
+    def subscribe(self, channel: str) -> None:
+        """Receive what others publish on the channel from now on."""
+        with self._store.transaction(durable=True):
+            self._store.messages.subscribe(SESSIONS, channel, self._me)
+
+    def kept(self, inner: History) -> History:
+        """Return `inner` as a history that consumes messages when the answers that contain them are stored."""
+        return DeliveryHistory(inner, self)
+
+    def _described(self, found: Sequence[Envelope]) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        """Return the messages as text, as many as fit and at least one, and their numbers."""
+        texts: list[str] = []
+        now = self._clock.now()
+        for envelope in found:
+            texts.append(describe_message(envelope, now))
+            if len(texts) > 1 and sum(map(len, texts)) > MESSAGES_CHARS:
+                texts.pop()
+                break
+        return tuple(texts), tuple(envelope.seq for envelope in found[: len(texts)])
+
+    def _of(self, *, direct: bool, channel: str | None = None) -> list[Envelope]:
+        found = self._store.messages.waiting(SESSIONS, self._me, but=APPROVAL_CHANNEL, limit=MAX_SCANNED)
+        if direct:
+            return [envelope for envelope in found if envelope.channel is None]
+        return [envelope for envelope in found if envelope.channel and channel in {None, envelope.channel}]
+
+    def _consume(self, seqs: Sequence[int]) -> None:
+        if not seqs:
+            return
+        with self._store.transaction():
+            for seq in seqs:
+                self._store.messages.consume(SESSIONS, seq)
+
+
+class DeliveryHistory:
+    """A history that reports stored tool answers to a mailbox. Implements `core.ports.History`."""
+
+    def __init__(self, inner: History, mailbox: Mailbox) -> None:
+        self._inner = inner
+        self._mailbox = mailbox
+
+    def add(self, message: Message, usage: Usage = NO_USAGE) -> None:
+        """Store the message, then consume: after a crash in between it is delivered twice, but never lost."""
+        self._inner.add(message, usage)
+        if isinstance(message, UserMessage):
+            for part in message.parts:
+                if isinstance(part, ToolResult):
+                    self._mailbox.received(part.content)
+
+    def compact(self, kept: int, summary: str) -> None:
+        """Delegate to the inner history."""
+        self._inner.compact(kept, summary)

@@ -1,0 +1,87 @@
+"""Models for commands: opened with all they need, and checked before work begins."""
+
+import importlib
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from random import SystemRandom  # noqa: TID251 - jitter needs no seed
+from typing import Any
+
+from scaffold.core.errors import UsageError
+from scaffold.core.money import format_usd
+from scaffold.core.ports import Model
+from scaffold.host.clock import SystemClock
+from scaffold.host.identity import own_identity
+from scaffold.host.user_dirs import user_dirs
+from scaffold.llm.model_factory import cassette_digest, open_model
+from scaffold.llm.registry.cards import model_card
+from scaffold.llm.registry.model_name import absolute_model, is_live, parse_model
+from scaffold.llm.transport.endpoint import find_endpoint
+from scaffold.llm.transport.ports import HttpClient, LiveContext
+from scaffold.store.shared_throttle import SharedThrottle
+from scaffold.store.user_store import UserStore, user_database
+
+TRANSPORT = "scaffold.llm.transport.http:Transport"
+
+
+def open_user_store() -> UserStore:
+    """Open the user's database: conversations and endpoint rate limits."""
+    return UserStore.open(user_database(user_dirs(os.environ).data), clock=SystemClock())
+
+
+@asynccontextmanager
+async def connect_model(text: str, user: UserStore | None = None, *, stream: bool = True) -> AsyncIterator[Model]:
+    """Yield the model for a model string, with its own connection if it is a live one.
+
+    `user` is the user's database if already open; all processes share rate limits in it. Raises UsageError for an
+    invalid string or a missing key, ModelError for a broken cassette.
+    """
+    clock, rng = SystemClock(), SystemRandom()
+    if not is_live(text):
+        yield open_model(text, clock=clock, rng=rng, stream=stream)
+        return
+    async with AsyncExitStack() as stack:
+        if user is None:
+            user = open_user_store()
+            stack.callback(user.close)
+        wire = await stack.enter_async_context(_transport(os.environ))
+        throttle = SharedThrottle(user, clock=clock, me=own_identity())
+        line = LiveContext(wire=wire, throttle=throttle, environ=os.environ)
+        yield open_model(text, clock=clock, rng=rng, line=line, stream=stream)
+
+
+def _transport(environ: Mapping[str, str]) -> AbstractAsyncContextManager[HttpClient]:
+    """Return the HTTP transport, imported only for live models: the import is too slow for `status`."""
+    transport: AbstractAsyncContextManager[HttpClient] = load_transport_class()(environ)
+    return transport
+
+
+def load_transport_class() -> Any:
+    """Import and return the transport class."""
+    module, _, name = TRANSPORT.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def resolve_model(text: str) -> tuple[str, str]:
+    """Return the model string with absolute paths, and the digest of its cassette ("" for other models).
+
+    Raises UsageError or ModelError for a model that cannot answer: here, before work begins, not in every worker.
+    """
+    pinned = absolute_model(text)
+    if is_live(pinned):
+        find_endpoint(parse_model(pinned), os.environ)
+    return pinned, cassette_digest(pinned)
+
+
+def unenforced_limit_notice(model: str, limit_usd: float | None) -> str:
+    """Return a warning about a limit in dollars that cannot be enforced; empty if it can.
+
+    Raises UsageError if the model's price is unknown and its provider charges money.
+    """
+    name = parse_model(model)
+    if limit_usd is None or name.provider == "cassette" or model_card(name).prices is not None:
+        return ""
+    what = f"the price of {model} is unknown, so a limit of {format_usd(limit_usd)} cannot be enforced"
+    if name.provider != "local":
+        raise UsageError(what, "Leave the limit out, or choose a model with a known price: `ralph /model` lists them.")
+    return what

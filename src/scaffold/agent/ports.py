@@ -1,0 +1,90 @@
+"""An agent's inputs and outputs besides its conversation: prompt context, incoming messages, streamed replies."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from scaffold.core.conversation import DeltaHandler, Image, Text, ignore_delta
+from scaffold.policy.secret.redaction import Redactor
+
+
+class PromptContext(Protocol):
+    """Text that each request carries after the base prompt.
+
+    Providers cache the conversation behind it only as long as the text stays the same.
+    """
+
+    def text(self) -> str:
+        """Return the text; it changes only when that is worth losing the provider's cache."""
+        ...
+
+    def renew(self) -> None:
+        """Update the text: the conversation was compacted, so the provider's cache is lost anyway."""
+        ...
+
+
+class FixedContext(Struct, frozen=True):
+    """A context that never changes."""
+
+    words: str = ""
+
+    def text(self) -> str:
+        """Return the text."""
+        return self.words
+
+    def renew(self) -> None:
+        """Do nothing."""
+
+
+class Incoming(Protocol):
+    """Messages that reach an agent while it works: from agents, from ended subagents, from the user."""
+
+    def look(self) -> Sequence[Text | Image]:
+        """Return the messages not yet taken, oldest first, without removing them."""
+        ...
+
+    def take(self) -> None:
+        """Remove the messages of the last look: they are in the conversation now, safe from a crash."""
+        ...
+
+
+class NoIncoming:
+    """An `Incoming` without messages."""
+
+    def look(self) -> Sequence[Text | Image]:
+        """Return nothing."""
+        return ()
+
+    def take(self) -> None:
+        """Do nothing."""
+
+
+class MergedIncoming:
+    """Several sources as one, in the given order."""
+
+    def __init__(self, *sources: Incoming) -> None:
+        self._sources = sources
+
+    def look(self) -> Sequence[Text | Image]:
+        """Return the messages of all sources."""
+        return tuple(part for source in self._sources for part in source.look())
+
+    def take(self) -> None:
+        """Remove the messages of the last look."""
+        for source in self._sources:
+            source.take()
+
+
+class AgentIO(Struct, frozen=True, kw_only=True):
+    """An agent's connections: streamed replies, incoming messages, redaction."""
+
+    hear: DeltaHandler = ignore_delta
+    """Called with each piece of a reply as it arrives."""
+    news: Incoming = NoIncoming()
+    redactor: Redactor = Redactor()
+    """Removes secrets from tool results: a model cannot leak what it does not know."""
+
+
+NO_IO = AgentIO()
+"""No listener and no incoming messages."""

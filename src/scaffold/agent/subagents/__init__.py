@@ -1,0 +1,1 @@
+"""Subagents: the pool, their tools, approvals passed up to the parent."""

@@ -1,0 +1,87 @@
+"""A session's subagents, its messages with other sessions, and the tools for both."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from scaffold.agent.messages.mailbox import Mailbox
+from scaffold.agent.messages.tools import MessagingContext, messaging_tools
+from scaffold.agent.ports import Incoming
+from scaffold.agent.subagents.approval_relay import CallDecider
+from scaffold.agent.subagents.pool import SubagentLimits, SubagentPool, SubagentStarter
+from scaffold.agent.subagents.tools import subagent_tools
+from scaffold.core.ids import ConversationId
+from scaffold.core.model import Usage
+from scaffold.core.ports import Clock, History
+from scaffold.core.tool import Tool
+from scaffold.store.user.subagents import StoredSubagent
+from scaffold.store.user_store import SESSIONS, UserStore
+
+
+class Peers:
+    """The subagents and messages of one session, which this process has claimed."""
+
+    def __init__(
+        self,
+        store: UserStore,
+        me: ConversationId,
+        *,
+        cwd: str,
+        staff: SubagentStarter,
+        judge: CallDecider,
+        about: Callable[[], Mapping[str, Any]],
+        warn: Callable[[str], None],
+        clock: Clock,
+        limits: SubagentLimits,
+    ) -> None:
+        """`staff` starts subagents, `judge` decides their requests, `about` returns what the agent may know of itself.
+
+        `warn` shows the user a one-line warning.
+        """
+        self._store = store
+        self._pool = SubagentPool(store, me, cwd=cwd, staff=staff, judge=judge, warn=warn, clock=clock, limits=limits)
+        self._mailbox = Mailbox(store, me, clock, ring=self._pool.poller.ring)
+        context = MessagingContext(store=store, me=me, cwd=cwd, mailbox=self._mailbox, about=about)
+        self.news: Incoming = self._mailbox
+        self.tools: tuple[Tool, ...] = (*subagent_tools(self._pool, self._mailbox, clock), *messaging_tools(context))
+        """Without an approval gate."""
+
+    @property
+    def running(self) -> int:
+        """The number of running subagents."""
+        return self._pool.running
+
+    @property
+    def used(self) -> Usage:
+        """The usage of ended subagents that this process started."""
+        return self._pool.used
+
+    @property
+    def waiting(self) -> bool:
+        """Whether undelivered messages wait for the agent."""
+        return self._mailbox.waiting
+
+    def roster(self) -> tuple[StoredSubagent, ...]:
+        """Return all subagents of the session, in the order they were started."""
+        return self._pool.roster()
+
+    def kept(self, history: History) -> History:
+        """Wrap the agent's history so that messages delivered by tools are consumed once they are stored in it."""
+        return self._mailbox.kept(history)
+
+    async def open(self) -> None:
+        """Clean up after an earlier process of the session; ScaffoldError if one of its subagents cannot be ended."""
+        with self._store.transaction():
+            self._store.messages.expire(SESSIONS)
+        await self._pool.recover()
+
+    async def arrival(self) -> None:
+        """Return once messages wait; StoreError if a subagent's end cannot be stored."""
+        poller = self._pool.poller
+        tick = poller.tick()
+        while not self.waiting:
+            self._pool.settle()
+            tick = await poller.past(tick)
+
+    async def close(self) -> None:
+        """End all subagents; running ones are recorded as cancelled."""
+        await self._pool.close()

@@ -1,0 +1,294 @@
+"""One agent: a conversation between a model and its tools, turn by turn."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from scaffold.agent.context.compaction import COMPACT_ABOVE, COMPACT_TO
+from scaffold.agent.context.conversation import Conversation
+from scaffold.agent.context.token_estimate import initial_estimate
+from scaffold.agent.journal import Journal
+from scaffold.agent.ports import NO_IO, AgentIO, FixedContext, PromptContext
+from scaffold.agent.toolbox import UNKNOWN_RESULT, Toolbox
+from scaffold.core.conversation import (
+    AssistantMessage,
+    Caller,
+    Effort,
+    Image,
+    Message,
+    Reply,
+    Request,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+)
+from scaffold.core.errors import ContextOverflow, ModelError, TurnLimitExceeded
+from scaffold.core.model import Usage
+from scaffold.core.ports import NO_USAGE, Budget, History, Model
+from scaffold.core.printable_text import utf8_safe
+from scaffold.core.tool import Tool
+from scaffold.llm.transport.deltas import DeltaListener
+
+CUT_OFF = "Your reply was cut off at its length limit, and none of its tool calls ran. Continue in smaller steps."
+REFUSED = "Not run: the reply that contained this call was a refusal."
+MAX_CUTOFFS = 3
+"""Replies cut off in a row after which a turn fails: another try would be cut off as well."""
+
+
+class NullHistory:
+    """A history that keeps nothing, for conversations that are never resumed."""
+
+    def add(self, message: Message, usage: Usage = NO_USAGE) -> None:
+        """Do nothing."""
+
+    def compact(self, kept: int, summary: str) -> None:
+        """Do nothing."""
+
+
+class AgentSpec(Struct, frozen=True, kw_only=True):
+    """An agent's role, prompt and limits."""
+
+    caller: Caller
+    """Its `turn` is the number of the first request."""
+    system: str
+    context: PromptContext = FixedContext()
+    max_requests: int = 100
+    """Requests between two prompts of the user; incoming messages do not reset the count."""
+    effort: Effort | None = None
+
+
+class AgentRecords(Struct, frozen=True, kw_only=True):
+    """Where an agent records its actions, messages and costs."""
+
+    journal: Journal
+    budget: Budget
+    history: History = NullHistory()
+
+
+class TurnResult(Struct, frozen=True):
+    """The last reply's text, and the usage of the whole turn."""
+
+    text: str
+    usage: Usage
+    requests: int
+    stop: Literal["end", "refused"] = "end"
+
+
+class Agent:
+    """One conversation; each turn continues it."""
+
+    def __init__(
+        self,
+        *,
+        model: Model,
+        tools: Sequence[Tool],
+        brief: AgentSpec,
+        books: AgentRecords,
+        conversation: Conversation | None = None,
+        outside: AgentIO = NO_IO,
+    ) -> None:
+        self._model = model
+        self._toolbox = Toolbox(tools, outside.redactor)
+        self._brief = brief
+        self._books = books
+        self._outside = outside
+        self._requests = 0
+        self._answered = 0
+        self._usage = Usage()
+        self._gauge = initial_estimate(brief.system, brief.context.text(), tools)
+        self.conversation = conversation or Conversation()
+
+    @property
+    def usage(self) -> Usage:
+        """The usage of all turns so far, failed ones included."""
+        return self._usage
+
+    @property
+    def tokens(self) -> int:
+        """The estimated input tokens of the next request."""
+        return self._gauge.tokens(self.conversation.size)
+
+    @property
+    def window_tokens(self) -> int | None:
+        """The tokens of the model's window; None if unknown."""
+        return self._model.window_tokens
+
+    def switch(self, model: Model) -> None:
+        """Use another model from the next request on."""
+        self._model = model
+        self._gauge = msgspec.structs.replace(self._gauge, scale=1.0)
+
+    async def turn(self, prompt: str | Sequence[Text | Image]) -> TurnResult:
+        """Send `prompt`, then alternate model and tools until a reply without tool calls.
+
+        An empty prompt starts a turn about incoming messages alone. Raises TurnLimitExceeded if the requests are used
+        up, BudgetExceeded if no further request may start, another ModelError if there is no complete reply. The
+        conversation up to that point is kept.
+        """
+        self._say(prompt)
+        before, usage, cuts = self._requests, Usage(), 0
+        while True:
+            self._take_incoming()
+            reply = await self._ask()
+            usage += reply.usage
+            calls = reply.message.tool_calls
+            cuts = cuts + 1 if reply.stop == "max_tokens" else 0
+            if reply.stop == "refused":
+                self._answer(_not_run_results(calls, REFUSED))
+                return TurnResult(reply.message.text, usage, self._requests - before, "refused")
+            if reply.stop == "max_tokens":
+                self._answer(_not_run_results(calls, CUT_OFF) or (Text(CUT_OFF),))
+                if cuts == MAX_CUTOFFS:
+                    raise _cutoff_error()
+            elif calls:
+                await self._work(calls)
+            else:
+                return TurnResult(reply.message.text, usage, self._requests - before)
+
+    async def _work(self, calls: Sequence[ToolCall]) -> None:
+        """Run the calls; results that exist before an interruption are kept."""
+        batch = self._toolbox.batch(calls)
+        try:
+            await batch.run()
+        finally:
+            self._answer(batch.results)
+
+    def _say(self, prompt: str | Sequence[Text | Image]) -> None:
+        """Add the user's prompt, after results for the calls that an interruption left open."""
+        parts = (Text(prompt),) if isinstance(prompt, str) else tuple(prompt)
+        parts = tuple(_without_surrogates(part) for part in parts)
+        if parts:
+            self._answered = self._requests
+            self._books.journal.note("prompt", text=_plain_text(parts))
+        self._hand_in((*_not_run_results(self.conversation.unanswered, UNKNOWN_RESULT), *parts))
+
+    def _take_incoming(self) -> None:
+        news = tuple(map(_without_surrogates, self._outside.news.look()))
+        if news:
+            self._books.journal.note("news", text=_plain_text(news))
+            self._hand_in(news)
+            self._outside.news.take()
+
+    async def _ask(self) -> Reply:
+        """Return the next reply; compact a conversation that is too long once."""
+        try:
+            return await self._request()
+        except ContextOverflow:
+            if not self.compact():
+                raise
+        return await self._request()
+
+    async def _request(self) -> Reply:
+        self._keep_room()
+        size, books = self.conversation.size, self._books
+        request = self._next()
+        estimate = self._model.estimate(request)
+        reservation, listener, used = await books.budget.reserve(estimate), DeltaListener(self._outside.hear), Usage()
+        try:
+            reply = await self._model.reply(request, listener)
+            listener.understood()
+            used = reply.usage
+        finally:
+            # A failed try may have been billed without saying so: book it as estimated.
+            used = sum((msgspec.structs.replace(estimate, requests=0),) * listener.void_tries, used)
+            books.budget.settle(reservation, used)
+            self._usage += used
+        self._requests += 1
+        self._gauge = self._gauge.corrected(size, reply.usage.input_tokens)
+        reply = msgspec.structs.replace(reply, message=self.conversation.distinct(reply.message), usage=used)
+        self._add(reply.message, used)
+        self._write_down(reply.message, used)
+        return reply
+
+    def _next(self) -> Request:
+        brief = self._brief
+        if self._requests - self._answered >= brief.max_requests:
+            raise TurnLimitExceeded(
+                f"Turn limit reached: {brief.max_requests} requests without a final answer.",
+                "Make the task smaller, or raise the limit.",
+            )
+        return Request(
+            caller=msgspec.structs.replace(brief.caller, turn=brief.caller.turn + self._requests),
+            system=brief.system,
+            context=brief.context.text(),
+            messages=self.conversation.shown(),
+            tools=self._toolbox.tools,
+            effort=brief.effort,
+        )
+
+    def _keep_room(self) -> None:
+        window = self._model.window_tokens
+        if window is not None and self._gauge.tokens(self.conversation.size) > window * COMPACT_ABOVE:
+            self._compact(window * COMPACT_TO)
+
+    def compact(self) -> bool:
+        """Shorten the conversation now, as a full window would; return whether it became shorter."""
+        return self._compact(self._gauge.tokens(self.conversation.size) * COMPACT_TO)
+
+    def _compact(self, tokens: float) -> bool:
+        """Shorten the conversation until a request takes `tokens`; return whether it became shorter."""
+        size = self.conversation.size
+        after = self.conversation.compact(self._gauge.room(tokens))
+        if self.conversation.size >= size:
+            return False
+        self._brief.context.renew()
+        how = "the middle of its longest texts was removed"
+        if after.dropped:
+            self._books.history.compact(len(after.kept), after.summary)
+            messages = "1 earlier message is" if after.dropped == 1 else f"{after.dropped} earlier messages are"
+            how = f"{messages} replaced by a summary"
+        self._books.journal.note("notice", text=f"the conversation was shortened: {how}")
+        return True
+
+    def _add(self, message: Message, usage: Usage = NO_USAGE) -> None:
+        self._books.history.add(message, usage)
+        self.conversation.add(message)
+
+    def _answer(self, parts: Sequence[Text | ToolResult]) -> None:
+        for part in parts:
+            if isinstance(part, ToolResult):
+                self._books.journal.note(
+                    "tool_result", id=part.call_id, name=part.name, content=part.content, failed=part.failed
+                )
+        self._hand_in(parts)
+
+    def _hand_in(self, parts: Sequence[Text | Image | ToolResult]) -> None:
+        if parts:
+            self._add(UserMessage(tuple(parts)))
+
+    def _write_down(self, message: AssistantMessage, usage: Usage) -> None:
+        journal = self._books.journal
+        for part in message.parts:
+            match part:
+                case Thinking(text=text):
+                    journal.note("thinking", text=text)
+                case Text(text=text):
+                    journal.note("text", text=text)
+                case ToolCall(id=call_id, name=name, args=args):
+                    journal.note("tool_call", id=call_id, name=name, args=args)
+        journal.note("usage", **msgspec.structs.asdict(usage))
+
+
+def _not_run_results(calls: Sequence[ToolCall], why: str) -> tuple[ToolResult, ...]:
+    """Return results for calls that are not run; providers reject a conversation with calls without results."""
+    return tuple(ToolResult(call.id, call.name, why, failed=True) for call in calls)
+
+
+def _plain_text(parts: Sequence[Text | Image]) -> str:
+    return "\n".join(part.text for part in parts if isinstance(part, Text))
+
+
+def _cutoff_error() -> ModelError:
+    return ModelError(
+        f"{MAX_CUTOFFS} replies in a row were cut off at the model's length limit.",
+        "Ask for less at a time, or choose a model with longer replies by `--model`.",
+    )
+
+
+def _without_surrogates(part: Text | Image) -> Text | Image:
+    """Return the part without lone surrogates, which journal, store and wire formats cannot encode."""
+    return part if isinstance(part, Image) else Text(utf8_safe(part.text))

@@ -1,0 +1,146 @@
+"""`baseline`: how the repository's own gates did before a run's work, and forgetting that."""
+
+import os
+import textwrap
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import get_args
+
+import click
+
+from scaffold.cli.commands.options import json_option, run_option
+from scaffold.cli.render.status_text import no_run_text
+from scaffold.cli.render.style import heading, print_json, status_mark
+from scaffold.cli.wiring import open_context
+from scaffold.core.errors import UsageError
+from scaffold.core.gates import Baseline, GateKind, GateRun
+from scaffold.core.model import Run
+from scaffold.core.printable_text import printable
+from scaffold.core.states import status_of
+from scaffold.host.process.async_runner import run_async
+from scaffold.run.context import RunContext
+from scaffold.verify.regression.baseline import gate_summary, uninformative_reason
+from scaffold.views.store_reader import StoreReader, display_status, find_run, no_run_error, store_reader_if_any
+from scaffold.views.text_format import WIDTH, clip, clip_middle, pad
+
+MOST_SHOWN = 10
+"""So many tests that did not pass are named; `--json` has them all."""
+
+BUSY_STATUSES = frozenset({"planning", "active"})
+
+
+@click.command()
+@click.argument("deed", metavar="[show|reset]", type=click.Choice(["show", "reset"]), default="show")
+@run_option
+@json_option
+def baseline(deed: str, run_name: str | None, *, as_json: bool) -> None:
+    """Show how the tests, build, lint and type check did before a run's work; or `reset` that, to have it made anew.
+
+    Work is held against it: what failed before is nobody's fault, what fails anew is not landed.
+    """
+    if deed == "reset":
+        run_async(_reset(run_name, as_json=as_json))
+        return
+    with store_reader_if_any(Path.cwd(), os.environ) as reader:
+        run = _run(reader, run_name)
+        found = reader.store.baselines.of_run(run.id) if reader and run else None
+    if as_json:
+        print_json(_baseline_json(run, found))
+    elif run is None:
+        click.echo(no_run_text())
+    else:
+        click.echo("\n".join(_lines(run, found)))
+
+
+def _run(reader: StoreReader | None, name: str | None) -> Run | None:
+    """Return the run that is asked about; None where none is named, and there is none yet."""
+    if reader is not None and (name is not None or reader.store.runs.latest() is not None):
+        return find_run(reader, name)
+    if name is not None:
+        raise no_run_error()
+    return None
+
+
+def _baseline_json(run: Run | None, found: Baseline | None) -> dict[str, object]:
+    return {
+        "run": run.id if run else None,
+        "base": run.base_sha if run else None,
+        "captured": found is not None,
+        "environment": found.environment.fingerprint if found else None,
+        "gates": [gate_summary(gate) for gate in found.runs] if found else [],
+    }
+
+
+def _lines(run: Run, found: Baseline | None) -> Iterator[str]:
+    if found is None:
+        yield f"Run {run.id} has no baseline: {_why_none(run)}"
+        return
+    yield heading(f"Baseline of run {run.id} at {run.base_sha[:8]}")
+    for shown in found.runs:
+        yield from _gate_lines(shown)
+    kinds = {shown.gate.kind for shown in found.runs}
+    yield from (
+        f"  {status_mark('skipped')} {pad(kind, 10)} not applicable" for kind in get_args(GateKind) if kind not in kinds
+    )
+
+
+def _why_none(run: Run) -> str:
+    if not run.settings.gates:
+        return "its gates are off."
+    return "it is made when the run starts or goes on." if status_of(run.state) != "completed" else "it was reset."
+
+
+def _gate_lines(shown: GateRun) -> Iterator[str]:
+    broken = sorted(name for name, outcome in shown.outcomes.items() if outcome in {"failed", "error", "flaky"})
+    sign = status_mark("error" if shown.trouble else "warn" if broken else "pass")
+    head = f"{pad(shown.gate.name, 10)} {_gate_summary(shown)}"
+    yield f"  {sign} {clip(head, WIDTH - 4)}"
+    yield f"      $ {clip(shown.gate.command, WIDTH - 8)}"
+    if why := uninformative_reason(shown):
+        yield from textwrap.wrap(printable(why), WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6)
+        return
+    for name in broken[:MOST_SHOWN]:
+        yield f"      {pad(shown.outcomes[name], 7)} {clip_middle(name, WIDTH - 14)}"
+    if len(broken) > MOST_SHOWN:
+        yield f"      and {len(broken) - MOST_SHOWN} more; `--json` has them all"
+
+
+def _gate_summary(shown: GateRun) -> str:
+    if shown.trouble:
+        return f"not checked: {shown.detail.partition(chr(10))[0]}"
+    counts = Counter(shown.outcomes.values())
+    if shown.gate.runner == "findings":
+        return f"{counts['failed']} findings"
+    return ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items(), key=lambda each: -each[1]))
+
+
+async def _reset(run_name: str | None, *, as_json: bool) -> None:
+    site = await open_context()
+    try:
+        run = find_run(site, run_name)
+        found = site.store.baselines.of_run(run.id)
+        if found is not None:
+            _refuse_while_active(site)
+            with site.store.transaction():
+                site.store.baselines.drop(run.id, found.runs)
+            with suppress(OSError):  # a mirror; the store has forgotten it
+                (site.projections / "baselines" / f"{run.id}.json").unlink(missing_ok=True)
+    finally:
+        site.store.close()
+    if as_json:
+        print_json({"run": run.id, "reset": found is not None})
+    elif found is None:
+        click.echo(f"run {run.id} has no baseline; nothing was changed")
+    else:
+        click.echo(
+            f"the baseline of run {run.id} is forgotten\n  it is made anew when a run starts from there or goes on"
+        )
+
+
+def _refuse_while_active(site: RunContext) -> None:
+    """Raise UsageProblem while a run is at work: several may rest on what the gates showed at one commit."""
+    for run in site.store.runs.all():
+        if display_status(run) in BUSY_STATUSES:
+            raise UsageError(f"run {run.id} is at work", f"Stop it first: `scaffold stop {run.id}`.")

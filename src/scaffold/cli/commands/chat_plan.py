@@ -1,0 +1,65 @@
+"""`scaffold` without a command: a talk in which a plan is refined, and then carried out."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from scaffold.agent.model_access import open_user_store
+from scaffold.agent.prompts import orchestrator_prompt
+from scaffold.cli.commands.run_options import flags_of, shared_options
+from scaffold.cli.execution.flow import warn_interrupted
+from scaffold.cli.render.style import print_note
+from scaffold.cli.repl.loop import run_repl
+from scaffold.cli.repl.orchestrator_profile import OrchestratorProfile
+from scaffold.cli.wiring import open_context
+from scaffold.config.permission_rules import permission_rules
+from scaffold.config.run_flags import RunFlags, setting_overrides
+from scaffold.config.run_settings import chosen_model
+from scaffold.config.sandbox import sandbox_settings
+from scaffold.config.settings import Settings, load_settings
+from scaffold.core.printable_text import printable
+from scaffold.host.process.async_runner import run_async
+from scaffold.session.options import SessionOptions
+
+MAX_REQUESTS = 100
+"""Between one thing said and the next."""
+
+
+@click.command(hidden=True)
+@click.option("--trust-once", is_flag=True, help="Let this folder's own configuration count, this time.")
+@shared_options
+def chat_plan(**options: Any) -> int:
+    """Talk about what is to be done, then have it carried out."""
+    return run_async(_chat_plan(flags_of(options)))
+
+
+async def _chat_plan(flags: RunFlags) -> int:
+    settings = load_settings(Path.cwd(), os.environ, setting_overrides(flags), trust_once=flags.trust_once)
+    for note in settings.notes:
+        click.echo(printable(f"note: {note}"), err=True)
+    model, _ = chosen_model(settings, settings.money("budget_usd"), notice=print_note)
+    site, store = await open_context(create=True), open_user_store()
+    warn_interrupted(site)
+    try:
+        return await run_repl(
+            OrchestratorProfile(site, settings, flags), _session_options(settings, flags), store, None, model
+        )
+    finally:
+        store.close()
+        site.store.close()
+
+
+def _session_options(settings: Settings, flags: RunFlags) -> SessionOptions:
+    return SessionOptions(
+        cwd=Path.cwd(),
+        home=Path.home(),
+        rules=permission_rules(settings, allow=(), allow_category=(), yolo=flags.yolo),
+        max_turns=MAX_REQUESTS,
+        budget_usd=settings.money("budget_usd"),
+        stream=True,
+        system_prompt=orchestrator_prompt(),
+        environment=settings.texts("environment"),
+        sandbox=sandbox_settings(settings),
+    )

@@ -1,0 +1,49 @@
+"""`cleanup`: worktrees, folders and refs of runs that nobody carries out."""
+
+from collections.abc import Sequence
+
+import click
+
+from scaffold.cli.commands.options import json_option
+from scaffold.cli.render.style import print_json
+from scaffold.cli.wiring import context_if_any
+from scaffold.core.printable_text import printable
+from scaffold.host.process.async_runner import run_async
+from scaffold.orchestrator.upkeep.cleanup import CleanupStep, clean_up
+
+dry_run_option = click.option("--dry-run", "dry", is_flag=True, help="Show what would be done, do nothing.")
+
+
+@click.command()
+@dry_run_option
+@json_option
+def cleanup(*, dry: bool, as_json: bool) -> None:
+    """Remove what ended runs, and runs whose process died, left behind.
+
+    Work that has not landed is pinned first: `scaffold salvage` lists it. A run that is carried out is left alone.
+    """
+    steps = run_async(_cleanup(dry=dry))
+    if as_json:
+        print_json({"dry_run": dry, "steps": steps})
+        return
+    for step in steps:
+        click.echo(printable(f"{_verb(step, dry=dry)} {step.kind} {step.name}\n    {step.why}"))
+    click.echo(_summary(steps, dry=dry))
+
+
+async def _cleanup(*, dry: bool) -> Sequence[CleanupStep]:
+    async with context_if_any() as site:
+        return await clean_up(site, dry=dry) if site is not None else ()
+
+
+def _verb(step: CleanupStep, *, dry: bool) -> str:
+    if step.verdict == "kept":
+        return "kept   " if not dry else "keep   "
+    return step.verdict.ljust(7) if not dry else {"removed": "remove ", "pinned": "pin    "}[step.verdict]
+
+
+def _summary(steps: Sequence[CleanupStep], *, dry: bool) -> str:
+    done = [step for step in steps if step.verdict != "kept"]
+    if not done:
+        return "nothing to clean up"
+    return f"{len(done)} things {'would be' if dry else 'were'} put in order; `scaffold salvage` lists what is pinned"

@@ -1,0 +1,188 @@
+"""`contract`: what must be true before an action counts as done, and what checking showed last."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import click
+import msgspec
+from msgspec import Struct
+
+from scaffold.cli.commands.options import json_option, run_option
+from scaffold.cli.render.goals_tasks_agents import evidence_line, format_score
+from scaffold.cli.render.style import heading, print_json, status_mark
+from scaffold.cli.wiring import context_with_run
+from scaffold.core.contract import CheckResult, Contract, SealedContract, Verification
+from scaffold.core.gates import GateResult, Withdrawal
+from scaffold.core.model import Action, Attempt, Fact
+from scaffold.core.printable_text import printable
+from scaffold.host.process.async_runner import run_async
+from scaffold.plan.text.file_format import expectation_text, full_contract_document
+from scaffold.verify.contract.review import is_review_role
+from scaffold.verify.regression.baseline import UNINFORMATIVE
+from scaffold.views.lookup import find_action
+from scaffold.views.run_json import fact_json
+from scaffold.views.text_format import WIDTH, clip, wrap_text
+
+UNCLIPPED = 10_000
+"""Columns for what must not be cut."""
+HARMLESS_REMOVALS: Mapping[Withdrawal, str] = {
+    "passes": "taken out, and passes as it was",
+    "removed": "taken out with what it tested",
+    "moved": "moved, and passes where it is now",
+}
+"""What is said of tests that are gone."""
+
+
+@click.command()
+@click.argument("action_name", metavar="ACTION")
+@run_option
+@json_option
+def contract(action_name: str, run_name: str | None, *, as_json: bool) -> None:
+    """Show the checks of ACTION, their last results, and the evidence of the facts it made."""
+    held = run_async(_read(action_name, run_name))
+    if as_json:
+        print_json(_contract_json(held))
+    else:
+        click.echo("\n\n".join("\n".join(part) for part in _sections(held)))
+
+
+class ContractView(Struct, frozen=True, kw_only=True):
+    """An action, what it is held to, and what came of it."""
+
+    action: Action
+    seals: tuple[SealedContract, ...]
+    checked: Attempt | None
+    """The latest attempt whose work was checked."""
+    facts: tuple[Fact, ...]
+    drafter: bool
+    """Whether its run has contracts drafted."""
+
+    @property
+    def phase(self) -> Literal["given", "draft", "final"] | None:
+        """How its contract came about; None without one."""
+        if self.seals:
+            return self.seals[-1].phase
+        return None if self.action.contract is None else "given"
+
+
+async def _read(name: str, run_name: str | None) -> ContractView:
+    async with context_with_run(run_name) as (site, run):
+        action = find_action(site, run, name)
+        attempts = site.store.attempts.of_action(action.id)
+        facts = site.store.facts.of_goal(action.goal_id)
+        return ContractView(
+            action=action,
+            seals=site.store.seals.of_action(action.id),
+            checked=next((each for each in reversed(attempts) if each.verification is not None), None),
+            facts=tuple(fact for fact in facts if fact.assertion in action.effects),
+            drafter=run.settings.drafter,
+        )
+
+
+def _contract_json(about: ContractView) -> dict[str, Any]:
+    action, checked, held = about.action, about.checked, about.action.contract or Contract()
+    verification = checked.verification if checked else None
+    last = None
+    if checked is not None and verification is not None:
+        last = {
+            "attempt": checked.number,
+            "commit": verification.commit,
+            "passed": verification.passed,
+            "weak": verification.weak,
+            "red_on_base": verification.failed_on_base,
+            "score": None if checked.score is None else msgspec.structs.asdict(checked.score),
+            "results": [msgspec.structs.asdict(result) for result in verification.results],
+            "gates": [{"name": gate.gate.name, **msgspec.to_builtins(gate)} for gate in verification.gates],
+        }
+    return {
+        "action": action.key,
+        "given": about.phase == "given",
+        "phase": about.phase,
+        "sha256": about.seals[-1].sha256 if about.seals else None,
+        "seals": [{"phase": seal.phase, "sha256": seal.sha256} for seal in about.seals],
+        **full_contract_document(held),
+        "last": last,
+        "facts": [fact_json(fact) for fact in about.facts],
+    }
+
+
+def _sections(about: ContractView) -> Iterator[Sequence[str]]:
+    title = f"Contract of {clip(about.action.key, 60)}"
+    if about.seals:
+        title = f"{title} ({about.phase}, sealed as {about.seals[-1].sha256[:12]})"
+    yield [heading(title), *_contract_lines(about)]
+    checked = about.checked
+    if checked is not None and checked.verification is not None:
+        yield from _check_lines(checked, checked.verification)
+    else:
+        yield ["Nothing was checked yet."]
+    for fact in about.facts:
+        shown = [f"  {evidence_line(evidence, UNCLIPPED)}" for evidence in fact.evidence]
+        weak = " (weak)" if fact.weak else ""
+        yield [f"{status_mark(fact.state)} {clip(f'{fact.assertion} {fact.state}{weak}, shown by', WIDTH - 2)}", *shown]
+
+
+def _check_lines(attempt: Attempt, verification: Verification) -> Iterator[Sequence[str]]:
+    about = f"Attempt {attempt.number}, checked at {verification.commit[:8]}"
+    weak = ["  weak: nothing of it failed before the work"] if verification.weak else []
+    results = [line for result in verification.results for line in _result(result, verification.failed_on_base)]
+    critic = [] if attempt.score is None else [f"  critic: {format_score(attempt.score)}"]
+    yield [heading(about), *weak, *results, *critic]
+    if verification.gates:
+        yield [heading("Gates"), *(line for gate in verification.gates for line in _gate(gate))]
+
+
+def _without_checks(about: ContractView) -> str:
+    if is_review_role(about.action.role):
+        return "It changes nothing: a verdict whose citations are there will do."
+    if about.drafter and about.phase is None and about.checked is None:
+        return "None yet: one is drafted before the work."
+    return "No check was given: a change that lands will do, and its facts are marked weak."
+
+
+def _contract_lines(about: ContractView) -> Iterator[str]:
+    held = about.action.contract
+    if held is None or held.empty:
+        yield f"  {_without_checks(about)}"
+        return
+    if held.intent:
+        yield f"  {_indented(held.intent)}"
+    for check in held.commands:
+        need = "" if check.required else " (optional)"
+        yield f"  $ {_indented(check.command)}"
+        yield f"      {_indented(expectation_text(check.expect))}{need}"
+    for name in ("must_exist", "must_not_exist", "must_not_change"):
+        yield from (f"  {name}: {printable(glob)}" for glob in getattr(held, name))
+
+
+def _indented(text: str) -> str:
+    """Return `text` whole, to be copied; its further lines below the first."""
+    return printable(text).rstrip("\n").replace("\n", "\n      ")
+
+
+def _result(result: CheckResult, red: Sequence[str]) -> Iterator[str]:
+    before = " (failed before the work)" if result.name in red else ""
+    yield f"  {status_mark(result.verdict)} {result.verdict} {clip(result.name, UNCLIPPED)}{before}"
+    if result.verdict != "pass":
+        yield from _excerpt(result.detail)
+
+
+def _gate(gate: GateResult) -> Iterator[str]:
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in gate.counts.items() if count)
+    scope = " (focused)" if gate.focused else ""
+    told = f"{gate.gate.name}: {gate.verdict}{f', {counts}' if counts else ''}{scope}"
+    yield f"  {status_mark('fail' if gate.blocks else 'pass')} {clip(told, UNCLIPPED)}"
+    if gate.verdict == "pre_existing" and gate.gate.runner == "exit":
+        yield f"      it {UNINFORMATIVE}"
+    for why, words in HARMLESS_REMOVALS.items():
+        names = ", ".join(name for name, given in gate.withdrawn.items() if given == why)
+        yield from (f"      {line}" for line in wrap_text(f"{words}: {names}", WIDTH - 6) if names)
+    if gate.blocks:
+        yield from (f"      {verdict} {clip(name, WIDTH - 20)}" for name, verdict in list(gate.tests.items())[:20])
+        yield from _excerpt(gate.detail)
+
+
+def _excerpt(detail: str) -> Iterator[str]:
+    lines = [line for line in detail.splitlines() if line.strip()]
+    shown = lines if len(lines) <= 8 else [lines[0], "…", *lines[-6:]]
+    yield from (f"      {clip(line, WIDTH - 6)}" for line in shown)

@@ -1,0 +1,106 @@
+"""`demo`: a whole run on a sample project, with every reply of the model taken from a cassette."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from importlib.resources import as_file, files
+from pathlib import Path
+
+import click
+
+from scaffold.agent.model_access import resolve_model
+from scaffold.cli.execution.foreground import run_in_foreground
+from scaffold.cli.wiring import open_context
+from scaffold.core.errors import UsageError
+from scaffold.core.model import RunSettings, Signature
+from scaffold.git.command import Git
+from scaffold.git.repository import checkout_status
+from scaffold.host.process.async_runner import run_async
+from scaffold.orchestrator.owner.open_run import open_run
+from scaffold.plan.text.file_format import read_plan
+from scaffold.run.context import RunContext
+
+DEMO_AUTHOR = Signature("Scaffold Demo", "demo@scaffold.invalid")
+SUFFIX = ".txt"
+"""The sample's files carry it, so that no tool takes them for a part of this program."""
+
+
+@click.command()
+@click.option("--dir", "folder", type=click.Path(path_type=Path), help="Where to put the sample; a new folder.")
+@click.option("--json", "as_json", is_flag=True, help="One event a line; the last is the result.")
+def demo(folder: Path | None, *, as_json: bool) -> int:
+    """Watch a whole run on a sample project: real worktrees, real tests, real landings; no key, no server."""
+    place = folder if folder is not None else Path(tempfile.mkdtemp(prefix="scaffold-demo-"))
+    if place.exists() and any(place.iterdir()):
+        raise UsageError(f"{place} is not empty", "Name a folder that does not exist yet.")
+    return run_async(_demo(place.absolute(), as_json=as_json))
+
+
+async def _demo(place: Path, *, as_json: bool) -> int:
+    _prefer_our_python()
+    with as_file(files("scaffold.cli") / "demo_files") as material:
+        await write_sample(material / "project", place)
+        site = await open_context(place, create=True)
+        try:
+            return await _run(site, material, place, as_json=as_json)
+        finally:
+            site.store.close()
+
+
+def _prefer_our_python() -> None:
+    """Put our own interpreter first on the path: the sample's checks call `python`, whichever the machine has."""
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+
+
+async def write_sample(material: Path, place: Path) -> None:
+    """Write the sample project to `place` and commit it, as its user would have."""
+    for source in _files(material):
+        target = place / source.relative_to(material).with_name(source.name.removesuffix(SUFFIX))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(source.read_bytes())
+    git = Git(place, environ=os.environ)
+    people = {"GIT_AUTHOR_NAME": DEMO_AUTHOR.name, "GIT_AUTHOR_EMAIL": DEMO_AUTHOR.email}
+    people |= {"GIT_COMMITTER_NAME": DEMO_AUTHOR.name, "GIT_COMMITTER_EMAIL": DEMO_AUTHOR.email}
+    await git("init", "--quiet", "--initial-branch=main")
+    await git("add", "--all")
+    await git("commit", "--quiet", "--message", "A rate limiter, with one test that fails", env=people)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (path for path in sorted(folder.rglob(f"*{SUFFIX}")) if path.is_file())
+
+
+async def _run(site: RunContext, material: Path, place: Path, *, as_json: bool) -> int:
+    text = (material / "plan.yaml").read_text()
+    plan, _ = read_plan(text, name="plan.yaml")
+    model, digest = resolve_model(f"cassette:{_copy_cassette(material / 'cassette.yaml', place)}")
+    settings = RunSettings(
+        repository=str(place),
+        model=model,
+        model_hash=digest,
+        author=DEMO_AUTHOR,
+        committer=DEMO_AUTHOR,
+        yolo=True,  # whatever the machine offers, nobody is asked: the replies are known
+    )
+    where = await checkout_status(site.repository)
+    run = open_run(
+        site.store,
+        plan,
+        request="the demo's plan",
+        survey=where,
+        settings=settings,
+        source=text,
+        now=site.clock.now(),
+    )
+    click.echo(f"A sample project lies in {place}; one of its tests fails.", err=True)
+    click.echo(f"{len(plan.actions)} actions in {len(plan.goals)} goals are planned for it.\n", err=True)
+    return await run_in_foreground(site, run.id, as_json=as_json)
+
+
+def _copy_cassette(cassette: Path, place: Path) -> Path:
+    """Copy the cassette to where it outlives this command, so that the run can be resumed and read."""
+    target = place / ".git" / "scaffold" / "demo-cassette.yaml"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(cassette.read_bytes())
+    return target

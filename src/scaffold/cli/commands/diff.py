@@ -1,0 +1,131 @@
+"""`diff`: what an action or a run changed, landed or not."""
+
+import os
+import sys
+
+import click
+from msgspec import Struct
+
+from scaffold.cli.commands.options import json_option, run_option
+from scaffold.cli.render.style import paint, print_json
+from scaffold.cli.wiring import context_with_run
+from scaffold.core.errors import GitError, UsageError
+from scaffold.core.ids import Commit
+from scaffold.core.model import Action, Run
+from scaffold.core.printable_text import printable
+from scaffold.git.commits import DIFF_OPTIONS, changed_paths
+from scaffold.git.refs import resolve
+from scaffold.host.process.async_runner import run_async
+from scaffold.landing.record import session_ref
+from scaffold.run.context import RunContext
+from scaffold.views.lookup import action_if_any
+from scaffold.views.store_reader import find_run
+
+COLORS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+class DiffRange(Struct, frozen=True, kw_only=True):
+    """Two commits to compare, both None where nothing was changed; `note` says what is special about them."""
+
+    action: str | None = None
+    base: Commit | None = None
+    commit: Commit | None = None
+    note: str = ""
+
+
+@click.command()
+@click.argument("target", metavar="[ACTION|RUN]", required=False)
+@click.option("--stat", is_flag=True, help="Show the changed files and how much, not the changes themselves.")
+@run_option
+@json_option
+def diff(target: str | None, run_name: str | None, *, stat: bool, as_json: bool) -> None:
+    """Show what ACTION landed, or what all of RUN did, the latest run without either.
+
+    Of an action that has not landed: its candidate, or what was pinned of its last attempt.
+    """
+    run_async(_diff(target, run_name, stat=stat, as_json=as_json))
+
+
+async def _diff(target: str | None, run_name: str | None, *, stat: bool, as_json: bool) -> None:
+    async with context_with_run(run_name) as (site, run):
+        change = await _resolve_range(site, run, target)
+        if change.note:
+            click.echo(f"note: {change.note}", err=True)
+        patch, paths = b"", tuple[str, ...]()
+        if change.base is not None and change.commit is not None:
+            form = ("--stat", "--summary") if stat else ("-p", "--binary")
+            patch = (await site.git("diff-tree", "-r", *DIFF_OPTIONS, *form, change.base, change.commit)).out
+            paths = await changed_paths(site.git, change.base, change.commit)
+    if as_json:
+        print_json(_diff_json(change, paths, patch))
+    else:
+        _print(patch)
+
+
+def _diff_json(change: DiffRange, paths: tuple[str, ...], patch: bytes) -> dict[str, object]:
+    return {
+        "action": change.action,
+        "commit": change.commit,
+        "base": change.base,
+        "paths": [os.fsencode(path).decode(errors="replace") for path in paths],
+        "patch": patch.decode(errors="replace"),
+    }
+
+
+async def _resolve_range(site: RunContext, run: Run, target: str | None) -> DiffRange:
+    if target is None:
+        return await _of_run(site, run)
+    action = action_if_any(site, run, target)
+    if action is not None:
+        return await _of_action(site, action)
+    try:
+        return await _of_run(site, find_run(site, target))
+    except UsageError as problem:
+        what = f"`{target}` is neither an action of run {run.id} nor a run"
+        raise UsageError(what, "`scaffold tasks` lists the actions, `scaffold status` names the run.") from problem
+
+
+async def _of_run(site: RunContext, run: Run) -> DiffRange:
+    tip = await resolve(site.git, session_ref(run))
+    if tip is None:
+        return DiffRange(note=f"{run.session_branch} is not there: nothing has landed, or somebody deleted it")
+    return DiffRange(base=run.base_sha, commit=tip)
+
+
+async def _of_action(site: RunContext, action: Action) -> DiffRange:
+    attempts = site.store.attempts.of_action(action.id)
+    landed = next((each for each in attempts if each.outcome == "landed" and each.head_sha), None)
+    if landed is not None and landed.head_sha is not None:
+        base = await resolve(site.git, f"{landed.head_sha}^")
+        if base is None:
+            raise _missing_commit(landed.head_sha)
+        return DiffRange(action=action.key, base=base, commit=landed.head_sha)
+    kept = next((each for each in reversed(attempts) if each.head_sha), None)
+    if kept is None or kept.head_sha is None:
+        return DiffRange(action=action.key, note=_no_change_note(site, action))
+    if await resolve(site.git, kept.head_sha) is None:
+        raise _missing_commit(kept.head_sha)
+    what = "is a candidate" if kept.phase in {"candidate", "landing"} and kept.status != "ended" else "was pinned"
+    note = f"`{action.key}` has not landed; this {what} in attempt {kept.number}"
+    return DiffRange(action=action.key, base=kept.base_sha, commit=kept.head_sha, note=note)
+
+
+def _no_change_note(site: RunContext, action: Action) -> str:
+    children = [child.key for child in site.store.actions.children(action.id)]
+    if children:
+        return f"`{action.key}` is compound: see its children {', '.join(children)}"
+    return f"`{action.key}` has changed nothing yet"
+
+
+def _missing_commit(commit: Commit) -> GitError:
+    return GitError(f"commit {commit[:12]} is not in this repository any more", "Was it pruned? It cannot be shown.")
+
+
+def _print(patch: bytes) -> None:
+    """Print a patch: byte for byte where a program reads it, coloured and safe where a person does."""
+    if not sys.stdout.isatty():
+        click.echo(patch, nl=False)
+        return
+    for line in patch.decode(errors="replace").split("\n")[:-1]:
+        text = printable(line)
+        click.echo(paint(text, COLORS[text[0]]) if text[:1] in COLORS else text)

@@ -1,0 +1,230 @@
+"""What `doctor` looks at: each check is one line, and one more that says how to mend it."""
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from scaffold.config.folder_trust import folder_trust
+from scaffold.config.sandbox import detect_sandbox_level
+from scaffold.config.settings import Settings, load_settings
+from scaffold.core.errors import GitError, RepositoryError, ScaffoldError
+from scaffold.core.ids import RunId
+from scaffold.git.command import Git
+from scaffold.git.repository import MIN_GIT_VERSION, Repository, checkout_status, signatures
+from scaffold.git.worktree import Worktree, list_worktrees, remove
+from scaffold.host.clock import SystemClock
+from scaffold.host.process.command import run_command
+from scaffold.host.sandbox.bubblewrap import FOLDERS
+from scaffold.host.user_dirs import user_dirs
+from scaffold.policy.trust import TrustStatus
+from scaffold.store.database import Store
+from scaffold.store.state_location import existing_state_location
+from scaffold.views.run_view import LIVE_STATUSES
+from scaffold.views.store_reader import display_status
+
+MIN_PYTHON = (3, 11)
+LOW_FREE_BYTES = 1_000_000_000
+MIN_FREE_BYTES = 100_000_000
+VERSION_S = 10.0
+
+
+class DoctorCheck(Struct, frozen=True):
+    """One thing that was looked at; `fix` is empty where nothing is to be done."""
+
+    name: str
+    status: Literal["ok", "warn", "fail"]
+    message: str
+    fix: str = ""
+
+
+async def check_machine(environ: Mapping[str, str]) -> Sequence[DoctorCheck]:
+    """Look at what has nothing to do with any repository."""
+    dirs = user_dirs(environ)
+    return [
+        _python(),
+        await _git(environ),
+        *(_folder(name, path) for name, path in (("data folder", dirs.data), ("cache folder", dirs.cache))),
+        await _sandbox(environ),
+    ]
+
+
+async def check_repository(repository: Repository, environ: Mapping[str, str]) -> Sequence[DoctorCheck]:
+    """Look at the repository, and at what Scaffold keeps for it."""
+    return [
+        await _repository_state(repository),
+        await _identity(repository),
+        *_configuration(repository, environ),
+        *await _stored_state(repository, environ),
+    ]
+
+
+async def prune_worktrees(repository: Repository, environ: Mapping[str, str]) -> Sequence[Path]:
+    """Make git forget our worktrees whose folders are gone, and return where they were."""
+    stale = [each for each in await _run_worktrees(repository, environ) if not each.path.exists()]
+    for worktree in stale:
+        await remove(repository, worktree.path)
+    return [worktree.path for worktree in stale]
+
+
+def _python() -> DoctorCheck:
+    least = ".".join(map(str, MIN_PYTHON))
+    found = platform.python_version()
+    if sys.version_info >= MIN_PYTHON:
+        return DoctorCheck("python", "ok", found)
+    return DoctorCheck("python", "fail", f"{found} is too old", f"Install Python {least} or newer.")
+
+
+async def _git(environ: Mapping[str, str]) -> DoctorCheck:
+    least = ".".join(map(str, MIN_GIT_VERSION))
+    if shutil.which("git", path=environ.get("PATH", os.defpath)) is None:
+        return DoctorCheck("git", "fail", "not on PATH", f"Install git {least} or newer.")
+    said = (await Git(Path.cwd(), environ=environ)("version")).line
+    found = said.removeprefix("git version ").split(" ")[0]
+    parts = tuple(int(part) for part in found.split(".")[:2] if part.isdigit())
+    if parts >= MIN_GIT_VERSION:
+        return DoctorCheck("git", "ok", found)
+    return DoctorCheck("git", "fail", f"{found} is too old", f"Install git {least} or newer.")
+
+
+def _folder(name: str, path: Path) -> DoctorCheck:
+    """Check that `path` can be written, or made, and that its disk has room."""
+    there = next(each for each in (path, *path.parents) if each.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        return DoctorCheck(name, "fail", f"{path} cannot be written", f"Make {there} writable, or set SCAFFOLD_HOME.")
+    free = shutil.disk_usage(there).free
+    room = f"{path}, {free / 1e9:.1f} GB free"
+    if free < MIN_FREE_BYTES:
+        return DoctorCheck(name, "fail", room, "Free some space: every agent works in a checkout of its own.")
+    if free < LOW_FREE_BYTES:
+        return DoctorCheck(name, "warn", room, "Free some space: every agent works in a checkout of its own.")
+    return DoctorCheck(name, "ok", room)
+
+
+async def _sandbox(environ: Mapping[str, str]) -> DoctorCheck:
+    finding = await detect_sandbox_level()
+    if not finding.trouble:
+        return DoctorCheck("sandbox", "ok", await _bubblewrap(finding.program, environ) or finding.level)
+    left = " commands of agents wait for your consent;" if finding.level == "none" else ""
+    return DoctorCheck(
+        "sandbox", "warn", f"{finding.level}:{left} {finding.trouble}", f"For a better one, {finding.fix}."
+    )
+
+
+async def _bubblewrap(program: str, environ: Mapping[str, str]) -> str:
+    """Return the version and the path of the bubblewrap `program`, empty for no program."""
+    if not program:
+        return ""
+    finished = await run_command([program, "--version"], cwd=Path("/"), env=environ, timeout_s=VERSION_S)
+    version = finished.stdout.decode(errors="replace").strip() or "bubblewrap"
+    source = "" if str(Path(program).parent) in FOLDERS else " from a wheel"
+    return f"{version}{source}, {program}"
+
+
+async def _repository_state(repository: Repository) -> DoctorCheck:
+    try:
+        found = await checkout_status(repository)
+    except RepositoryError as unfit:
+        return DoctorCheck("repository", "fail", unfit.what, unfit.fix)
+    where = f"{found.branch or 'detached head'} at {found.head[:8]}"
+    if found.dirty:
+        fix = "Commit what runs should build on; they start from the last commit."
+        return DoctorCheck("repository", "warn", f"{where}, with changes that are not committed", fix)
+    return DoctorCheck("repository", "ok", where)
+
+
+async def _identity(repository: Repository) -> DoctorCheck:
+    try:
+        author, _ = await signatures(repository)
+    except RepositoryError as unfit:
+        return DoctorCheck("identity", "fail", unfit.what, unfit.fix)
+    return DoctorCheck("identity", "ok", f"{author.name} <{author.email}>")
+
+
+def _configuration(repository: Repository, environ: Mapping[str, str]) -> Sequence[DoctorCheck]:
+    """Check whether what the repository brings along counts, and what is set by whom."""
+    try:
+        standing = folder_trust(repository.root, environ)
+        settings = load_settings(repository.root, environ, {})
+    except ScaffoldError as trouble:
+        return [DoctorCheck("model", "fail", trouble.what, trouble.fix)]
+    return [_trust(standing, settings), _model(settings)]
+
+
+def _trust(standing: TrustStatus, settings: Settings) -> DoctorCheck:
+    """Check that nothing of the repository's own configuration is ignored."""
+    brought = ", ".join(piece.name for piece in standing.folder.pieces if not piece.blank)
+    if not brought:
+        return DoctorCheck("trust", "ok", "this repository brings no configuration of its own")
+    if not standing.trusted:
+        fix = "`scaffold trust` shows what is in there, and trusts it."
+        return DoctorCheck("trust", "warn", f"{brought} ignored: {standing.reason}", fix)
+    if settings.ignored:
+        what = f"trusted, but {len(settings.ignored)} of its settings ignored, e.g. {settings.ignored[0].setting}"
+        return DoctorCheck("trust", "warn", what, "`scaffold config` says which, and why.")
+    return DoctorCheck("trust", "ok", f"{brought} trusted")
+
+
+def _model(settings: Settings) -> DoctorCheck:
+    model = settings.values["model"]
+    if model.value is None:
+        fix = "Set one: `scaffold config model MODEL`, or SCAFFOLD_MODEL, or `--model` each time."
+        return DoctorCheck("model", "warn", "none is configured", fix)
+    return DoctorCheck("model", "ok", f"{model.value} ({model.origin})")
+
+
+async def _stored_state(repository: Repository, environ: Mapping[str, str]) -> Sequence[DoctorCheck]:
+    """Check the database, and what ended runs left behind."""
+    try:
+        place = existing_state_location(repository.common_dir, environ)
+        if place is None:
+            none_yet = DoctorCheck("database", "ok", "none yet; the first run makes it")
+            return [none_yet, await _worktrees(repository, environ, {})]
+        store = Store.open(place, clock=SystemClock(), create=False)
+    except ScaffoldError as trouble:
+        return [DoctorCheck("database", "fail", trouble.what, trouble.fix)]
+    try:
+        runs = {run.id: display_status(run) for run in store.runs.all()}
+    except ScaffoldError as trouble:
+        return [DoctorCheck("database", "fail", trouble.what, trouble.fix)]
+    finally:
+        store.close()
+    healthy = DoctorCheck("database", "ok", f"{store.name}, {len(runs)} run{'s' * (len(runs) != 1)}")
+    return [healthy, await _worktrees(repository, environ, runs)]
+
+
+async def _worktrees(repository: Repository, environ: Mapping[str, str], runs: Mapping[RunId, str]) -> DoctorCheck:
+    """Check that only runs that go on have worktrees."""
+    try:
+        ours = await _run_worktrees(repository, environ)
+    except GitError as failed:
+        return DoctorCheck("worktrees", "fail", failed.what, failed.fix)
+    stale = [each for each in ours if not each.path.exists()]
+    left = [each for each in ours if each not in stale and runs.get(_run_of(each)) not in LIVE_STATUSES]
+    if stale:
+        what = f"{len(stale)} whose folders are gone, e.g. {stale[0].path}"
+        return DoctorCheck("worktrees", "warn", what, "`scaffold doctor --fix` makes git forget them.")
+    if left:
+        run, status = _run_of(left[0]), runs.get(_run_of(left[0]), "unknown")
+        fix = f"`scaffold resume {run}` pins their work and removes them."
+        if status not in {"interrupted", "paused"}:
+            fix = f"Look at {left[0].path}, then `git worktree remove` it."
+        return DoctorCheck("worktrees", "warn", f"{len(left)} left, e.g. by run {run}, which is {status}", fix)
+    return DoctorCheck("worktrees", "ok", f"{len(ours)} in use" if ours else "none left behind")
+
+
+async def _run_worktrees(repository: Repository, environ: Mapping[str, str]) -> Sequence[Worktree]:
+    """Return the worktrees that lie where runs put theirs."""
+    folder = (user_dirs(environ).cache / "runs").resolve()
+    return [each for each in await list_worktrees(repository) if each.path.is_relative_to(folder)]
+
+
+def _run_of(worktree: Worktree) -> RunId:
+    """Return whose it is: it lies in the run's folder as `landing`, or as `attempts/<id>`."""
+    above = worktree.path.parent
+    return RunId(above.parent.name if above.name == "attempts" else above.name)

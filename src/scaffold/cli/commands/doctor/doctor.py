@@ -1,0 +1,59 @@
+"""`doctor`: is this machine, and this repository, fit for work; and what mends what is not."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from scaffold.cli.commands.doctor.checks import DoctorCheck, check_machine, check_repository, prune_worktrees
+from scaffold.cli.commands.options import json_option
+from scaffold.cli.render.style import print_json, status_mark
+from scaffold.core.errors import RepositoryError
+from scaffold.git.repository import Repository, open_repository
+from scaffold.host.process.async_runner import run_async
+from scaffold.views.text_format import WIDTH, clip, wrap_text
+
+INDENT = " " * 7
+
+
+@click.command()
+@click.option("--fix", is_flag=True, help="Forget worktrees of ours whose folders are gone; nothing else is changed.")
+@json_option
+def doctor(*, fix: bool, as_json: bool) -> int:
+    """Check this machine and this repository, and say how to mend what is missing.
+
+    Exit code 0 if nothing fails; warnings are allowed.
+    """
+    checks = run_async(_checks(fix=fix))
+    healthy = not any(check.status == "fail" for check in checks)
+    if as_json:
+        print_json({"healthy": healthy, "checks": checks})
+    else:
+        for check in checks:
+            click.echo(
+                f"{status_mark(check.status)} {check.status:<4} {check.name:<13} {clip(check.message, WIDTH - 21)}"
+            )
+            for line in wrap_text(check.fix, WIDTH - len(INDENT)):
+                click.echo(f"{INDENT}{line}")
+    return 0 if healthy else 1
+
+
+async def _checks(*, fix: bool) -> Sequence[DoctorCheck]:
+    machine = await check_machine(os.environ)
+    repository = await _repository()
+    if isinstance(repository, DoctorCheck):
+        return [*machine, repository]
+    if fix:
+        for path in await prune_worktrees(repository, os.environ):
+            click.echo(f"forgot the worktree {path}, whose folder is gone", err=True)
+    return [*machine, *await check_repository(repository, os.environ)]
+
+
+async def _repository() -> Repository | DoctorCheck:
+    try:
+        return await open_repository(Path.cwd(), environ=os.environ)
+    except RepositoryError as unfit:
+        status = "warn" if "is not in a git repository" in unfit.what else "fail"
+        message = "not in a repository" if status == "warn" else unfit.what
+        return DoctorCheck("repository", "warn" if status == "warn" else "fail", message, unfit.fix)

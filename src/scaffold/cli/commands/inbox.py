@@ -1,0 +1,59 @@
+"""`inbox`: what waits for a human, in all runs of the repository."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from scaffold.cli.commands.options import json_option
+from scaffold.cli.render.inbox import item_text
+from scaffold.cli.render.style import print_json
+from scaffold.core.model import Action, InboxItem
+from scaffold.views.inbox import RequestersByItem, requesters_by_item
+from scaffold.views.store_reader import StoreReader, store_reader_if_any
+
+NOTHING = "Nothing waits for you."
+NOTHING_EVER = "Nothing ever waited for you."
+
+
+@click.command()
+@click.option("--all", "everything", is_flag=True, help="Also what was decided, has expired or is not needed any more.")
+@json_option
+def inbox(*, everything: bool, as_json: bool) -> None:
+    """Show what waits for you, oldest first: who asks, exactly what for, why, and the commands that decide."""
+    with store_reader_if_any(Path.cwd(), os.environ) as reader:
+        items = () if reader is None else reader.store.inbox.all() if everything else reader.store.inbox.open()
+        actions = _actions(reader, items)
+        who = requesters_by_item(items, actions)
+        if as_json:
+            print_json({"inbox": [_item_json(item, who) for item in items]})
+        elif reader is None or not items:
+            click.echo(NOTHING_EVER if everything else NOTHING)
+        else:
+            click.echo("\n\n".join(item_text(item, who[item.id], reader.clock.now()) for item in items))
+
+
+def _actions(reader: StoreReader | None, items: Sequence[InboxItem]) -> tuple[Action, ...]:
+    runs = dict.fromkeys(item.run_id for item in items)
+    return tuple(action for run in runs for action in reader.store.actions.of_run(run)) if reader else ()
+
+
+def _item_json(item: InboxItem, who: RequestersByItem) -> dict[str, Any]:
+    return {
+        "id": item.id,
+        "run": item.run_id,
+        "kind": item.kind,
+        "state": item.state,
+        "text": item.text,
+        "detail": item.detail,
+        "goal_id": item.goal_id,
+        "actions": who[item.id],
+        "answer": item.answer,
+        "scope": item.scope,
+        "created_at": item.created_at,
+        "expires_at": item.expires_at,
+        "decided_at": item.decided_at,
+        "valid_until": item.valid_until,
+    }

@@ -1,0 +1,164 @@
+"""`init`: look at a repository, say what was found, write a commented configuration, suggest a first plan."""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import click
+from msgspec import Struct
+
+from scaffold.cli.commands.options import json_option
+from scaffold.cli.render.style import print_json
+from scaffold.config.settings import PROJECT_FILES
+from scaffold.core.errors import UsageError
+from scaffold.core.gates import GateKind
+from scaffold.core.printable_text import printable
+from scaffold.git.repository import open_repository
+from scaffold.host.files import write_atomic
+from scaffold.host.process.async_runner import run_async
+from scaffold.verify.gates.detection import DetectedGates, detect_in_folder
+from scaffold.verify.gates.project import ProjectKind
+
+CommandsByKind = Mapping[Literal["setup"] | GateKind, str]
+AGENT_PROGRAMS = ("claude", "codex")
+KEY_VARIABLES = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY")
+
+
+class ProjectScan(Struct, frozen=True, kw_only=True):
+    """What `init` found."""
+
+    type: ProjectKind
+    gates: CommandsByKind
+    """Commands that prepare and check the project; a gate that was not found is left out."""
+    agents: tuple[str, ...]
+    """Agent programs on PATH."""
+    keys: tuple[str, ...]
+    """Names of variables that hold a provider's key; never their values."""
+
+
+CONFIGURATION = PROJECT_FILES[0]
+NOTES = "NOTES.md"
+
+CONFIGURATION_TEMPLATE = """\
+# Scaffold's settings for this repository. Everything here is a comment: remove a `#` to set something.
+# It counts for those who said `scaffold trust` here, and can tighten their own settings, not loosen them. Settings for
+# yourself alone: `scaffold config KEY VALUE`.
+
+# model: anthropic:NAME           # who does the work; see `scaffold config model`
+# tier: builder                   # quick, scout, builder or architect
+# agents: 3                       # how many work at once, whatever the tier says
+# budget_usd: 5.00                # no request starts beyond this
+# approvals: {network: deny}      # of file_write, shell, network, ...: ask or deny
+# permissions:
+#   deny: ["shell:git push *"]    # never, whoever allowed it
+# sandbox: {mode: require, network: none}
+# tiers:
+#   builder: {agents: 3, iterations: 5, timeout_min: 15}
+"""
+
+PLAN_TEMPLATE = """\
+version: 1
+goals:
+  - name: first-steps
+    description: See one small change proven and landed.
+    goal_state: [notes_written]
+    actions:
+      - key: notes
+        description: Write {notes}, which says what this project is for, and how it is built and tested.
+        role: documentation
+        effects: [notes_written]
+        files: [{notes}]
+        contract:
+          intent: The notes exist{intact}.
+          must_exist: [{notes}]
+"""
+
+
+@click.command()
+@click.option("--force", is_flag=True, help="Replace the configuration that is there.")
+@click.option("--dry-run", is_flag=True, help="Write nothing.")
+@json_option
+def init(*, force: bool, dry_run: bool, as_json: bool) -> None:
+    """Look at this repository, say what was found, and write a commented `.scaffold.yaml`.
+
+    None of the repository's code is run.
+    """
+    root = run_async(_root())
+    findings = scan_project(root, os.environ)
+    path = root / CONFIGURATION
+    written = not dry_run and (force or not os.path.lexists(path))
+    if written:
+        _write(path, configuration(findings))
+    if as_json:
+        print_json({"findings": findings, "configuration": str(path), "written": written, "plan": first_plan(findings)})
+        return
+    click.echo(printable(_summary(root, findings)))
+    click.echo(_about_file(path, written=written, dry_run=dry_run), err=True)
+    click.echo(f"\nA first small plan; save it as plan.yaml:\n\n{first_plan(findings)}")
+    click.echo("Next\n  scaffold plan check plan.yaml\n  scaffold run --plan plan.yaml --model MODEL")
+
+
+async def _root() -> Path:
+    return (await open_repository(Path.cwd(), environ=os.environ)).root
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        write_atomic(path, text.encode())
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}", "Use `--dry-run` to look only.") from error
+
+
+def _summary(root: Path, findings: ProjectScan) -> str:
+    lines = [f"{root.name}: {findings.type} project"]
+    lines += [f"  {gate:<10} {command}" for gate, command in findings.gates.items()]
+    if "test" not in findings.gates:
+        lines.append("  no tests were found: give the actions of your plans contracts that check something")
+    lines.append(f"  agents     {', '.join(findings.agents) or 'no other agent program is on PATH'}")
+    lines.append(f"  keys       {', '.join(findings.keys) or 'no key of a provider is in the environment'}")
+    return "\n".join(lines)
+
+
+def _about_file(path: Path, *, written: bool, dry_run: bool) -> str:
+    if written:
+        return f"wrote {path}"
+    return f"{path} was not written" if dry_run else f"{path} exists and was left alone; `--force` replaces it"
+
+
+def configuration(findings: ProjectScan) -> str:
+    """Return the text of a configuration in which everything is a comment."""
+    found = [f"#   {gate}: {command}\n" for gate, command in findings.gates.items()]
+    about = "# Checks that were found here; name them in the contracts of your plans.\n" if found else ""
+    return f"{CONFIGURATION_TEMPLATE}\n{about}{''.join(found)}" if found else CONFIGURATION_TEMPLATE
+
+
+def first_plan(findings: ProjectScan) -> str:
+    """Return a plan of one harmless action, checked by the tests of the project if it has any."""
+    test = findings.gates.get("test")
+    text = PLAN_TEMPLATE.format(notes=NOTES, intact=", and nothing else broke" if test else "")
+    if test:
+        text += f"          commands:\n            - {{command: {json.dumps(test)}, timeout_s: 600}}\n"
+    return text
+
+
+def scan_project(root: Path, environ: Mapping[str, str]) -> ProjectScan:
+    """Look at the files in `root` and at the environment."""
+    detection = detect_in_folder(root)
+    return ProjectScan(
+        type=detection.kind,
+        gates=_commands(detection),
+        agents=tuple(name for name in AGENT_PROGRAMS if shutil.which(name, path=environ.get("PATH", ""))),
+        keys=tuple(name for name in KEY_VARIABLES if environ.get(name)),
+    )
+
+
+def _commands(detection: DetectedGates) -> CommandsByKind:
+    """Return the commands by kind, to be run at the top; several of a kind one after another."""
+    commands: dict[Literal["setup"] | GateKind, list[str]] = {"setup": list(detection.setup)} if detection.setup else {}
+    for gate in detection.gates:
+        there = f"(cd {gate.folder} && {gate.command})" if gate.folder else gate.command
+        commands.setdefault(gate.kind, []).append(there)
+    return {kind: " && ".join(several) for kind, several in commands.items()}

@@ -1,0 +1,158 @@
+"""`logs`: what the agents of an action, or of a whole run, said and did."""
+
+import os
+from collections.abc import Iterable, Iterator
+from heapq import merge
+from pathlib import Path
+
+import click
+
+from scaffold.cli.commands.options import json_option, run_option
+from scaffold.cli.render.style import paint
+from scaffold.cli.wiring import context_with_run
+from scaffold.core.model import Action, Run
+from scaffold.core.printable_text import printable
+from scaffold.host.process.async_runner import run_async
+from scaffold.run.context import RunContext
+from scaffold.views.journal import Fields, JournalEntry, entry_lines, read_entry
+from scaffold.views.lookup import find_action
+from scaffold.views.run_view import LIVE_STATUSES
+from scaffold.views.store_reader import display_status
+from scaffold.views.text_format import clock_time
+
+POLL_S = 0.3
+BLOCK = 65_536
+"""Bytes that are read of a file at once, unless a line is longer."""
+
+
+class FileTail:
+    """Reads what is added to a file; a line counts once it has ended, so that a torn one is never shown.
+
+    A file that was replaced or cut short is read from its beginning again.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Start at the beginning; the file need not exist yet."""
+        self._path = path
+        self._offset = 0
+        self._inode = 0
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield the lines that were completed since the last call; holds a block of them, and no open file."""
+        block = BLOCK
+        while found := self._read(block):
+            whole, newline, _ = found.rpartition(b"\n")
+            if newline:
+                self._offset += len(whole) + 1
+                yield from whole.split(b"\n")
+            elif len(found) < block:
+                return  # torn: somebody is writing it just now
+            else:
+                block *= 2
+
+    def _read(self, most: int) -> bytes:
+        try:
+            with self._path.open("rb") as file:
+                found = os.fstat(file.fileno())
+                if found.st_ino != self._inode or found.st_size < self._offset:
+                    self._inode, self._offset = found.st_ino, 0
+                file.seek(self._offset)
+                return file.read(most)
+        except (FileNotFoundError, NotADirectoryError):
+            return b""
+
+
+@click.command()
+@click.argument("action_name", metavar="[ACTION]", required=False)
+@click.option("-f", "--follow", is_flag=True, help="Go on until the run has ended.")
+@run_option
+@json_option
+def logs(action_name: str | None, run_name: str | None, *, follow: bool, as_json: bool) -> None:
+    """Show what the agents of ACTION, or of all actions by time, said and did.
+
+    With `--json` the entries come as they were written down, one JSON object a line.
+    """
+    try:
+        run_async(_logs(action_name, run_name, follow=follow, as_json=as_json))
+    except KeyboardInterrupt:
+        if not follow:
+            raise
+
+
+async def _logs(action_name: str | None, run_name: str | None, *, follow: bool, as_json: bool) -> None:
+    async with context_with_run(run_name) as (site, run):
+        only = find_action(site, run, action_name) if action_name else None
+        tails: dict[Path, FileTail] = {}
+        seen = False
+        while True:
+            going_on = _is_running(site, run)
+            for entry in _new_entries(site, run, only, tails):
+                click.echo(entry.line if as_json else format_entry(entry))
+                seen = True
+            if not (follow and going_on):
+                break
+            await site.clock.sleep(POLL_S)
+        if not seen:
+            about = f"`{only.key}`" if only else f"run {run.id}"
+            click.echo(f"no agent of {about} has said anything yet: nothing is in its log", err=True)
+
+
+def _is_running(site: RunContext, run: Run) -> bool:
+    now = site.store.runs.get(run.id)
+    return now is not None and display_status(now) in LIVE_STATUSES
+
+
+def _new_entries(
+    site: RunContext, run: Run, only: Action | None, tails: dict[Path, FileTail]
+) -> Iterator[JournalEntry]:
+    """Yield what was written since the last call, by time; `tails` remembers how far each file was read."""
+    read = [tails.setdefault(path, FileTail(path)).lines() for path in _journals(site, run, only)]
+    return merge(*(_entries(lines, run, only) for lines in read), key=lambda entry: entry.at)
+
+
+def _journals(site: RunContext, run: Run, only: Action | None) -> Iterable[Path]:
+    """Return the files to read, each once: those of the run's goals, and where attempts and turns say they write."""
+    attempts = site.store.attempts.of_action(only.id) if only else site.store.attempts.of_run(run.id)
+    turns = [turn for turn in site.store.turns.of_run(run.id) if only is None or turn.action_id == only.id]
+    written = [*(attempt.log_file for attempt in attempts), *(turn.log_file for turn in turns)]
+    named = [Path(name) for name in written if name]
+    goals = {goal.id: goal.name for goal in site.store.goals.of_run(run.id)}
+    if only is not None:
+        return dict.fromkeys([site.journal(goals[only.goal_id], only.key), *named])
+    folders = [site.journal(name, run.id).parent for name in goals.values()]
+    return dict.fromkeys([*(path for folder in folders for path in sorted(folder.glob("*.jsonl"))), *named])
+
+
+def _entries(lines: Iterable[bytes], run: Run, only: Action | None) -> Iterator[JournalEntry]:
+    """Yield the entries that belong to the run, and to the action if there is one; what is no entry is passed over."""
+    for line in lines:
+        entry = read_entry(line)
+        if entry is None or entry.fields.get("run", run.id) != run.id:
+            continue
+        if only is None or entry.fields.get("action") == only.key:
+            yield entry
+
+
+PLANNING_ROLES = frozenset({"planner", "supervisor"})
+"""Roles that work on plans; an action they name is one they think about."""
+
+
+REVIEWER_ROLES = frozenset({"critic", "drafter"})
+"""Roles that speak of an attempt's work and do none of it."""
+
+
+def format_entry(entry: JournalEntry) -> str:
+    """Return an entry for people, e.g. `12:03:04 store#1 shell: python -m pytest -q`."""
+    head = f"{clock_time(entry.at)} {paint(printable(_who(entry.fields)), 'cyan')}"
+    first, *rest = entry_lines(entry.fields) or [""]
+    return "\n".join([f"{head} {first}", *(f"    {line}" for line in rest)])
+
+
+def _who(fields: Fields) -> str:
+    """Return `store#1` for a worker's attempt, `critic store#1` for its critic, `supervisor shop: store` for others."""
+    role, action = str(fields.get("role", "")), fields.get("action")
+    if role in PLANNING_ROLES:
+        about = ": ".join(str(each) for each in (fields.get("goal"), action) if each)
+        return f"{role} {about}".strip()
+    judge = f"{role} " if role in REVIEWER_ROLES else ""
+    return f"{judge}{action or role or '?'}#{fields.get('attempt', '?')}"

@@ -1,0 +1,54 @@
+"""`path`: where the agent of an action works just now."""
+
+import os
+from pathlib import Path
+
+import click
+
+from scaffold.cli.commands.options import json_option, run_option
+from scaffold.cli.render.style import print_json
+from scaffold.core.errors import ScaffoldError
+from scaffold.core.model import Action, Attempt
+from scaffold.core.states import WORKER_PHASES
+from scaffold.git.refs import rescue_ref, work_ref
+from scaffold.views.lookup import find_action
+from scaffold.views.store_reader import find_run, no_run_error, store_reader_if_any
+
+
+@click.command()
+@click.argument("action_name", metavar="ACTION")
+@run_option
+@json_option
+def path(action_name: str, run_name: str | None, *, as_json: bool) -> None:
+    """Print the folder in which the agent of ACTION works just now, e.g. for `cd "$(scaffold path store)"`."""
+    with store_reader_if_any(Path.cwd(), os.environ) as reader:
+        if reader is None:
+            raise no_run_error()
+        run = find_run(reader, run_name)
+        action = find_action(reader, run, action_name)
+        attempts = reader.store.attempts.of_action(action.id)
+    folder = _folder(attempts[-1]) if attempts else None
+    if folder is None:
+        raise ScaffoldError(f"nobody works on `{action.key}` just now", _instead(action, attempts[-1:]))
+    if as_json:
+        print_json({"run": run.id, "action": action.key, "attempt": attempts[-1].number, "path": folder})
+    else:
+        click.echo(os.fsencode(folder))
+
+
+def _folder(attempt: Attempt) -> str | None:
+    """Return the attempt's worktree while its worker has it."""
+    at_work = attempt.status == "claimed" and attempt.phase in WORKER_PHASES
+    return attempt.worktree if at_work and attempt.worktree and Path(attempt.worktree).is_dir() else None
+
+
+def _instead(action: Action, last: tuple[Attempt, ...]) -> str:
+    """Return where the work of the last attempt is to be found, now that its folder is gone."""
+    if not last:
+        return "It was never begun; `scaffold tasks` says what it waits for."
+    (attempt,) = last
+    if attempt.outcome in {"landed", "recorded"}:
+        return f"Its work has landed: `scaffold diff {action.key}` shows it."
+    if attempt.status != "ended":
+        return f"Its work is pinned: `git show {work_ref(attempt.id)}`."
+    return f"What it left is pinned, if it left anything: `git show {rescue_ref(attempt.id)}`, or `scaffold salvage`."

@@ -1,0 +1,210 @@
+"""`permissions check`: what the gate would do with a command or a tool call, and why; nothing is run."""
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+from msgspec import Struct
+
+from scaffold.cli.commands.options import json_option
+from scaffold.cli.render.style import print_json
+from scaffold.config.permission_rules import permission_rules
+from scaffold.config.settings import load_settings
+from scaffold.core.errors import ScaffoldError, UsageError
+from scaffold.core.printable_text import printable
+from scaffold.host.process.async_runner import run_async
+from scaffold.policy.permission.call_decision import CallContext, decide_call
+from scaffold.policy.permission.request import category_of, invocation_by_name, permission_request
+from scaffold.policy.rule.patterns import format_pattern
+from scaffold.policy.rule.rules import PermissionRequest, Rule
+from scaffold.policy.rule.ruleset import Decision, PolicyDecision, RuleSet
+from scaffold.policy.shell.command_policy import ShellCommandPolicy
+from scaffold.policy.shell.windows import Dialect, decide_windows_command, dialect_of
+from scaffold.policy.shell.workspace_paths import DiskFileSystem, WorkspacePaths
+
+MOST_BYTES = 1_000_000
+"""Of one line; a longer one is answered with an error."""
+
+Prefixes = tuple[tuple[str, ...], ...]
+
+
+class PermissionQuery(Struct, frozen=True, kw_only=True):
+    """One tool call to judge."""
+
+    tool: str
+    id: str | int | None = None
+    args: Mapping[str, Any] = {}
+    cwd: str = ""
+    """The workspace, an absolute path; empty for the current directory. It need not exist."""
+    allow: Prefixes = ()
+    deny: Prefixes = ()
+
+
+class PermissionAnswer(Struct, frozen=True, kw_only=True):
+    """What would become of it."""
+
+    id: str | int | None
+    decision: Decision
+    reason: str
+    rule: str
+
+
+class InvalidQuery(Struct, frozen=True, kw_only=True):
+    """A line that is no request."""
+
+    id: str | int | None
+    error: str
+
+
+@click.group()
+def permissions() -> None:
+    """Say what agents may do."""
+
+
+@permissions.command(context_settings={"ignore_unknown_options": False})
+@click.argument("command", nargs=-1)
+@click.option("--jsonl", "lines", is_flag=True, help="Judge one request a line of standard input.")
+@json_option
+def check(command: tuple[str, ...], *, lines: bool, as_json: bool) -> int:
+    """Say what the gate would do with COMMAND, in a trusted folder and whatever the sandbox; nothing is run.
+
+    One word is a command line as an agent writes it, several are its words. Exit code 0 whatever is decided.
+    """
+    if lines == bool(command):
+        raise UsageError("nothing to judge, or too much", "Give a command after `--`, or `--jsonl` alone.")
+    if lines:
+        run_async(_judge_lines())
+        return 0
+    text = command[0] if len(command) == 1 else " ".join(_quoted(word) for word in command)
+    answer = run_async(_PermissionChecker().answer(PermissionQuery(tool="shell", args={"command": text})))
+    if as_json:
+        print_json(answer)
+    else:
+        click.echo(printable(f"{answer.decision}: {answer.reason} [{answer.rule}]"))
+    return 0
+
+
+async def _judge_lines() -> None:
+    judge = _PermissionChecker()
+    stream = sys.stdin.buffer
+    while line := stream.readline(MOST_BYTES + 1):
+        if len(line) > MOST_BYTES:
+            while line and not line.endswith(b"\n"):
+                line = stream.readline(MOST_BYTES)
+            print_json(InvalidQuery(id=None, error=f"the line is longer than {MOST_BYTES:,} bytes"))
+        elif line.strip():
+            print_json(await _answer_line(judge, line))
+
+
+async def _answer_line(judge: "_PermissionChecker", line: bytes) -> PermissionAnswer | InvalidQuery:
+    found: object = None
+    try:
+        found = json.loads(line)
+        request = msgspec.convert(found, PermissionQuery)
+    except (ValueError, RecursionError, msgspec.ValidationError) as error:
+        return InvalidQuery(id=_id(found), error=f"this is no request: {_short(error)}")
+    try:
+        return await judge.answer(request)
+    except ScaffoldError as error:
+        return InvalidQuery(id=_id(found), error=_printable_escapes(error.in_full))
+
+
+def _id(found: object) -> str | int | None:
+    given = found.get("id") if isinstance(found, dict) else None
+    return _printable_escapes(given) if isinstance(given, str) else given if isinstance(given, int) else None
+
+
+def _printable_escapes(text: str) -> str:
+    """Return the text as it can be written: half characters and what a terminal would act on are spelled out."""
+    plain = text.encode(errors="backslashreplace").decode()
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in plain)
+
+
+def _short(error: Exception) -> str:
+    return ascii(str(error))[1:-1][:200]
+
+
+def _quoted(word: str) -> str:
+    """Return the word as a shell reads it back; what needs no quotes gets none."""
+    plain = word and all(char.isascii() and (char.isalnum() or char in "-_./:=,@%+~*?") for char in word)
+    return word if plain else "'" + word.replace("'", "'\\''") + "'"
+
+
+def _workspace(cwd: str) -> str:
+    """Return the absolute path of the workspace; it need not exist."""
+    return os.path.normpath(os.path.join(Path.cwd(), cwd))  # noqa: PTH118 - `..` is taken out by the text
+
+
+class _PermissionChecker:
+    """Judges requests, each alone."""
+
+    def __init__(self) -> None:
+        self._commands = ShellCommandPolicy()
+        self._home = os.path.expanduser("~")  # noqa: PTH111 - a home that cannot be told stays `~`
+        self._rules: dict[str, RuleSet] = {}
+
+    async def answer(self, request: PermissionQuery) -> PermissionAnswer:
+        judged = await self._judge(request)
+        return PermissionAnswer(
+            id=_printable_escapes(request.id) if isinstance(request.id, str) else request.id,
+            decision=judged.decision,
+            reason=_printable_escapes(judged.reason),
+            rule=_printable_escapes(judged.rule),
+        )
+
+    async def _judge(self, request: PermissionQuery) -> PolicyDecision:
+        place = WorkspacePaths(root=_workspace(request.cwd), home=self._home, files=DiskFileSystem())
+        wish = permission_request(invocation_by_name(request.tool, request.args), place)
+        if named := _windows_shell(request, wish):
+            return decide_windows_command(*named, place)
+        judged = await decide_call(
+            wish, self._rules_for(request, wish, place), CallContext(place=place), self._commands
+        )
+        if category_of(request.tool) is None and judged.decision != "deny":
+            return PolicyDecision("ask", "unknown", f"there is no tool `{request.tool}` here")
+        return judged
+
+    def _rules_for(self, request: PermissionQuery, wish: PermissionRequest, place: WorkspacePaths) -> RuleSet:
+        """Return what holds in the workspace as if it were trusted, and the rules of the request."""
+        if place.root not in self._rules:
+            folder = Path(place.root) if Path(place.root).is_dir() else None
+            self._rules[place.root] = permission_rules(load_settings(folder, os.environ, {}, trust_once=True))
+        rules = self._rules[place.root]
+        return msgspec.structs.replace(
+            rules,
+            allow=(*rules.allow, *(rule for words in request.allow if (rule := _rule(words, wish)))),
+            deny=(*rules.deny, *(rule for words in request.deny if (rule := _rule(words, wish)))),
+        )
+
+
+def _rule(words: tuple[str, ...], wish: PermissionRequest) -> Rule | None:
+    """Return a rule of a request: the first words of a command; for a page its host, last; else the tool, first."""
+    if not words:
+        return None
+    match wish.kind:
+        case "command":
+            return Rule(wish.tool, format_pattern(words))
+        case "url":
+            return Rule(wish.tool, words[-1])
+        case "path":
+            return Rule(words[0], words[-1]) if len(words) > 1 else None
+        case "text":
+            return Rule(words[0], "*")
+
+
+def _windows_shell(request: PermissionQuery, wish: PermissionRequest) -> tuple[Dialect, str] | None:
+    """Return the shell of Windows that a request is for, and the command; None if it is for bash, or for no shell."""
+    if wish.kind != "command":
+        return None
+    match request.args.get("shell", request.tool):
+        case "powershell" | "pwsh":
+            return dialect_of(wish.subject) or ("powershell", wish.subject)
+        case "cmd":
+            return dialect_of(wish.subject) or ("cmd", wish.subject)
+        case _:
+            return dialect_of(wish.subject)

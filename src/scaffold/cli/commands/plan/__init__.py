@@ -1,0 +1,1 @@
+"""`scaffold plan` and its subcommands."""

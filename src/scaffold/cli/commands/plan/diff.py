@@ -1,0 +1,67 @@
+"""`plan diff`: what sets two plan files apart, and what that does to their shape."""
+
+from collections.abc import Iterator, Sequence
+
+import click
+
+from scaffold.cli.commands.options import json_option
+from scaffold.cli.commands.plan.source import INVALID, check_plan_file, print_invalid
+from scaffold.cli.render.findings import format_finding
+from scaffold.cli.render.style import print_json
+from scaffold.core.plan import Finding
+from scaffold.core.printable_text import printable
+from scaffold.plan.analysis.diff import ChangedItem, PlanDiff, diff_plans
+
+
+@click.command()
+@click.argument("before")
+@click.argument("after")
+@json_option
+def diff(before: str, after: str, *, as_json: bool) -> int:
+    """Say what changes from the plan in BEFORE to the one in AFTER, and what that does to width and chain.
+
+    Exit code 0; 4 if one of them cannot be read, or AFTER is invalid.
+    """
+    examined = (check_plan_file(before), check_plan_file(after))
+    for each in examined:
+        if each.plan is None:
+            return print_invalid(each, as_json=as_json)
+    old, new = (each.plan for each in examined if each.plan is not None)
+    found = diff_plans(old, new)
+    if as_json:
+        print_json(found)
+    else:
+        click.echo(printable("\n".join(_difference_lines(found, before, after))))
+    return 0 if examined[1].report.valid else INVALID
+
+
+def _difference_lines(found: PlanDiff, before: str, after: str) -> Iterator[str]:
+    if found.none:
+        yield f"{before} and {after} say the same"
+        return
+    yield from _listed("goal", found.goals_added, found.goals_removed, found.goals_changed)
+    if found.goals_reordered:
+        yield "~ the goals are in another order"
+    yield from _listed("action", found.actions_added, found.actions_removed, found.actions_changed)
+    yield from _shape(found)
+    yield from _findings("new", found.findings_new, after)
+    yield from _findings("gone", found.findings_gone, before)
+
+
+def _listed(noun: str, added: Sequence[str], removed: Sequence[str], changed: Sequence[ChangedItem]) -> Iterator[str]:
+    yield from (f"+ {noun} {name}" for name in added)
+    yield from (f"- {noun} {name}" for name in removed)
+    yield from (f"~ {noun} {change.name}: {', '.join(change.fields)}" for change in changed)
+
+
+def _shape(found: PlanDiff) -> Iterator[str]:
+    before, after = found.before, found.after
+    yield f"actions: {before.actions} -> {after.actions}, side by side: {before.width} -> {after.width}"
+    yield f"longest chain: {len(before.critical_path)} -> {len(after.critical_path)} actions"
+    if before.valid != after.valid:
+        yield "valid: the plan can reach its goals now" if after.valid else "invalid: the plan cannot run as it is now"
+
+
+def _findings(word: str, findings: Sequence[Finding], name: str) -> Iterator[str]:
+    for finding in findings:
+        yield f"{word}: {format_finding(finding, name)}"

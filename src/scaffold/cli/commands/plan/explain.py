@@ -1,0 +1,125 @@
+"""`plan explain`: what runs when, who provides what for whom, how many agents it deserves, and where it is weak."""
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+
+import click
+from msgspec import Struct
+
+from scaffold.cli.commands.options import json_option
+from scaffold.cli.commands.plan.source import CheckedPlan, check_plan_file, print_invalid
+from scaffold.cli.render.style import heading, print_json
+from scaffold.core.ids import ActionKey
+from scaffold.core.plan import Finding
+from scaffold.core.printable_text import join_limited
+from scaffold.plan.analysis.agent_count import AgentCountAdvice
+from scaffold.plan.analysis.explain import AssertionProviders, GoalExplanation
+from scaffold.plan.analysis.explain import explain as explained
+from scaffold.views.text_format import WIDTH, format_duration, wrap_text
+
+MAX_SHOWN = 30
+"""How many levels, assertions and weaknesses people are shown; JSON has all."""
+
+
+class PlanExplanation(Struct, frozen=True, kw_only=True):
+    """`plan explain --json`; an invalid plan gets what `plan check --json` says."""
+
+    valid: bool
+    actions: int
+    width: int
+    critical_path: tuple[ActionKey, ...]
+    goals: tuple[GoalExplanation, ...]
+    weaknesses: tuple[Finding, ...]
+    advice: AgentCountAdvice
+
+
+@click.command()
+@click.argument("file")
+@json_option
+def explain(file: str, *, as_json: bool) -> int:
+    """Say what the plan in FILE (`-` for standard input) means: levels, providers, the longest chain, weak spots.
+
+    Exit code 0; 4 for an invalid plan, which is told like `plan check` does.
+    """
+    examined = check_plan_file(file)
+    if examined.sound is None:
+        return print_invalid(examined, as_json=as_json)
+    explanation = explained(examined.sound)
+    whole = PlanExplanation(
+        valid=True,
+        actions=examined.report.actions,
+        width=examined.report.width,
+        critical_path=examined.report.critical_path,
+        goals=explanation.goals,
+        weaknesses=(*_parse_warnings(examined), *explanation.weaknesses),
+        advice=explanation.advice,
+    )
+    if as_json:
+        print_json(whole)
+    else:
+        click.echo("\n".join(_explanation_lines(whole, examined.name)))
+    return 0
+
+
+def _parse_warnings(examined: CheckedPlan) -> Iterator[Finding]:
+    """Yield the warnings about the text, which lint does not know."""
+    yield from (finding for finding in examined.report.findings if finding.code == "unknown-key")
+
+
+def _explanation_lines(whole: PlanExplanation, name: str) -> Iterator[str]:
+    yield from wrap_text(f"{name}: {whole.actions} actions, at most {whole.width} side by side", WIDTH)
+    for goal in whole.goals:
+        yield ""
+        yield from _goal(goal)
+    yield ""
+    yield heading("Agents")
+    yield from _indented(_advice_text(whole.advice))
+    if whole.weaknesses:
+        yield ""
+        yield heading("Weak spots")
+        for weakness in whole.weaknesses[:MAX_SHOWN]:
+            yield from _indented(f"{weakness.code}: {weakness.message}")
+            yield from _indented(weakness.fix, 4)
+        yield from _rest(whole.weaknesses)
+
+
+def _goal(goal: GoalExplanation) -> Iterator[str]:
+    yield from (heading(line) for line in wrap_text(f"Goal {goal.name}", WIDTH))
+    for number, level in enumerate(goal.levels[:MAX_SHOWN], 1):
+        yield from _indented(f"{number}. {_names(level)}")
+    yield from _rest(goal.levels)
+    chain = " -> ".join(goal.critical_path)
+    yield from _indented(f"longest chain: {chain} (no faster than {_duration(goal.bound_s)})")
+    for supply in goal.supplies[:MAX_SHOWN]:
+        yield from _indented(_supply(supply))
+    yield from _rest(goal.supplies)
+
+
+def _supply(supply: AssertionProviders) -> str:
+    whom = [*supply.needed_by[:MAX_SHOWN], *(["the goal"] if supply.wanted else [])] or ["nobody"]
+    return f"{supply.assertion}: from {_names(supply.providers)} for {', '.join(whom)}"
+
+
+def _advice_text(advice: AgentCountAdvice) -> str:
+    times = ", ".join(f"{each.agents}: {_duration(each.makespan_s)}" for each in advice.predictions)
+    plural = "s" * (advice.agents != 1)
+    return f"{advice.agents} agent{plural}, because {advice.why}. Predicted times by number of agents: {times}."
+
+
+def _names(keys: Sequence[ActionKey]) -> str:
+    return join_limited(keys, MAX_SHOWN)
+
+
+def _duration(seconds: float) -> str:
+    return format_duration(timedelta(seconds=seconds))
+
+
+def _rest(things: Sequence[object]) -> Iterator[str]:
+    if len(things) > MAX_SHOWN:
+        yield f"  ... and {len(things) - MAX_SHOWN} more"
+
+
+def _indented(text: str, columns: int = 2) -> Iterator[str]:
+    """Yield `text` as lines below each other; those after the first stand a little further in."""
+    for number, line in enumerate(wrap_text(text, WIDTH - columns - 2)):
+        yield " " * (columns + 2 * (number > 0)) + line

@@ -1,0 +1,101 @@
+"""`plan "TASK"`: what `run` would do, as a plan file; nothing is started and nothing kept."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from scaffold.cli.commands.options import json_option
+from scaffold.cli.execution.planning_phase import run_planning
+from scaffold.cli.render.run_preview import RunPreview
+from scaffold.cli.render.style import print_note
+from scaffold.cli.request import read_request
+from scaffold.cli.wiring import context_at
+from scaffold.config.run_flags import RunFlags, setting_overrides
+from scaffold.config.run_settings import run_settings
+from scaffold.config.settings import load_settings
+from scaffold.core.errors import PlanInvalid, UsageError
+from scaffold.core.plan import Plan
+from scaffold.core.printable_text import printable
+from scaffold.git.repository import checkout_status, open_repository
+from scaffold.host.files import write_atomic
+from scaffold.host.process.async_runner import run_async
+from scaffold.orchestrator.owner.open_run import EMPTY_PLAN, open_run
+from scaffold.orchestrator.planning.apply_plan import stored_plan
+from scaffold.plan.text.file_format import plan_document, read_plan, write_plan
+from scaffold.store.driver.sqlite import IN_MEMORY
+
+
+@click.command(hidden=True)
+@click.argument("task", required=False)
+@click.option("--spec", metavar="FILE", help="A file that says what is to be done; `-` is standard input.")
+@click.option("-o", "--output", metavar="FILE", help="Write the plan there; an older plan is replaced, nothing else.")
+@click.option("--model", metavar="MODEL", help="A model string, e.g. `cassette:replies.yaml`.")
+@click.option("--budget-usd", type=click.FloatRange(min=0.0), metavar="X", help="Start no request beyond this.")
+@click.option("--trust-once", is_flag=True, help="Let this folder's own configuration count, this time.")
+@json_option
+def make(task: str | None, spec: str | None, output: str | None, *, as_json: bool, **options: Any) -> int:
+    """Plan TASK and print the plan, YAML, or JSON with `--json`; `run --plan FILE --tier builder` carries it out."""
+    request = read_request(task, spec, sys.stdin)
+    place = None if output is None else Path(output)
+    if place is not None:
+        _refuse_to_replace(place)
+    return run_async(_make(request, RunFlags(**options), place, as_json=as_json))
+
+
+async def _make(request: str, flags: RunFlags, place: Path | None, *, as_json: bool) -> int:
+    settings = load_settings(Path.cwd(), os.environ, setting_overrides(flags), trust_once=flags.trust_once)
+    for note in settings.notes:
+        click.echo(printable(f"note: {note}"), err=True)
+    repository = await open_repository(Path.cwd(), environ=os.environ)
+    site = context_at(repository, IN_MEMORY, create=True)
+    try:
+        chosen = await run_settings(site, settings, flags, planner=True, notice=print_note)
+        run = open_run(
+            site.store,
+            EMPTY_PLAN,
+            request=request,
+            survey=await checkout_status(repository),
+            settings=chosen,
+            source=request,
+            now=site.clock.now(),
+        )
+        code = await run_planning(site, run.id, err=True, grounded=False)
+        if code is None:
+            plan = stored_plan(site.store, run)
+            click.echo(RunPreview(run, plan).text(), err=True)
+            _write_output(plan, place, as_json=as_json)
+        return code or 0
+    finally:
+        site.store.close()
+
+
+def _write_output(plan: Plan, place: Path | None, *, as_json: bool) -> None:
+    wants_json = as_json or (place is not None and place.suffix == ".json")
+    text = _json(plan) if wants_json else write_plan(plan)
+    if place is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        write_atomic(place, text.encode())
+    except OSError as error:
+        what = f"{place} cannot be written: {(error.strerror or str(error)).lower()}"
+        raise UsageError(what, "Name another file with -o.") from error
+    click.echo(f"written to {place}; carry it out with `scaffold run --plan {place} --tier builder`", err=True)
+
+
+def _json(plan: Plan) -> str:
+    return msgspec.json.format(msgspec.json.encode(plan_document(plan))).decode() + "\n"
+
+
+def _refuse_to_replace(place: Path) -> None:
+    """Return if a plan may be written at `place`: nothing is there yet, or a plan."""
+    if not place.exists():
+        return
+    try:
+        read_plan(place.read_text(encoding="utf-8"), name=str(place))
+    except (OSError, UnicodeDecodeError, PlanInvalid) as error:
+        raise UsageError(f"{place} is there and is no plan", "Name another file with -o, or move it away.") from error

@@ -1,0 +1,110 @@
+"""`plan simulate`: what carrying a plan out would look like, drawn as bars over time."""
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+
+import click
+
+from scaffold.cli.commands.options import json_option
+from scaffold.cli.commands.plan.source import check_plan_file, print_invalid
+from scaffold.cli.render.style import print_json
+from scaffold.plan.simulation.simulate import SimulatedAction, Simulation
+from scaffold.plan.simulation.simulate import simulate as simulated
+from scaffold.views.text_format import WIDTH, clip, format_duration, pad, wrap_text
+
+ROWS = 40
+"""How many actions are drawn; JSON has all."""
+
+LABEL = 20
+TIMES = 24
+BARS = WIDTH - LABEL - TIMES - 2
+WORK, FAILED, WAIT = "█", "x", "·"
+
+
+def _probability(context: click.Context, parameter: click.Parameter, value: float) -> float:
+    if not 0 <= value <= 1:
+        raise click.BadParameter(f"{value:g} is not in the range from 0 to 1.", context, parameter)
+    return value
+
+
+@click.command()
+@click.argument("file")
+@click.option("--agents", type=click.IntRange(1, 1000), default=3, show_default=True, help="How many work at a time.")
+@click.option("--seed", type=int, default=0, show_default=True, help="The luck: durations and failures.")
+@click.option(
+    "--failure-rate",
+    type=float,
+    callback=_probability,
+    default=0.0,
+    show_default=True,
+    help="How likely an attempt fails, from 0 to 1.",
+)
+@json_option
+def simulate(file: str, *, agents: int, seed: int, failure_rate: float, as_json: bool) -> int:
+    """Carry the plan in FILE (`-` for standard input) out on a virtual clock: nothing runs, nothing costs.
+
+    The same file and flags give the same answer everywhere. Exit code 0 however it ends; 4 for an invalid plan.
+    """
+    examined = check_plan_file(file)
+    if examined.sound is None:
+        return print_invalid(examined, as_json=as_json)
+    simulation = simulated(examined.sound, agents=agents, seed=seed, failure_rate=failure_rate)
+    if as_json:
+        print_json(simulation)
+    else:
+        click.echo("\n".join((*_chart(simulation), *_summary_lines(simulation))))
+    return 0
+
+
+def _chart(simulation: Simulation) -> Iterator[str]:
+    begun = sorted((action for action in simulation.actions if action.attempts), key=_start)
+    for action in begun[:ROWS]:
+        times = f"{_duration(_start(action))} - {_duration(_end(action))}"
+        bars = "".join(_bars(action, max(1, simulation.makespan_s)))
+        yield f"{pad(action.key, LABEL)} {bars} {times}".rstrip()
+    if len(begun) > ROWS:
+        yield f"... and {len(begun) - ROWS} more"
+    yield f"{WORK} works  {FAILED} fails  {WAIT} waits to land"
+    yield ""
+
+
+def _start(action: SimulatedAction) -> int:
+    return action.attempts[0].start_s
+
+
+def _end(action: SimulatedAction) -> int:
+    return action.attempts[-1].end_s if action.landed_s is None else action.landed_s
+
+
+def _bars(action: SimulatedAction, makespan_s: int) -> Sequence[str]:
+    """Return one cell for each column; attempts are drawn over the waiting that follows them."""
+    cells = [" "] * BARS
+    if action.landed_s is not None:
+        _fill(cells, action.attempts[-1].end_s, action.landed_s, makespan_s, WAIT)
+    for attempt in action.attempts:
+        _fill(cells, attempt.start_s, attempt.end_s, makespan_s, WORK if attempt.succeeded else FAILED)
+    return cells
+
+
+def _fill(cells: list[str], start_s: int, end_s: int, makespan_s: int, sign: str) -> None:
+    first = min(start_s * BARS // makespan_s, BARS - 1)
+    last = max(first + 1, -(-end_s * BARS // makespan_s))
+    cells[first:last] = sign * (last - first)
+
+
+def _summary_lines(simulation: Simulation) -> Iterator[str]:
+    plural = "s" * (simulation.agents != 1)
+    rate = f"failure rate {simulation.failure_rate:g}"
+    yield f"{simulation.agents} agent{plural}, seed {simulation.seed}, {rate}"
+    attempts = sum(len(action.attempts) for action in simulation.actions)
+    yield (
+        f"{_duration(simulation.makespan_s)} in all, at best {_duration(simulation.bound_s)}; agents busy"
+        f" {simulation.utilization:.0%}; {attempts} attempts, {len(simulation.landings)} landings"
+    )
+    for goal in simulation.goals:
+        yield clip(f"goal {goal.name}: {goal.status} after {_duration(goal.ended_s)}", WIDTH)
+        yield from (f"  {line}" for line in wrap_text(goal.reason or "", WIDTH - 2))
+
+
+def _duration(seconds: float) -> str:
+    return format_duration(timedelta(seconds=seconds))

@@ -1,0 +1,115 @@
+"""Plan files as commands are given them: read, judged, and told about."""
+
+import sys
+from pathlib import Path
+
+import click
+from msgspec import Struct
+from msgspec.structs import replace
+
+from scaffold.cli.render.findings import format_finding
+from scaffold.cli.render.style import print_json
+from scaffold.core.errors import PlanInvalid, UsageError
+from scaffold.core.plan import Finding, Plan
+from scaffold.core.printable_text import printable
+from scaffold.plan.analysis.lint import LintReport, lint
+from scaffold.plan.text.file_format import parse_plan
+from scaffold.plan.text.finding_positions import with_positions
+from scaffold.plan.text.positioned import parse_positioned
+
+INVALID = 4
+STDIN = "-"
+
+
+class PlanCheckResult(Struct, frozen=True, kw_only=True):
+    """`plan check --json`, and what the other commands print for a plan they refuse."""
+
+    valid: bool
+    findings: tuple[Finding, ...]
+    width: int
+    critical_path: tuple[str, ...]
+    actions: int
+
+
+class CheckedPlan(Struct, frozen=True, kw_only=True):
+    """A plan file and all that is to be said of it."""
+
+    name: str
+    """For messages."""
+    plan: Plan | None
+    """None if it cannot be read."""
+    report: LintReport
+
+    @property
+    def sound(self) -> Plan | None:
+        """The plan, None if it has an error."""
+        return self.plan if self.report.valid else None
+
+    @property
+    def verdict(self) -> PlanCheckResult:
+        """What is to be said, as JSON has it."""
+        report = self.report
+        return PlanCheckResult(
+            valid=report.valid,
+            findings=report.findings,
+            width=report.width,
+            critical_path=report.critical_path,
+            actions=report.actions,
+        )
+
+
+def check_plan_file(file: str) -> CheckedPlan:
+    """Read a plan file, or standard input for `-`, and lint it; UsageProblem if there is nothing to read."""
+    source = _content(file)
+    name = "standard input" if file == STDIN else file
+    try:
+        root = parse_positioned(source.decode(), name=name)
+        plan, warnings = parse_plan(root, name=name)
+    except UnicodeDecodeError as error:
+        return CheckedPlan(name=name, plan=None, report=_unreadable((_not_text(source, error),)))
+    except PlanInvalid as error:
+        return CheckedPlan(name=name, plan=None, report=_unreadable(error.findings))
+    report = lint(plan).after(warnings)
+    return CheckedPlan(name=name, plan=plan, report=replace(report, findings=with_positions(report.findings, root)))
+
+
+def print_invalid(examined: CheckedPlan, *, as_json: bool) -> int:
+    """Print what is wrong with an invalid plan as `plan check` does, and return the exit code."""
+    if as_json:
+        print_json(examined.verdict)
+    else:
+        click.echo(printable("\n".join(findings_text(examined))))
+    return INVALID
+
+
+def findings_text(examined: CheckedPlan) -> list[str]:
+    """Return the findings as lines; of an invalid plan, also how many errors there are."""
+    lines = [format_finding(finding, examined.name) for finding in examined.report.findings]
+    if not examined.report.valid:
+        errors = sum(finding.severity == "error" for finding in examined.report.findings)
+        lines.append(f"{examined.name}: invalid, {errors} error{'s' * (errors != 1)}")
+    return lines
+
+
+def _content(file: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
+    except OSError as error:
+        what = f"{file} cannot be read: {(error.strerror or str(error)).lower()}"
+        raise UsageError(what, "Name a plan file, or `-` for standard input.") from error
+
+
+def _unreadable(findings: tuple[Finding, ...]) -> LintReport:
+    return LintReport(findings=findings, width=0, critical_path=(), actions=0)
+
+
+def _not_text(source: bytes, error: UnicodeDecodeError) -> Finding:
+    before = source[: error.start]
+    return Finding(
+        code="syntax",
+        severity="error",
+        message=f"this is no UTF-8 text: byte 0x{source[error.start]:02x} does not fit",
+        fix="Save the file as UTF-8.",
+        line=before.count(b"\n") + 1,
+        column=len(before.rpartition(b"\n")[2].decode(errors="replace")) + 1,
+    )

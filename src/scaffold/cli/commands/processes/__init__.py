@@ -1,0 +1,1 @@
+"""Hidden commands: the entry points of the processes of a run."""

@@ -1,0 +1,25 @@
+"""The hidden command `background`: carries a run out in the background."""
+
+from pathlib import Path
+
+import click
+
+from scaffold.cli.execution.flow import run_to_end
+from scaffold.cli.wiring import open_context
+from scaffold.host.process.async_runner import run_async
+from scaffold.views.store_reader import find_run
+
+
+@click.command(hidden=True)
+@click.argument("run_name", metavar="RUN")
+def background(run_name: str) -> int:
+    """Carry a run out in the background; its lines go to where standard output goes."""
+    return run_async(_background(run_name))
+
+
+async def _background(run_name: str) -> int:
+    site = await open_context(Path.cwd())
+    try:
+        return await run_to_end(site, find_run(site, run_name).id)
+    finally:
+        site.store.close()

@@ -1,0 +1,43 @@
+"""The hidden command `supervisor`: one process, one goal, until that has ended or is put down."""
+
+from functools import partial
+
+import click
+
+from scaffold.agent.model_access import connect_model
+from scaffold.cli.wiring import repository_context, repository_here
+from scaffold.core.ids import GoalId
+from scaffold.git.repository import Repository
+from scaffold.host.process.async_runner import run_async
+from scaffold.host.process.gc_tuning import relax_gc
+from scaffold.host.process.lifeline import watch_lifeline
+from scaffold.orchestrator.planning.supervisor_agent import SupervisorAgent
+from scaffold.orchestrator.supervisor.process import DONE_EXIT_CODE, supervise_goal
+from scaffold.run.context import RunContext
+
+
+@click.command(hidden=True)
+@click.argument("goal")
+def supervisor(goal: str) -> int:
+    """Pursue one goal of a run; started by the engine, which holds the other end of standard input."""
+    return run_supervisor(goal, repository_here())
+
+
+def run_supervisor(goal: str, repository: Repository) -> int:
+    """Pursue the goal of this id and return the exit code; standard input is the lifeline of this process."""
+    watch_lifeline()
+    relax_gc()
+    return run_async(_pursue(repository_context(repository), GoalId(goal)))
+
+
+async def _pursue(site: RunContext, goal_id: GoalId) -> int:
+    try:
+        goal = site.store.goals.get(goal_id)
+        run = site.store.runs.get(goal.run_id) if goal else None
+        if run is None:
+            return DONE_EXIT_CODE
+        return await supervise_goal(
+            site, run, goal_id, SupervisorAgent(site, run, partial(connect_model, run.settings.model))
+        )
+    finally:
+        site.store.close()

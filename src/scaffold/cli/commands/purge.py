@@ -1,0 +1,79 @@
+"""`purge`: take Scaffold's state away again."""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from scaffold.cli.commands.cleanup import dry_run_option
+from scaffold.cli.commands.options import json_option
+from scaffold.cli.render.style import is_terminal, print_json
+from scaffold.cli.wiring import context_if_any, dirs
+from scaffold.core.errors import UsageError
+from scaffold.core.printable_text import printable
+from scaffold.git.repository import open_repository
+from scaffold.host.process.async_runner import run_async
+from scaffold.orchestrator.upkeep.purge import Purge, PurgeItem
+
+UNITS = ("B", "kB", "MB", "GB", "TB")
+QUESTION = "Remove all that is marked `remove`?"
+
+
+@click.command()
+@click.option("--repo", "scope", flag_value="repo", default="repo", help="This repository's state (the default).")
+@click.option("--all", "scope", flag_value="all", help="Your own settings, memory and cached files, too.")
+@click.option("--unlanded", is_flag=True, help="Work that has not landed, too: it is gone for good then.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@dry_run_option
+@json_option
+def purge(scope: str, *, unlanded: bool, yes: bool, dry: bool, as_json: bool) -> None:
+    """Remove Scaffold's state of this repository: database, refs and cached worktrees.
+
+    Session branches are yours and stay. So does work that has not landed, unless `--unlanded` is given.
+    """
+    items, gone = run_async(_purge(everything=scope == "all", unlanded=unlanded, yes=yes, dry=dry, quiet=as_json))
+    if as_json:
+        print_json({"dry_run": dry, "removed": gone, "items": items})
+    elif gone:
+        click.echo(f"removed {sum(item.removed for item in items)} things")
+    elif not any(item.removed for item in items):
+        click.echo("nothing to remove")
+
+
+async def _purge(
+    *, everything: bool, unlanded: bool, yes: bool, dry: bool, quiet: bool
+) -> tuple[Sequence[PurgeItem], bool]:
+    """Return what there is, and whether what is marked so was removed."""
+    repository = await open_repository(Path.cwd(), environ=os.environ)
+    async with context_if_any() as site:
+        job = Purge(repository=repository, dirs=dirs(), site=site, unlanded=unlanded, everything=everything)
+        items = await job.survey()
+        if not quiet:
+            for item in items:
+                click.echo(printable(_line(item)))
+        if dry or not any(item.removed for item in items):
+            return items, False
+        if not yes and not _agreed():
+            return items, False
+        return await job.carry_out(), True
+
+
+def _agreed() -> bool:
+    if not is_terminal(sys.stdin):
+        raise UsageError("nobody is here to agree to that", "Give `--yes`, or look first with `--dry-run`.")
+    return click.confirm(QUESTION, err=True)
+
+
+def _line(item: PurgeItem) -> str:
+    size = f" ({_format_bytes(item.size_bytes)})" if item.size_bytes is not None else ""
+    return f"{'remove' if item.removed else 'keep  '} {item.kind} {item.name}{size}\n    {item.why}"
+
+
+def _format_bytes(size_bytes: int) -> str:
+    """Return a number of bytes as people say it: `14 B`, `2.1 MB`."""
+    amount, unit = float(size_bytes), 0
+    while amount >= 1000 and unit < len(UNITS) - 1:
+        amount, unit = amount / 1000, unit + 1
+    return f"{amount:.{1 if unit else 0}f} {UNITS[unit]}"

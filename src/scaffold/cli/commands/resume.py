@@ -1,0 +1,125 @@
+"""`resume`: go on with a run that was interrupted or put down."""
+
+from typing import Any
+
+import click
+import msgspec
+
+from scaffold.agent.model_access import resolve_model
+from scaffold.cli.commands.run_control import resume_goal
+from scaffold.cli.commands.run_options import flags_of, shared_options
+from scaffold.cli.execution.flow import continue_run
+from scaffold.cli.wiring import open_context
+from scaffold.config.proof import tier_overrides
+from scaffold.config.resume import resume_settings
+from scaffold.config.run_flags import RunFlags
+from scaffold.config.sandbox import detect_sandbox_level
+from scaffold.config.settings import load_settings
+from scaffold.core.errors import UsageError
+from scaffold.core.model import Goal, Run
+from scaffold.core.states import INTERRUPTED, Active, Failed, Paused, Planning, status_of
+from scaffold.host.process.async_runner import run_async
+from scaffold.llm.model_factory import cassette_digest
+from scaffold.policy.sandbox_setup import SandboxSettings, require_sandbox
+from scaffold.run.context import RunContext
+from scaffold.views.lookup import action_if_any, find_other_run, goal_if_any
+from scaffold.views.run_view import LIVE_STATUSES
+from scaffold.views.store_reader import display_status, find_run
+
+
+@click.command()
+@click.argument("name", metavar="[RUN|GOAL]", required=False)
+@click.option("--yes", is_flag=True, help="As with `run`; nothing is asked here anyway.")
+@click.option("--trust-once", is_flag=True, help="Let this folder's own configuration count, this time.")
+@shared_options
+def resume(name: str | None, **options: Any) -> int:
+    """Go on with RUN, or with the latest that was interrupted or paused; flags override what it began with.
+
+    A GOAL of the latest run that was paused by itself goes on again, and its run with it.
+    """
+    return run_async(_resume(name, flags_of(options)))
+
+
+async def _resume(name: str | None, flags: RunFlags) -> int:
+    site = await open_context()
+    try:
+        run, goal = (_latest_to_resume(site), None) if name is None else _find_target(site, name)
+        if goal is not None:
+            await resume_goal(site, run, goal)
+        status = display_status(run)
+        if goal is not None and status in LIVE_STATUSES:
+            return 0
+        if status not in {INTERRUPTED, "paused", "active"}:
+            fix = "Give it another chance with `scaffold retry`." if status == "failed" else "Start a new run."
+            raise UsageError(f"run {run.id} is {status}: there is nothing to go on with", fix)
+        require_sandbox(SandboxSettings(mode=flags.sandbox or run.settings.sandbox), await detect_sandbox_level())
+        _reconfigure(site, run, flags)
+        return await continue_run(site, run.id, flags)
+    finally:
+        site.store.close()
+
+
+def _find_target(site: RunContext, name: str) -> tuple[Run, Goal | None]:
+    """Return the run of that name, or the latest run with its goal of that name."""
+    latest = find_run(site, None)
+    goal = goal_if_any(site, latest, name)
+    if goal is None and (action := action_if_any(site, latest, name)) is not None:
+        around = site.store.goals.get(action.goal_id)
+        fix = f"Resume its goal with `scaffold resume {around.name}`." if around else ""
+        raise UsageError(f"`{action.key}` is an action, and resume is for runs and goals", fix)
+    return (find_other_run(site, latest, name), None) if goal is None else (latest, goal)
+
+
+def _latest_to_resume(site: RunContext) -> Run:
+    for run in site.store.runs.all():
+        if display_status(run) == INTERRUPTED or isinstance(run.state, Paused):
+            return run
+    latest = site.store.runs.latest()
+    about = f"the latest, {latest.id}, is {status_of(latest.state)}" if latest else "there is none"
+    raise UsageError(f"no run was interrupted or paused: {about}", _instead(latest))
+
+
+def _instead(latest: Run | None) -> str:
+    match latest:
+        case Run(id=run_id, state=Planning() | Active()):
+            return f"Follow it with `scaffold attach {run_id}`."
+        case Run(id=run_id, state=Failed()):
+            return f"Give it another chance with `scaffold retry {run_id}`."
+        case _:
+            return 'Start one with `scaffold run "TASK"`.'
+
+
+def _reconfigure(site: RunContext, run: Run, flags: RunFlags) -> None:
+    """Store what overrides the run's settings."""
+    grounded = resume_settings(site, run, trust_once=flags.trust_once)
+    settings = msgspec.structs.replace(grounded, **_flag_overrides(site, run, flags))
+    if settings != run.settings:
+        with site.store.transaction():
+            site.store.runs.configure(run.id, settings)
+            if (settings.sandbox, settings.yolo) != (run.settings.sandbox, run.settings.yolo):
+                site.store.inbox.withdraw(run.id)  # other rules: what still has to be asked is asked anew
+
+
+def _flag_overrides(site: RunContext, run: Run, flags: RunFlags) -> dict[str, object]:
+    """Return the settings that the flags override; a cassette that changed since is refused."""
+    changes: dict[str, object] = {}
+    if flags.model is not None:
+        model, digest = resolve_model(flags.model)
+        changes = {"model": model, "model_hash": digest}
+    elif cassette_digest(run.settings.model) != run.settings.model_hash:
+        raise UsageError(
+            f"the cassette of run {run.id} has changed since it began",
+            f"Bring the old file back, or choose anew with `scaffold resume {run.id} --model cassette:FILE`.",
+        )
+    if flags.tier is not None:
+        chosen = load_settings(site.repository.root, site.environ, {"tier": flags.tier}, trust_once=flags.trust_once)
+        changes |= tier_overrides(chosen, planner=run.settings.planner)
+    if flags.agents is not None:
+        changes["agents"] = flags.agents
+    if flags.budget_usd is not None:
+        changes["budget_usd"] = flags.budget_usd
+    if flags.sandbox is not None:
+        changes["sandbox"] = flags.sandbox
+    if flags.yolo:
+        changes["yolo"] = True
+    return changes

@@ -1,0 +1,192 @@
+"""`run`: a request, or a plan, carried out from the command line."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+from msgspec import Struct
+
+from scaffold.cli.commands.run_options import flags_of, shared_options
+from scaffold.cli.execution.flow import continue_run, ensure_planned, print_preview, print_result, warn_interrupted
+from scaffold.cli.exit_codes import WAITING
+from scaffold.cli.render.findings import print_findings
+from scaffold.cli.render.style import is_terminal, print_note
+from scaffold.cli.request import read_request
+from scaffold.cli.wiring import open_context
+from scaffold.config.resume import resume_settings
+from scaffold.config.run_flags import RunFlags, setting_overrides
+from scaffold.config.run_settings import run_settings
+from scaffold.config.sandbox import detect_sandbox_level, sandbox_settings
+from scaffold.config.settings import Settings, load_settings
+from scaffold.core.errors import PlanInvalid, UsageError
+from scaffold.core.ids import RunId
+from scaffold.core.model import Run
+from scaffold.core.plan import Plan
+from scaffold.core.printable_text import printable
+from scaffold.core.states import INTERRUPTED
+from scaffold.git.repository import checkout_status, open_repository
+from scaffold.host.process.async_runner import run_async
+from scaffold.orchestrator.owner.open_run import EMPTY_PLAN, input_hash, open_run, reject_childless_compounds
+from scaffold.orchestrator.owner.run_end import finish_run
+from scaffold.orchestrator.owner.run_lease import take_over_run
+from scaffold.plan.analysis.lint import lint
+from scaffold.plan.source.single_action import single_action_plan
+from scaffold.plan.text.file_format import read_plan
+from scaffold.policy.sandbox_setup import require_sandbox
+from scaffold.run.context import RunContext
+from scaffold.views.store_reader import display_status
+
+CONFIRMATION = "Start?"
+QUICK_TIER = "quick"
+"""The tier that is not worth a planner."""
+
+
+class RunInput(Struct, frozen=True, kw_only=True):
+    """What is to be done."""
+
+    request: str
+    source: str
+    """The text that tells whether the same is asked for again."""
+    plan: Plan | None
+    """None where there is only a request."""
+
+
+@click.command()
+@click.argument("task", required=False)
+@click.option("--spec", metavar="FILE", help="A file that says what is to be done; `-` is standard input.")
+@click.option("--plan", "plan_path", metavar="FILE", help="A plan to carry out as it is, YAML or JSON.")
+@click.option("--yes", is_flag=True, help="Start without asking; resume if the same input was interrupted.")
+@click.option("--trust-once", is_flag=True, help="Let this folder's own configuration count, this time.")
+@click.option("--dry-run", is_flag=True, help="Say what would run, as JSON; no model, no cassette, no change.")
+@shared_options
+def run(task: str | None, spec: str | None, **options: Any) -> int:
+    """Plan TASK and carry it out: agents work side by side, each result is proven, what passes lands.
+
+    TASK is in words; with `--spec`, or on standard input, it may be as long as it needs to be. With `--plan` nothing is
+    planned; add `--tier` to let what is missing be broken down, and dead ends be replanned. Work lands on
+    `session-<run>`; your checkout is not touched, and nothing is pushed.
+    """
+    flags = flags_of(options)
+    return run_async(_run(flags, _run_input(task, spec, flags)))
+
+
+def _run_input(task: str | None, spec: str | None, flags: RunFlags) -> RunInput:
+    if flags.plan_path is None:
+        request = read_request(task, spec, sys.stdin)
+        return RunInput(request=request, source=request, plan=None)
+    if task is not None or spec is not None:
+        raise UsageError("a task and a plan exclude each other", "Leave one of them out.")
+    text, plan = _read_valid_plan(flags.plan_path, planner=_may_replan(flags))
+    return RunInput(request=flags.plan_path, source=text, plan=plan)
+
+
+def _may_replan(flags: RunFlags) -> bool:
+    """Tell whether a plan that is given may be added to."""
+    return flags.tier not in {None, QUICK_TIER}
+
+
+def _read_valid_plan(path: str, *, planner: bool) -> tuple[str, Plan]:
+    """Return the plan's text and the plan, proven able to reach its goals; warnings go to standard error."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"the plan {path} cannot be read: {error}", "Pass a YAML or JSON file.") from error
+    try:
+        plan, warnings = read_plan(text, name=path)
+    except PlanInvalid as error:
+        print_findings(error.findings, path)
+        raise
+    report = lint(plan).after(warnings)
+    print_findings(report.findings, path)
+    if not report.valid:
+        raise PlanInvalid(f"{path} cannot reach its goals", "Mend the plan, then try again.", report.findings)
+    if not planner:
+        reject_childless_compounds(plan)
+    return text, plan
+
+
+async def _run(flags: RunFlags, work: RunInput) -> int:
+    settings = load_settings(Path.cwd(), os.environ, setting_overrides(flags), trust_once=flags.trust_once)
+    for note in settings.notes:
+        click.echo(printable(f"note: {note}"), err=True)
+    if flags.dry_run:
+        return await _dry_run(settings)
+    site = await open_context(create=True)
+    try:
+        return await _resume_or_open(site, settings, flags, work)
+    finally:
+        site.store.close()
+
+
+async def _resume_or_open(site: RunContext, settings: Settings, flags: RunFlags, work: RunInput) -> int:
+    """Go on with an interrupted run of the same input, or open one and start it."""
+    quick = work.plan is None and settings.tier().name == QUICK_TIER
+    planner = not quick if work.plan is None else _may_replan(flags)
+    where = await checkout_status(site.repository)
+    chosen = await run_settings(site, settings, flags, planner=planner, notice=print_note)
+    again = _interrupted(site, input_hash(work.source, chosen)) if flags.yes else None
+    if again is not None:
+        click.echo(f"run {again.id} was interrupted: going on with it", err=True)
+        with site.store.transaction():
+            site.store.runs.configure(again.id, resume_settings(site, again, trust_once=flags.trust_once))
+        return await continue_run(site, again.id, flags)
+    warn_interrupted(site)
+    started = open_run(
+        site.store,
+        single_action_plan(work.request) if quick else work.plan or EMPTY_PLAN,
+        request=work.request,
+        survey=where,
+        settings=chosen,
+        source=work.source,
+        now=site.clock.now(),
+    )
+    return await start(site, started, flags)
+
+
+async def start(site: RunContext, run: Run, flags: RunFlags) -> int:
+    """Lay a run out if need be, offer it, and carry it out if that is agreed to; else it is saved."""
+    if flags.yes and flags.detach:
+        return await continue_run(site, run.id, flags)
+    code = await ensure_planned(site, run.id, as_json=flags.as_json)
+    if code is not None:
+        return code
+    await print_preview(site, run.id)
+    if not flags.yes and not _confirmed():
+        _save(site, run.id)
+        click.echo(f"saved as run {run.id}; start it with `scaffold resume {run.id}`", err=True)
+        print_result(site, run.id, as_json=flags.as_json)
+        return WAITING
+    return await continue_run(site, run.id, flags)
+
+
+def _save(site: RunContext, run_id: RunId) -> None:
+    """Put a run down before it has begun, and let go of it: `resume` starts it."""
+    finish_run(site.store, take_over_run(site, run_id), "saved")
+
+
+def _confirmed() -> bool:
+    return is_terminal(sys.stdin) and click.confirm(CONFIRMATION, err=True)
+
+
+async def _dry_run(settings: Settings) -> int:
+    repository = await open_repository(Path.cwd(), environ=os.environ)
+    where = await checkout_status(repository)
+    require_sandbox(sandbox_settings(settings), await detect_sandbox_level())
+    tier = settings.tier()
+    told = {
+        "tier": tier.name,
+        "tier_confidence": 1.0,
+        "base_branch": where.branch,
+        "base_sha": where.head,
+        "agents": tier.agents,
+        "budget": settings.money("budget_usd"),
+    }
+    click.echo(msgspec.json.encode({"run": told}))
+    return 0
+
+
+def _interrupted(site: RunContext, digest: str) -> Run | None:
+    return next((run for run in site.store.runs.by_input(digest) if display_status(run) == INTERRUPTED), None)

@@ -1,0 +1,173 @@
+"""`stop`, `pause`, `cancel`, `retry`: steering a run, a goal or an action from outside."""
+
+import click
+
+from scaffold.cli.wiring import open_context
+from scaffold.core.errors import UsageError
+from scaffold.core.ids import ActionId, ControlRequestId, GoalId
+from scaffold.core.model import Action, ControlRequest, ControlRequestKind, Goal, Run
+from scaffold.core.states import Cancelled, Completed, Failed, Skipped, reason_of, status_of
+from scaffold.host.process.async_runner import run_async
+from scaffold.host.random_ids import new_id
+from scaffold.orchestrator.owner.control import halt_run, retry_action, retry_goal, retry_run, submit_control_request
+from scaffold.run.context import RunContext
+from scaffold.store.run.runs import RunControl
+from scaffold.views.lookup import action_if_any, find_other_run, goal_if_any
+from scaffold.views.store_reader import find_run
+
+STOP_TIMEOUT_S = 30.0
+PAUSE_TIMEOUT_S = 2.0
+
+target_run_option = click.option(
+    "--run", "run_name", help="The run the goal or action belongs to; the latest without it."
+)
+
+
+@click.command()
+@click.argument("target", metavar="[RUN|GOAL|ACTION]", required=False)
+@target_run_option
+def stop(target: str | None, run_name: str | None) -> None:
+    """Stop a run (the latest without an argument) or a goal in good order, or an action for good.
+
+    What is at work ends at once and is pinned. A run goes on with `scaffold resume`, a goal with `scaffold resume
+    GOAL`; an action is cancelled, and the rest of its goal goes on without it.
+    """
+    run_async(_control_target(target, run_name, "stop"))
+
+
+@click.command()
+@click.argument("target", metavar="[RUN|GOAL]", required=False)
+@target_run_option
+def pause(target: str | None, run_name: str | None) -> None:
+    """Start nothing new in a run (the latest without an argument) or a goal; what runs finishes and lands."""
+    run_async(_control_target(target, run_name, "pause"))
+
+
+@click.command()
+@click.argument("target", metavar="[RUN|GOAL]", required=False)
+@target_run_option
+def cancel(target: str | None, run_name: str | None) -> None:
+    """End a run (the latest without an argument) or a goal for good: what landed stays, the rest stays pinned."""
+    run_async(_control_target(target, run_name, "cancel"))
+
+
+async def _control_target(name: str | None, run_name: str | None, wish: RunControl) -> None:
+    """Do as wished with what `name` names, looked for among actions, goals and runs in this order."""
+    site = await open_context()
+    try:
+        run = find_run(site, run_name)
+        if name is None:
+            await _stop_run(site, run, wish)
+        elif (action := action_if_any(site, run, name)) is not None:
+            await _control_action(site, run, action, wish)
+        elif (goal := goal_if_any(site, run, name)) is not None:
+            await control_goal(site, run, goal, wish)
+        else:
+            await _stop_run(site, find_other_run(site, run, name), wish)
+    finally:
+        site.store.close()
+
+
+async def _control_action(site: RunContext, run: Run, action: Action, wish: RunControl) -> None:
+    name = f"`{action.key}`"
+    if wish != "stop":
+        fix = f"End it for good with `scaffold stop {action.key}`, or {wish} its goal."
+        raise UsageError(f"{name} is an action, and {wish} is for runs and goals", fix)
+    _require_open(action, name)
+    await _request_control(site, run, "stop", action.goal_id, action.id)
+    now = site.store.actions.get(action.id) or action
+    click.echo(f"action {action.key} is {status_of(now.state)}")
+    click.echo("  what was done of it is pinned: `scaffold salvage`")
+
+
+async def control_goal(site: RunContext, run: Run, goal: Goal, wish: RunControl) -> None:
+    """Stop, pause or cancel a goal and say what it is then."""
+    if wish != "cancel":
+        _require_not_failed(goal)
+    _require_open(goal, f"the goal `{goal.name}`")
+    await _request_control(site, run, wish, goal.id)
+    now = site.store.goals.get(goal.id) or goal
+    reason = reason_of(now.state)
+    click.echo(f"goal {goal.name} is {status_of(now.state)}" + (f": {reason}" if reason else ""))
+    if status_of(now.state) == "paused":
+        click.echo(f"  go on with `scaffold resume {goal.name}`")
+
+
+async def resume_goal(site: RunContext, run: Run, goal: Goal) -> None:
+    """Let a goal that was set aside go on, as soon as its run does."""
+    _require_not_failed(goal)
+    _require_open(goal, f"the goal `{goal.name}`")
+    await _request_control(site, run, "resume", goal.id)
+    now = site.store.goals.get(goal.id) or goal
+    click.echo(f"goal {goal.name} is {status_of(now.state)}")
+
+
+def _require_not_failed(goal: Goal) -> None:
+    if isinstance(goal.state, Failed):
+        fix = f"Give it another chance with `scaffold retry {goal.name}`, or end it with `scaffold cancel {goal.name}`."
+        raise UsageError(f"the goal `{goal.name}` has failed", fix)
+
+
+def _require_open(what: Action | Goal, name: str) -> None:
+    if isinstance(what.state, Completed | Cancelled | Skipped):
+        raise UsageError(f"{name} is {status_of(what.state)} already", "See it with `scaffold tasks`.")
+
+
+async def _request_control(
+    site: RunContext, run: Run, kind: ControlRequestKind, goal_id: GoalId, action_id: ActionId | None = None
+) -> None:
+    if isinstance(run.state, Completed | Cancelled):
+        raise UsageError(f"run {run.id} is {status_of(run.state)} already", "See it with `scaffold status`.")
+    wish = ControlRequest(
+        id=ControlRequestId(new_id()),
+        run_id=run.id,
+        kind=kind,
+        goal_id=goal_id,
+        action_id=action_id,
+        created_at=site.clock.now(),
+    )
+    await submit_control_request(site, run, wish, patience_s=STOP_TIMEOUT_S)
+
+
+async def _stop_run(site: RunContext, run: Run, wish: RunControl) -> None:
+    patience_s = PAUSE_TIMEOUT_S if wish == "pause" else STOP_TIMEOUT_S
+    state = await halt_run(site, run, wish, patience_s=patience_s)
+    reason = reason_of(state)
+    click.echo(f"run {run.id} is {status_of(state)}" + (f": {reason}" if reason else ""))
+    if status_of(state) == "paused":
+        click.echo(f"  go on with `scaffold resume {run.id}`")
+
+
+@click.command()
+@click.argument("target", required=False)
+@click.option("--run", "run_name", help="The run the action or goal belongs to; the latest without it.")
+def retry(target: str | None, run_name: str | None) -> None:
+    """Give TARGET - a failed action, goal or run; the latest run without it - another chance."""
+    run_async(_retry(target, run_name))
+
+
+async def _retry(target: str | None, run_name: str | None) -> None:
+    site = await open_context()
+    try:
+        what = _reopen(site, target, run_name)
+        click.echo(f"{what} gets another chance\n  go on with `scaffold resume`")
+    finally:
+        site.store.close()
+
+
+def _reopen(site: RunContext, target: str | None, run_name: str | None) -> str:
+    """Retry what `target` names, looked for among actions, goals and runs in this order; return what it was."""
+    run = find_run(site, run_name)
+    store = site.store
+    if target is None:
+        retry_run(store, run)
+        return f"run {run.id}"
+    if (action := action_if_any(site, run, target)) is not None:
+        retry_action(store, run, action)
+        return f"action {action.key}"
+    if (goal := goal_if_any(site, run, target)) is not None:
+        retry_goal(store, run, goal)
+        return f"goal {goal.name}"
+    named = find_other_run(site, run, target)
+    retry_run(store, named)
+    return f"run {named.id}"

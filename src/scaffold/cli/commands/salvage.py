@@ -1,0 +1,92 @@
+"""`salvage`: work that did not land, and how to take it."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from scaffold.cli.commands.cleanup import dry_run_option
+from scaffold.cli.commands.options import json_option
+from scaffold.cli.render.style import print_json
+from scaffold.cli.wiring import context_if_any
+from scaffold.core.errors import GitError, UsageError
+from scaffold.core.printable_text import printable
+from scaffold.git.command import Git
+from scaffold.git.commits import DIFF_OPTIONS
+from scaffold.git.repository import open_repository
+from scaffold.host.process.async_runner import run_async
+from scaffold.orchestrator.upkeep.unlanded import UnlandedWork, create_salvage_branch, list_unlanded, select_unlanded
+from scaffold.views.text_format import clip
+
+
+@click.command()
+@click.argument("attempt", required=False)
+@click.option("--patch", is_flag=True, help="Print the work as a patch instead of making a branch.")
+@dry_run_option
+@json_option
+def salvage(attempt: str | None, *, patch: bool, dry: bool, as_json: bool) -> None:
+    """List the work that is kept although it did not land, or make a branch of what ATTEMPT did.
+
+    No checkout is touched: `git switch salvage-ATTEMPT` or `git merge salvage-ATTEMPT` is up to you.
+    """
+    if patch and attempt is None:
+        raise UsageError("a patch of which attempt?", "Name one: `scaffold salvage` lists them.")
+    run_async(_salvage(attempt, patch=patch, dry=dry, as_json=as_json))
+
+
+async def _salvage(attempt: str | None, *, patch: bool, dry: bool, as_json: bool) -> None:
+    git = (await open_repository(Path.cwd(), environ=os.environ)).git
+    async with context_if_any() as site:
+        found = await list_unlanded(git, site.store if site else None)
+    if attempt is None:
+        _list(found, as_json=as_json)
+        return
+    work = select_unlanded(found, attempt)
+    if patch:
+        text = await _patch(git, work)
+        if as_json:
+            print_json({"attempt": _unlanded_json(work), "patch": text.decode(errors="replace")})
+        else:
+            click.echo(text, nl=False)
+        return
+    branch = await create_salvage_branch(git, work, dry=dry)
+    if as_json:
+        print_json({"dry_run": dry, "branch": branch, "attempt": _unlanded_json(work)})
+    else:
+        click.echo(f"{'would make' if dry else 'made'} the branch {branch} at {work.commit[:12]}")
+        click.echo(f"  take it with `git merge {branch}`, or look at it with `git log -p {branch}`")
+
+
+def _list(found: Sequence[UnlandedWork], *, as_json: bool) -> None:
+    if as_json:
+        print_json({"unlanded": [_unlanded_json(work) for work in found]})
+        return
+    for work in found:
+        when = f"{work.at.astimezone():%Y-%m-%d %H:%M}" if work.at else "not ended"
+        click.echo(printable(f"{work.attempt}  {work.action or '?'}  run {work.run or '?'}  {when}"))
+        click.echo(f"    {len(work.files)} files: {clip(', '.join(work.files), 60)}")
+        click.echo(f"    {clip(work.why, 76)}")
+    click.echo("make a branch of one with `scaffold salvage ATTEMPT`" if found else "everything has landed")
+
+
+def _unlanded_json(work: UnlandedWork) -> dict[str, object]:
+    return {
+        "attempt": work.attempt,
+        "action": work.action,
+        "run": work.run,
+        "ref": work.ref,
+        "commit": work.commit,
+        "base": work.base,
+        "ended_at": work.at,
+        "files": [os.fsencode(path).decode(errors="replace") for path in work.files],
+        "why": work.why,
+    }
+
+
+async def _patch(git: Git, work: UnlandedWork) -> bytes:
+    if work.base is None:
+        raise GitError(
+            f"nobody knows where the work of {work.attempt} began", f"Look at it with `git show {work.commit}`."
+        )
+    return (await git("diff-tree", "-r", "-p", "--binary", *DIFF_OPTIONS, work.base, work.commit)).out

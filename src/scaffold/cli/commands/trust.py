@@ -1,0 +1,129 @@
+"""`trust`: see what a folder's own configuration would do, agree to it, or take that back."""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from msgspec import Struct
+
+from scaffold.agent.model_access import open_user_store
+from scaffold.cli.commands.options import json_option
+from scaffold.cli.exit_codes import FAILED, OK
+from scaffold.cli.render.style import is_terminal, print_json
+from scaffold.config.folder_trust import folder_trust, read_folder, require_readable
+from scaffold.config.settings import load_settings
+from scaffold.config.trust_effects import TrustFileEffect, trust_effects
+from scaffold.core.errors import UsageError
+from scaffold.core.printable_text import printable
+from scaffold.policy.trust import FolderConfig, TrustState, TrustStatus
+
+STATUS_TEXT = {
+    "trusted": "is trusted",
+    "changed": "is not trusted any more",
+    "unknown": "is not trusted",
+}
+
+
+class TrustReport(Struct, frozen=True):
+    """How a folder stands, for programs."""
+
+    folder: str
+    identity: str
+    fingerprint: str
+    state: TrustState
+    differences: tuple[str, ...]
+    files: tuple[TrustFileEffect, ...]
+
+
+@click.command()
+@click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), default=Path())
+@click.option("--show", is_flag=True, help="Change nothing: say how the folder stands, and what would take effect.")
+@click.option("--revoke", is_flag=True, help="Take back all that was agreed to here.")
+@json_option
+def trust(folder: Path, *, show: bool, revoke: bool, as_json: bool) -> int:
+    """Let the configuration count that DIR, or the repository it is in, brings along: settings, servers, hooks.
+
+    All of it is shown before; on a terminal you are asked. It counts in all worktrees of the repository, until one of
+    the files is another: then it is ignored until you have agreed to that. A folder that is not trusted can be worked
+    in; only its own configuration is ignored.
+    """
+    if show and revoke:
+        raise UsageError("--show and --revoke exclude each other", "Leave one of them out.")
+    if revoke:
+        return _revoke(read_folder(folder), as_json=as_json)
+    before = folder_trust(folder, os.environ)
+    found = trust_effects(before.folder, load_settings(None, os.environ, {}).values)
+    if not as_json:
+        click.echo(printable("\n".join(_lines(before, found))))
+    if show:
+        return _print_result(before, found, as_json=as_json)
+    _refuse_faulty(before.folder, found)
+    asking = not as_json and not before.trusted and is_terminal(sys.stdin, sys.stderr)
+    if asking and not click.confirm("Trust it?", err=True):
+        click.echo("nothing was changed", err=True)
+        return FAILED
+    _agree(before.folder)
+    return _print_result(TrustStatus(before.folder, "trusted"), found, as_json=as_json, done=not before.trusted)
+
+
+def _refuse_faulty(folder: FolderConfig, found: Sequence[TrustFileEffect]) -> None:
+    """Raise UsageProblem for a file that cannot be read or understood: nobody knows what they would agree to."""
+    require_readable(folder)
+    for effect in found:
+        if effect.trouble:
+            what = f"this folder cannot be trusted as it is: {effect.trouble.rstrip('.')}"
+            raise UsageError(what, "Correct the file, then repeat the command.")
+
+
+def _agree(folder: FolderConfig) -> None:
+    store = open_user_store()
+    try:
+        with store.transaction(durable=True):
+            store.trust.agree(folder.identity, folder.fingerprint, folder.digests)
+    finally:
+        store.close()
+
+
+def _revoke(folder: FolderConfig, *, as_json: bool) -> int:
+    store = open_user_store()
+    try:
+        with store.transaction(durable=True):
+            agreements = store.trust.revoke(folder.identity)
+    finally:
+        store.close()
+    if as_json:
+        print_json({"folder": str(folder.top), "identity": folder.identity, "revoked": agreements})
+    else:
+        said = "is not trusted any more" if agreements else "was not trusted"
+        click.echo(printable(f"{folder.top} {said}"))
+    return OK
+
+
+def _print_result(
+    standing: TrustStatus, found: tuple[TrustFileEffect, ...], *, as_json: bool, done: bool = False
+) -> int:
+    folder = standing.folder
+    if as_json:
+        where = printable(str(folder.top))
+        print_json(
+            TrustReport(where, folder.identity, folder.fingerprint, standing.state, standing.differences, tuple(found))
+        )
+    elif done:
+        click.echo(printable(f"{folder.top} is trusted now; `scaffold trust --revoke` takes that back"))
+    return OK
+
+
+def _lines(standing: TrustStatus, found: Sequence[TrustFileEffect]) -> Sequence[str]:
+    """Return how the folder stands and what is in each file."""
+    said = [f"{standing.folder.top} {STATUS_TEXT[standing.state]}"]
+    said += [f"  {difference}" for difference in standing.differences]
+    if standing.trouble:
+        said.append(f"  what you agreed to cannot be looked up: {standing.trouble}")
+    if not found:
+        said.append("It brings no configuration of its own.")
+    for effect in found:
+        said += ["", f"{effect.path} - {effect.what}"]
+        said += [f"  {line}" for line in effect.does or ((effect.trouble,) if effect.trouble else ("sets nothing",))]
+    return said

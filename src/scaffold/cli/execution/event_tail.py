@@ -1,0 +1,32 @@
+"""A run that this process carries on is told of, to who looks on and to the user's own command, up to its end."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from scaffold.core.model import Run
+from scaffold.orchestrator.owner.notifications import notify_until_done
+from scaffold.run.context import RunContext
+from scaffold.views.event_tail import EventSink, tail_events
+
+
+def last_seq_before(site: RunContext, run: Run) -> int:
+    """Return the event after which a run that was just taken over is told of: its taking, if it had an owner before."""
+    return max(0, site.store.events.last_seq(run.id) - 1) if run.fence > 1 else 0
+
+
+@asynccontextmanager
+async def showing_events(site: RunContext, run: Run, sink: EventSink, *, since: int) -> AsyncIterator[None]:
+    """Tell what happens from the event after `since` on while the block goes on; also how it ended.
+
+    Who looks on is told last: the command may fail at the very end, and that is an event, too.
+    """
+    finished = False
+    notifier = asyncio.create_task(notify_until_done(site, run, run.settings.notify, lambda: finished))
+    follower = asyncio.create_task(tail_events(site, run, sink, since=since, done=lambda: finished and notifier.done()))
+    try:
+        yield
+    finally:
+        finished = True
+        await notifier
+        await follower

@@ -1,0 +1,62 @@
+"""What is imported only when it is called: each command, so that `--help` stays light, the REPL, the web, shells."""
+
+from collections.abc import Mapping
+
+import click
+
+from scaffold.host.lazy_import import lazy_import
+
+COMMANDS: Mapping[str, str] = {
+    "init": "scaffold.cli.commands.init:init",
+    "run": "scaffold.cli.commands.run:run",
+    "status": "scaffold.cli.commands.status:status",
+    "inbox": "scaffold.cli.commands.inbox:inbox",
+    "stop": "scaffold.cli.commands.run_control:stop",
+    "resume": "scaffold.cli.commands.resume:resume",
+    "doctor": "scaffold.cli.commands.doctor.doctor:doctor",
+    "plan": "scaffold.cli.commands.plan.check:plan",
+    "attach": "scaffold.cli.commands.attach:attach",
+    "goals": "scaffold.cli.commands.goals_tasks:goals",
+    "tasks": "scaffold.cli.commands.goals_tasks:tasks",
+    "agents": "scaffold.cli.commands.agents:agents",
+    "logs": "scaffold.cli.commands.logs:logs",
+    "path": "scaffold.cli.commands.path:path",
+    "send": "scaffold.cli.commands.send:send",
+    "diff": "scaffold.cli.commands.diff:diff",
+    "contract": "scaffold.cli.commands.contract:contract",
+    "baseline": "scaffold.cli.commands.baseline:baseline",
+    "approve": "scaffold.cli.commands.approvals:approve",
+    "reject": "scaffold.cli.commands.approvals:reject",
+    "answer": "scaffold.cli.commands.approvals:answer",
+    "retry": "scaffold.cli.commands.run_control:retry",
+    "pause": "scaffold.cli.commands.run_control:pause",
+    "cancel": "scaffold.cli.commands.run_control:cancel",
+    "cleanup": "scaffold.cli.commands.cleanup:cleanup",
+    "salvage": "scaffold.cli.commands.salvage:salvage",
+    "purge": "scaffold.cli.commands.purge:purge",
+    "config": "scaffold.cli.commands.config:config",
+    "trust": "scaffold.cli.commands.trust:trust",
+    "demo": "scaffold.cli.commands.demo:demo",
+    "chat": "scaffold.cli.commands.chat_plan:chat_plan",
+    "worker": "scaffold.cli.commands.processes.worker:worker",
+    "background": "scaffold.cli.commands.processes.background:background",
+    "supervisor": "scaffold.cli.commands.processes.supervisor:supervisor",
+    "zygote": "scaffold.cli.commands.processes.zygote:zygote",
+    "subagent": "scaffold.cli.commands.processes.subagent:subagent",
+    "permissions": "scaffold.cli.commands.permissions:permissions",
+    "ralph": "scaffold.cli.commands.ralph.command:ralph",
+}
+REPL_MAIN = "scaffold.cli.repl.loop:run_ralph_repl"
+"""A `session.Talk`: it takes longer to import than a one-shot may to begin."""
+
+
+REDACT, REDACTED_TRACEBACK = "scaffold.cli.error_text:redact", "scaffold.cli.error_text:redacted_traceback"
+"""Take the words of an error, and an error, and return what is told: few commands end with one."""
+
+
+def load_command(name: str) -> click.Command:
+    """Import and return the command of this name; there must be one."""
+    command = lazy_import(COMMANDS[name])
+    if not isinstance(command, click.Command):
+        raise TypeError(COMMANDS[name])
+    return command

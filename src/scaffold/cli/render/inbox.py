@@ -1,0 +1,92 @@
+"""What waits for a human, as it is drawn: in a line, and in full, to the letter of what a decision holds for."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from scaffold.cli.render.style import heading
+from scaffold.core.ids import ActionKey
+from scaffold.core.model import InboxItem
+from scaffold.core.printable_text import join_limited, printable
+from scaffold.views.inbox import RequestersByItem, decision_commands
+from scaffold.views.text_format import WIDTH, clip, format_duration, wrap_text
+
+MAX_CHARACTERS = 20_000
+"""Characters of one part of a call that are shown."""
+BAR = "    │ "
+
+
+def brief_lines(items: Sequence[InboxItem], who: RequestersByItem, *, most: int) -> Iterator[str]:
+    """Yield a line for each item, and one for the commands that decide about it."""
+    for item in items[:most]:
+        yield f"  {clip(f'{item.id}  {_named(who[item.id])}: {item.text}', WIDTH - 2)}"
+        yield f"      {' | '.join(decision_commands(item))}"
+    if len(items) > most:
+        yield f"  and {len(items) - most} more"
+
+
+def item_text(item: InboxItem, who: Sequence[ActionKey], now: datetime) -> str:
+    """Return all that a human needs to decide: who asks, exactly what for, why, how long there is, and how to answer.
+
+    Text of models is shown with its control characters as escapes.
+    """
+    age = format_duration(now - item.created_at)
+    title = clip(f"{item.kind} {item.id}: {_named(who)}, in run {item.run_id}, {age} ago", WIDTH)
+    lines = [heading(title), *_subject(item), *_reason(item), *_decision_lines(item, now)]
+    if item.state == "open":
+        lines += [f"  {command}" for command in decision_commands(item)]
+    return "\n".join(lines)
+
+
+def _named(keys: Sequence[ActionKey]) -> str:
+    return join_limited(keys, 1) or "the run"
+
+
+def _subject(item: InboxItem) -> Iterator[str]:
+    """Yield what is asked; a decision holds for all arguments of a call, or all files of a change: all are shown."""
+    if item.kind != "approval":
+        yield from _quoted(item.text)
+        yield from (f"  - {printable(str(option))}" for option in item.detail.get("options", ()))
+        return
+    yield f"  {printable(item.text)}"
+    if protected := item.detail.get("protected"):
+        yield "  protected:"
+        yield from _quoted("\n".join(map(str, protected)))
+        return
+    for name, value in _arguments(item.detail.get("args", "")).items():
+        yield f"  {printable(name)}:"
+        yield from _quoted(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
+def _arguments(text: str) -> Mapping[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {"args": text}
+    return found if isinstance(found, dict) else {"args": text}
+
+
+def _quoted(text: str) -> Iterator[str]:
+    shown = text[:MAX_CHARACTERS]
+    yield from (f"{BAR}{printable(line)}" for line in shown.split("\n"))
+    if len(text) > len(shown):
+        yield f"    {len(text) - len(shown):,} more characters: `scaffold inbox --json` shows them"
+
+
+def _reason(item: InboxItem) -> Iterator[str]:
+    if reason := item.detail.get("reason"):
+        yield from (f"  {line}" for line in wrap_text(f"It asks because {reason}.", WIDTH - 2))
+
+
+def _decision_lines(item: InboxItem, now: datetime) -> Iterator[str]:
+    if item.state == "open":
+        if item.expires_at is not None:
+            yield f"  expires in {format_duration(item.expires_at - now)}"
+        return
+    said = f": {item.answer}" if item.answer else ""
+    held = ""
+    if item.state in {"approved", "rejected"} and item.valid_until is not None:
+        left = f"for {format_duration(item.valid_until - now)} more" if item.valid_until > now else "no more"
+        held = f", holds for the {item.scope} {left}"
+    yield f"  {clip(f'{item.state}{said}', WIDTH - 2 - len(held))}{held}"

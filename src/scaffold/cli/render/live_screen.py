@@ -1,0 +1,72 @@
+"""The live screen of `run`: lines of what happened, and below them what is happening now."""
+
+import sys
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from scaffold.cli.render.progress import JsonEventLines, TextEventLines, event_sentence
+from scaffold.cli.render.watch_view import agent_lines
+from scaffold.core.events import StoredEvent
+from scaffold.core.model import Run
+from scaffold.core.printable_text import printable
+from scaffold.run.context import RunContext
+from scaffold.views.event_tail import EventSink
+from scaffold.views.watch_frame import read_frame
+
+REDRAW_S = 1.0
+STYLES = {
+    "landed": "green",
+    "fact": "green",
+    "failed": "red",
+    "blocked": "red",
+    "ended": "yellow",
+    "warning": "yellow",
+    "waits": "yellow",
+}
+
+
+class LiveScreen:
+    """Draws on a terminal; reads the store only from the thread that calls it."""
+
+    def __init__(self, site: RunContext, run: Run) -> None:
+        self._site = site
+        self._run = run
+        self._console = Console(highlight=False)
+        self._live = Live(console=self._console, auto_refresh=False, transient=True)
+        self._due = 0.0
+        self._scene = read_frame(site, run)
+        self._live.start()
+
+    def show(self, recorded: StoredEvent) -> None:
+        """Print the event above the table, if it says something to a person."""
+        line = event_sentence(recorded.event)
+        if line is not None:
+            text = Text(f"{recorded.at.astimezone():%H:%M:%S}  {printable(line)}")
+            text.stylize(STYLES.get(line.split(" ", 1)[0], ""), 10)
+            self._console.print(text)
+
+    def tick(self) -> None:
+        """Draw what is going on now, at most once a second."""
+        now = self._site.clock.monotonic()
+        if now >= self._due:
+            self._due = now + REDRAW_S
+            self._scene = read_frame(self._site, self._run)
+            self._live.update(self._now(), refresh=True)
+
+    def close(self) -> None:
+        """Take the table away; the lines stay."""
+        self._live.stop()
+
+    def _now(self) -> Text:
+        size = self._console.size
+        lines = agent_lines(self._scene, size.width, max(2, size.height - 2))
+        return Text.from_ansi("\n".join(lines), no_wrap=True)
+
+
+def event_sink_for(site: RunContext, run: Run, *, as_json: bool) -> EventSink:
+    """Return what shows a run: to programs, on a terminal, or in lines."""
+    if as_json:
+        return JsonEventLines()
+    return LiveScreen(site, run) if sys.stdout.isatty() else TextEventLines()

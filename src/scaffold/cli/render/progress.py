@@ -1,0 +1,148 @@
+"""What a run looks like while it happens: events become lines, or JSON, or a live screen."""
+
+from typing import assert_never
+
+import click
+import msgspec
+
+from scaffold.core.events import (
+    ActionLanded,
+    ActionStatusChanged,
+    AssertionProposed,
+    AttemptEnded,
+    AttemptPhaseChanged,
+    AttemptQueued,
+    BaselineCaptured,
+    ContractSealed,
+    CritiqueRecorded,
+    Event,
+    FactStateChanged,
+    GoalStatusChanged,
+    NoticeRaised,
+    PlanExtended,
+    PlanningTurnEnded,
+    PlanningTurnStarted,
+    RunClaimed,
+    RunCreated,
+    RunStatusChanged,
+    StoredEvent,
+    SupervisorEnded,
+    SupervisorStarted,
+    VerificationFailed,
+)
+from scaffold.core.ids import ActionKey
+from scaffold.core.printable_text import printable
+from scaffold.core.states import WAITS_FOR_PREFIX
+
+
+class JsonEventLines:
+    """One event a line, for programs."""
+
+    def show(self, recorded: StoredEvent) -> None:
+        """Print `{"seq", "at", "type", ...}`."""
+        body = {"seq": recorded.seq, "at": recorded.at, **msgspec.to_builtins(recorded.event)}
+        click.echo(msgspec.json.encode(body))
+
+    def tick(self) -> None:
+        """Lines show the past only."""
+
+    def close(self) -> None:
+        """Every line is out already."""
+
+
+class TextEventLines:
+    """A line for whatever a person wants to know; what only machines need is left out."""
+
+    def __init__(self, *, err: bool = False) -> None:
+        """With `err` the lines go to standard error."""
+        self._err = err
+
+    def show(self, recorded: StoredEvent) -> None:
+        """Print the event if it says something to a person."""
+        line = event_sentence(recorded.event)
+        if line is not None:
+            click.echo(f"{recorded.at.astimezone():%H:%M:%S}  {printable(line)}", err=self._err)
+
+    def tick(self) -> None:
+        """Lines show the past only."""
+
+    def close(self) -> None:
+        """Every line is out already."""
+
+
+def event_sentence(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 - one line a case
+    """Return what a person wants to read of an event; None where nothing."""
+    match event:
+        case RunCreated(session_branch=branch, goals=0):
+            return f"plan     none yet, landing on {branch}"
+        case RunCreated(session_branch=branch, goals=goals, actions=actions):
+            return f"plan     {actions} actions in {goals} goals, landing on {branch}"
+        case RunStatusChanged(status=status, reason=reason):
+            return f"run      {status}{_reason_suffix(reason)}"
+        case GoalStatusChanged(goal=goal, status=status, reason=reason):
+            return f"goal     {goal}: {status}{_reason_suffix(reason)}"
+        case ActionStatusChanged(action=action, status="blocked", reason=reason):
+            return _blocked(action, reason or "")
+        case ActionStatusChanged(action=action, status="failed" | "skipped" as status, reason=reason):
+            return f"{status:<8} {action}{_reason_suffix(_first_line(reason))}"
+        case AttemptQueued(action=action, number=number, base_sha=base):
+            return f"start    {action} (attempt {number}, on {base[:8]})"
+        case AttemptPhaseChanged(action=action, phase="verifying"):
+            return f"check    {action}"
+        case AttemptEnded(action=action, outcome="recorded"):
+            return f"approved {action}"
+        case AttemptEnded(action=action, number=number, outcome=outcome, error=error) if outcome != "landed":
+            return f"ended    {action}: attempt {number}, {outcome}{_reason_suffix(_first_line(error))}"
+        case ActionLanded(action=action, commit=commit):
+            return f"landed   {action} as {commit[:8]}"
+        case PlanExtended(goal=goal, actions=()):
+            return f"plan     a goal: {goal}"
+        case PlanExtended(goal=goal, under=under, actions=actions):
+            return f"plan     {goal}: {', '.join(actions)}" + (f" under {under}" if under else "")
+        case PlanningTurnStarted(event=about, goal=goal, action=action):
+            return f"think    {about}" + "".join(f" {name}" for name in (goal, action) if name)
+        case PlanningTurnEnded(event=about, outcome="refused" | "failed" | "lost" as outcome, error=error):
+            return f"think    {about} {outcome}{_reason_suffix(_first_line(error))}"
+        case SupervisorEnded(goal=goal, code=code) if code != 0:
+            return f"warning  the supervisor of {goal} ended with {code}"
+        case FactStateChanged(assertion=assertion, state=state, commit=commit):
+            return f"fact     {assertion} {state} at {commit[:8]}"
+        case ContractSealed() | BaselineCaptured() | CritiqueRecorded() | VerificationFailed():
+            return _verification_sentence(event)
+        case NoticeRaised(level=level, text=text):
+            return f"{'note' if level == 'info' else 'warning':<8} {text}"
+        case ActionStatusChanged() | AttemptPhaseChanged() | AttemptEnded() | RunClaimed() | AssertionProposed():
+            return None
+        case PlanningTurnEnded() | SupervisorStarted() | SupervisorEnded():
+            return None
+        case _:
+            assert_never(event)
+
+
+def _verification_sentence(event: ContractSealed | BaselineCaptured | CritiqueRecorded | VerificationFailed) -> str:
+    match event:
+        case ContractSealed(action=action, phase=phase, sha256=digest, checks=checks):
+            return f"seal     {action}: {phase} contract {digest[:8]} with {checks} checks"
+        case BaselineCaptured(gate=gate, commit=commit, passed=passed, failed=failed, reused=reused):
+            known = ", known from before" if reused else ""
+            return f"baseline {gate} at {commit[:8]}: {passed} passed, {failed} failed{known}"
+        case CritiqueRecorded(action=action, iteration=iteration, score=score):
+            return f"critic   {action}: {score}/9 after iteration {iteration}"
+        case VerificationFailed(action=action, iterations=iterations, summary=summary):
+            return f"failed   {action}: not proven after {iterations} iterations{_reason_suffix(_first_line(summary))}"
+        case _:
+            assert_never(event)
+
+
+def _blocked(action: ActionKey, reason: str) -> str:
+    if reason.startswith(WAITS_FOR_PREFIX):
+        return f"waits    {action}: for you, `scaffold inbox` shows {reason.removeprefix(WAITS_FOR_PREFIX)}"
+    return f"blocked  {action}: what it needs has failed"
+
+
+def _reason_suffix(reason: str | None) -> str:
+    return f": {reason}" if reason else ""
+
+
+def _first_line(text: str | None) -> str:
+    return (text or "").strip().partition("\n")[0][:160]

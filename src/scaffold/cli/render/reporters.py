@@ -1,0 +1,143 @@
+"""What one call of `ralph` tells while it works: nothing but the answer, or one JSON event a line."""
+
+import sys
+from collections.abc import Mapping
+from typing import Any, Literal, assert_never
+
+import click
+import msgspec
+
+from scaffold.agent.journal import EntryKind
+from scaffold.cli.render.style import paint
+from scaffold.core.conversation import Delta, RetryWait, StreamReset, TextDelta, ThinkingDelta, ToolCallDelta
+from scaffold.core.printable_text import printable
+from scaffold.session.reporter import Reporter
+
+OutputFormat = Literal["text", "json", "stream-json"]
+
+MAX_CALL_CHARACTERS = 120
+"""Characters of a tool call that people get to see."""
+
+
+def reporter_for(output: OutputFormat) -> Reporter:
+    """Return who tells in this format."""
+    match output:
+        case "text":
+            return TextReporter(live=sys.stderr is not None and sys.stderr.isatty())
+        case "json":
+            return JsonReporter()
+        case "stream-json":
+            return StreamJsonReporter()
+        case _:
+            assert_never(output)
+
+
+class TextReporter:
+    """The answer on standard output; on a terminal each step on standard error, so that a wait can be understood."""
+
+    for_people = True
+
+    def __init__(self, *, live: bool) -> None:
+        self._live = live
+
+    def session(self, **fields: str) -> None:
+        """Say nothing: whoever asks knows where."""
+
+    def hear(self, delta: Delta) -> None:
+        """Say why nothing comes."""
+        match delta:
+            case RetryWait(seconds=seconds, reason=reason):
+                click.echo(f"waiting {seconds:.0f} s: {printable(reason)}", err=True)
+            case StreamReset(reason=reason):
+                click.echo(f"asking again: {printable(reason)}", err=True)
+            case TextDelta() | ThinkingDelta() | ToolCallDelta():
+                pass
+            case _:
+                assert_never(delta)
+
+    def note(self, kind: EntryKind, **fields: Any) -> None:
+        """Show what is done, if somebody watches, and what the user should know, always."""
+        if kind == "notice":
+            click.echo(printable(str(fields.get("text", ""))), err=True)
+        elif kind == "tool_call" and self._live:
+            args = msgspec.json.encode(fields.get("args")).decode()
+            click.echo(paint(f"· {printable(fields['name'])} {_line(args)}", "bright_black"), err=True)
+
+    def result(self, shape: Mapping[str, object]) -> None:
+        """Print the answer; an error is told by whoever ends the command."""
+        if shape["result"]:
+            click.echo(printable(str(shape["result"])))
+
+
+class JsonReporter:
+    """Nothing but one object at the end."""
+
+    for_people = False
+
+    def session(self, **fields: str) -> None:
+        """Ignore it."""
+
+    def hear(self, delta: Delta) -> None:
+        """Ignore it."""
+
+    def note(self, kind: EntryKind, **fields: Any) -> None:
+        """Ignore it."""
+
+    def result(self, shape: Mapping[str, object]) -> None:
+        """Print the object."""
+        click.echo(msgspec.json.encode(shape))
+
+
+class StreamJsonReporter:
+    """One event a line, as it happens: words in pieces, tool calls and their results whole."""
+
+    for_people = False
+
+    def __init__(self) -> None:
+        self._heard = ""
+
+    def session(self, **fields: str) -> None:
+        """Print the first line."""
+        _print_event("session", **fields)
+
+    def hear(self, delta: Delta) -> None:
+        """Print the pieces of words and thoughts; a piece of a call is told when the call is whole."""
+        match delta:
+            case TextDelta(text=text):
+                self._heard += text
+                _print_event("text", text=text)
+            case ThinkingDelta(text=text):
+                _print_event("thinking", text=text)
+            case StreamReset(reason=reason):
+                self._heard = ""
+                _print_event("notice", notice="superseded", text=f"what this reply said so far is void: {reason}")
+            case RetryWait(seconds=seconds, reason=reason):
+                _print_event("notice", notice="waiting", seconds=seconds, text=reason)
+            case ToolCallDelta():
+                pass
+            case _:
+                assert_never(delta)
+
+    def note(self, kind: EntryKind, **fields: Any) -> None:
+        """Print what is no part of a reply's words; those were heard already."""
+        if kind == "text" and fields["text"] not in self._heard:
+            _print_event("text", **fields)
+        if kind == "usage":
+            self._heard = ""
+        if kind == "news":
+            _print_event("notice", notice="news", **fields)
+        if kind in {"tool_call", "tool_result", "approval", "notice"}:
+            _print_event(kind, **fields)
+
+    def result(self, shape: Mapping[str, object]) -> None:
+        """Print the last line."""
+        _print_event("result", **shape)
+
+
+def _print_event(kind: str, **fields: object) -> None:
+    click.echo(msgspec.json.encode({"type": kind, **fields}))
+
+
+def _line(text: str) -> str:
+    flat = printable(text).replace("\n", " ")
+    return flat if len(flat) <= MAX_CALL_CHARACTERS else f"{flat[: MAX_CALL_CHARACTERS - 1]}…"

@@ -1,0 +1,147 @@
+"""What is offered before a run starts: its goals and actions, how many agents they deserve, what it may cost."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC
+
+from msgspec import Struct
+
+from scaffold.cli.render.findings import format_finding
+from scaffold.core.ids import ActionKey
+from scaffold.core.model import Run, RunSettings, Usage
+from scaffold.core.money import format_usd
+from scaffold.core.plan import ActionSpec, GoalSpec, Plan
+from scaffold.core.printable_text import printable
+from scaffold.host.sandbox.level import DetectedLevel
+from scaffold.llm.registry.cards import model_card
+from scaffold.llm.registry.model_name import parse_model
+from scaffold.plan.analysis.agent_count import advise_agent_count
+from scaffold.plan.analysis.lint import lint
+from scaffold.plan.simulation.simulated_goal import WORKER_CAP
+from scaffold.views.text_format import WIDTH, clip
+
+MAX_ACTIONS = 40
+"""Actions that are listed for each goal; the rest is counted."""
+TYPICAL_REQUEST = Usage(input_tokens=20_000, cached_input_tokens=16_000, output_tokens=600, requests=1)
+REQUESTS_PER_ACTION = 20
+"""What the work of one action takes, roughly: so many requests like that one."""
+ASSUMED_CHILDREN = 3
+"""How many actions a compound is taken for that is to be broken down."""
+
+
+class RunPreview(Struct, frozen=True):
+    """A run that has not started, and its plan."""
+
+    run: Run
+    plan: Plan
+
+    def text(self) -> str:
+        """Return it in lines for a person."""
+        return printable("\n".join([*self._goals(), *self._findings(), *self._shape(), *self._terms()]))
+
+    def _goals(self) -> Iterator[str]:
+        for goal in self.plan.goals:
+            yield clip(f"{goal.name}: {', '.join(goal.goal_state)}", WIDTH)
+            lines = list(_tree(goal))
+            yield from lines[:MAX_ACTIONS]
+            if len(lines) > MAX_ACTIONS:
+                yield f"  and {len(lines) - MAX_ACTIONS} more actions"
+
+    def _findings(self) -> Iterator[str]:
+        if self.run.settings.plan_path:
+            return  # they were told when the file was read
+        for finding in lint(self.plan).findings:
+            yield format_finding(finding, "plan")
+
+    def _shape(self) -> Iterator[str]:
+        actions, goals, agents = len(self.plan.actions), len(self.plan.goals), self.run.settings.agents
+        yield f"{count_of(actions, 'action')} in {count_of(goals, 'goal')}, up to {count_of(agents, 'agent')} at once"
+        if actions > 1:
+            report = lint(self.plan)
+            yield f"  at most {report.width} side by side, longest chain {_chain(report.critical_path)}"
+            yield from self._advice()
+
+    def _advice(self) -> Iterator[str]:
+        """Yield how many agents it is worth, unless the run's cap is another one than that is reckoned with."""
+        if self.run.settings.goal_agents == WORKER_CAP:
+            advice = advise_agent_count(self.plan)
+            yield f"  worth {count_of(advice.agents, 'agent')}: {advice.why}"
+
+    def _terms(self) -> Iterator[str]:
+        run, settings = self.run, self.run.settings
+        cap = "no cap" if settings.budget_usd is None else f"at most {format_usd(settings.budget_usd)}"
+        yield f"model {settings.model} ({billing_note(settings.model)}), {cost_estimate(run, self.plan)}, {cap}"
+        yield f"lands on {run.session_branch}, from {run.base_branch or 'a detached head'} at {run.base_sha[:8]}"
+
+
+def count_of(number: int, noun: str) -> str:
+    """Return a number of things, in words."""
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
+def billing_note(model: str) -> str:
+    """Return who pays for the model, in words."""
+    match parse_model(model).provider:
+        case "cassette":
+            return "replayed from a file, nobody pays"
+        case "local":
+            return "a server of your own, nobody sends a bill"
+        case "codex":
+            return "your subscription pays"
+        case _:
+            return "you pay by your key"
+
+
+def cost_estimate(run: Run, plan: Plan) -> str:
+    """Return roughly what the plan's actions will cost, in words."""
+    name = parse_model(run.settings.model)
+    if name.provider in {"cassette", "local"}:
+        return "no estimate needed"
+    prices = model_card(name).prices
+    if prices is None:
+        return "its price is not known"
+    usd = (
+        prices.cost_usd(TYPICAL_REQUEST, run.created_at.astimezone(UTC).date())
+        * REQUESTS_PER_ACTION
+        * _estimated_attempts(plan.actions)
+    )
+    return f"roughly {format_usd(usd / 2)} to {format_usd(usd * 2)}"
+
+
+def _estimated_attempts(actions: Sequence[ActionSpec]) -> int:
+    """Return for how many pieces of work the plan is taken."""
+    parents = {action.parent for action in actions}
+    open_ended = sum(action.kind == "compound" and action.key not in parents for action in actions)
+    return sum(action.kind == "primitive" for action in actions) + ASSUMED_CHILDREN * open_ended
+
+
+def _chain(keys: Sequence[ActionKey]) -> str:
+    return clip(" -> ".join(keys), WIDTH - 40) or "none"
+
+
+def _tree(goal: GoalSpec) -> Iterator[str]:
+    """Yield the actions, those of a compound below it and further in."""
+
+    def below(parent: ActionKey | None, indent: str) -> Iterable[str]:
+        for action in goal.actions:
+            if action.parent == parent:
+                line = f"{action.key}{_kind(action)} -> {', '.join(action.effects) or 'nothing'}"
+                yield indent + clip(line, WIDTH - len(indent))
+                yield from below(action.key, f"{indent}  ")
+
+    yield from below(None, "  ")
+
+
+def _kind(action: ActionSpec) -> str:
+    return " (compound)" if action.kind == "compound" else ""
+
+
+def sandbox_summary(finding: DetectedLevel, settings: RunSettings) -> str:
+    """Return what holds the commands of a run's agents, in a line for a person."""
+    if settings.sandbox != "off" and finding.level != "none":
+        better = f" ({finding.trouble}; for a better one, {finding.fix})" if finding.trouble else ""
+        return f"sandbox {finding.level}, network {settings.network}{better}"
+    why = "none is wanted" if settings.sandbox == "off" else finding.trouble
+    mend = "" if settings.sandbox == "off" else f"; to have one, {finding.fix}"
+    if settings.yolo:
+        return f"warning: no sandbox ({why}): commands can reach all that you can, and nobody is asked{mend}"
+    return f"no sandbox ({why}): commands of agents wait for your consent, `scaffold inbox` shows them{mend}"

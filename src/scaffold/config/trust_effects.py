@@ -1,0 +1,145 @@
+"""What the files of a folder's own configuration would do once the folder is trusted, in words."""
+
+import json
+import shlex
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from scaffold.config.file import SettingValue, decode_config, parse_settings
+from scaffold.config.project_overrides import IgnoredConfig, merge_local_settings, merge_project_settings
+from scaffold.config.schema import Setting
+from scaffold.core.errors import ScaffoldError
+from scaffold.policy.trust import ACTIVE_FILES, LOCAL_SETTINGS_FILE, SETTINGS_FILE, FolderConfig, TrustFile
+
+
+class TrustFileEffect(Struct, frozen=True):
+    """What one file is and does, each thing a line; with a `trouble` it cannot take effect as it is."""
+
+    path: str
+    what: str
+    digest: str
+    does: tuple[str, ...] = ()
+    trouble: str = ""
+
+
+def trust_effects(folder: FolderConfig, values: Mapping[str, SettingValue]) -> tuple[TrustFileEffect, ...]:
+    """Return what each file that is there would do to somebody whose own settings are `values`."""
+    found, held = [], values
+    for piece in folder.pieces:
+        effect, held = _effect(folder, piece, held)
+        found.append(effect)
+    return tuple(found)
+
+
+def format_setting(setting: Setting) -> str:
+    """Return a setting as people read it."""
+    if isinstance(setting, tuple):
+        return ", ".join(setting) or "none"
+    return "none" if setting is None else str(setting)
+
+
+def _effect(
+    folder: FolderConfig, piece: TrustFile, values: Mapping[str, SettingValue]
+) -> tuple[TrustFileEffect, Mapping[str, SettingValue]]:
+    """Return what a file does, and the settings that hold with it."""
+    blank = TrustFileEffect(piece.name, ACTIVE_FILES[piece.name], piece.digest, trouble=piece.trouble)
+    if piece.trouble:
+        return blank, values
+    does: tuple[str, ...]
+    try:
+        if piece.name in {SETTINGS_FILE, LOCAL_SETTINGS_FILE}:
+            does, values = _settings(folder, piece, values)
+        else:
+            does = tuple(_described(piece))
+    except ScaffoldError as problem:
+        return TrustFileEffect(blank.path, blank.what, blank.digest, trouble=problem.in_full), values
+    return TrustFileEffect(blank.path, blank.what, blank.digest, does), values
+
+
+def _settings(
+    folder: FolderConfig, piece: TrustFile, values: Mapping[str, SettingValue]
+) -> tuple[tuple[str, ...], Mapping[str, SettingValue]]:
+    path = folder.top / piece.name
+    asked = parse_settings(decode_config(piece.content, path), path)
+    merged, ignored = merge_project_settings(values, asked)
+    loose = {each.setting for each in ignored} if piece.name == LOCAL_SETTINGS_FILE else set()
+    if piece.name == LOCAL_SETTINGS_FILE:
+        merged, ignored = merge_local_settings(values, asked)
+    return tuple(_setting(name, value, ignored, loose) for name, value in asked.items()), merged
+
+
+def _setting(name: str, asked: SettingValue, ignored: Sequence[IgnoredConfig], loose: Collection[str]) -> str:
+    """Return what becomes of a setting; `loose` are those that a project could not set so."""
+    reason = next((each.reason for each in ignored if each.setting == name), None)
+    if reason:
+        return f"sets {name} to {format_setting(asked.value)} - ignored: {reason}"
+    return f"sets {name} to {format_setting(asked.value)}" + (
+        " - this LOOSENS what holds here" if name in loose else ""
+    )
+
+
+def _described(piece: TrustFile) -> Iterator[str]:
+    """Yield what a file of another program says; of one that is not understood, its lines."""
+    text = piece.content.decode("utf-8", "replace")
+    said = _json(text) if piece.name.endswith(".json") else None
+    if isinstance(said, dict):
+        yield from _commands(said)
+        yield from _all_entries(said)
+    else:
+        yield from (f"says: {line}" for line in text.splitlines() if line.strip())
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text.removeprefix("\ufeff"))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _commands(said: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the programs that servers and hooks are, and the addresses."""
+    for name, server in _entries(said.get("mcpServers")):
+        if "command" in server:
+            args = server.get("args")
+            line = [server["command"], *(args if isinstance(args, list) else ())]
+            yield f"starts `{shlex.join(map(str, line))}` as the server {name}"
+        if "url" in server:
+            yield f"calls {server['url']} as the server {name}"
+    hooks = said.get("hooks")
+    for event, groups in hooks.items() if isinstance(hooks, dict) else ():
+        for command in _values_of_key(groups, "command"):
+            yield f"runs `{command}` on {event}"
+
+
+def _entries(table: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for name, entry in table.items() if isinstance(table, dict) else ():
+        if isinstance(entry, dict):
+            yield name, entry
+
+
+def _values_of_key(node: object, key: str) -> Iterator[object]:
+    """Yield what stands under `key`, at any depth."""
+    if isinstance(node, list):
+        for each in node:
+            yield from _values_of_key(each, key)
+    elif isinstance(node, dict):
+        for name, value in node.items():
+            if name == key:
+                yield value
+            else:
+                yield from _values_of_key(value, key)
+
+
+def _all_entries(said: Mapping[str, Any]) -> Iterator[str]:
+    """Yield all that the file says, as it stands there: nobody is to agree to what was not shown."""
+    for name, value in said.items():
+        for key, each in _entries(value) if isinstance(value, dict) and _all_tables(value) else ():
+            yield f"says: {name}.{key} = {json.dumps(each, ensure_ascii=False)}"
+        if not (isinstance(value, dict) and _all_tables(value)):
+            yield f"says: {name} = {json.dumps(value, ensure_ascii=False)}"
+
+
+def _all_tables(value: Mapping[str, Any]) -> bool:
+    return bool(value) and all(isinstance(each, dict) for each in value.values())

@@ -1,0 +1,28 @@
+"""Text made safe for databases, prompts, protocols and screens."""
+
+import re
+from collections.abc import Sequence
+
+_CONTROL = r"\x00-\x08\x0b-\x1f\x7f-\x9f"
+_REORDERING = r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+_WITHOUT_WIDTH = r"\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2028\u2029\u2060-\u2065\u206a-\u206f"
+_MORE_WITHOUT_WIDTH = r"\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb"
+_INVISIBLE_SELECTORS = r"\U000e0000-\U000e0fff"
+"""Characters without width, and variation selectors, can hide text from people that models still read."""
+_UNSAFE = re.compile(f"[{_CONTROL}{_REORDERING}{_WITHOUT_WIDTH}{_MORE_WITHOUT_WIDTH}{_INVISIBLE_SELECTORS}]")
+
+
+def printable(text: str) -> str:
+    """Return `text` with control, reordering and invisible characters shown as escapes; newlines and tabs stay."""
+    return _UNSAFE.sub(lambda found: f"\\x{ord(found[0]):02x}", text.encode("utf-8", "replace").decode())
+
+
+def utf8_safe(text: str) -> str:
+    r"""Return `text` with each surrogate (from undecodable file names or split pairs) written as `\udcNN`."""
+    return text.encode(errors="backslashreplace").decode()
+
+
+def join_limited(names: Sequence[str], most: int) -> str:
+    """Return the names joined by commas; of more than `most`, the first ones and a count: `a, b and 3 more`."""
+    shown = ", ".join(names[:most])
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown

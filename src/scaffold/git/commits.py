@@ -1,0 +1,229 @@
+"""Create commits, read them, compare their trees and test their ancestry."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from msgspec import Struct, convert
+
+from scaffold.core.errors import GitError
+from scaffold.core.ids import Commit
+from scaffold.core.model import Signature
+from scaffold.git.command import Git, GitResult
+from scaffold.git.refs import resolve
+from scaffold.git.submodule import keep_commit, populated_submodules
+from scaffold.git.worktree import remove_locks
+
+_FILE_MODE = "100"
+"""Prefix of a regular file's octal mode; links and submodules have other prefixes."""
+ALL_SUBMODULES = "--ignore-submodules=none"
+"""Overrides `ignore` in .gitmodules, which a candidate may have changed."""
+DIFF_OPTIONS = ("--no-ext-diff", "--no-textconv", "--no-color", "-M", ALL_SUBMODULES)
+"""Make the patch independent of the user's configuration."""
+
+
+class CommitInfo(Struct, frozen=True):
+    """A commit with its tree and parents."""
+
+    commit: Commit
+    tree: str
+    """The tree's id, in hex."""
+    parents: tuple[Commit, ...]
+
+
+class PathChange(Struct, frozen=True):
+    """How a path differs between two commits; a rename is a deletion and an addition."""
+
+    path: str
+    kind: Literal["A", "D", "M", "T"]
+    """Added | deleted | modified (contents or mode) | type changed, e.g. a file became a link."""
+    mode: str = "100644"
+    """The new mode, in octal as git writes it: `120000` for a link, `000000` for a deleted path."""
+
+    @property
+    def is_link(self) -> bool:
+        """Whether the path is a symbolic link in the newer commit."""
+        return self.mode == "120000"
+
+
+async def commit_all(git: Git, message: str, *, author: Signature, committer: Signature) -> Commit | None:
+    """Commit everything in the work tree that git does not ignore; return the commit, None if nothing changed.
+
+    Call it only on one of our worktrees, between agent turns. HEAD ends up detached at the commit; a branch that an
+    agent checked out does not move. Changes in a submodule are committed there first and kept in its repository.
+    Raises GitError if the work tree contains another repository: the commit would hold only a pointer to it.
+    """
+    before, now = await _commit_all(git, message, author=author, committer=committer)
+    return None if now == before else now.commit
+
+
+async def commit_all_info(git: Git, message: str, *, author: Signature, committer: Signature) -> CommitInfo:
+    """Do the same as `commit_all`, but return the commit at HEAD even if nothing changed."""
+    _, now = await _commit_all(git, message, author=author, committer=committer)
+    return now
+
+
+async def commit_submodules(git: Git, message: str, *, author: Signature, committer: Signature) -> None:
+    """Commit all changes in the submodules of one of our worktrees, and pin their new commits against pruning."""
+    for inner, link in await populated_submodules(git):
+        await commit_all(inner, message, author=author, committer=committer)
+        head = await resolve(inner, "HEAD")
+        if head is not None and head != link.commit:
+            await keep_commit(inner, head)
+
+
+async def commit_tree(
+    git: Git, tree: str, *, parents: Sequence[Commit], message: str, author: Signature, committer: Signature
+) -> Commit:
+    """Create a commit of `tree` and return it; no ref points to it yet."""
+    identity = {
+        "GIT_AUTHOR_NAME": author.name,
+        "GIT_AUTHOR_EMAIL": author.email,
+        "GIT_COMMITTER_NAME": committer.name,
+        "GIT_COMMITTER_EMAIL": committer.email,
+    }
+    flags = [word for parent in parents for word in ("-p", parent)]
+    return Commit((await git("commit-tree", *flags, "-F", "-", tree, stdin=message.encode(), env=identity)).line)
+
+
+async def tree_of(git: Git, commit: Commit) -> str:
+    """Return the id of the tree of `commit`, in hex."""
+    return (await git("rev-parse", "--verify", f"{commit}^{{tree}}")).line
+
+
+async def read_commit(git: Git, name: str) -> CommitInfo:
+    """Return the commit that `name` (a ref, `HEAD`, an id) resolves to; raise GitError if there is none."""
+    log = await git("rev-list", "--max-count=1", "--no-commit-header", "--format=%H %T %P", "--end-of-options", name)
+    commit, tree, *parents = log.line.split()
+    return CommitInfo(Commit(commit), tree, tuple(map(Commit, parents)))
+
+
+async def contains(git: Git, newer: CommitInfo, older: Commit) -> bool:
+    """Return whether `newer` contains `older`; runs git only if `older` is neither `newer` nor a parent of it."""
+    return older in {newer.commit, *newer.parents} or await is_ancestor(git, older, newer.commit)
+
+
+async def is_ancestor(git: Git, older: Commit, newer: Commit) -> bool:
+    """Return whether `newer` contains `older`; a commit contains itself."""
+    return (await git("merge-base", "--is-ancestor", older, newer, ok=frozenset({0, 1}))).exit_code == 0
+
+
+async def changed_paths(git: Git, old: Commit, new: Commit) -> tuple[str, ...]:
+    """Return the paths that differ between two commits, in git's order; both names of a renamed file."""
+    return tuple((await _differences(git, old, new)).records[1::2])
+
+
+async def path_changes(git: Git, old: Commit, new: Commit) -> tuple[PathChange, ...]:
+    """Return how each path differs between two commits, in git's order."""
+    records = (await _differences(git, old, new)).records
+    return tuple(_change(status, path) for status, path in zip(records[::2], records[1::2], strict=True))
+
+
+async def patch_fingerprint(git: Git, old: Commit, new: Commit) -> bytes:
+    """Return a fingerprint of the change: equal for two changes with the same blobs before and after."""
+    return (await _differences(git, old, new)).out
+
+
+async def renames(git: Git, old: Commit, new: Commit) -> dict[str, str]:
+    """Return {old name: new name} of the files that git detects as renamed by similar contents."""
+    kinds = {change.kind for change in await path_changes(git, old, new)}
+    if not kinds >= {"A", "D"}:
+        return {}
+    records = (await git("diff-tree", "-r", "-z", "-M", "--diff-filter=R", "--name-status", old, new)).records
+    return dict(zip(records[1::3], records[2::3], strict=True))
+
+
+async def file_contents(git: Git, commit: Commit, path: str) -> bytes | None:
+    """Return the contents of a file, or the target of a link, at a commit; None if the path is neither."""
+    answer = await git("cat-file", "blob", f"{commit}:{path}", ok=frozenset({0, 128}))
+    return answer.out if answer.exit_code == 0 else None
+
+
+async def batch_contents(git: Git, names: Sequence[str]) -> tuple[bytes | None, ...]:
+    """Return the contents of files, each named by its id or `COMMIT:PATH`; None for a missing one. One process."""
+    if not names:
+        return ()
+    requests = [name.encode(errors="surrogateescape") for name in names]
+    out = (await git("cat-file", "--batch", "-z", stdin=b"\0".join((*requests, b"")))).out
+    found: list[bytes | None] = []
+    at = 0
+    for name in requests:
+        absent = name + b" missing\n"
+        if out.startswith(absent, at):
+            found.append(None)
+            at += len(absent)
+            continue
+        begin = out.index(b"\n", at) + 1
+        end = begin + int(out[at:begin].rpartition(b" ")[2])
+        found.append(out[begin:end])
+        at = end + 1
+    return tuple(found)
+
+
+async def diff_text(git: Git, old: Commit, new: Commit, *, limit_bytes: int) -> str:
+    """Return the patch from `old` to `new` for display; above `limit_bytes` its middle is replaced by a note."""
+    answer = await git("diff-tree", "-r", "-p", *DIFF_OPTIONS, old, new, limit_bytes=limit_bytes)
+    return answer.out.decode(errors="replace")
+
+
+def _change(status: str, path: str) -> PathChange:
+    _, mode, _, _, kind = status.split()
+    return convert({"path": path, "kind": kind, "mode": mode}, PathChange)
+
+
+async def _refuse_nested(git: Git) -> None:
+    """Raise GitError if the work tree contains another repository."""
+    others = await git("ls-files", "--others", "--exclude-standard", "-z")
+    # git lists a nested repository as a folder (`sub/`), everything else as files
+    nested = [path.rstrip("/") for path in others.records if path.endswith("/")]
+    if nested:
+        raise GitError(
+            f"{git.cwd} contains another git repository in {', '.join(nested)}",
+            f"remove {nested[0]}/.git, or the whole folder, so that its files can be committed",
+        )
+
+
+async def listed_paths(git: Git, commit: Commit) -> tuple[str, ...]:
+    """Return every path of the commit's tree, in git's order; a submodule is the path of its folder."""
+    return tuple(record.partition("\t")[2] for record in await _tree_records(git, commit))
+
+
+async def listed_files(git: Git, commit: Commit) -> dict[str, str]:
+    """Return {path: blob id} of the regular files in the commit's tree; no links, no submodules."""
+    entries = (record.partition("\t") for record in await _tree_records(git, commit))
+    return {path: details.split()[2] for details, _, path in entries if details.startswith(_FILE_MODE)}
+
+
+async def blob_sizes(git: Git, ids: Sequence[str]) -> tuple[int | None, ...]:
+    """Return the size of each blob in bytes; None for an object that is missing here. One process."""
+    if not ids:
+        return ()
+    output = (await git("cat-file", "--batch-check=%(objectsize)", stdin="\n".join((*ids, "")).encode())).line
+    return tuple(None if line.endswith(" missing") else int(line) for line in output.split("\n"))
+
+
+async def _commit_all(
+    git: Git, message: str, *, author: Signature, committer: Signature
+) -> tuple[CommitInfo, CommitInfo]:
+    """Commit everything; return the commits at HEAD before and after, equal if nothing changed."""
+    await remove_locks(git)
+    await commit_submodules(git, message, author=author, committer=committer)
+    await _refuse_nested(git)
+    await git("add", "--all", "--", ":/")
+    tree = (await git("write-tree")).line
+    before = await read_commit(git, "HEAD")
+    if tree == before.tree:
+        return before, before
+    parents = (before.commit,)
+    commit = await commit_tree(git, tree, parents=parents, message=message, author=author, committer=committer)
+    await git("update-ref", "--no-deref", "HEAD", commit)
+    return before, CommitInfo(commit, tree, parents)
+
+
+async def _differences(git: Git, old: Commit, new: Commit) -> GitResult:
+    """Return the full raw diff: one cached result serves the paths, the kinds of change and the fingerprint."""
+    args = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", ALL_SUBMODULES)
+    return await git.read_cached(*args, commits=(old, new))
+
+
+async def _tree_records(git: Git, commit: Commit) -> list[str]:
+    return (await git.read_cached("ls-tree", "-r", "-z", "--full-tree", commits=(commit,))).records

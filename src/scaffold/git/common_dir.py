@@ -1,0 +1,50 @@
+"""Find a repository's common git directory without starting git, because `status` is called often."""
+
+from pathlib import Path
+
+from scaffold.core.errors import RepositoryError
+
+GITFILE = "gitdir: "
+
+
+def find_common_dir(start: Path) -> Path:
+    """Return the git directory that the checkout around `start` shares with its worktrees, absolute.
+
+    Raises RepositoryError if there is no checkout. A repository that git would refuse to open is found too: readers
+    only need the path.
+    """
+    start = start.resolve()
+    for folder in (start, *start.parents):
+        git_dir = _git_dir(folder / ".git")
+        if git_dir is not None:
+            return _shared(git_dir)
+        if _is_git_dir(folder):
+            what = f"{start} is a bare repository, or inside a git directory: there are no files to work on"
+            raise RepositoryError(what, "clone it and use the clone, or use the checkout instead")
+    raise RepositoryError(
+        f"{start} is not in a git repository", "run `git init` and make a first commit, or use another directory"
+    )
+
+
+def _git_dir(entry: Path) -> Path | None:
+    """Return the git directory that `.git` is or points to; None if it does neither."""
+    if entry.is_file():
+        text = entry.read_text("utf-8", errors="surrogateescape")
+        target = entry.parent / text.removeprefix(GITFILE).rstrip("\n")
+        return target.resolve() if text.startswith(GITFILE) and _is_git_dir(target) else None
+    return entry.resolve() if _is_git_dir(entry) else None
+
+
+def _is_git_dir(folder: Path) -> bool:
+    """Apply git's own test: HEAD exists, and objects and refs, or `commondir` that points to them."""
+    if not (folder / "HEAD").is_file():
+        return False
+    return (folder / "commondir").is_file() or ((folder / "objects").is_dir() and (folder / "refs").is_dir())
+
+
+def _shared(git_dir: Path) -> Path:
+    """Return the common directory that a worktree's git directory points to, else `git_dir` itself."""
+    pointer = git_dir / "commondir"
+    if not pointer.is_file():
+        return git_dir
+    return (git_dir / pointer.read_text("utf-8", errors="surrogateescape").rstrip("\n")).resolve()

@@ -1,0 +1,83 @@
+"""Translate failures of git commands into errors that say what to do."""
+
+import os
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+from scaffold.core.errors import GitError
+from scaffold.host.clock import SystemClock
+from scaffold.host.process.command import CommandResult
+
+DEFAULT_FIX = "run the command in that directory to see more, fix the cause, then retry"
+
+_LOCKED = re.compile(rb"(?:'(?P<file>[^'\n]+\.lock)': File exists)|could not lock config file")
+_FILTERED = re.compile(r"(?P<path>[^\n]+): (?:clean|smudge) filter '?(?P<name>[^'\n]+?)'? failed")
+_ABSENT = re.compile(r"transport '[^']*' not allowed|promisor remote|lazy fetching disabled")
+_FULL = re.compile(r"No space left on device|Disk quota exceeded")
+_PREFIX = re.compile(r"^(fatal|error): ")
+
+
+def is_lock_error(stderr: bytes) -> bool:
+    """Return whether the command failed because another process held a lock."""
+    return _LOCKED.search(stderr) is not None
+
+
+def git_failure(args: tuple[str, ...], cwd: Path, finished: CommandResult) -> GitError:
+    """Return the error for a git command that ended with an unexpected result."""
+    stderr = finished.stderr.decode(errors="replace").strip()
+    if lock := _LOCKED.search(finished.stderr):
+        return _lock_failure(lock["file"], f"`{_command(args)}` in {cwd}")
+    if filtered := _FILTERED.search(stderr):
+        return _filter_failure(_PREFIX.sub("", filtered["path"]), filtered["name"], cwd)
+    if _ABSENT.search(stderr):
+        return GitError(
+            f"`{_command(args)}` needs objects that are missing in {cwd}: it is a partial clone",
+            "fetch them first: `git config --unset-all remote.origin.partialclonefilter`, "
+            "then `git fetch --refetch origin`",
+        )
+    if full := _FULL.search(stderr):
+        return GitError(f"`{_command(args)}` in {cwd}: {full[0].lower()}", "free some space, then retry")
+    lines = stderr.splitlines()
+    reasons = [line for line in lines if line.startswith(("fatal:", "error:"))] or lines
+    reason = " | ".join(reasons[-5:]) or "no error output"
+    return GitError(f"`{_command(args)}` in {cwd} {_ending(finished)}: {reason}", DEFAULT_FIX)
+
+
+def _lock_failure(file: bytes | None, command: str) -> GitError:
+    """Report the lock but never remove it: its owner is unknown and may still be running."""
+    if file is None:
+        return GitError(f"{command}: git's config is locked", "another process is changing it; wait and retry")
+    path = Path(os.fsdecode(file))
+    return GitError(
+        f"{command}: the lock {path} exists{_age(path)}",
+        f"if no git command is running in that repository, `rm '{path}'`; then retry",
+    )
+
+
+def _age(path: Path) -> str:
+    try:
+        made = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    except OSError:
+        return ""
+    return f", created {max(0, int((SystemClock().now() - made).total_seconds()))} s ago"
+
+
+def _filter_failure(path: str, name: str, cwd: Path) -> GitError:
+    if name == "lfs":
+        fix = "install git-lfs, remove `lfs.extension` and `lfs.customtransfer` from its config, then `git lfs pull`"
+    else:
+        fix = f"only git-lfs may run; unset `filter={name}` for that path, or `git config filter.{name}.required false`"
+    return GitError(f"{path} in {cwd} needs the filter `{name}`, which failed or is not trusted", fix)
+
+
+def _command(args: tuple[str, ...]) -> str:
+    return " ".join(("git", *args))[:200]
+
+
+def _ending(finished: CommandResult) -> str:
+    if finished.timed_out:
+        return f"timed out after {finished.duration_s:.0f} s"
+    if finished.signal is not None:
+        return f"was killed by signal {finished.signal}"
+    return f"failed with exit code {finished.exit_code}" if finished.exit_code else "produced too much output"

@@ -1,0 +1,104 @@
+"""List the names of a repository's own settings and hooks, submodules included: they decide what git would run."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from scaffold.git.command import Git
+from scaffold.git.disabled_programs import FileStamp, file_stamp
+
+MAX_MODULES = 1_000
+_INCLUDES = ("include.", "includeif.")
+
+
+class _CachedNames(Struct, frozen=True):
+    names: frozenset[str]
+    stamps: Mapping[Path, FileStamp]
+    lasting: bool
+
+    @property
+    def current(self) -> bool:
+        return self.lasting and all(file_stamp(path) == before for path, before in self.stamps.items())
+
+
+class RepositoryConfig:
+    """A cache of setting names by repository; an entry is read again when one of its files changes."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._cache: dict[Path, _CachedNames] = {}
+
+    async def of(self, root: Path) -> frozenset[str]:
+        """Return the same as `config_names`, cached."""
+        cached = self._cache.get(root)
+        if cached is None or not cached.current:
+            cached = self._cache[root] = await _read(root, self._environ)
+        return cached.names
+
+
+async def config_names(root: Path, environ: Mapping[str, str]) -> frozenset[str]:
+    """Return the names of the settings of the repository around `root` and its submodules, and `hook.NAME` per hook.
+
+    Empty outside a repository. Raises GitError.
+    """
+    return (await _read(root, environ)).names
+
+
+async def _read(root: Path, environ: Mapping[str, str]) -> _CachedNames:
+    if not _in_repository(root):
+        return _CachedNames(frozenset(), {}, lasting=False)
+    git = Git(root, environ=environ)
+    listed = await git("config", "--list", "--show-scope", "--show-origin", "--name-only", "-z")
+    fields = [os.fsdecode(field) for field in listed.out.split(b"\0")]
+    own = [
+        (name, root / origin.removeprefix("file:"))
+        for scope, origin, name in zip(fields[::3], fields[1::3], fields[2::3], strict=False)
+        if scope in {"local", "worktree"}
+    ]
+    shared = await git("rev-parse", "--git-common-dir", "--git-dir")
+    folders = [root / os.fsdecode(line) for line in shared.out.splitlines()]
+    hooks = folders[0] / "hooks"
+    modules = tuple(_modules(folders[0] / "modules"))
+    inner = [name for folder in modules if (folder / "config").is_file() for name in await _names(git, folder)]
+    names = frozenset([name for name, _ in own] + inner + [f"hook.{name}" for name in _hooks(hooks)])
+    configs = {folder / name for folder in (*folders, *modules) for name in ("config", "config.worktree")}
+    watched = {*(path for _, path in own), *configs, *modules, hooks, folders[0] / "modules", root / ".git"}
+    return _CachedNames(names, {path: file_stamp(path) for path in watched}, lasting=not _includes(names))
+
+
+async def _names(git: Git, folder: Path) -> list[str]:
+    listed = await git("config", "--file", str(folder / "config"), "--includes", "--list", "--name-only", "-z")
+    return [os.fsdecode(name) for name in listed.out.split(b"\0") if name]
+
+
+def _in_repository(root: Path) -> bool:
+    """Return whether git would find a repository from `root`, or takes `root` itself for a bare one."""
+    bare = (root / "HEAD").exists() and (root / "objects").exists()
+    if not root.is_dir():
+        return False
+    return bare or any((folder / ".git").exists() for folder in (root, *root.absolute().parents))
+
+
+def _modules(folder: Path) -> Iterator[Path]:
+    """Yield the git directories of submodules at any depth, and the folders between (a name may contain `/`)."""
+    pending, seen = [folder], 0
+    while pending and seen < MAX_MODULES:
+        current, seen = pending.pop(), seen + 1
+        if not current.is_dir():
+            continue
+        yield current
+        inner = current / "modules"
+        is_module = (current / "HEAD").is_file()
+        pending += [inner] if is_module else (each for each in current.iterdir() if each.is_dir())
+
+
+def _hooks(folder: Path) -> Iterator[str]:
+    files = folder.iterdir() if folder.is_dir() else ()
+    return (file.name for file in files if not file.name.endswith(".sample"))
+
+
+def _includes(names: Iterable[str]) -> bool:
+    """Return whether the config includes other files, whose changes the stamps would miss."""
+    return any(name.casefold().startswith(_INCLUDES) for name in names)

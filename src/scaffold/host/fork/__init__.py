@@ -1,0 +1,1 @@
+"""The zygote: forks workers and supervisors from a warm process."""

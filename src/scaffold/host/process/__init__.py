@@ -1,0 +1,1 @@
+"""Start and end processes."""

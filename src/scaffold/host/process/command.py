@@ -1,0 +1,262 @@
+"""Run a command with a timeout and bounded output, leaving no process behind."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from msgspec import Struct, structs
+
+from scaffold.host.process.output import HeadTailBuffer, OutputPipe, OutputSink
+from scaffold.host.process.reaper_pipe import ReaperPipe
+from scaffold.host.sandbox.confinement import UNCONFINED_LIMITS, SandboxSpec
+from scaffold.host.sandbox.launch import LaunchSpec, prepare_launch
+
+TERM_GRACE_S = 1.0
+REAPER_GRACE_S = 60.0
+DRAIN_S = 1.0
+MAX_PROCESSES = UNCONFINED_LIMITS.processes
+
+
+class CommandResult(Struct, frozen=True, kw_only=True):
+    """How a command ended, and its output."""
+
+    exit_code: int | None
+    """None after a signal, the timeout or too many processes; 127: program not found, 126: not executable."""
+    signal: int | None
+    """The signal that ended it, from any sender; None if it exited."""
+    timed_out: bool
+    stdout: bytes
+    """All of it, or head and tail of together `limit_bytes` with a line between them that counts the omitted bytes."""
+    stderr: bytes
+    """Bounded like stdout."""
+    stdout_sha256: str
+    """Hex digest of the complete stdout."""
+    truncated: bool
+    """True if part of stdout or stderr was omitted."""
+    duration_s: float
+    crowded: bool = False
+    """True if we ended it because it had too many processes."""
+    stdout_bytes: int = 0
+    """Length of the complete stdout."""
+    stderr_bytes: int = 0
+
+
+class ProcessHandle(Protocol):
+    """A child process with the interface of asyncio's processes."""
+
+    @property
+    def pid(self) -> int:
+        """Return its pid, which is not reused while `returncode` is None."""
+        ...
+
+    @property
+    def returncode(self) -> int | None:
+        """Return the exit code or negated signal; None while unknown."""
+        ...
+
+    async def wait(self) -> int:
+        """Wait for and return the `returncode`."""
+        ...
+
+
+async def run_command(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    timeout_s: float,
+    stdin: bytes = b"",
+    limit_bytes: int = 1_000_000,
+    keep: Path | None = None,
+    sinks: tuple[OutputSink, OutputSink] | None = None,
+    leash: bool = False,
+    most_processes: int = MAX_PROCESSES,
+    enclosure: SandboxSpec | None = None,
+) -> CommandResult:
+    """Run `argv` in its own session and return how it ended; it is ended after `timeout_s`.
+
+    `keep` is overwritten with stdout and stderr in order of arrival; or `sinks` receive all of stdout and stderr.
+    With `leash`, everything the command started, daemons included, ends when it ends, when we end (even by SIGKILL),
+    and (on Linux) when it has more than `most_processes` descendants. Without `leash` only its process group is ended,
+    and only on timeout or cancellation. Output that another process still holds open is read for DRAIN_S more.
+    `enclosure` (needs `leash`) runs the command in a sandbox with the sandbox's own limits, and with TMPDIR and cache
+    variables that point to writable folders; if the sandbox cannot be set up, the exit code is 126.
+    The command's failures never raise; OSError if `keep` cannot be written.
+    """
+    if enclosure and not leash:
+        raise ValueError("a sandbox needs leash=True: only the reaper ends the processes in it")
+    limits = enclosure.confinement.limits if enclosure else structs.replace(UNCONFINED_LIMITS, processes=most_processes)
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    with contextlib.ExitStack() as stack:
+        sink = stack.enter_context(_overwritten(keep)) if keep else None
+        out, err = sinks or (sink, sink)
+        stdout = stack.enter_context(contextlib.closing(OutputPipe(limit_bytes, out)))
+        stderr = stack.enter_context(contextlib.closing(OutputPipe(limit_bytes, err)))
+        stdio = _Stdio(_stdin_descriptor(stdin, stack), stdout.entrance, stderr.entrance)
+        reaper = None
+        try:
+            launch = _prepared_launch(enclosure, argv, cwd, env, stack)
+            reaper = (
+                stack.enter_context(contextlib.closing(ReaperPipe(launch.argv, limits, launch.held))) if leash else None
+            )
+            code, timed_out = await _run_to_end(launch, cwd, timeout_s, stdio, reaper)
+        except _StartFailed as problem:
+            code, timed_out = problem.code, False
+            stdio.hand_over()
+            stderr.take(problem.reason)
+        await _drain(stdout, stderr)
+        crowded = reaper is not None and reaper.crowded
+        result = _result(stdout.excerpt, stderr.excerpt, code, unfinished=timed_out or crowded)
+        return structs.replace(result, timed_out=timed_out, crowded=crowded, duration_s=loop.time() - started)
+
+
+def signal_group(leader: int, number: signal.Signals) -> None:
+    """Send a signal to the process group that `leader` leads; does nothing if it is gone."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, number)
+
+
+def _result(stdout: HeadTailBuffer, stderr: HeadTailBuffer, code: int, *, unfinished: bool) -> CommandResult:
+    """Return the result for an exit code (or negated signal) and the captured output."""
+    return CommandResult(
+        exit_code=None if unfinished or code < 0 else code,
+        signal=-code if code < 0 else None,
+        timed_out=False,
+        stdout=stdout.content(),
+        stderr=stderr.content(),
+        stdout_sha256=stdout.sha256,
+        truncated=stdout.left_out + stderr.left_out > 0,
+        duration_s=0,
+        stdout_bytes=stdout.total,
+        stderr_bytes=stderr.total,
+    )
+
+
+class _Stdio(Struct):
+    source: int
+    stdout: BinaryIO
+    stderr: BinaryIO
+
+    def hand_over(self) -> None:
+        """Close our copies of the command's write ends, so that the streams end when it does."""
+        self.stdout.close()
+        self.stderr.close()
+
+
+class _StartFailed(Exception):
+    """The system did not start the command; reported like a shell does: exit code and a line on stderr."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(error)
+        self.code = 127 if isinstance(error, FileNotFoundError) else 126
+        self.reason = f"{error.strerror}: {error.filename}\n".encode(errors="surrogateescape")
+
+
+def _prepared_launch(
+    enclosure: SandboxSpec | None, argv: Sequence[str], cwd: Path, env: Mapping[str, str], stack: contextlib.ExitStack
+) -> LaunchSpec:
+    if enclosure is None:
+        return LaunchSpec(argv=tuple(argv), env=env)
+    try:
+        return stack.enter_context(prepare_launch(enclosure, argv, cwd, env))
+    except OSError as error:
+        raise _StartFailed(error) from error
+
+
+async def _run_to_end(
+    launch: LaunchSpec, cwd: Path, timeout_s: float, stdio: _Stdio, leash: ReaperPipe | None
+) -> tuple[int, bool]:
+    """Return the exit code, or the negated signal, and whether it timed out."""
+    try:
+        process = await asyncio.create_subprocess_exec(  # noqa: TID251 - `host` starts processes
+            *(leash.argv if leash else launch.argv),
+            cwd=cwd,
+            env=launch.env,
+            stdin=stdio.source,
+            stdout=stdio.stdout,
+            stderr=stdio.stderr,
+            start_new_session=True,
+            pass_fds=(*leash.passed, *[end.fileno() for end in launch.passed]) if leash else (),
+        )
+    except OSError as error:
+        raise _StartFailed(error) from error
+    finally:
+        stdio.hand_over()
+        launch.hand_over()
+        if leash:
+            leash.hand_over()
+    try:
+        if leash:
+            leash.begin()
+        timed_out = not await wait_for_exit(process, timeout_s)
+    finally:
+        if process.returncode is None:
+            await _end(process, leash)
+    try:
+        code = leash.code() if leash else await process.wait()
+        return (code if timed_out or (leash and leash.crowded) else launch.code(code)), timed_out
+    except OSError as error:
+        raise _StartFailed(error) from error
+
+
+async def wait_for_exit(process: ProcessHandle, seconds: float) -> bool:
+    """Wait for the end of `process`; return True if it came within `seconds`."""
+    try:
+        async with asyncio.timeout(seconds):
+            await process.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
+async def _end(process: asyncio.subprocess.Process, leash: ReaperPipe | None) -> None:
+    """End the command and reap it: SIGTERM first (so git removes its lock files), SIGKILL later."""
+    try:
+        if leash:
+            leash.cut()
+            await _wait_for_reaper(process)
+        else:
+            signal_group(process.pid, signal.SIGTERM)
+            await wait_for_exit(process, TERM_GRACE_S)
+    finally:
+        signal_group(process.pid, signal.SIGKILL)
+    await process.wait()
+
+
+async def _wait_for_reaper(reaper: asyncio.subprocess.Process) -> None:
+    """Wait for the reaper's end even if cancelled: only the reaper finds all the processes it has to end."""
+    try:
+        await wait_for_exit(reaper, REAPER_GRACE_S)
+    except asyncio.CancelledError:
+        await _wait_for_reaper(reaper)
+        raise
+
+
+async def _drain(*streams: OutputPipe) -> None:
+    """Read what is left in the pipes, for DRAIN_S at most: another process may hold them open forever."""
+    await asyncio.wait([stream.closed for stream in streams], timeout=DRAIN_S)
+    for stream in streams:
+        if stream.error:
+            raise stream.error
+
+
+def _overwritten(path: Path) -> BinaryIO:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path.open("wb", buffering=0)
+
+
+def _stdin_descriptor(stdin: bytes, stack: contextlib.ExitStack) -> int:
+    """Return a descriptor that yields `stdin`; a file, so that a command that does not read cannot block us."""
+    if not stdin:
+        return asyncio.subprocess.DEVNULL
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `stack`
+    stack.callback(file.close)
+    file.write(stdin)
+    file.seek(0)
+    return file.fileno()

@@ -1,0 +1,115 @@
+"""Build the command line that runs a command in its sandbox, for every level."""
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import BinaryIO, assert_never
+
+from msgspec import Struct, structs
+
+from scaffold.host.sandbox import bubblewrap, landlock, relay, seatbelt
+from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
+from scaffold.host.sandbox.mounts import plan_mounts
+from scaffold.host.sandbox.seccomp import program
+
+LEVEL_VARIABLE = "SCAFFOLD_SANDBOX"
+"""Tells programs inside the sandbox its level."""
+
+
+class LaunchSpec(Struct, frozen=True, kw_only=True):
+    """The process to start, with its environment and descriptors; the reaper must guard the paths `held`."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    passed: tuple[BinaryIO, ...] = ()
+    held: tuple[Path, ...] = ()
+    status: BinaryIO | None = None
+    """The pipe with bubblewrap's report; None at other levels."""
+
+    def hand_over(self) -> None:
+        """Close our copies of the passed descriptors, after the start."""
+        for end in self.passed:
+            end.close()
+
+    def code(self, raw: int) -> int:
+        """Return the command's exit code, or negated signal, for the exit code `raw` of the started process.
+
+        OSError if the sandbox could not be set up.
+        """
+        return bubblewrap.exit_code(raw, self.status.read()) if self.status else raw
+
+
+@contextlib.contextmanager
+def prepare_launch(
+    enclosure: SandboxSpec, argv: Sequence[str], cwd: Path, env: Mapping[str, str]
+) -> Iterator[LaunchSpec]:
+    """Prepare the sandbox for one command; OSError on failure. Start the command inside the block."""
+    temporary = enclosure.confinement.temporary
+    env = dict(env) | _environment(temporary) | {LEVEL_VARIABLE: enclosure.level}
+    for folder in (temporary, temporary / "cache", temporary / bubblewrap.SHARED_MEMORY):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    match enclosure.level:
+        case "bubblewrap":
+            confinement, command = _with_hosts(enclosure, argv)
+            with _wrapped(_wrapper(enclosure), confinement, command, cwd, env) as launch:
+                yield launch
+        case "landlock":
+            yield LaunchSpec(argv=landlock.argv(enclosure.confinement, argv), env=env)
+        case "seatbelt":
+            yield LaunchSpec(argv=seatbelt.argv(enclosure.confinement, argv), env=env)
+        case "none":
+            yield LaunchSpec(argv=tuple(argv), env=env)
+        case never:
+            assert_never(never)
+
+
+def _environment(temporary: Path) -> dict[str, str]:
+    """Return variables that point a command to writable folders."""
+    cache = str(temporary / "cache")
+    return dict.fromkeys(("TMPDIR", "TMP", "TEMP"), str(temporary)) | {
+        "XDG_CACHE_HOME": cache,
+        "npm_config_cache": str(temporary / "cache" / "npm"),
+    }
+
+
+def _with_hosts(enclosure: SandboxSpec, argv: Sequence[str]) -> tuple[Confinement, Sequence[str]]:
+    """Return the confinement and the command, with access to the proxy if there is one and hosts are allowed."""
+    confinement, proxy = enclosure.confinement, enclosure.proxy
+    if confinement.network != "hosts" or proxy is None:
+        return confinement, argv
+    return structs.replace(confinement, readable=(*confinement.readable, proxy)), relay.argv(proxy, argv)
+
+
+def _wrapper(enclosure: SandboxSpec) -> Path:
+    """Return the bubblewrap to start; FileNotFoundError if none is installed."""
+    if enclosure.program:
+        return Path(enclosure.program)
+    if installed := bubblewrap.programs():
+        return installed[0]
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "bwrap")
+
+
+@contextlib.contextmanager
+def _wrapped(
+    wrapper: Path, confinement: Confinement, argv: Sequence[str], cwd: Path, env: Mapping[str, str]
+) -> Iterator[LaunchSpec]:
+    mounts = plan_mounts(confinement)
+    with contextlib.ExitStack() as stack:
+        reading, writing = os.pipe()
+        status, report = stack.enter_context(os.fdopen(reading, "rb")), stack.enter_context(os.fdopen(writing, "wb"))
+        filters = stack.enter_context(os.fdopen(os.memfd_create("seccomp"), "wb", buffering=0))
+        filters.write(program(confinement.network))
+        filters.seek(0)
+        wrapped = bubblewrap.argv(
+            wrapper,
+            mounts,
+            argv,
+            cwd=cwd.resolve(),
+            temporary=confinement.temporary,
+            seccomp=filters.fileno(),
+            status=report.fileno(),
+            network=confinement.network,
+        )
+        yield LaunchSpec(argv=wrapped, env=env, passed=(filters, report), held=mounts.held, status=status)

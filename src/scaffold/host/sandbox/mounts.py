@@ -1,0 +1,140 @@
+"""Turn a confinement and the current state of the disk into an ordered list of mounts."""
+
+import os
+import stat
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+import scaffold
+from scaffold.host.sandbox.confinement import Confinement
+
+ALWAYS_EMPTY = (Path("/tmp"), Path("/var/tmp"), Path("/run"))  # noqa: S108 - nothing is written there
+"""The system's temporary folders and its sockets."""
+ALWAYS_READABLE = (
+    Path("/run/current-system"),
+    Path("/run/opengl-driver"),
+    Path(sys.prefix).resolve(),
+    Path(sys.base_prefix).resolve(),
+    Path(scaffold.__file__).resolve().parent,
+)
+"""Readable for every command: programs that some systems keep below /run, our interpreter, and this package."""
+MAX_LINKS = 16
+
+MountKind = Literal["writable", "readable", "emptied", "masked"]
+"""A writable folder | a read-only path | a folder shown as empty | a file that cannot be read."""
+HIDDEN = ("emptied", "masked")
+
+
+class Mount(Struct, frozen=True):
+    """A mount at `path` (absolute, free of symlinks)."""
+
+    path: Path
+    kind: MountKind
+
+
+class MountPlan(Struct, frozen=True):
+    """The mounts, parents before children, and the paths that the reaper must guard meanwhile."""
+
+    mounts: tuple[Mount, ...]
+    held: tuple[Path, ...]
+    """Protected paths that are missing or symlinks: a mount alone cannot protect these."""
+
+
+def plan_mounts(confinement: Confinement) -> MountPlan:
+    """Inspect the disk and return the mounts that enforce `confinement`.
+
+    The deepest path decides; for the same path the precedence is writable, readable, hidden, protected.
+    """
+    kinds: dict[Path, MountKind] = {}
+    for path in (*ALWAYS_EMPTY, *confinement.hidden):
+        _hide(path, kinds)
+    writable = (*confinement.writable, confinement.temporary)
+    kinds |= dict.fromkeys(writable, "writable")
+    for path in (*ALWAYS_READABLE, *confinement.readable):
+        if path not in writable and _around(path, kinds) in HIDDEN and _mode(path):
+            kinds[path] = "readable"
+    held: list[Path] = []
+    for path in confinement.protected:
+        _seal(path, writable, kinds, held)
+    _pin(kinds, writable, held)
+    return MountPlan(mounts=tuple(_needed(kinds)), held=tuple(dict.fromkeys(held)))
+
+
+def is_placeholder(path: Path) -> bool:
+    """Return True if `path` is only a placeholder that a reaper created while its command runs."""
+    return stat.S_ISSOCK(mode := _mode(path)) and stat.S_IMODE(mode) == 0
+
+
+def _hide(path: Path, kinds: dict[Path, MountKind]) -> None:
+    target = path.resolve() if stat.S_ISLNK(_mode(path)) else path
+    if mode := _mode(target):
+        kinds[target] = "emptied" if stat.S_ISDIR(mode) else "masked"
+
+
+def _seal(path: Path, writable: Sequence[Path], kinds: dict[Path, MountKind], held: list[Path], links: int = 0) -> None:
+    """Protect `path`, or the first non-folder between it and the writable folder it lies in.
+
+    A symlink on the way is guarded, and its target is protected too.
+    """
+    root = _nearest(path, writable)
+    if root is None or links > MAX_LINKS:
+        return
+    for step in (*_between(root, path), path):
+        mode = _mode(step)
+        if kinds.get(step) in HIDDEN:
+            return
+        if stat.S_ISLNK(mode):
+            held.append(step)
+            target = Path(os.path.realpath(step)) / path.relative_to(step)
+            _seal(target, writable, kinds, held, links + 1)
+            return
+        if step == path or not stat.S_ISDIR(mode):
+            kinds[step] = "readable"
+            if stat.S_IMODE(mode) == 0:
+                held.append(step)
+            return
+
+
+def _pin(kinds: dict[Path, MountKind], writable: Sequence[Path], held: Sequence[Path]) -> None:
+    """Mount the folders between a writable one and a protected or hidden path in it: a mount point cannot be moved."""
+    for path in [*(path for path, kind in kinds.items() if kind != "writable"), *held]:
+        root = _nearest(path, writable)
+        for parent in _between(root, path) if root else ():
+            if kinds.setdefault(parent, "writable") != "writable":
+                break
+
+
+def _between(root: Path, path: Path) -> list[Path]:
+    """Return the folders between `root` and `path`, outermost first."""
+    return [parent for parent in reversed(path.parents) if parent != root and parent.is_relative_to(root)]
+
+
+def _needed(kinds: Mapping[Path, MountKind]) -> Iterator[Mount]:
+    """Yield the mounts that have an effect, parents first."""
+    for path in sorted(kinds, key=lambda path: len(path.parts)):
+        kind, above = kinds[path], _around(path.parent, kinds)
+        if not (kind == above == "readable" or (kind in HIDDEN and above in HIDDEN)):
+            yield Mount(path, kind)
+
+
+def _around(path: Path, kinds: Mapping[Path, MountKind]) -> MountKind:
+    """Return the kind of `path` or of its nearest listed parent."""
+    return next((kinds[each] for each in (path, *path.parents) if each in kinds), "readable")
+
+
+def _nearest(path: Path, folders: Sequence[Path]) -> Path | None:
+    """Return the innermost of `folders` that contains `path`; None if none does."""
+    around = [folder for folder in folders if path.is_relative_to(folder)]
+    return max(around, key=lambda folder: len(folder.parts), default=None)
+
+
+def _mode(path: Path) -> int:
+    """Return the mode of `path`, 0 if it is missing; a placeholder has permission bits 0."""
+    try:
+        return path.lstat().st_mode
+    except OSError:
+        return 0

@@ -1,0 +1,130 @@
+"""Parse proxy requests and match hosts against the allowed ones. Pure."""
+
+import re
+from collections.abc import Sequence
+from http import HTTPStatus
+from ipaddress import ip_address
+
+from msgspec import Struct
+
+DEFAULT_PORTS = (80, 443)
+"""Ports allowed by a host rule without a port."""
+
+_LINE = re.compile(rb"([A-Z]{1,20}) ([!-~\x80-\xff]{1,8192}) HTTP/1\.[01]")
+_FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[^\0\r\n]*")
+_NAME = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*")
+_DROPPED = frozenset({b"host", b"connection", b"keep-alive", b"upgrade"})
+
+
+class HostPort(Struct, frozen=True):
+    """A host, lower case, without brackets and final dot, and a port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class ProxyRequest(Struct, frozen=True):
+    """A parsed request to the proxy."""
+
+    place: HostPort
+    forwarded: bytes
+    """The request head to forward to the host; empty for a CONNECT tunnel."""
+
+
+class ProxyRefusal(Exception):
+    """A request was refused, with an HTTP status and a reason."""
+
+    def __init__(self, code: int, place: str, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+        self.place = place
+        self.reason = reason
+
+    def answer(self) -> bytes:
+        """Return the HTTP response for the client."""
+        body = f"{self.reason}\n".encode(errors="replace")
+        lines = (
+            f"HTTP/1.1 {self.code} {HTTPStatus(self.code).phrase}",
+            "Content-Type: text/plain; charset=utf-8",
+            f"Content-Length: {len(body)}",
+            "Connection: close",
+        )
+        return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+def matches_any_host(place: HostPort, hosts: Sequence[str]) -> bool:
+    """Return True if a rule in `hosts` matches: `NAME`, `*.NAME` for all subdomains, or an address, each with `:PORT`.
+
+    A rule without a port means 80 and 443. An invalid rule matches nothing.
+    """
+    return any(_names(rule.strip().casefold(), place) for rule in hosts)
+
+
+def _names(rule: str, place: HostPort) -> bool:
+    whole = _place(rule, 0)
+    if whole is None:
+        return False
+    below = whole.host.removeprefix("*.")
+    fits = place.host.endswith(f".{below}") and not _is_address(place.host)
+    same = fits if below != whole.host else place.host == whole.host
+    return same and place.port in ((whole.port,) if whole.port else DEFAULT_PORTS)
+
+
+def parse_request(head: bytes) -> ProxyRequest:
+    """Parse a request head, including the empty line at its end; ProxyRefusal if it is not a proxy request."""
+    line, *fields = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
+    found = _LINE.fullmatch(line)
+    if not found or not all(map(_FIELD.fullmatch, fields)):
+        raise ProxyRefusal(400, "-", "this is not an HTTP request")
+    method, target = found[1], found[2].decode("latin-1")
+    if method == b"CONNECT":
+        place = _place(target, 0)
+        if place is None or not place.port or "*" in place.host:
+            raise ProxyRefusal(400, target[:200], "CONNECT needs HOST:PORT")
+        return ProxyRequest(place, b"")
+    return _plain(method, target, fields)
+
+
+def _plain(method: bytes, target: str, fields: list[bytes]) -> ProxyRequest:
+    scheme, _, rest = target.partition("://")
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    place = _place(authority, 80)
+    if scheme.casefold() != "http" or place is None or "*" in place.host:
+        raise ProxyRefusal(400, target[:200], "only CONNECT and requests with an absolute http:// URL are supported")
+    path = rest.removeprefix(authority).partition("#")[0]
+    path = path if path.startswith("/") else f"/{path}"
+    host = str(place).removesuffix(":80")
+    kept = (field for field in fields if not _is_dropped(field))
+    head = (method + b" " + path.encode("latin-1") + b" HTTP/1.1", b"Host: " + host.encode(), *kept)
+    return ProxyRequest(place, b"\r\n".join((*head, b"Connection: close")) + b"\r\n\r\n")
+
+
+def _is_dropped(field: bytes) -> bool:
+    """Return True for hop-by-hop fields and Host; Host is always set to the host that was checked."""
+    name = field.partition(b":")[0].lower()
+    return name in _DROPPED or name.startswith(b"proxy-")
+
+
+def _place(authority: str, port: int) -> HostPort | None:
+    """Parse `HOST[:PORT]`, IPv6 in brackets; `port` is the default. None if invalid, e.g. with a user name."""
+    found = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^:\[\]]+)(?::([0-9]{1,5}))?", authority)
+    if not found:
+        return None
+    host = found[1].strip("[]").casefold().removesuffix(".")
+    number = int(found[2]) if found[2] else port
+    if not 0 <= number <= 65_535 or (found[2] and not number):
+        return None
+    if _is_address(host):
+        return HostPort(str(ip_address(host)), number)
+    return HostPort(host, number) if len(host) <= 253 and _NAME.fullmatch(host.removeprefix("*.")) else None
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

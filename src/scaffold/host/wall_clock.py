@@ -1,0 +1,11 @@
+"""The time of day, without importing asyncio, which is slow to load."""
+
+from datetime import UTC, datetime
+
+
+class WallClock:
+    """The system's time of day."""
+
+    def now(self) -> datetime:
+        """Return the time of day, aware, UTC."""
+        return datetime.now(UTC)  # noqa: TID251 - the one place that reads the system clock

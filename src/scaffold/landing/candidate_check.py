@@ -1,0 +1,170 @@
+"""Verification of a candidate on the exact tree that would land: its own contract, and the facts it might break."""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from scaffold.core.contract import Verification
+from scaffold.core.gates import Baseline, CheckEnvironment, GateResult, GateRun
+from scaffold.core.ids import Commit
+from scaffold.core.model import Action, Attempt, Run
+from scaffold.git import commits
+from scaffold.landing.checkout import Checkout
+from scaffold.landing.fact_refresh import FactRefresher
+from scaffold.landing.stale_facts import RecheckResult, affected_claims
+from scaffold.landing.staleness import Claim
+from scaffold.policy.path.protected_areas import ProtectedAreas
+from scaffold.run.context import RunContext
+from scaffold.run.contracts import contract_with_timings
+from scaffold.run.failure_summary import summarize_failures
+from scaffold.run.lease import owner_transaction
+from scaffold.verify.gates.detection import apply_gate_settings, detect_at_commit
+from scaffold.verify.proof import ProofRequest, prove_candidate
+from scaffold.verify.regression.gate_results import RegressionRequest, judge_gates
+
+
+class CandidateResult(Struct, frozen=True, kw_only=True):
+    """The verification of a candidate, and its effect on the facts of other actions."""
+
+    verification: Verification
+    changed: tuple[str, ...] = ()
+    """The paths it changes on the tip."""
+    rechecked: tuple[RecheckResult, ...] = ()
+    """Facts of other actions that depend on these paths and still hold."""
+    broken: tuple[RecheckResult, ...] = ()
+    """Facts of other actions that no longer hold."""
+
+    @property
+    def broken_summary(self) -> str:
+        """Return what the candidate breaks, with the failed checks, as text for its agent."""
+        return "\n\n".join(_describe_broken(each) for each in self.broken)
+
+
+class CandidateVerifier:
+    """Verifies candidates and the session branch in the run's clean checkout; one call at a time."""
+
+    def __init__(self, site: RunContext, run: Run) -> None:
+        self._site = site
+        self._run = run
+        self._baseline: Baseline | None = None
+        self._checkout = Checkout(site, run)
+        self.fact_refresher = FactRefresher(site, run, self._checkout, self._environment)
+
+    async def candidate(self, action: Action, attempt: Attempt, merged: Commit, tip: Commit) -> CandidateResult:
+        """Verify the commit `merged` that would land on the tip, and recheck the facts it affects.
+
+        A fact that also fails without the candidate is refuted and does not count against it.
+        """
+        verification = await self._prove(action, attempt, merged, tip)
+        if not verification.passed:
+            return CandidateResult(verification=verification)
+        changed = await commits.changed_paths(self._site.git, tip, merged)
+        claims = affected_claims(self._site.store, self._run, changed, besides=action.id)
+        tested = await self.fact_refresher.test(claims, merged)
+        broken = [each for each in tested if each.failures and await self._held_before(each.claim, tip)]
+        renewed = tuple(_rechecked(claims, tested, verification))
+        return CandidateResult(verification=verification, changed=changed, rechecked=renewed, broken=tuple(broken))
+
+    async def run_all_gates(self, tip: Commit) -> tuple[GateResult, ...]:
+        """Run all gates completely at the tip and compare them with the baseline; reuse known results."""
+        baseline = self._known_baseline()
+        if baseline is None or not await self._gates_at(baseline, tip):
+            return ()
+        base = self._run.base_sha
+        async with self._checkout.tree(baseline.environment, base=base, commit=tip) as tree:
+            request = RegressionRequest(
+                baseline=baseline,
+                focused=False,
+                files=("**",),
+                end_of_run=True,
+                off=self._run.settings.gates_off,
+                find=self._site.store.baselines.find,
+                keep=self._keep,
+                timeout_s=self._run.settings.gate_timeout_s,
+            )
+            return await judge_gates(request, tree, self._site.slots(self._run.settings.gate_slots))
+
+    async def close(self) -> None:
+        """Remove the checkout."""
+        await self._checkout.close()
+
+    async def _held_before(self, claim: Claim, tip: Commit) -> bool:
+        """Return whether a claim holds at the tip without the candidate; refute it if not."""
+        (before,) = await self.fact_refresher.test([claim], tip)
+        if before.failures:
+            self.fact_refresher.record_result(before)
+        return not before.failures
+
+    async def _prove(self, action: Action, attempt: Attempt, merged: Commit, tip: Commit) -> Verification:
+        """Verify a candidate by itself; check it out only if a command or a gate has to run."""
+        baseline = self._known_baseline()
+        applicable = baseline if baseline is not None and await self._gates_at(baseline, merged) else None
+        request, marks = self._proof_request(action, attempt, applicable), {"SCAFFOLD_ACTION": action.key}
+        if applicable is None and (request.contract is None or not request.contract.commands):
+            return await prove_candidate(request, self._checkout.tree_without_checkout(tip, merged, marks))
+        async with self._checkout.tree(self._environment(), base=tip, commit=merged, marks=marks) as tree:
+            return await prove_candidate(request, tree)
+
+    async def _gates_at(self, baseline: Baseline, at: Commit) -> bool:
+        """Return whether any gates apply at a commit: from the baseline, or added by the work."""
+        settings = self._run.settings
+        if baseline.runs or not settings.gates:
+            return bool(baseline.runs)
+        found = apply_gate_settings(
+            await detect_at_commit(self._site.git, at), settings.given_gates, settings.gates_off
+        )
+        return bool(found.gates)
+
+    def _proof_request(self, action: Action, attempt: Attempt, baseline: Baseline | None) -> ProofRequest:
+        settings = self._run.settings
+        return ProofRequest(
+            contract=contract_with_timings(self._site.store, attempt, self._environment()),
+            files=action.files,
+            areas=ProtectedAreas.with_added(settings.areas),
+            red=_red_before(attempt.verification),
+            baseline=baseline,
+            tagged=settings.tagged,
+            gates_off=settings.gates_off,
+            gate_timeout_s=settings.gate_timeout_s,
+            slots=self._site.slots(self._run.settings.gate_slots),
+            find=self._site.store.baselines.find,
+            keep=self._keep,
+        )
+
+    def _known_baseline(self) -> Baseline | None:
+        """Return the run's baseline; cached, since it does not change during the run."""
+        if self._baseline is None:
+            self._baseline = self._site.store.baselines.of_run(self._run.id)
+        return self._baseline
+
+    def _environment(self) -> CheckEnvironment | None:
+        baseline = self._known_baseline()
+        return baseline.environment if baseline else None
+
+    def _keep(self, run: GateRun) -> None:
+        with owner_transaction(self._site.store, self._run):
+            self._site.store.baselines.keep(run)
+
+
+def _red_before(verification: Verification | None) -> tuple[str, ...] | None:
+    """Return the checks that failed on the base; None if the worker did not run them there."""
+    if verification is None:
+        return None
+    return verification.failed_on_base or (() if verification.weak else None)
+
+
+def _rechecked(
+    claims: Sequence[Claim], tested: Sequence[RecheckResult], verification: Verification
+) -> Iterator[RecheckResult]:
+    """Yield the claims that still hold, with the gates that ran; a claim without checks holds by these gates alone."""
+    applied = tuple(gate for gate in verification.gates if gate.verdict != "not_applicable")
+    yield from (msgspec.structs.replace(each, gates=applied) for each in tested if not each.failures)
+    for claim in claims:
+        if claim.recheck == "nothing" and applied:
+            yield RecheckResult(claim=claim, commit=verification.commit, gates=applied)
+
+
+def _describe_broken(tested: RecheckResult) -> str:
+    found = Verification(commit=tested.commit, results=tested.results)
+    return f"breaks {tested.claim.label}\n{summarize_failures(found)}"

@@ -1,0 +1,84 @@
+"""Re-verification of facts when paths they depend on changed.
+
+Until then such a fact is stale. A fact with checks is rechecked here, and refuted if they fail, so that its action runs
+again; a reviewed fact is reviewed again; a fact with neither stays as weak as it was.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+
+from scaffold.core.contract import Contract
+from scaffold.core.gates import CheckEnvironment
+from scaffold.core.ids import Commit
+from scaffold.core.model import Run
+from scaffold.landing.checkout import Checkout
+from scaffold.landing.stale_facts import (
+    RecheckResult,
+    affected_claims,
+    mark_stale,
+    record_recheck,
+    refute_claim,
+    stale_claims,
+)
+from scaffold.landing.staleness import Claim, recheckable, shown_before
+from scaffold.run.context import RunContext
+from scaffold.run.contracts import contract_in_force, contract_with_timings
+from scaffold.run.lease import owner_transaction
+from scaffold.verify.contract.checks import run_checks
+
+
+class FactRefresher:
+    """Marks and rechecks the facts of a run, for its owner; one call at a time."""
+
+    def __init__(
+        self, site: RunContext, run: Run, checkout: Checkout, environment: Callable[[], CheckEnvironment | None]
+    ) -> None:
+        self._site = site
+        self._run = run
+        self._checkout = checkout
+        self._environment = environment
+
+    async def test(self, claims: Sequence[Claim], commit: Commit) -> tuple[RecheckResult, ...]:
+        """Run the claims' checks at a commit, each in a clean tree; skip claims without checks."""
+        return tuple([await self._test_one(claim, commit) for claim in recheckable(claims)])
+
+    def mark_stale(self, changed: Collection[str], tip: Commit) -> None:
+        """Mark facts stale that depend on the changed paths, except those proven at the tip itself."""
+        with owner_transaction(self._site.store, self._run, durable=True):
+            for claim in shown_before(tip, affected_claims(self._site.store, self._run, changed)):
+                mark_stale(self._site.store, claim)
+
+    def contract(self, claim: Claim) -> Contract:
+        """Return the claim's contract, with the timeouts used when it was proven; empty if it has none."""
+        store = self._site.store
+        attempt = None if claim.attempt_id is None else store.attempts.get(claim.attempt_id)
+        if attempt is None:
+            return contract_in_force(store, claim.action.id) or Contract()
+        return contract_with_timings(store, attempt, self._environment()) or Contract()
+
+    def waiting(self) -> tuple[Claim, ...]:
+        """Return the stale claims that can be rechecked here."""
+        return recheckable(stale_claims(self._site.store, self._run))
+
+    async def settle(self, tip: Commit) -> None:
+        """Recheck all waiting claims at the branch's tip: each holds there or is refuted. Safe to repeat."""
+        for each in await self.test(self.waiting(), tip):
+            self.record_result(each)
+
+    def record_result(self, tested: RecheckResult) -> None:
+        """Record a recheck: the claim holds again, or is refuted."""
+        store = self._site.store
+        with owner_transaction(store, self._run, durable=True):
+            if tested.failures:
+                refute_claim(store, self._run, tested)
+            else:
+                record_recheck(store, tested, self._site.clock.now())
+
+    async def _test_one(self, claim: Claim, commit: Commit) -> RecheckResult:
+        contract = self.contract(claim)
+        marks = {"SCAFFOLD_ACTION": claim.action.key}
+        if not contract.commands:
+            results = await run_checks(contract, self._checkout.tree_without_checkout(commit, commit, marks))
+        else:
+            async with self._checkout.tree(self._environment(), base=commit, commit=commit, marks=marks) as tree:
+                results = await run_checks(contract, tree)
+        return RecheckResult(claim=claim, commit=commit, results=results)

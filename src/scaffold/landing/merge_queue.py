@@ -1,0 +1,266 @@
+"""The merge queue of a run: one candidate after another, each verified on the exact tree that lands."""
+
+import asyncio
+from pathlib import Path
+
+from msgspec import Struct
+
+from scaffold.core.contract import Verification
+from scaffold.core.errors import StaleFence
+from scaffold.core.gates import GateResult
+from scaffold.core.ids import Commit
+from scaffold.core.model import Action, Attempt, Intent, Run
+from scaffold.core.states import AttemptOutcome
+from scaffold.git import commits, refs, worktree
+from scaffold.git.merge import Conflicted, merge_commits
+from scaffold.host.random_ids import new_id
+from scaffold.landing.candidate_check import CandidateResult, CandidateVerifier
+from scaffold.landing.record import (
+    last_landed,
+    record_landed,
+    record_without_commit,
+    require_landed_on_branch,
+    session_ref,
+    session_tip,
+)
+from scaffold.run.attempt_end import end_attempt
+from scaffold.run.context import RunContext
+from scaffold.run.failure_summary import summarize_failures
+from scaffold.run.lease import owner_transaction
+
+MAX_LANDING_TRIES = 5
+
+
+class CandidateLanded(Struct, frozen=True, tag="landed"):
+    """The action's work is on the session branch, and its effects are facts."""
+
+    commit: Commit
+
+
+class ReviewRecorded(Struct, frozen=True, tag="recorded"):
+    """A review's approval was recorded, and its effects are facts; there was nothing to land."""
+
+    reviewed: Commit
+
+
+class CandidateRefused(Struct, frozen=True, tag="refused"):
+    """The candidate did not land; its work stays pinned, and its action is pending again or failed."""
+
+    outcome: AttemptOutcome
+    why: str
+
+
+class BranchHeld(Struct, frozen=True, tag="held"):
+    """Nothing can land while the session branch is checked out at `path`."""
+
+    path: Path
+
+
+class FactsSettled(Struct, frozen=True, tag="settled"):
+    """No candidate waits; stale facts were rechecked."""
+
+
+class QueueIdle(Struct, frozen=True, tag="idle"):
+    """No candidate and no stale fact waits."""
+
+
+QueueStep = CandidateLanded | ReviewRecorded | CandidateRefused | BranchHeld | FactsSettled | QueueIdle
+
+
+class MergeQueue:
+    """Lands the candidates of one run; only the owner of the run's lease may use it."""
+
+    def __init__(self, site: RunContext, run: Run) -> None:
+        self._site = site
+        self._run = run
+        self._verifier = CandidateVerifier(site, run)
+        self._busy = asyncio.Lock()
+        self._landed: Commit | None = None
+        self._seen: Commit | None = None
+        """The tip for which facts were last marked stale."""
+
+    async def step(self) -> QueueStep:
+        """Land or refuse the oldest waiting candidate; without one, recheck stale facts."""
+        async with self._busy:
+            waiting = self._site.store.attempts.waiting_to_land(self._run.id)
+            if not waiting:
+                return await self._settle()
+            try:
+                return await self._hold() or await self._land(waiting[0])
+            except StaleFence:
+                if not self._withdrawn(waiting[0]):
+                    raise
+                return CandidateRefused("cancelled", "it was cancelled while it waited to land")
+
+    async def recheck_facts(self) -> None:
+        """If others moved the session branch, recheck the run's facts; actions with refuted facts run again."""
+        async with self._busy:
+            await self._tip()
+
+    async def run_all_gates(self) -> tuple[GateResult, ...]:
+        """Return all gates' results at the branch's tip, compared with the baseline."""
+        async with self._busy:
+            return await self._verifier.run_all_gates(await session_tip(self._site, self._run))
+
+    def _withdrawn(self, attempt: Attempt) -> bool:
+        """Return whether a human cancelled the candidate meanwhile."""
+        now = self._site.store.attempts.get(attempt.id)
+        return now is not None and now.status == "ended" and now.outcome == "cancelled"
+
+    async def close(self) -> None:
+        """Remove the queue's own worktree."""
+        await self._verifier.close()
+
+    async def _settle(self) -> FactsSettled | QueueIdle:
+        if not self._verifier.fact_refresher.waiting():
+            return QueueIdle()
+        await self._verifier.fact_refresher.settle(await session_tip(self._site, self._run))
+        return FactsSettled()
+
+    async def _hold(self) -> BranchHeld | None:
+        """Return the worktree that has the session branch checked out, unless its folder was deleted; else None."""
+        for each in await worktree.worktrees_on_branch(self._site.repository, self._run.session_branch):
+            if each.locked or each.path.exists():
+                return BranchHeld(each.path)
+        return None
+
+    async def _land(self, attempt: Attempt) -> QueueStep:
+        action = self._site.store.actions.get(attempt.action_id)
+        if action is None or attempt.head_sha is None:
+            raise LookupError(attempt.id)
+        if attempt.head_sha == attempt.base_sha:
+            return await self._record(action, attempt)
+        tip = self._landed
+        for _ in range(MAX_LANDING_TRIES):
+            tip = tip or await self._tip()
+            step = await self._land_on(tip, action, attempt, attempt.head_sha)
+            if isinstance(step, CandidateRefused):
+                if tip == await session_tip(self._site, self._run):
+                    return self._refuse(attempt, step)
+            elif step is not None:
+                return step
+            tip = None
+        moving = f"{self._run.session_branch} kept moving while this was landing"
+        return self._refuse(attempt, CandidateRefused("conflict", moving))
+
+    async def _land_on(
+        self, tip: Commit, action: Action, attempt: Attempt, head: Commit
+    ) -> CandidateLanded | BranchHeld | CandidateRefused | None:
+        """Try to land a candidate on a tip; None, or a refusal the caller ignores, if the tip is outdated."""
+        merged = await self._integrate(action, head, tip)
+        if isinstance(merged, CandidateRefused):
+            return merged
+        proven = await self._verifier.candidate(action, attempt, merged, tip)
+        if not proven.verification.passed:
+            return CandidateRefused(_outcome(proven.verification), summarize_failures(proven.verification))
+        if proven.broken:
+            return CandidateRefused("gate_failed", proven.broken_summary)
+        return await self._publish(action, attempt, head, proven, tip)
+
+    async def _record(self, action: Action, attempt: Attempt) -> QueueStep:
+        """Record a candidate without a commit; if the reviewed code changed since, have it reviewed again."""
+        outdated = await record_without_commit(self._site, self._run, attempt, action)
+        return (
+            ReviewRecorded(attempt.base_sha)
+            if outdated is None
+            else self._refuse(attempt, CandidateRefused("conflict", outdated))
+        )
+
+    async def _tip(self) -> Commit:
+        """Return the session branch's tip, with all facts rechecked there.
+
+        Raises RepositoryError if the branch no longer contains what this queue landed.
+        """
+        tip = await session_tip(self._site, self._run)
+        landed = self._landed or last_landed(self._site.store, self._run)
+        before = landed or self._run.base_sha
+        if landed is not None and landed != tip:
+            await require_landed_on_branch(self._site, self._run, landed, tip)
+        if tip not in {before, self._seen}:
+            self._verifier.fact_refresher.mark_stale(await commits.changed_paths(self._site.git, before, tip), tip)
+            self._seen = tip
+        await self._verifier.fact_refresher.settle(tip)
+        return tip
+
+    async def _integrate(self, action: Action, head: Commit, tip: Commit) -> Commit | CandidateRefused:
+        """Return the commit that would land: the candidate squashed onto the tip, without a worktree."""
+        merged = await merge_commits(self._site.git, tip, head)
+        if isinstance(merged, Conflicted):
+            where = ", ".join(merged.paths)
+            return CandidateRefused("conflict", f"conflicts with work that landed before in {where}")
+        return await commits.commit_tree(
+            self._site.git,
+            merged.tree,
+            parents=[tip],
+            message=landing_message(self._run, action),
+            author=self._run.settings.author,
+            committer=self._run.settings.committer,
+        )
+
+    async def _publish(
+        self, action: Action, attempt: Attempt, head: Commit, proven: CandidateResult, tip: Commit
+    ) -> CandidateLanded | BranchHeld | CandidateRefused | None:
+        """Move the session branch to the verified commit and record it; None if the branch moved meanwhile."""
+        hold = await self._hold()
+        if hold is not None:
+            return hold
+        intent = self._intend(action, attempt, proven.verification, tip)
+        if isinstance(intent, CandidateRefused):
+            return intent
+        work = refs.work_ref(attempt.id)
+        if not await refs.move_and_delete(
+            self._site.git, intent.ref, new=intent.new, old=intent.old, drop=work, kept=head
+        ):
+            with owner_transaction(self._site.store, self._run):
+                self._site.store.intents.settle(intent.id, done=False)
+            return None
+        record_landed(self._site, self._run, attempt.id, intent.new, proven.changed, proven.rechecked)
+        self._landed = intent.new
+        return CandidateLanded(intent.new)
+
+    def _intend(
+        self, action: Action, attempt: Attempt, verification: Verification, tip: Commit
+    ) -> Intent | CandidateRefused:
+        """Record the intended ref update with the evidence: after a crash the branch shows whether it happened.
+
+        Refuse the candidate if its preconditions no longer hold.
+        """
+        store = self._site.store
+        intent = Intent(
+            id=new_id(12),
+            run_id=self._run.id,
+            attempt_id=attempt.id,
+            fence=self._run.fence,
+            ref=session_ref(self._run),
+            old=tip,
+            new=verification.commit,
+        )
+        with owner_transaction(store, self._run, durable=True):
+            lacking = store.facts.lacking(action.goal_id, action.preconditions)
+            if not lacking:
+                store.attempts.advance(attempt.id, fence=attempt.fence, phase="landing", verification=verification)
+                store.intents.add(intent)
+        if lacking:
+            return CandidateRefused("conflict", f"its preconditions no longer hold: {', '.join(lacking)}")
+        return intent
+
+    def _refuse(self, attempt: Attempt, refused: CandidateRefused) -> CandidateRefused:
+        why = self._site.redactor.clean(refused.why)
+        end_attempt(self._site.store, self._run, attempt.id, refused.outcome, error=why, head=attempt.head_sha)
+        return CandidateRefused(refused.outcome, why)
+
+
+def landing_message(run: Run, action: Action) -> str:
+    """Return the message of the commit that lands an action's work."""
+    first, _, rest = action.description.strip().partition("\n")
+    subject = f"{action.key}: {first}" if first and first != action.key else action.key
+    body = f"\n\n{rest.strip()}" if rest.strip() else ""
+    return f"{subject}{body}\n\nScaffold-Run: {run.id}\nScaffold-Action: {action.key}\n"
+
+
+def _outcome(verification: Verification) -> AttemptOutcome:
+    """Return the attempt's outcome: a timeout, a failed contract, or a failed gate, in this order."""
+    failed = [*(each.verdict for each in verification.failures), *(each.verdict for each in verification.broken_gates)]
+    if "timeout" in failed:
+        return "timeout"
+    return "contract_failed" if verification.failures else "gate_failed"

@@ -1,0 +1,126 @@
+"""Stale facts in the store: mark, re-prove or refute them, and reopen the actions that proved them.
+
+The caller owns each transaction.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import datetime
+
+from msgspec import Struct
+
+from scaffold.core.contract import BLOCKING_CHECK_VERDICTS, CheckResult, Verification
+from scaffold.core.events import NoticeRaised
+from scaffold.core.gates import GateResult
+from scaffold.core.ids import ActionId, Commit
+from scaffold.core.model import Action, Fact, Run
+from scaffold.core.printable_text import utf8_safe
+from scaffold.core.states import Active, Cancelled, Completed, Pending, Running
+from scaffold.landing.evidence import evidence_of
+from scaffold.landing.staleness import Claim, group_claims
+from scaffold.store.database import Store
+
+
+class RecheckResult(Struct, frozen=True, kw_only=True):
+    """The recheck of a claim at one commit."""
+
+    claim: Claim
+    commit: Commit
+    results: tuple[CheckResult, ...] = ()
+    """Results of its own checks."""
+    gates: tuple[GateResult, ...] = ()
+    """Results of the repository's gates at the same commit, if they ran."""
+
+    @property
+    def failures(self) -> tuple[CheckResult, ...]:
+        """The blocking results; empty if the claim holds."""
+        return tuple(result for result in self.results if result.verdict in BLOCKING_CHECK_VERDICTS)
+
+
+def affected_claims(
+    store: Store, run: Run, changed: Collection[str], *, besides: ActionId | None = None
+) -> tuple[Claim, ...]:
+    """Return the claims in any goal of the run that depend on a changed path, without the action `besides`."""
+    touched = store.facts.depending_on(run.id, frozenset(map(utf8_safe, changed)))
+    return group_claims(_with_providers(store, touched), besides=besides)
+
+
+def stale_claims(store: Store, run: Run) -> tuple[Claim, ...]:
+    """Return the stale claims that have not been rechecked since."""
+    stale = [fact for goal in store.goals.of_run(run.id) for fact in store.facts.unchecked_stale(goal.id)]
+    return group_claims(_with_providers(store, stale))
+
+
+def mark_stale(store: Store, claim: Claim) -> None:
+    """Mark a claim stale if it can be re-proven; reopen its action if that takes a review."""
+    if claim.recheck == "nothing":
+        return
+    for fact in claim.facts:
+        store.facts.invalidate(fact.goal_id, fact.assertion, "stale")
+    if claim.recheck == "review":
+        reopen_action(store, claim)
+
+
+def record_recheck(store: Store, tested: RecheckResult, at: datetime) -> None:
+    """Record that a claim holds at the tested commit; its paths and its weakness stay the same."""
+    for fact in tested.claim.facts:
+        attempt = next((each.attempt_id for each in fact.evidence if each.attempt_id is not None), None)
+        shown = Verification(commit=tested.commit, results=tested.results, gates=tested.gates)
+        evidence = evidence_of(shown, attempt, tested.commit, at)
+        kept = [each for each in fact.evidence if each.kind in {"human", "change"}]
+        store.facts.show(
+            fact.goal_id,
+            fact.assertion,
+            commit=tested.commit,
+            weak=fact.weak,
+            paths=fact.paths,
+            evidence=(*evidence, *kept),
+        )
+
+
+def refute_claim(store: Store, run: Run, tested: RecheckResult) -> None:
+    """Refute a claim whose own checks fail, and reopen its action."""
+    for fact in tested.claim.facts:
+        store.facts.invalidate(fact.goal_id, fact.assertion, "refuted")
+    failed = ", ".join(result.name for result in tested.failures)
+    text = utf8_safe(f"{tested.claim.label} no longer holds at {tested.commit[:8]}: {failed}")
+    store.events.append(run.id, NoticeRaised("warning", text))
+    reopen_action(store, tested.claim)
+
+
+def reopen_action(store: Store, claim: Claim) -> None:
+    """Put the claim's action back to pending, unless its goal was cancelled or is complete without it.
+
+    A completed goal becomes active again if it needs the facts; a failed goal runs the action when retried. Earlier
+    failures still count, so an action that is refuted repeatedly fails in the end.
+    """
+    action, goal = store.actions.get(claim.action.id), store.goals.get(claim.action.goal_id)
+    if action is None or goal is None or not isinstance(action.state, Completed):
+        return
+    reached = isinstance(goal.state, Completed)
+    if isinstance(goal.state, Cancelled) or (reached and not store.goals.unmet(goal.id)):
+        return
+    above = [each for each in map(store.actions.get, store.actions.lineage(action.id)[1:]) if each is not None]
+    for compound in reversed(above):
+        if isinstance(compound.state, Completed):
+            store.actions.move(compound.id, Running())
+    store.actions.move(action.id, Pending())
+    if reached:
+        store.goals.move(goal.id, Active())
+
+
+def _with_providers(store: Store, facts: Iterable[Fact]) -> Iterator[tuple[Fact, Action]]:
+    """Yield each fact with the action that proved it, according to its evidence."""
+    for fact in facts:
+        attempts = (store.attempts.get(each.attempt_id) for each in fact.evidence if each.attempt_id is not None)
+        attempt = next((each for each in attempts if each is not None), None)
+        action = (
+            store.actions.get(attempt.action_id)
+            if attempt
+            else _provider(store.actions.providers(fact.goal_id, fact.assertion))
+        )
+        if action is not None:
+            yield fact, action
+
+
+def _provider(candidates: Sequence[Action]) -> Action | None:
+    return next((action for action in candidates if isinstance(action.state, Completed)), None)

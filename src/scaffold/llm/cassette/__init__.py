@@ -1,0 +1,1 @@
+"""Scripted replies in place of a live model."""

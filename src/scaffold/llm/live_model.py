@@ -1,0 +1,247 @@
+"""A live model: one conversation with one endpoint, one try at a time."""
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+
+from scaffold.core.conversation import DeltaHandler, Reply, Request
+from scaffold.core.errors import ModelError
+from scaffold.core.model import Usage
+from scaffold.core.ports import Clock
+from scaffold.core.tool import Tool
+from scaffold.llm.registry.cards import ModelCard
+from scaffold.llm.replay_deltas import emit_deltas
+from scaffold.llm.transport.endpoint import Endpoint
+from scaffold.llm.transport.ports import Deadlines, HttpClient, HttpRequest, HttpResponse
+from scaffold.llm.wire.codec import Codec, ModelTarget, WireReply
+from scaffold.llm.wire.encoded_messages import BYTES_PER_TOKEN, EncodedMessages
+from scaffold.llm.wire.provider_errors import SystemMessageRefused, http_error, retry_after_header, unreadable_reply
+from scaffold.llm.wire.sse import SseDecoder
+
+MAX_REPLY_BYTES = 64 * 2**20
+"""A longer stream is treated as an error."""
+MAX_ERROR_BYTES = 2**16
+DEFAULT_OUTPUT_TOKENS = 1_000
+"""Estimated output of an agent's first turn; later estimates use the last turn's output."""
+INPUT_MARGIN = 0.1
+"""A request's input may exceed the estimate by this fraction."""
+MIN_OUTPUT_TOKENS = 1_000
+"""Always requested, even if the window has less left: then the provider reports that the conversation is too long."""
+
+
+class LiveModel:
+    """A `SingleTryModel` that calls an endpoint; one object for each conversation."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        card: ModelCard,
+        *,
+        wire: HttpClient,
+        clock: Clock,
+        deadlines: Deadlines,
+        stream: bool = True,
+    ) -> None:
+        self._endpoint = endpoint
+        self._card = card
+        self._wire = wire
+        self._clock = clock
+        self._deadlines = deadlines
+        self._target = ModelTarget(
+            name=card.name,
+            model=card.model,
+            max_output_tokens=card.max_output_tokens,
+            thinking_tags=card.thinking_tags,
+            stream=stream,
+        )
+        self._speak(endpoint.codec)
+        self._fixed = _PromptOverhead()
+        self._last = Usage()
+        self._guessed = 0
+
+    def _speak(self, codec: Codec) -> None:
+        self._codec = codec
+        self._pieces = EncodedMessages(codec, self._target)
+
+    @property
+    def endpoint(self) -> str:
+        """Return the endpoint's name; models of the same endpoint share its rate limits."""
+        return self._endpoint.name
+
+    @property
+    def window_tokens(self) -> int | None:
+        """Return the maximum tokens of a request and its reply together; None if unknown."""
+        return self._card.window_tokens
+
+    def estimate(self, request: Request) -> Usage:
+        """Return the estimated usage of the request, from its size in bytes and the last reply."""
+        guess = self._guess(request)
+        grown = guess - self._guessed
+        input_tokens = self._last.input_tokens + grown if self._last.requests and grown >= 0 else guess
+        output_tokens = self._last.output_tokens or DEFAULT_OUTPUT_TOKENS
+        usage = Usage(
+            input_tokens=input_tokens,
+            cached_input_tokens=min(self._last.cached_input_tokens, input_tokens),
+            output_tokens=min(output_tokens, request.max_output_tokens or output_tokens),
+            requests=1,
+        )
+        return self._priced(usage)
+
+    async def attempt(self, request: Request, try_number: int, hear: DeltaHandler, *, silence_s: float) -> Reply:  # noqa: ARG002 - every try requests the whole reply
+        """Return one complete reply, streaming its deltas to `hear`; every try starts from the beginning.
+
+        Raises ModelError on failure, transient if nothing arrived within `silence_s`.
+        """
+        try:
+            return await self._once(request, hear, silence_s)
+        except SystemMessageRefused:
+            plainer = self._endpoint.fallback_codec
+            if plainer is None or self._codec is plainer:
+                raise
+        self._speak(plainer)
+        return await self._once(request, hear, silence_s)
+
+    async def _once(self, request: Request, hear: DeltaHandler, silence_s: float) -> Reply:
+        pieces = self._pieces.of(request.messages)
+        post = HttpRequest(
+            url=self._endpoint.url,
+            headers=self._endpoint.headers,
+            body=self._codec.request(self._within_window(request), pieces, self._target),
+            deadlines=self._deadlines,
+        )
+        try:
+            async with asyncio.timeout(silence_s) as silence, self._wire.post(post) as answer:
+                first = await answer.read()
+                silence.reschedule(None)
+                wire_reply = await self._read(_ResponseBody(answer, first), hear)
+        except TimeoutError as error:
+            raise _idle_error(self._card.model, silence_s) from error
+        except ModelError as trouble:
+            trouble.what = self._endpoint.without_key(trouble.what)
+            raise
+        return self._reply(request, wire_reply)
+
+    def _within_window(self, request: Request) -> Request:
+        """Return the request with its output limit reduced to the rest of the window; some providers require that."""
+        window = self._card.window_tokens
+        limits = [most for most in (request.max_output_tokens, self._card.max_output_tokens) if most is not None]
+        if window is None or not limits:
+            return request
+        left = window - int(self.estimate(request).input_tokens * (1 + INPUT_MARGIN))
+        return msgspec.structs.replace(request, max_output_tokens=min(*limits, max(left, MIN_OUTPUT_TOKENS)))
+
+    async def _read(self, body: "_ResponseBody", hear: DeltaHandler) -> WireReply:
+        kind = body.answer.headers.get("content-type", "").lower()
+        if body.answer.status != 200:
+            raise await self._refusal(body)
+        if kind.startswith("text/event-stream"):
+            return await self._streamed(body, hear)
+        if kind.startswith("text/html"):
+            raise unreadable_reply("it is a web page")
+        reply = self._codec.whole(await body.whole(MAX_REPLY_BYTES), self._target)
+        emit_deltas(reply.message, hear)
+        return reply
+
+    async def _streamed(self, body: "_ResponseBody", hear: DeltaHandler) -> WireReply:
+        events, reader = SseDecoder(), self._codec.reader(self._target)
+        size = 0
+        while chunk := await body.read():
+            size += len(chunk)
+            if size > MAX_REPLY_BYTES:
+                raise unreadable_reply(f"it has more than {MAX_REPLY_BYTES:,} bytes")
+            for event in events.feed(chunk):
+                for delta in reader.feed(event):
+                    hear(delta)
+                if reader.complete:
+                    return reader.end()
+        return reader.end()
+
+    async def _refusal(self, body: "_ResponseBody") -> ModelError:
+        status, headers = body.answer.status, body.answer.headers
+        if 300 <= status < 400:
+            return ModelError(
+                f"The endpoint of {self._card.model} answered with a redirect (HTTP status {status}).",
+                "Set the base URL to the provider's real address; redirects are not followed, to protect the key.",
+            )
+        text = (await body.whole(MAX_ERROR_BYTES, strict=False)).decode(errors="replace")
+        return http_error(
+            status,
+            self._endpoint.without_key(text).encode(),  # before truncation, which could leave half a key
+            who=self._card.model,
+            retry_after=retry_after_header(headers),
+            now=self._clock.now(),
+            should_retry=headers.get("x-should-retry"),
+        )
+
+    def _reply(self, request: Request, wire_reply: WireReply) -> Reply:
+        usage = self._priced(self._counted(request, wire_reply))
+        self._last, self._guessed = usage, self._guess(request)
+        return Reply(message=wire_reply.message, usage=usage, stop=wire_reply.stop)
+
+    def _counted(self, request: Request, wire_reply: WireReply) -> Usage:
+        """Return the reported usage, or an estimate if the server reported none, so that no request is free."""
+        if wire_reply.usage.input_tokens:
+            return wire_reply.usage
+        encoded = self._codec.message(wire_reply.message, self._target)
+        return Usage(input_tokens=self._guess(request), output_tokens=len(encoded) // BYTES_PER_TOKEN, requests=1)
+
+    def _guess(self, request: Request) -> int:
+        return self._pieces.tokens(request.messages) + self._fixed.tokens(request)
+
+    def _priced(self, usage: Usage) -> Usage:
+        prices = self._card.prices
+        cost_usd = None if prices is None else prices.cost_usd(usage, self._clock.now().date())
+        return msgspec.structs.replace(usage, cost_usd=cost_usd)
+
+
+class _PromptOverhead:
+    """Estimates the tokens of a request besides its messages; tools are measured again only when they change."""
+
+    def __init__(self) -> None:
+        self._tools: Sequence[Tool] = ()
+        self._tools_size = 0
+
+    def tokens(self, request: Request) -> int:
+        if request.tools is not self._tools:
+            self._tools = request.tools
+            described = [(tool.name, tool.description, tool.schema) for tool in request.tools]
+            self._tools_size = len(msgspec.json.encode(described))
+        return (len(request.system) + len(request.context) + self._tools_size) // BYTES_PER_TOKEN
+
+
+class _ResponseBody:
+    """A response body whose first chunk was already read."""
+
+    def __init__(self, answer: HttpResponse, first: bytes) -> None:
+        self.answer = answer
+        self._first = first
+
+    async def read(self) -> bytes:
+        """Return the next bytes; empty at the end."""
+        first, self._first = self._first, b""
+        return first or await self.answer.read()
+
+    async def whole(self, longest: int, *, strict: bool = True) -> bytes:
+        """Return the whole body; ModelError if it exceeds `longest` bytes or breaks off.
+
+        With `strict=False` return the bytes read so far instead of raising.
+        """
+        read = bytearray()
+        try:
+            while chunk := await self.read():
+                read += chunk
+                if len(read) > longest:
+                    raise unreadable_reply(f"it has more than {longest:,} bytes")
+        except ModelError:
+            if strict:
+                raise
+        return bytes(read[:longest])
+
+
+def _idle_error(model: str, seconds: float) -> ModelError:
+    return ModelError(
+        f"{model} did not answer within {seconds:.0f} s.",
+        "Check the connection to the model, then continue; `ralph -c` resumes the conversation.",
+        transient=True,
+    )

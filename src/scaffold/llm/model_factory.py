@@ -1,0 +1,62 @@
+"""Create the model for a model string."""
+
+from pathlib import Path
+
+from scaffold.core.errors import UsageError
+from scaffold.core.ports import Clock, Model
+from scaffold.llm.cassette.file import load_cassette
+from scaffold.llm.cassette.model import CassetteModel
+from scaffold.llm.live_model import LiveModel
+from scaffold.llm.registry.cards import ModelCard, model_card
+from scaffold.llm.registry.model_name import ModelName, parse_model
+from scaffold.llm.transport.endpoint import find_endpoint
+from scaffold.llm.transport.local_throttle import LocalThrottle, RandomSource
+from scaffold.llm.transport.ports import Deadlines, LiveContext
+from scaffold.llm.transport.retry import RetryingModel
+
+CASSETTE_IDLE_S = 10.0
+"""A cassette answers at once, so a longer wait means it hangs."""
+
+DEFAULT_DEADLINES = Deadlines()
+REASONING_DEADLINES = Deadlines(idle_s=300.0)
+"""For models that may think for minutes before they send the first byte."""
+UNSTREAMED_DEADLINES = Deadlines(idle_s=600.0)
+"""For replies without streaming: nothing arrives before the whole reply is generated."""
+
+
+def cassette_digest(text: str) -> str:
+    """Return the hex SHA-256 of the cassette file; empty for other models.
+
+    The cassette is parsed: ModelError if it is invalid, UsageError as in `parse_model`.
+    """
+    model = parse_model(text)
+    return load_cassette(Path(model.name).expanduser()).digest if model.provider == "cassette" else ""
+
+
+def open_model(
+    text: str, *, clock: Clock, rng: RandomSource, line: LiveContext | None = None, stream: bool = True
+) -> Model:
+    """Return the model for a model string, with retries; one object for each conversation. Sends nothing yet.
+
+    Cassettes need no `line`. Without `stream` a reply arrives as a whole. UsageError if the string is invalid or a key
+    is missing, ModelError if a cassette cannot be read.
+    """
+    model = parse_model(text)
+    if model.provider == "cassette":
+        tape = CassetteModel(load_cassette(Path(model.name).expanduser()))
+        unshared = LocalThrottle(clock=clock, rng=rng)
+        return RetryingModel(tape, clock=clock, rng=rng, throttle=unshared, idle_s=CASSETTE_IDLE_S)
+    if line is None:
+        raise UsageError(f"`{model}` is a live model, but only cassettes can be used here.", "Use `cassette:PATH`.")
+    card = model_card(model)
+    deadlines = line.deadlines or _default_deadlines(model, card, stream=stream)
+    live = LiveModel(
+        find_endpoint(model, line.environ), card, wire=line.wire, clock=clock, deadlines=deadlines, stream=stream
+    )
+    return RetryingModel(live, clock=clock, rng=rng, throttle=line.throttle, idle_s=deadlines.idle_s)
+
+
+def _default_deadlines(model: ModelName, card: ModelCard, *, stream: bool) -> Deadlines:
+    if not stream:
+        return UNSTREAMED_DEADLINES
+    return REASONING_DEADLINES if card.thinking and model.provider != "anthropic" else DEFAULT_DEADLINES

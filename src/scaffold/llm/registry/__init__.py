@@ -1,0 +1,1 @@
+"""Known models: names, context windows, features, prices."""

@@ -1,0 +1,85 @@
+"""Model cards: context window, features and prices of each known model."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from scaffold.llm.registry.model_name import ModelName, Provider
+from scaffold.llm.registry.prices import FAMILIES, Family, Prices, find_model, priced_models
+
+_ANTHROPIC_OUTPUT: Sequence[tuple[str, int]] = (
+    (r"claude-(2|v|3-(opus|sonnet|haiku))", 4_096),
+    (r"claude-3[-.]5", 8_192),
+    (r"claude-(opus-4(-0|-1|\.1|-2025|$)|4-opus)", 32_000),
+    (r"claude-", 64_000),
+)
+"""Output tokens that every model of a generation supports; the Messages API refuses requests for more."""
+
+_OLD = re.compile(r"claude-(2|v|3)|gpt-[34]|chatgpt|o1|davinci|codex-mini")
+"""Outdated models, not suggested to users."""
+
+_SEES_NOTHING = re.compile(r"claude-(2|v)|gpt-3|gpt-4(-32k|-0|$)|o1-(mini|preview)|o3-mini")
+_REASONS = re.compile(r"claude-(3-7|[a-z]+-[4-9]|[4-9])|gpt-[5-9]|o\d|codex")
+
+
+class ModelCard(Struct, frozen=True, kw_only=True):
+    """The known properties of one model. Defaults are chosen so that a wrong one is cheap."""
+
+    model: str
+    """The whole model string."""
+    name: str
+    """The model's name at its provider."""
+    window_tokens: int | None = None
+    max_output_tokens: int | None = None
+    """The output limit to request at most; None if the provider does not need one."""
+    tools: bool = True
+    thinking: bool = False
+    """True if it may think for minutes before it sends anything."""
+    thinking_tags: bool = False
+    """True if its thoughts may arrive as `<think>...</think>` in the text."""
+    images: bool = True
+    """True if it accepts images, or if only the server knows."""
+    answer_schema: bool = True
+    """True if its answer can be constrained to a JSON schema."""
+    prices: Prices | None = None
+    """None if unknown, and for local servers."""
+
+
+_FAMILY: Mapping[Provider, Family] = {
+    "anthropic": "anthropic",
+    "openai": "openai",
+    "openai-chat": "openai",
+    "codex": "openai",
+}
+
+
+def model_card(model: ModelName) -> ModelCard:
+    """Return the card of `model`; subscriptions (`codex`), local servers and cassettes have no prices."""
+    family = _FAMILY.get(model.provider)
+    if family is None:
+        return ModelCard(model=str(model), name=model.name, thinking=True, thinking_tags=True)
+    found = find_model(family, model.name)
+    return ModelCard(
+        model=str(model),
+        name=model.name,
+        window_tokens=found.window if found else None,
+        max_output_tokens=_anthropic_output(model.name) if family == "anthropic" else None,
+        thinking=_REASONS.match(model.name) is not None,
+        images=_SEES_NOTHING.match(model.name) is None,
+        prices=Prices(found.periods) if found and model.provider != "codex" else None,
+    )
+
+
+def known_models() -> Sequence[ModelCard]:
+    """Return the models to suggest to users, grouped by provider."""
+    return tuple(
+        model_card(ModelName(family, each.id))
+        for family in FAMILIES
+        for each in priced_models(family)
+        if each.window is not None and not _OLD.match(each.id)
+    )
+
+
+def _anthropic_output(name: str) -> int | None:
+    return next((most for pattern, most in _ANTHROPIC_OUTPUT if re.match(pattern, name)), None)

@@ -1,0 +1,1 @@
+"""HTTP to endpoints: streaming, retries, throttling."""

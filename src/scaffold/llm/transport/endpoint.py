@@ -1,0 +1,156 @@
+"""Endpoints: URL, wire format and key of each provider."""
+
+import re
+from collections.abc import Callable, Mapping
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Struct
+
+from scaffold.core.errors import UsageError
+from scaffold.llm.registry.model_name import ModelName
+from scaffold.llm.wire.anthropic import AnthropicCodec
+from scaffold.llm.wire.chat import ChatCodec
+from scaffold.llm.wire.codec import Codec
+from scaffold.llm.wire.responses import ResponsesCodec
+
+ANTHROPIC_VERSION = "2023-06-01"
+
+NO_KEY_HINT = "Or use a local server (`local:NAME@http://HOST:PORT/v1`), or try `scaffold demo`, which needs no key."
+
+MIN_SECRET_CHARS = 6
+"""Shorter keys, such as `none` for local servers, are not secret."""
+
+_SECRET_FIELDS = ("Authorization", "x-api-key", "chatgpt-account-id")
+
+_VISIBLE = re.compile(r"[\x21-\x7e]+")
+"""Characters allowed in keys and URLs; others could inject header fields."""
+
+
+class Endpoint(Struct, frozen=True, kw_only=True):
+    """A provider's URL, headers and codec. `headers` contain the key; the repr never does."""
+
+    name: str
+    """Provider and base URL; models with the same name share rate limits."""
+    url: str
+    headers: Mapping[str, str]
+    codec: Codec
+    fallback_codec: Codec | None = None
+    """Used after the server refused two system messages; None if the provider accepts them."""
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self.name!r})"
+
+    def without_key(self, words: str) -> str:
+        """Return `words` with our key masked: some servers repeat the request in an error."""
+        for field in _SECRET_FIELDS:
+            key = self.headers.get(field, "").removeprefix("Bearer ")
+            if len(key) >= MIN_SECRET_CHARS:
+                words = words.replace(key, "***")
+        return words
+
+
+def find_endpoint(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
+    """Return the endpoint of `model`, which must not be a cassette.
+
+    UsageError with the variable's name if a key is missing or a base URL is invalid.
+    """
+    return _ENDPOINTS[model.provider](model, environ)
+
+
+def _anthropic(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
+    key = _key("ANTHROPIC_API_KEY", environ, "OPENAI_API_KEY with `--model openai:NAME`")
+    base = _base("ANTHROPIC_BASE_URL", environ, "https://api.anthropic.com").removesuffix("/v1")
+    headers = {"x-api-key": key, "anthropic-version": ANTHROPIC_VERSION}
+    return _endpoint(model, base, headers, AnthropicCodec())
+
+
+def _responses(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
+    return _endpoint(model, *_openai(environ), ResponsesCodec())
+
+
+def _chat(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
+    return _endpoint(model, *_openai(environ), ChatCodec())
+
+
+def _openai(environ: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
+    key = _key("OPENAI_API_KEY", environ, "ANTHROPIC_API_KEY with `--model anthropic:NAME`")
+    base = _versioned(_base("OPENAI_BASE_URL", environ, "https://api.openai.com/v1"))
+    return base, {"Authorization": f"Bearer {key}"}
+
+
+def _codex(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
+    token, account = environ.get("CODEX_ACCESS_TOKEN"), environ.get("CODEX_ACCOUNT_ID")
+    if not token or not account:
+        raise UsageError(
+            f"`{model}` needs a login, which this version does not support yet.",
+            "Use `openai:NAME` with OPENAI_API_KEY, or set CODEX_ACCESS_TOKEN and CODEX_ACCOUNT_ID.",
+        )
+    headers = {
+        "Authorization": f"Bearer {_checked_key('CODEX_ACCESS_TOKEN', token)}",
+        "chatgpt-account-id": _checked_key("CODEX_ACCOUNT_ID", account),
+    }
+    base = _base("CODEX_BASE_URL", environ, "https://chatgpt.com/backend-api/codex")
+    return _endpoint(model, base, headers, ResponsesCodec(codex=True))
+
+
+def _local(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
+    key = environ.get("LOCAL_API_KEY")
+    headers = {"Authorization": f"Bearer {_checked_key('LOCAL_API_KEY', key)}"} if key else {}
+    base = _versioned(_checked("The local model's URL", model.url or ""))
+    endpoint = _endpoint(model, base, headers, ChatCodec(local=True))
+    return msgspec.structs.replace(endpoint, fallback_codec=ChatCodec(local=True, joined=True))
+
+
+_ENDPOINTS: Mapping[str, Callable[[ModelName, Mapping[str, str]], Endpoint]] = {
+    "anthropic": _anthropic,
+    "openai": _responses,
+    "openai-chat": _chat,
+    "codex": _codex,
+    "local": _local,
+}
+
+
+def _endpoint(model: ModelName, base: str, headers: Mapping[str, str], codec: Codec) -> Endpoint:
+    fields = {"Content-Type": "application/json", "User-Agent": "scaffold", **headers}
+    return Endpoint(name=f"{model.provider} {base}", url=base + codec.path, headers=fields, codec=codec)
+
+
+def _key(variable: str, environ: Mapping[str, str], alternative: str) -> str:
+    key = environ.get(variable)
+    if not key:
+        raise UsageError(f"{variable} is not set.", f"Set it to your key; or set {alternative}. {NO_KEY_HINT}")
+    return _checked_key(variable, key)
+
+
+def _checked_key(variable: str, key: str) -> str:
+    if not _VISIBLE.fullmatch(key):
+        raise UsageError(
+            f"{variable} contains a space, a line break or another character that is not allowed in a key.",
+            "Set it to the key alone, without quotes and without a newline.",
+        )
+    return key
+
+
+def _base(variable: str, environ: Mapping[str, str], default: str) -> str:
+    return _checked(variable, environ.get(variable) or default)
+
+
+def _versioned(base: str) -> str:
+    """Return the base URL, with `/v1` appended if it has no path."""
+    return base if urlsplit(base).path else f"{base}/v1"
+
+
+def _checked(name: str, url: str) -> str:
+    """Return a base URL without a trailing slash; UsageError if it is invalid or contains a login."""
+    fix = "Write http://HOST:PORT/PATH or https://HOST/PATH, without a login, `?` or `#`."
+    if not _VISIBLE.fullmatch(url):
+        raise UsageError(f"{name} is empty or contains characters that are not allowed in a URL.", fix)
+    try:
+        parts = urlsplit(url)
+        valid = parts.scheme in {"http", "https"} and parts.hostname and (parts.port is None or parts.port > 0)
+    except ValueError as error:
+        raise UsageError(f"{name} is not a valid URL: {error}.", fix) from error
+    if not valid or "@" in parts.netloc or parts.query or parts.fragment:
+        raise UsageError(f"{name} is not a usable base URL.", fix)
+    return url.rstrip("/")

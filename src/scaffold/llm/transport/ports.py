@@ -1,0 +1,78 @@
+"""Protocols and values that live models need from outside; `http` has the real client."""
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from msgspec import Struct
+
+from scaffold.core.ports import Throttle
+
+
+class Deadlines(Struct, frozen=True, kw_only=True):
+    """Timeouts of one try of a request, in seconds."""
+
+    connect_s: float = 10.0
+    """Until the connection is established."""
+    idle_s: float = 60.0
+    """Without receiving a byte."""
+    total_s: float = 1800.0
+    """For the whole reply."""
+
+
+class HttpRequest(Struct, frozen=True, kw_only=True):
+    """One HTTP POST request; its `headers` contain the key and are never shown."""
+
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+    deadlines: Deadlines
+
+    def __repr__(self) -> str:
+        return f"Post({self.url!r}, {len(self.body)} bytes)"
+
+
+class HttpResponse(Protocol):
+    """A response whose head has arrived; the body is read as a stream."""
+
+    @property
+    def status(self) -> int:
+        """Return the HTTP status."""
+        ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Return the header fields; look names up in lower case."""
+        ...
+
+    async def read(self) -> bytes:
+        """Wait for and return the next decompressed bytes of the body; empty at the end.
+
+        Raises ModelError, transient, if the body breaks off or times out.
+        """
+        ...
+
+
+class HttpClient(Protocol):
+    """An HTTP client, shared by all models of a process."""
+
+    def post(self, post: HttpRequest) -> AbstractAsyncContextManager[HttpResponse]:
+        """Send a request and return its response for `async with`; leaving early closes the connection.
+
+        Raises ModelError, mostly transient, if there is no connection or no response.
+        """
+        ...
+
+
+class LiveContext(Struct, frozen=True, kw_only=True):
+    """Everything that live models need from outside; one for all models of a process."""
+
+    wire: HttpClient
+    throttle: Throttle
+    environ: Mapping[str, str]
+    """The environment with keys and base URLs."""
+    deadlines: Deadlines | None = None
+    """None: the defaults of each provider."""
+
+    def __repr__(self) -> str:
+        return "Line()"

@@ -1,0 +1,147 @@
+"""Retries: one policy for every model."""
+
+import math
+from typing import Protocol
+
+from scaffold.core.conversation import DeltaHandler, Reply, Request, RetryWait, StreamReset, ignore_delta
+from scaffold.core.errors import ModelError
+from scaffold.core.ids import Ticket
+from scaffold.core.model import Usage
+from scaffold.core.ports import Clock, RequestOutcome, Throttle
+from scaffold.llm.transport.deltas import DeltaListener
+from scaffold.llm.transport.local_throttle import RandomSource
+
+FIRST_WAIT_S = 1.0
+MAX_WAIT_S = 30.0
+
+
+class SingleTryModel(Protocol):
+    """A model without retries that receives the number of the try."""
+
+    @property
+    def endpoint(self) -> str:
+        """Return the endpoint's name; models of the same endpoint share its rate limits."""
+        ...
+
+    @property
+    def window_tokens(self) -> int | None:
+        """Return the maximum tokens of a request and its reply together; None if unknown."""
+        ...
+
+    def estimate(self, request: Request) -> Usage:
+        """Return the estimated usage of the request."""
+        ...
+
+    async def attempt(self, request: Request, try_number: int, hear: DeltaHandler, *, silence_s: float) -> Reply:
+        """Return one complete reply to try `try_number` (1-based), streaming its deltas to `hear`.
+
+        Raises ModelError on failure, transient if nothing arrived within `silence_s`.
+        """
+        ...
+
+
+class RetryingModel:
+    """Retries transient failures with exponential backoff from 1 s to 30 s, each wait reduced by up to half at random.
+
+    A longer Retry-After of the endpoint takes precedence. No try starts later than `retry_s` after the first failure,
+    or stays silent beyond that time; a try that is receiving by then continues. A try that receives nothing for
+    `idle_s` has failed.
+    """
+
+    def __init__(
+        self,
+        inner: SingleTryModel,
+        *,
+        clock: Clock,
+        rng: RandomSource,
+        throttle: Throttle,
+        idle_s: float = 60.0,
+        retry_s: float = 60.0,
+    ) -> None:
+        self._inner = inner
+        self._clock = clock
+        self._rng = rng
+        self._throttle = throttle
+        self._idle_s = idle_s
+        self._retry_s = retry_s
+
+    @property
+    def window_tokens(self) -> int | None:
+        """Return the maximum tokens of a request and its reply together; None if unknown."""
+        return self._inner.window_tokens
+
+    def estimate(self, request: Request) -> Usage:
+        """Return the estimated usage of the request, without failed tries."""
+        return self._inner.estimate(request)
+
+    async def reply(self, request: Request, hear: DeltaHandler = ignore_delta) -> Reply:
+        """Return the first successful reply; ModelError if a try fails permanently or the retry time is over."""
+        listener = hear if isinstance(hear, DeltaListener) else DeltaListener(hear)
+        tried, deadline = 0, math.inf
+        last: ModelError | None = None
+        while True:
+            ticket = await self._enter(min(self._retry_s, deadline - self._now()), last, hear)
+            silence_s = min(self._idle_s, deadline - self._now())
+            if last is not None and silence_s <= 0:
+                self._throttle.leave(ticket, "failed")
+                raise _given_up(last, tried, 0.0) from last
+            tried += 1
+            try:
+                return await self._attempt(ticket, request, tried, listener, silence_s)
+            except ModelError as trouble:
+                if not trouble.transient:
+                    raise
+                last = trouble
+                deadline = min(deadline, self._now() + self._retry_s)
+                wait_s = self._wait_s(trouble, tried)
+                if self._now() + wait_s >= deadline:
+                    raise _given_up(trouble, tried, wait_s) from trouble
+            if listener.has_output:
+                listener(StreamReset(last.what))
+            if not last.limited:
+                hear(RetryWait(wait_s, last.what))
+                await self._clock.sleep(wait_s)
+
+    async def _enter(self, patience_s: float, last: ModelError | None, hear: DeltaHandler) -> Ticket:
+        def parked(seconds: float) -> None:
+            hear(RetryWait(seconds, "The model's endpoint is rate limited." if last is None else last.what))
+
+        return await self._throttle.enter(self._inner.endpoint, patience_s=patience_s, parked=parked)
+
+    async def _attempt(
+        self, ticket: Ticket, request: Request, number: int, hear: DeltaHandler, silence_s: float
+    ) -> Reply:
+        verdict: RequestOutcome = "failed"
+        retry_after_s: float | None = None
+        try:
+            reply = await self._inner.attempt(request, number, hear, silence_s=silence_s)
+            verdict = "ok"
+        except ModelError as trouble:
+            if trouble.limited and trouble.transient:
+                verdict, retry_after_s = "limited", trouble.retry_after_s
+            raise
+        finally:
+            self._throttle.leave(ticket, verdict, retry_after_s=retry_after_s)
+        return reply
+
+    def _wait_s(self, trouble: ModelError, tried: int) -> float:
+        """Return the seconds to wait; after a rate limit, the shared cooldown of the endpoint."""
+        if trouble.limited:
+            return self._throttle.wait_s(self._inner.endpoint)
+        longest = min(MAX_WAIT_S, FIRST_WAIT_S * 2.0 ** (tried - 1))
+        return max(self._rng.uniform(longest / 2, longest), trouble.retry_after_s or 0.0)
+
+    def _now(self) -> float:
+        return self._clock.monotonic()
+
+
+def _given_up(trouble: ModelError, tries: int, wait_s: float) -> ModelError:
+    times = "once" if tries == 1 else f"{tries} times"
+    again = f", retry in {wait_s:.0f} s" if trouble.retry_after_s and wait_s else ""
+    return ModelError(
+        f"{trouble.what} (tried {times}{again})",
+        trouble.fix,
+        transient=True,
+        limited=trouble.limited,
+        retry_after_s=wait_s if trouble.retry_after_s else None,
+    )

@@ -1,0 +1,1 @@
+"""One codec per wire format, from a conversation to a request and from a stream to a reply."""

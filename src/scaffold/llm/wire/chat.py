@@ -1,0 +1,123 @@
+"""Chat Completions: OpenAI's older wire format, which every local server uses."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from scaffold.core.conversation import (
+    AssistantMessage,
+    Image,
+    Message,
+    Request,
+    Text,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+)
+from scaffold.core.tool import Tool
+from scaffold.llm.wire.chat_reader import ChatReader
+from scaffold.llm.wire.codec import ModelTarget, WireReply
+from scaffold.llm.wire.format import encode_json, request_body, wire_id, wire_name
+from scaffold.llm.wire.openai_json import SCHEMA_NAME, data_url, is_strict_schema, output_limit
+
+_ID = re.compile("[!-~]+")
+"""Permissive, because some local models interpret the ids (`functions.shell:0`)."""
+
+
+class ChatCodec:
+    """Translates to and from Chat Completions.
+
+    `local` is for servers other than OpenAI's, which need the older name of the length limit. Some of their models'
+    chat templates refuse a second system message; `joined` merges both into one, the base prompt first.
+    """
+
+    path: Final = "/chat/completions"
+
+    def __init__(self, *, local: bool = False, joined: bool = False) -> None:
+        self._local = local
+        self._joined = joined
+
+    def message(self, message: Message, target: ModelTarget) -> bytes:
+        """Return the message's JSON objects joined by commas, tool results first; empty if it has no content.
+
+        Thoughts are omitted: this wire format has no field for them.
+        """
+        del target
+        if isinstance(message, UserMessage):
+            return b",".join(encode_json(each) for each in _user(message))
+        encoded = _assistant(message)
+        return encode_json(encoded) if encoded else b""
+
+    def request(self, request: Request, pieces: Sequence[bytes], target: ModelTarget) -> bytes:
+        """Return the request's body; the base prompt comes first with constant bytes, for the provider's cache."""
+        fields: dict[str, object] = {"model": target.name}
+        if target.stream:
+            fields |= {"stream": True, "stream_options": {"include_usage": True}}
+        if request.tools:
+            fields["tools"] = [_tool(tool) for tool in request.tools]
+        if request.answer_schema is not None:
+            strict = is_strict_schema(request.answer_schema)
+            schema = {"name": SCHEMA_NAME, "schema": request.answer_schema, "strict": strict}
+            fields["response_format"] = {"type": "json_schema", "json_schema": schema}
+        if request.effort:
+            fields["reasoning_effort"] = request.effort
+        if (limit := output_limit(request, target)) is not None:
+            fields["max_tokens" if self._local else "max_completion_tokens"] = limit
+        return request_body(fields, "messages", [*self._system(request), *pieces])
+
+    def reader(self, target: ModelTarget) -> ChatReader:
+        """Return a reader for one streamed reply."""
+        return ChatReader(target)
+
+    def whole(self, body: bytes, target: ModelTarget) -> WireReply:
+        """Return a reply that was not streamed; ModelError, transient, if it cannot be parsed."""
+        reader = ChatReader(target)
+        reader.take(body)
+        return reader.end()
+
+    def _system(self, request: Request) -> list[bytes]:
+        texts = [text for text in (request.system, request.context) if text]
+        if self._joined and texts:
+            texts = ["\n\n".join(texts)]
+        return [encode_json({"role": "system", "content": text}) for text in texts]
+
+
+def _user(message: UserMessage) -> list[dict[str, object]]:
+    results = [part for part in message.parts if isinstance(part, ToolResult)]
+    messages: list[dict[str, object]] = [
+        {"role": "tool", "tool_call_id": wire_id(result.call_id, _ID), "content": result.content} for result in results
+    ]
+    content = _content([part for part in message.parts if not isinstance(part, ToolResult)])
+    return [*messages, {"role": "user", "content": content}] if content else messages
+
+
+def _content(parts: Sequence[Text | Image]) -> str | list[dict[str, object]]:
+    """Return plain text if there are no images, since many local servers accept nothing else."""
+    nonempty = [part for part in parts if isinstance(part, Image) or part.text]
+    if not any(isinstance(part, Image) for part in nonempty):
+        return "\n".join(part.text for part in nonempty if isinstance(part, Text))
+    return [
+        {"type": "image_url", "image_url": {"url": data_url(part)}}
+        if isinstance(part, Image)
+        else {"type": "text", "text": part.text}
+        for part in nonempty
+    ]
+
+
+def _assistant(message: AssistantMessage) -> dict[str, object] | None:
+    text = "\n".join(part.text for part in message.parts if isinstance(part, Text) and part.text)
+    calls = [_call(call) for call in message.tool_calls]
+    if not text and not calls:
+        return None
+    fields: dict[str, object] = {"role": "assistant", "content": text or None}
+    return fields | {"tool_calls": calls} if calls else fields
+
+
+def _call(call: ToolCall) -> dict[str, object]:
+    function = {"name": wire_name(call.name), "arguments": encode_json(call.args).decode()}
+    return {"id": wire_id(call.id, _ID), "type": "function", "function": function}
+
+
+def _tool(tool: Tool) -> dict[str, object]:
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.schema}
+    return {"type": "function", "function": function}

@@ -1,0 +1,99 @@
+"""Common parts of OpenAI's two wire formats."""
+
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from scaffold.core.conversation import Image, Request, ToolCall
+from scaffold.core.errors import ModelError
+from scaffold.llm.wire.codec import ModelTarget
+from scaffold.llm.wire.format import encode_json, stable_id
+from scaffold.llm.wire.provider_errors import reported_error
+from scaffold.llm.wire.tool_arguments import parse_arguments
+
+SCHEMA_NAME = "answer"
+"""The name of a reply's schema; the wire requires one but ignores it."""
+
+_STRICT = frozenset(
+    {"type", "description", "title", "enum", "const", "properties", "required", "additionalProperties", "items"}
+    | {"anyOf", "$ref", "$defs", "pattern", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
+    | {"multipleOf", "minItems", "maxItems"}
+)
+"""The JSON schema keywords that strict mode allows."""
+_SAYING_WHAT = frozenset({"type", "enum", "const", "anyOf", "$ref"})
+
+
+class WireToolCall(Struct, frozen=True):
+    """A tool call as received."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+def data_url(image: Image) -> str:
+    """Return the image as a data URL."""
+    return f"data:{image.media_type};base64,{b64encode(image.data).decode()}"
+
+
+def is_strict_schema(schema: Mapping[str, Any]) -> bool:
+    """Return True if `schema` can be used in strict mode.
+
+    Strict mode needs objects with all properties required and no additional ones, and supports only some keywords.
+    """
+    return schema.get("type") == "object" and "anyOf" not in schema and _strict(schema)
+
+
+def output_limit(request: Request, target: ModelTarget) -> int | None:
+    """Return the output limit of the reply in tokens; None for the model's own limit."""
+    if request.max_output_tokens is None or target.max_output_tokens is None:
+        return request.max_output_tokens
+    return min(request.max_output_tokens, target.max_output_tokens)
+
+
+def arguments_text(arguments: object) -> str:
+    """Return a call's arguments as text; some servers send an object instead of text."""
+    return arguments if isinstance(arguments, str) else encode_json(arguments).decode() if arguments else ""
+
+
+def build_tool_calls(written: Iterable[WireToolCall], *, reply: str, cut: bool) -> tuple[ToolCall, ...]:
+    """Return the calls in order with unique ids; missing and repeated ids are replaced.
+
+    New ids depend only on the received data, so parsing a reply twice gives the same ids; `reply` is the reply's id.
+    With `cut` the reply is incomplete, and no arguments are parsed.
+    """
+    calls: dict[str, ToolCall] = {}
+    for number, call in enumerate(written):
+        call_id = call.id
+        if not call_id or call_id in calls:
+            call_id = stable_id(reply, str(number), call.id, call.name, call.arguments)
+        calls[call_id] = ToolCall(call_id, call.name, parse_arguments(call.arguments, cut=cut))
+    return tuple(calls.values())
+
+
+def error_in_stream(error: object) -> ModelError:
+    """Return the ModelError for an error inside a reply: an object with a message, or plain text."""
+    if not isinstance(error, Mapping):
+        return reported_error("", str(error))
+    code, kind = error.get("code"), error.get("type")
+    name = code if isinstance(code, str) and code else kind or code or ""
+    return reported_error(str(name), str(error.get("message") or ""))
+
+
+def _strict(schema: object) -> bool:
+    if not isinstance(schema, Mapping) or not schema.keys() <= _STRICT or schema.keys().isdisjoint(_SAYING_WHAT):
+        return False
+    properties = schema.get("properties", {})
+    if "object" in _types(schema) or properties:
+        whole = schema.get("additionalProperties") is False and set(schema.get("required", ())) == set(properties)
+        if not whole:
+            return False
+    inner = [*properties.values(), *schema.get("$defs", {}).values(), *schema.get("anyOf", ())]
+    return all(_strict(one) for one in ([*inner, schema["items"]] if "items" in schema else inner))
+
+
+def _types(schema: Mapping[str, Any]) -> tuple[str, ...]:
+    named = schema.get("type", ())
+    return (named,) if isinstance(named, str) else tuple(named)

@@ -1,0 +1,244 @@
+"""Classify provider errors by what to do next. Pure."""
+
+import math
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from scaffold.core.errors import ContextOverflow, ModelError
+
+MAX_READ_CHARS, MAX_SHOWN_CHARS = 2000, 300
+"""Limits of a provider's error text: characters examined, and characters shown."""
+
+ProviderErrorKind = Literal["overflow", "quota", "key", "forbidden", "unknown", "busy", "passing", "final"]
+
+_OVERFLOW_KINDS = frozenset({"context_length_exceeded", "exceed_context_size_error", "request_too_large"})
+_OVERFLOW_WORDS = re.compile(
+    r"prompt (\([^)]*\) )?is too long"  # Anthropic, vLLM
+    r"|context[ _](length|window|size|limit)[^.]*(exceed|not enough|too (small|long))"
+    r"|exceed[^.]*(context[ _](length|window|size|limit)|maximum (input|number of tokens)|n_ctx)"  # llama.cpp, Ollama
+    r"|(maximum|max) (context|model) length"  # OpenAI, vLLM, Mistral, DeepSeek
+    r"|context (the )?overflow"  # LM Studio
+    r"|request too large for"  # OpenAI: one request above the tokens of a minute
+    r"|tokens \+ `?max_new_tokens`? must be",  # text-generation-inference
+    re.IGNORECASE,
+)
+_QUOTA_KINDS = frozenset(
+    {"insufficient_quota", "billing_error", "billing_hard_limit_reached", "billing_not_active"}
+    | {"usage_limit_reached", "usage_not_included"}
+)
+_QUOTA_WORDS = re.compile(r"credit balance is too low|insufficient (balance|credit)", re.IGNORECASE)
+_KINDS: Mapping[str, ProviderErrorKind] = {
+    "authentication_error": "key",
+    "invalid_api_key": "key",
+    "permission_error": "forbidden",
+    "not_found_error": "unknown",
+    "model_not_found": "unknown",
+    "rate_limit_error": "busy",
+    "rate_limit_exceeded": "busy",
+    "overloaded_error": "busy",
+    "engine_overloaded_error": "busy",
+    "server_is_overloaded": "busy",
+    "slow_down": "busy",
+    "badrequesterror": "final",
+    "bio_policy": "final",
+    "content_policy_violation": "final",
+    "cyber_policy": "final",
+}
+_STATUSES: Mapping[int, ProviderErrorKind] = {
+    401: "key",
+    402: "quota",
+    403: "forbidden",
+    404: "unknown",
+    405: "unknown",
+    408: "passing",
+    409: "passing",
+    413: "overflow",
+    425: "passing",
+    429: "busy",
+    529: "busy",
+}
+_KEYS: Mapping[str, str] = {
+    "anthropic": "Set ANTHROPIC_API_KEY to a valid key",
+    "openai": "Set OPENAI_API_KEY to a valid key",
+    "openai-chat": "Set OPENAI_API_KEY to a valid key",
+    "codex": "Log in again with `ralph login`",
+    "local": "Set LOCAL_API_KEY to the key the server was started with",
+}
+_ANY_KEY = "Set ANTHROPIC_API_KEY or OPENAI_API_KEY to a valid key"
+_FIXES: Mapping[ProviderErrorKind, str] = {
+    "overflow": "Start a new conversation, or choose a model with a larger window with `--model`.",
+    "quota": "Add credit or wait until the limit is reset at the provider, or choose another model with `--model`.",
+    "key": "{key}, or choose another model with `--model`.",
+    "forbidden": "{key} that may use this model, or choose another one with `--model`.",
+    "unknown": "Check the model's name and, if set, ANTHROPIC_BASE_URL or OPENAI_BASE_URL.",
+    "busy": "Wait a while, run fewer agents at a time, or choose another model with `--model`.",
+    "passing": "Retry later, or choose another model with `--model`.",
+    "final": "Choose a model that accepts this request with `--model`, or start a new conversation.",
+}
+
+_SECRETS = re.compile(
+    r"\b(?:sk|sess)-[\w*.-]{6,}|(?<=bearer )\S+|(?<=x-api-key: )\S+|\beyJ[\w-]+\.[\w.-]+|(?<=://)[^/@\s]+(?=@)",
+    re.IGNORECASE,
+)
+
+
+class _ErrorBody(Struct, frozen=True):
+    """A parsed error response: `kinds` are the server's names for the error, in lower case."""
+
+    kinds: frozenset[str]
+    message: str
+    resets_in_s: float | None = None
+
+
+_ONE_SYSTEM_MESSAGE = re.compile(
+    r"system message must be|one system message|system.{0,40}\b(first|beginning)\b|roles must alternate", re.IGNORECASE
+)
+"""Errors of local models' chat templates; llama.cpp and vLLM return them with status 500 or 400."""
+
+
+class SystemMessageRefused(ModelError):
+    """The chat template of the server's model accepts only one system message, but the request had two."""
+
+
+def http_error(
+    status: int, body: bytes, *, who: str, retry_after: str | None, now: datetime, should_retry: str | None = None
+) -> ModelError:
+    """Return the ModelError for an HTTP status other than 2xx.
+
+    `who` is the model string, `retry_after` the result of `retry_after_header`, `should_retry` the header
+    `x-should-retry`, `now` an aware time.
+    """
+    parsed = _parse_error_body(body, now)
+    after_s = _seconds(retry_after, now)
+    kind = _classify(status, parsed)
+    if status == 503 and after_s is not None:
+        kind = "busy"
+    key = _KEYS.get(who.partition(":")[0], _ANY_KEY)
+    error = _model_error(kind, f"{_one_line(who)} answered HTTP {status}", parsed, key=key, after_s=after_s)
+    if _ONE_SYSTEM_MESSAGE.search(body[:MAX_READ_CHARS].decode(errors="replace")):
+        error = SystemMessageRefused(error.what, error.fix)
+    if should_retry == "false":
+        error.transient = False
+    return error
+
+
+def reported_error(kind: str, message: str) -> ModelError:
+    """Return the ModelError for an error reported after status 200; `kind` is its name, code or HTTP status.
+
+    The request was accepted, so an unknown error type counts as transient.
+    """
+    parsed = _ErrorBody(frozenset({kind.lower()}), message[:MAX_READ_CHARS])
+    status = int(kind) if re.fullmatch("[1-5][0-9][0-9]", kind) else 200
+    name = f" ({_one_line(kind)})" if kind else ""
+    start = f"The model's server reported an error{name}"
+    return _model_error(_classify(status, parsed), start, parsed, key=_ANY_KEY, after_s=None)
+
+
+def unreadable_reply(detail: str) -> ModelError:
+    """Return a transient ModelError for a reply that does not match the wire format; `detail` is a clause."""
+    return ModelError(
+        f"The model's reply cannot be read: {_one_line(detail)}.",
+        "Retry; if it persists, check that the base URL is the provider's and that no proxy alters replies.",
+        transient=True,
+    )
+
+
+def truncated_stream() -> ModelError:
+    """Return a transient ModelError for a stream that ended before the reply was complete."""
+    return ModelError(
+        "The connection ended in the middle of the model's reply.",
+        "Retry; if it persists, check the network and any proxy.",
+        transient=True,
+    )
+
+
+def retry_after_header(headers: Mapping[str, str]) -> str | None:
+    """Return the server's retry time in the form of `Retry-After`; None if it sent none.
+
+    `headers` have lower-case names; `retry-after-ms` is more precise and takes precedence.
+    """
+    milliseconds = _number(headers.get("retry-after-ms"))
+    return headers.get("retry-after") if milliseconds is None else f"{milliseconds / 1000}"
+
+
+def _classify(status: int, parsed: _ErrorBody) -> ProviderErrorKind:
+    if parsed.kinds & _OVERFLOW_KINDS or _OVERFLOW_WORDS.search(parsed.message):
+        return "overflow"
+    if parsed.kinds & _QUOTA_KINDS or _QUOTA_WORDS.search(parsed.message):
+        return "quota"
+    by_kind = next((_KINDS[kind] for kind in sorted(parsed.kinds) if kind in _KINDS), None)
+    if status == 200:
+        unacceptable = any(kind.startswith(("invalid", "unsupported")) for kind in parsed.kinds)
+        return by_kind or ("final" if unacceptable else "passing")
+    return by_kind or _STATUSES.get(status) or _by_class(status)
+
+
+def _by_class(status: int) -> ProviderErrorKind:
+    if status >= 500:
+        return "passing"
+    return "unknown" if status < 400 else "final"  # a redirect: the address is not the provider's
+
+
+def _model_error(
+    kind: ProviderErrorKind, start: str, parsed: _ErrorBody, *, key: str, after_s: float | None
+) -> ModelError:
+    # a server may repeat an invalid key in its message, so messages about keys are not shown
+    message = "the key is missing or not valid" if kind == "key" else _one_line(parsed.message).rstrip(".")
+    what = f"{start}: {message}." if message else f"{start}."
+    fix = _FIXES[kind].format(key=key)
+    if kind == "overflow":
+        return ContextOverflow(what, fix)
+    if kind == "quota":
+        after_s = parsed.resets_in_s
+    limited = kind == "busy" or (kind == "quota" and after_s is not None)
+    return ModelError(what, fix, transient=limited or kind == "passing", limited=limited, retry_after_s=after_s)
+
+
+def _parse_error_body(body: bytes, now: datetime) -> _ErrorBody:
+    """Parse an error body in any of the forms that providers and local servers use."""
+    try:
+        value = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return _ErrorBody(frozenset(), body[:MAX_READ_CHARS].decode(errors="replace"))
+    outer: Mapping[str, Any] = value if isinstance(value, dict) else {"message": value}
+    error = outer.get("error", outer)
+    inner: Mapping[str, Any] = error if isinstance(error, dict) else {"message": error}
+    kinds = {str(inner[field]).lower() for field in ("type", "code") if inner.get(field)}
+    message = str(inner.get("message") or outer.get("detail") or "")
+    resets_at_s = _number(inner.get("resets_at"))
+    resets_in_s = None if resets_at_s is None else max(0.0, resets_at_s - now.timestamp())
+    return _ErrorBody(frozenset(kinds), message[:MAX_READ_CHARS], _number(inner.get("resets_in_seconds", resets_in_s)))
+
+
+def _seconds(retry_after: str | None, now: datetime) -> float | None:
+    """Return the seconds to wait by the header; None if it is absent or invalid."""
+    seconds = _number(retry_after)
+    if seconds is not None or retry_after is None:
+        return seconds
+    try:
+        date = parsedate_to_datetime(retry_after)
+    except (ValueError, OverflowError):
+        return None
+    return max(0.0, (date.replace(tzinfo=date.tzinfo or now.tzinfo) - now).total_seconds())
+
+
+def _number(value: object) -> float | None:
+    """Return a finite number of at least 0; None for anything else."""
+    try:
+        number = float(str(value))
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number >= 0 else None
+
+
+def _one_line(text: str) -> str:
+    """Return external text as one bounded line, with control characters escaped and apparent keys masked."""
+    line = _SECRETS.sub("***", " ".join(text[:MAX_READ_CHARS].split()))
+    line = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in line)
+    return line if len(line) <= MAX_SHOWN_CHARS else f"{line[:MAX_SHOWN_CHARS]}..."

@@ -1,0 +1,155 @@
+"""Responses: OpenAI's newer wire format, also used by Codex."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Final
+
+from scaffold.core.conversation import (
+    AssistantMessage,
+    Image,
+    Message,
+    Request,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+)
+from scaffold.core.tool import Tool
+from scaffold.llm.wire.codec import ModelTarget, WireReply
+from scaffold.llm.wire.format import PLAIN_ID, encode_json, request_body, wire_id, wire_name
+from scaffold.llm.wire.openai_json import SCHEMA_NAME, data_url, is_strict_schema, output_limit
+from scaffold.llm.wire.responses_reader import ResponsesReader
+
+_WITHOUT_REASONING = ("gpt-3", "gpt-4", "chatgpt-4")
+"""Name prefixes of models that refuse requests for their reasoning."""
+
+_KEYED = 4096
+"""Bytes of a conversation's first message that go into its cache key."""
+
+_Item = dict[str, object]
+
+
+class ResponsesCodec:
+    """Translates to and from Responses; nothing is stored at the provider.
+
+    The instructions are only the base prompt, and what changes between requests comes last, so that everything before
+    it is served from the cache. `codex` is for subscriptions: always streamed, no length limit.
+    """
+
+    path: Final = "/responses"
+
+    def __init__(self, *, codex: bool = False) -> None:
+        self._codex = codex
+
+    def message(self, message: Message, target: ModelTarget) -> bytes:
+        """Return the message's items joined by commas; empty if it has no content.
+
+        Encrypted thoughts are sent back only to the model that produced them, and only before a text or call.
+        """
+        if isinstance(message, UserMessage):
+            return b",".join(encode_json(item) for item in _user(message))
+        return b",".join(encode_json(item) for item in self._assistant(message, target))
+
+    def request(self, request: Request, pieces: Sequence[bytes], target: ModelTarget) -> bytes:
+        """Return the request's body; the context follows the history, as it may change."""
+        fields: dict[str, object] = {"model": target.name, "instructions": request.system, "store": False}
+        fields["prompt_cache_key"] = _cache_key(request.system, pieces)
+        if target.stream or self._codex:
+            fields["stream"] = True
+        if not target.name.removeprefix("ft:").startswith(_WITHOUT_REASONING):
+            fields["include"] = ["reasoning.encrypted_content"]
+        if request.tools:
+            fields["tools"] = [_tool(tool) for tool in request.tools]
+        if request.answer_schema is not None:
+            strict = is_strict_schema(request.answer_schema)
+            schema = {"type": "json_schema", "name": SCHEMA_NAME, "schema": request.answer_schema, "strict": strict}
+            fields["text"] = {"format": schema}
+        if request.effort:
+            fields["reasoning"] = {"effort": request.effort, "summary": "auto"}
+        if (limit := output_limit(request, target)) is not None and not self._codex:
+            fields["max_output_tokens"] = limit
+        return request_body(fields, "input", [*pieces, *_context(request)])
+
+    def reader(self, target: ModelTarget) -> ResponsesReader:
+        """Return a reader for one streamed reply."""
+        return ResponsesReader(target)
+
+    def whole(self, body: bytes, target: ModelTarget) -> WireReply:
+        """Return a reply that was not streamed; ModelError, transient, if it cannot be parsed."""
+        reader = ResponsesReader(target)
+        reader.take(body)
+        return reader.end()
+
+    def _assistant(self, message: AssistantMessage, target: ModelTarget) -> list[_Item]:
+        items: list[_Item] = []
+        thoughts: list[_Item] = []
+        for part in message.parts:
+            match part:
+                case Thinking():
+                    if part.signature and message.model == target.model:
+                        thoughts.append(_reasoning_item(part))
+                case Text() if part.text:
+                    items += [*thoughts, _message_item("assistant", self._words(part.text))]
+                    thoughts = []
+                case ToolCall():
+                    items += [*thoughts, _call(part)]
+                    thoughts = []
+        return items
+
+    def _words(self, text: str) -> str | Sequence[_Item]:
+        """Return a reply's text as message content, without its id: a list for Codex, plain text for others."""
+        return [{"type": "output_text", "text": text}] if self._codex else text
+
+
+def _cache_key(system: str, pieces: Sequence[bytes]) -> str:
+    """Return a cache key that stays the same for all requests of a conversation."""
+    first = pieces[0][:_KEYED] if pieces else b""
+    return hashlib.sha256(system.encode(errors="replace") + b"\0" + first).hexdigest()[:32]
+
+
+def _context(request: Request) -> list[bytes]:
+    return [encode_json(_message_item("developer", [_input_text(request.context)]))] if request.context else []
+
+
+def _user(message: UserMessage) -> list[_Item]:
+    results: list[_Item] = [
+        {"type": "function_call_output", "call_id": wire_id(part.call_id, PLAIN_ID), "output": part.content}
+        for part in message.parts
+        if isinstance(part, ToolResult)
+    ]
+    content = [
+        _input_image(part) if isinstance(part, Image) else _input_text(part.text)
+        for part in message.parts
+        if isinstance(part, Image) or (isinstance(part, Text) and part.text)
+    ]
+    return [*results, _message_item("user", content)] if content else results
+
+
+def _reasoning_item(thought: Thinking) -> _Item:
+    summary = [{"type": "summary_text", "text": thought.text}] if thought.text else []
+    name = {"id": thought.id} if thought.id else {}
+    return {"type": "reasoning", **name, "summary": summary, "encrypted_content": thought.signature}
+
+
+def _call(call: ToolCall) -> _Item:
+    arguments = encode_json(call.args).decode()
+    name = wire_name(call.name)
+    return {"type": "function_call", "call_id": wire_id(call.id, PLAIN_ID), "name": name, "arguments": arguments}
+
+
+def _message_item(role: str, content: str | Sequence[_Item]) -> _Item:
+    return {"type": "message", "role": role, "content": content}
+
+
+def _input_text(text: str) -> _Item:
+    return {"type": "input_text", "text": text}
+
+
+def _input_image(image: Image) -> _Item:
+    return {"type": "input_image", "image_url": data_url(image), "detail": "auto"}
+
+
+def _tool(tool: Tool) -> _Item:
+    fields = {"name": tool.name, "description": tool.description, "parameters": tool.schema}
+    return {"type": "function", **fields, "strict": False}

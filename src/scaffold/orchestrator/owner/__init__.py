@@ -1,0 +1,1 @@
+"""The run's owner: start, lease, engine, worker exits, recovery and end."""

@@ -1,0 +1,202 @@
+"""Control of a run from outside by the user: stop, pause, cancel, retry."""
+
+import asyncio
+
+from scaffold.core.errors import RunBusy, UsageError
+from scaffold.core.ids import ActionId, GoalId, RunId
+from scaffold.core.model import Action, ControlRequest, Goal, Run
+from scaffold.core.states import (
+    ActionState,
+    Active,
+    AttemptOutcome,
+    Blocked,
+    Cancelled,
+    Completed,
+    Failed,
+    GoalState,
+    Paused,
+    Pending,
+    Planning,
+    RunState,
+    awaited_inbox_id,
+    status_of,
+)
+from scaffold.git import worktree
+from scaffold.host.identity import is_alive
+from scaffold.orchestrator.owner.control_requests import apply_control_requests
+from scaffold.orchestrator.owner.recovery import recover_run
+from scaffold.orchestrator.owner.run_end import cancel_run, finish_run
+from scaffold.orchestrator.owner.run_lease import take_over_run
+from scaffold.run.attempt_end import block_unreachable_actions
+from scaffold.run.context import RunContext
+from scaffold.run.lease import owner_transaction
+from scaffold.run.services import stop_leftover_services
+from scaffold.store.database import Store
+from scaffold.store.run.runs import RunControl
+
+POLL_S = 0.1
+RETRIED = "retried"
+
+
+async def halt_run(site: RunContext, run: Run, request: RunControl, *, patience_s: float) -> RunState:
+    """Stop, pause or cancel a run and return its new state.
+
+    A live owner is asked, and gets `patience_s` seconds to finish. If the run has no owner, or the owner dies, this
+    process takes the run over and ends it. Raises UsageError if the run has already ended, RunBusy if the owner does
+    not finish in time.
+    """
+    if _is_settled(run.state, request):
+        raise UsageError(f"run {run.id} is already {status_of(run.state)}", "Run `scaffold status` to see it.")
+    if run.owner is not None and is_alive(run.owner):
+        state = await _ask(site, run, request, patience_s)
+        if _is_settled(state, request) or (isinstance(state, Paused) and request != "cancel"):
+            return state
+    mine = take_over_run(site, run.id)
+    outcome: AttemptOutcome = "cancelled" if request == "cancel" else "lost"
+    await recover_run(site, mine, outcome=outcome, error=f"the run was ended: {request}")
+    await stop_leftover_services(site, mine)
+    await worktree.remove(site.repository, site.landing_folder(mine.id))
+    if request == "cancel":
+        return cancel_run(site.store, mine)
+    if isinstance(mine.state, Planning | Active):
+        return finish_run(site.store, mine, "stopped" if request == "stop" else "paused")
+    with owner_transaction(site.store, mine):
+        site.store.runs.release(mine.id, fence=mine.fence)
+    return mine.state
+
+
+def _is_settled(state: RunState, request: RunControl) -> bool:
+    """Return whether the run has ended, so that the request no longer applies; a failed run can still be cancelled."""
+    return isinstance(state, Completed | Cancelled) or (isinstance(state, Failed) and request != "cancel")
+
+
+async def _ask(site: RunContext, run: Run, request: RunControl, patience_s: float) -> RunState:
+    with site.store.transaction(durable=True):
+        site.store.runs.ask(run.id, request)
+    try:
+        async with asyncio.timeout(patience_s):
+            while True:
+                now = site.store.runs.get(run.id)
+                if now is not None and (now.owner is None or not is_alive(now.owner)):
+                    return now.state
+                await site.clock.sleep(POLL_S)
+    except TimeoutError:
+        raise RunBusy(
+            f"run {run.id} was asked to {request}, but work is still running",
+            "It ends as soon as running work has finished; `scaffold status` shows it.",
+        ) from None
+
+
+async def submit_control_request(site: RunContext, run: Run, request: ControlRequest, *, patience_s: float) -> None:
+    """Apply a request about a goal or an action: through the run's live owner, or here if the run has none.
+
+    Raises RunBusy if the owner has not applied it after `patience_s` seconds; the request stays queued.
+    """
+    with site.store.transaction(durable=True):
+        site.store.wishes.add(request)
+    try:
+        async with asyncio.timeout(patience_s):
+            while _is_pending_with_owner(site.store, request):
+                await site.clock.sleep(POLL_S)
+    except TimeoutError:
+        raise RunBusy(
+            f"run {run.id} has the request, but has not applied it yet",
+            "It applies the request as soon as it can; `scaffold status` shows the result.",
+        ) from None
+    if _is_open(site.store, request):
+        mine = take_over_run(site, run.id)
+        await recover_run(site, mine)
+        await apply_control_requests(site, mine, None)
+        with owner_transaction(site.store, mine):
+            site.store.runs.release(mine.id, fence=mine.fence)
+
+
+def _is_pending_with_owner(store: Store, request: ControlRequest) -> bool:
+    run = store.runs.get(request.run_id)
+    return run is not None and run.owner is not None and is_alive(run.owner) and _is_open(store, request)
+
+
+def _is_open(store: Store, request: ControlRequest) -> bool:
+    return any(each.id == request.id for each in store.wishes.open_of_run(request.run_id))
+
+
+def retry_action(store: Store, run: Run, action: Action) -> None:
+    """Give a failed action a fresh set of attempts, and unblock the actions that depend on it.
+
+    Raises UsageError if the action has not failed, is blocked, or waits for a human decision.
+    """
+    if (item := awaited_inbox_id(action.state)) is not None:
+        fix = f"`scaffold inbox` shows it. If the item has expired, `scaffold resume {run.id}` asks again."
+        raise UsageError(f"`{action.key}` waits for your decision on {item} in the inbox", fix)
+    if isinstance(action.state, Blocked):
+        root = store.actions.get(ActionId(action.state.reason.rpartition(":")[2]))
+        failed = f"`{root.key}`" if root else "the failed action"
+        raise UsageError(f"`{action.key}` is blocked by a failed action", f"Retry {failed} instead.")
+    _require_failed(action.state, f"`{action.key}`")
+    with store.transaction(durable=True):
+        _reopen(store, action.id)
+        _reopen_goal(store, run.id, action.goal_id)
+
+
+def retry_goal(store: Store, run: Run, goal: Goal) -> None:
+    """Reopen a failed goal and all its failed actions; raises UsageError if the goal has not failed."""
+    _require_failed(goal.state, f"the goal `{goal.name}`")
+    with store.transaction(durable=True):
+        _retry_goal(store, run.id, goal)
+
+
+def retry_run(store: Store, run: Run) -> None:
+    """Reopen a failed run and its failed goals; the run is paused afterwards, and `resume` continues it."""
+    _require_failed(run.state, f"run {run.id}")
+    with store.transaction(durable=True):
+        for goal in store.goals.of_run(run.id):
+            if isinstance(goal.state, Failed):
+                _retry_goal(store, run.id, goal)
+        now = store.runs.get(run.id)
+        if now is not None and isinstance(now.state, Failed):  # planning failed, or the final gates did
+            store.runs.move(run.id, Paused(RETRIED))
+
+
+def _require_failed(state: ActionState | GoalState, name: str) -> None:
+    if not isinstance(state, Failed):
+        fix = "Only failed work can be retried; use `scaffold resume` for interrupted or paused work."
+        raise UsageError(f"{name} is {status_of(state)}, not failed", fix)
+
+
+def _retry_goal(store: Store, run_id: RunId, goal: Goal) -> None:
+    for action in store.actions.of_goal(goal.id):
+        _reopen(store, action.id)
+    _reopen_goal(store, run_id, goal.id)
+
+
+def _reopen(store: Store, action_id: ActionId) -> None:
+    """Set a failed action back to pending, with its failed descendants and the failed compounds above it."""
+    action = store.actions.get(action_id)
+    if action is None or not isinstance(action.state, Failed):
+        return
+    store.actions.reset_failures(action_id)
+    store.actions.move(action_id, Pending())
+    for child in store.actions.children(action_id):
+        _reopen(store, child.id)
+    if action.parent_id is not None:
+        _reopen(store, action.parent_id)
+
+
+def _reopen_goal(store: Store, run_id: RunId, goal_id: GoalId) -> None:
+    """Pause a failed goal and its run so that `resume` continues them; reset the turn limits and unblock actions.
+
+    Raises UsageError if the goal or the run is completed or cancelled.
+    """
+    goal, run = store.goals.get(goal_id), store.runs.get(run_id)
+    if goal is None or run is None:
+        raise LookupError(goal_id)
+    for state, name in ((run.state, f"run {run_id}"), (goal.state, f"the goal `{goal.name}`")):
+        if isinstance(state, Completed | Cancelled):
+            raise UsageError(f"{name} is {status_of(state)}: nothing in it can be retried", "Start a new run.")
+    store.turns.forgive(goal_id)
+    store.actions.unblock(goal_id)
+    block_unreachable_actions(store, goal_id)
+    if isinstance(goal.state, Failed):
+        store.goals.move(goal_id, Paused(RETRIED))
+    if isinstance(run.state, Failed):
+        store.runs.move(run_id, Paused(RETRIED))

@@ -1,0 +1,131 @@
+"""Control requests of the user about one goal or action: queued in the store, applied by the run's owner."""
+
+from typing import assert_never
+
+from scaffold.core.ids import ActionId, AttemptId
+from scaffold.core.model import Action, Attempt, ControlRequest, Goal, Run
+from scaffold.core.states import WORKER_PHASES, Active, Cancelled, Completed, Failed, Paused, Pending, Skipped
+from scaffold.orchestrator.owner.engine import STOP_GRACE_S, Engine
+from scaffold.run.attempt_end import block_unreachable_actions
+from scaffold.run.context import RunContext
+from scaffold.run.lease import owner_transaction
+from scaffold.store.database import Store
+
+PAUSED_BY_USER = "set aside by the user"
+"""Pause reason of a goal that the user paused on its own; resuming the run does not resume it."""
+STOPPED_BY_USER = "stopped by the user"
+CANCELLED_BY_USER = "cancelled by the user"
+
+
+async def apply_control_requests(site: RunContext, run: Run, engine: Engine | None) -> None:
+    """Apply the open requests about the run's goals and actions; only the run's owner may call this.
+
+    An attempt is ended in the store before its process is stopped, so that the exit handler sees it ended and pins its
+    work. A change that is moving the branch right now still lands, and a request to cancel it stays open for a later
+    call. `engine` is None if no attempt has a process. Safe to repeat, and to be killed at any point.
+    """
+    store = site.store
+    for request in store.wishes.open_of_run(run.id):
+        with owner_transaction(store, run, durable=True):
+            ended = _apply(store, run, request)
+        if engine is not None:
+            for attempt in ended:
+                await engine.stop_attempt(attempt, grace_s=STOP_GRACE_S)
+        with owner_transaction(store, run, durable=True):
+            if not (_is_cancellation(request) and _actions_landing(store, request)):
+                store.wishes.settle(request.id)
+
+
+def _is_cancellation(request: ControlRequest) -> bool:
+    """Return whether the request ends something for good; actions cannot be paused, so each request for one does."""
+    return request.kind == "cancel" or request.action_id is not None
+
+
+def _apply(store: Store, run: Run, request: ControlRequest) -> tuple[AttemptId, ...]:
+    """Write the request's changes to the store and return the attempts whose processes must be stopped."""
+    goal = store.goals.get(request.goal_id)
+    if goal is None:
+        raise LookupError(request.goal_id)
+    if _is_cancellation(request):
+        return _cancel(store, goal, request)
+    if isinstance(goal.state, Completed | Failed | Cancelled):
+        return ()
+    match request.kind:
+        case "pause":
+            _pause_goal(store, goal)
+            return ()
+        case "stop":
+            _pause_goal(store, goal)
+            return _stop_attempts(store, request)
+        case "resume":
+            _resume_goal(store, run, goal)
+            return ()
+        case "cancel":
+            return _cancel(store, goal, request)
+        case _:
+            assert_never(request.kind)
+
+
+def _pause_goal(store: Store, goal: Goal) -> None:
+    if goal.state == Paused(PAUSED_BY_USER):
+        return
+    if isinstance(goal.state, Paused):
+        store.goals.move(goal.id, Active())
+    store.goals.move(goal.id, Paused(PAUSED_BY_USER))
+
+
+def _resume_goal(store: Store, run: Run, goal: Goal) -> None:
+    """Resume a goal that the user paused: at once, or together with its run if that is paused."""
+    if goal.state != Paused(PAUSED_BY_USER):
+        return
+    store.goals.move(goal.id, Active())
+    now = store.runs.get(run.id)
+    if now is not None and isinstance(now.state, Paused):
+        store.goals.move(goal.id, now.state)
+
+
+def _stop_attempts(store: Store, request: ControlRequest) -> tuple[AttemptId, ...]:
+    """End the goal's attempts that a worker is executing; submitted candidates may still land."""
+    ended = [attempt for attempt in _open_attempts(store, request) if attempt.phase in WORKER_PHASES]
+    for attempt in ended:
+        store.attempts.end(attempt.id, outcome="cancelled", error=STOPPED_BY_USER)
+        store.actions.move(attempt.action_id, Pending())
+    return tuple(attempt.id for attempt in ended)
+
+
+def _cancel(store: Store, goal: Goal, request: ControlRequest) -> tuple[AttemptId, ...]:
+    """End for good what is open of the goal or the action, but for what is landing."""
+    landing = _actions_landing(store, request)
+    ended = [attempt for attempt in _open_attempts(store, request) if attempt.action_id not in landing]
+    for attempt in ended:
+        store.attempts.end(attempt.id, outcome="cancelled", error=CANCELLED_BY_USER, head_sha=attempt.head_sha)
+    for action in _affected_actions(store, request):
+        if action.id not in landing and not isinstance(action.state, Completed | Skipped | Cancelled):
+            store.actions.move(action.id, Cancelled())
+    if request.action_id is None and not isinstance(goal.state, Completed | Cancelled):
+        store.goals.move(goal.id, Cancelled())
+    block_unreachable_actions(store, goal.id)
+    store.inbox.withdraw_unneeded(request.run_id)
+    return tuple(attempt.id for attempt in ended if attempt.phase in WORKER_PHASES)
+
+
+def _actions_landing(store: Store, request: ControlRequest) -> frozenset[ActionId]:
+    """Return the requested actions whose landing is moving the branch right now."""
+    moving = {intent.attempt_id for intent in store.intents.open_of_run(request.run_id)}
+    return frozenset(attempt.action_id for attempt in _open_attempts(store, request) if attempt.id in moving)
+
+
+def _open_attempts(store: Store, request: ControlRequest) -> tuple[Attempt, ...]:
+    affected = {action.id for action in _affected_actions(store, request)}
+    return tuple(attempt for attempt in store.attempts.open_of_run(request.run_id) if attempt.action_id in affected)
+
+
+def _affected_actions(store: Store, request: ControlRequest) -> tuple[Action, ...]:
+    """Return the actions that the request applies to: all of its goal, or one action with all its descendants."""
+    if request.action_id is None:
+        return store.actions.of_goal(request.goal_id)
+    action = store.actions.get(request.action_id)
+    found = [] if action is None else [action]
+    for each in found:
+        found += store.actions.children(each.id)
+    return tuple(found)

@@ -1,0 +1,146 @@
+"""`notify`: runs the user's command for new inbox items, the end of a run, and a nearly spent budget."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from scaffold.core.errors import StaleFence
+from scaffold.core.events import NoticeRaised, RunStatusChanged
+from scaffold.core.model import Run
+from scaffold.host.environment import child_environment
+from scaffold.host.process.command import run_command
+from scaffold.run.context import RunContext
+from scaffold.run.lease import owner_transaction
+
+NotificationEvent = Literal["inbox", "done", "failed", "budget"]
+
+POLL_S = 0.2
+COMMAND_TIMEOUT_S = 10.0
+"""Timeout of the command; then it is killed with its children."""
+BUDGET_WARNING_SHARE = 0.8
+"""Share of the budget at which the user is notified."""
+SHELL = "/bin/sh"
+DESKTOP_VARIABLES = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "SCAFFOLD_HOME")
+ERROR_CHARS = 300
+"""Characters of a failed command's output that are kept."""
+
+
+class Notification(Struct, frozen=True):
+    """The JSON document that the command reads on standard input."""
+
+    event: NotificationEvent
+    run: str
+    text: str
+
+
+class NotificationFeed:
+    """Yields each notification once; what happened before it was created counts as delivered by an earlier process."""
+
+    def __init__(self, site: RunContext, run: Run) -> None:
+        self._store = site.store
+        self._run = run
+        self._seq = site.store.events.last_seq(run.id)
+        self._seen_items = {item.id for item in site.store.inbox.open_of_run(run.id)}
+        self._spent = self._nearly_spent()
+
+    def new_notifications(self) -> Iterator[Notification]:
+        """Yield the notifications since the last call."""
+        for item in self._store.inbox.open_of_run(self._run.id):
+            if item.id not in self._seen_items:
+                self._seen_items.add(item.id)
+                yield self._message("inbox", f"{item.kind} {item.id}: {item.text}")
+        if not self._spent and self._nearly_spent():
+            self._spent = True
+            yield self._message(
+                "budget", f"{BUDGET_WARNING_SHARE:.0%} of the budget of ${self._run.settings.budget_usd:.2f} is spent"
+            )
+        for recorded in self._store.events.since(self._run.id, self._seq):
+            self._seq = recorded.seq
+            match recorded.event:
+                case RunStatusChanged(status="completed"):
+                    yield self._message("done", f"run {self._run.id} is completed")
+                case RunStatusChanged(status="failed", reason=reason):
+                    yield self._message("failed", f"run {self._run.id} failed: {reason}")
+                case _:
+                    pass
+
+    def _nearly_spent(self) -> bool:
+        limit = self._run.settings.budget_usd
+        return limit is not None and self._store.runs.paid_usd(self._run.id) >= BUDGET_WARNING_SHARE * limit
+
+    def _message(self, event: NotificationEvent, text: str) -> Notification:
+        return Notification(event, self._run.id, text)
+
+
+class Notifier:
+    """Runs the command for each message; only its first failure is recorded as a notice of the run."""
+
+    def __init__(self, site: RunContext, run: Run, command: str, *, patience_s: float) -> None:
+        self._site = site
+        self._run = run
+        self._command = command
+        self._timeout_s = patience_s
+        self._warned = False
+
+    async def deliver(self, message: Notification) -> None:
+        """Run the command until it exits or times out."""
+        redacted = msgspec.structs.replace(message, text=self._site.redactor.clean(message.text))
+        try:
+            ended = await run_command(
+                [SHELL, "-c", self._command],
+                cwd=self._site.repository.root,
+                env=self._environ(redacted),
+                timeout_s=self._timeout_s,
+                stdin=msgspec.json.encode(redacted),
+                limit_bytes=10_000,
+                leash=True,
+            )
+        except OSError as error:
+            self._warn(str(error))
+            return
+        if ended.timed_out:
+            self._warn(f"it timed out after {self._timeout_s:g} s")
+        elif ended.exit_code != 0:
+            how = f"exit code {ended.exit_code}" if ended.signal is None else f"signal {ended.signal}"
+            output = (ended.stderr or ended.stdout).decode(errors="replace").strip()[:ERROR_CHARS]
+            self._warn(f"{how}{': ' if output else ''}{output}")
+
+    def _environ(self, redacted: Notification) -> Mapping[str, str]:
+        """Return the command's environment: desktop and Scaffold variables, no API keys unless configured."""
+        variables = {"SCAFFOLD_EVENT": redacted.event, "SCAFFOLD_RUN": redacted.run}
+        return child_environment(
+            self._site.environ, variables, names={*DESKTOP_VARIABLES, *self._run.settings.environment}
+        )
+
+    def _warn(self, why: str) -> None:
+        if self._warned:
+            return
+        self._warned = True
+        text = self._site.redactor.clean(f"The `notify` command failed: {why}")
+        with suppress(StaleFence), owner_transaction(self._site.store, self._run):
+            self._site.store.events.append(self._run.id, NoticeRaised("warning", text))
+
+
+async def notify_until_done(
+    site: RunContext, run: Run, command: str, done: Callable[[], bool], *, patience_s: float = COMMAND_TIMEOUT_S
+) -> None:
+    """Run `command` for each notification of the run until `done` returns True, and for those of its end.
+
+    Messages are delivered concurrently with the run and with each other. Returns at once if `command` is empty, else
+    at most `patience_s` seconds after `done`.
+    """
+    if not command:
+        return
+    feed, notifier = NotificationFeed(site, run), Notifier(site, run, command, patience_s=patience_s)
+    async with asyncio.TaskGroup() as deliveries:
+        ending = False
+        while not ending:
+            ending = done()
+            for message in feed.new_notifications():
+                deliveries.create_task(notifier.deliver(message))
+            if not ending:
+                await site.clock.sleep(POLL_S)

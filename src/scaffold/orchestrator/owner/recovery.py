@@ -1,0 +1,90 @@
+"""Recovery at every start: bring what a dead owner left unfinished to a state that work can resume from."""
+
+from pathlib import Path
+
+from scaffold.core.events import NoticeRaised
+from scaffold.core.ids import AttemptId
+from scaffold.core.model import Attempt, Run
+from scaffold.core.states import WORKER_PHASES, AttemptOutcome
+from scaffold.git import refs, worktree
+from scaffold.host.process.child import kill_orphan
+from scaffold.landing.record import last_landed, require_landed_on_branch, resolve_intent, session_ref, session_tip
+from scaffold.run.attempt_end import end_attempt
+from scaffold.run.context import RunContext
+from scaffold.run.lease import owner_transaction
+from scaffold.worker.workspace import rescue_and_remove
+
+
+async def ensure_session_branch(site: RunContext, run: Run) -> None:
+    """Create the session branch at the run's base, unless it exists.
+
+    Raises RepositoryError if something has landed and the branch was deleted or rewritten since.
+    """
+    landed = last_landed(site.store, run)
+    if landed is not None:
+        await require_landed_on_branch(site, run, landed, await session_tip(site, run))
+    elif await refs.resolve(site.git, session_ref(run)) is None:
+        await refs.move(site.git, session_ref(run), new=run.base_sha, old=None)
+
+
+async def recover_run(
+    site: RunContext, run: Run, *, outcome: AttemptOutcome = "lost", error: str = "orphaned_by_crash"
+) -> int:
+    """Resolve interrupted landings, close open turns and release attempts without a live worker; return their number.
+
+    Pins the work of those attempts and removes their worktrees; submitted candidates stay queued. Only the run's owner
+    may call this, while none of its workers or supervisors is running. Safe to repeat, and to be killed at any point.
+    """
+    store = site.store
+    for intent in store.intents.open_of_run(run.id):
+        await resolve_intent(site, run, intent)
+    with owner_transaction(store, run):
+        for turn in store.turns.open_of_run(run.id):
+            store.turns.lose(turn.id)
+    orphans = [attempt for attempt in store.attempts.open_of_run(run.id) if attempt.phase in WORKER_PHASES]
+    for attempt in orphans:
+        await release_attempt(site, run, attempt, outcome=outcome, error=error)
+    await remove_stale_worktrees(site, run)
+    if orphans and outcome == "lost":
+        with owner_transaction(store, run):
+            text = (
+                f"{len(orphans)} attempt{'s' * (len(orphans) != 1)} lost the worker process; "
+                "the work is pinned and a new attempt starts."
+            )
+            store.events.append(run.id, NoticeRaised("info", text))
+    return len(orphans)
+
+
+async def release_attempt(site: RunContext, run: Run, attempt: Attempt, *, outcome: AttemptOutcome, error: str) -> None:
+    """End an attempt, killing its worker if that is still alive: pin its work, remove its worktree, free its action.
+
+    If the worker ended the attempt or submitted its candidate meanwhile, only the worktree is removed.
+    """
+    if attempt.worker is not None:
+        await kill_orphan(attempt.worker)
+    pinned = await rescue_and_remove(site, run, attempt.id)
+    now = site.store.attempts.get(attempt.id)
+    if now is not None and now.status != "ended" and now.phase in WORKER_PHASES:
+        end_attempt(site.store, run, attempt.id, outcome, error=error, head=pinned)
+
+
+async def remove_stale_worktrees(site: RunContext, run: Run) -> None:
+    """Remove the run's worktrees that no worker uses, and the work refs of attempts that have landed."""
+    for path in await _leftover_worktrees(site, run):
+        attempt = site.store.attempts.get(AttemptId(path.name))
+        if attempt is None:
+            await worktree.remove(site.repository, path)
+        elif attempt.status == "ended" or attempt.phase not in WORKER_PHASES:
+            await rescue_and_remove(site, run, attempt.id)
+    kept = await refs.list_refs(site.git, refs.work_ref(AttemptId("")))
+    for attempt in site.store.attempts.of_run(run.id) if kept else ():
+        ref = refs.work_ref(attempt.id)
+        if attempt.outcome == "landed" and ref in kept:
+            await refs.delete(site.git, ref, old=kept[ref])
+
+
+async def _leftover_worktrees(site: RunContext, run: Run) -> list[Path]:
+    """Return the paths of the run's worktrees, on disk or registered in git: an interrupted removal leaves only one."""
+    folder = (site.run_folder(run.id) / "attempts").resolve()
+    registered = {each.path for each in await worktree.list_worktrees(site.repository) if each.path.parent == folder}
+    return sorted(registered.union(folder.iterdir() if folder.is_dir() else ()))

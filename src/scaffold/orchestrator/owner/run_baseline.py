@@ -1,0 +1,163 @@
+"""The baseline of a run: a proven environment and the gate results before the work; the verdict of the gates after.
+
+Both use only the repository's own gates.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from functools import partial
+
+import msgspec
+
+from scaffold.core.errors import EnvironmentNotReady
+from scaffold.core.events import NoticeRaised
+from scaffold.core.gates import Baseline, GateResult, GateRun
+from scaffold.core.model import Run
+from scaffold.host.environment import child_environment
+from scaffold.host.files import write_atomic
+from scaffold.landing.checkout import Checkout
+from scaffold.orchestrator.owner.run_end import fail_run
+from scaffold.run.context import RunContext
+from scaffold.run.lease import owner_transaction
+from scaffold.run.notices import inform
+from scaffold.run.sandbox import open_sandbox, remove_temporary_folder
+from scaffold.verify.environment.import_proof import prove_imports
+from scaffold.verify.environment.preparation import EnvironmentRequest, PreparedEnvironment, prepare_environment
+from scaffold.verify.gates.detection import DetectedGates, apply_gate_settings, detect_at_commit
+from scaffold.verify.gates.required_tools import drop_unavailable_gates
+from scaffold.verify.readiness import NotReady
+from scaffold.verify.regression.baseline import (
+    BaselineInputs,
+    BaselineResult,
+    baseline_event,
+    capture_baseline,
+    encode_baseline,
+)
+from scaffold.verify.services.lifecycle import prove_services
+from scaffold.verify.services.specs import external_services
+
+NOT_READY = "environment_not_ready"
+SETUP_FOLDER = "setup"
+"""Name of the temporary folder of the setup commands."""
+MAX_NAMED_FAILURES = 3
+"""How many new failures the reason of a failed run names."""
+
+BaselineCapture = Callable[[RunContext, Run], Awaitable[None]]
+"""Ensures that a run has a baseline before anything is spent on it."""
+
+
+async def ensure_baseline(site: RunContext, run: Run) -> None:
+    """Capture the run's baseline unless it has one: the environment of checks and the gate results on the base commit.
+
+    Only the run's owner may call this, before the first model request. Fails the run and raises EnvironmentNotReady if
+    results of checks would not be reliable. The baseline is written last, so that an interrupted capture starts over.
+    """
+    if site.store.baselines.of_run(run.id) is not None:
+        return
+    result = await _captured(site, run)
+    if isinstance(result, NotReady):
+        reason = site.redactor.clean(f"{NOT_READY}: {result.what}")
+        fail_run(site.store, run, reason)
+        retry = f"then `scaffold retry {run.id}` and `scaffold resume {run.id}`, or a new run if it took a commit"
+        raise EnvironmentNotReady(reason, f"{result.fix[:1].upper()}{result.fix[1:].rstrip('.')}, {retry}.")
+    with owner_transaction(site.store, run, durable=True):
+        site.store.baselines.hold(run.id, result.baseline)
+        for note in result.notes:
+            site.store.events.append(run.id, NoticeRaised("info", note))
+    _write_baseline_file(site, run, result.baseline)
+
+
+def regression_reason(results: Iterable[GateResult]) -> str | None:
+    """Return why the final gate results fail the run; None if no result blocks."""
+    broken = [result for result in results if result.blocks]
+    if not broken:
+        return None
+    return f"gates: {'; '.join(map(_describe_failure, broken))}"
+
+
+def _describe_failure(result: GateResult) -> str:
+    failed = [name for name, verdict in result.tests.items() if verdict == "new_failure"]
+    if result.verdict != "new_failure" or not failed:
+        return f"{result.gate.name}: {result.verdict}: {result.detail.partition(chr(10))[0]}"
+    count = result.counts.get("new_failure", len(failed))
+    more = f" and {count - MAX_NAMED_FAILURES} more" if count > MAX_NAMED_FAILURES else ""
+    return f"{count} new failure{'s' * (count != 1)}: {', '.join(failed[:MAX_NAMED_FAILURES])}{more}"
+
+
+async def _captured(site: RunContext, run: Run) -> BaselineResult | NotReady:
+    detection = await _detected(site, run)
+    try:
+        prepared = await prepare_environment(_preparation_request(site, run, detection))
+    finally:
+        await asyncio.to_thread(remove_temporary_folder, site, run, name=SETUP_FOLDER)
+    if isinstance(prepared, NotReady):
+        return prepared
+    has_checks = detection.kind != "unknown" or detection.gates or external_services(prepared.environment.services)
+    if not has_checks and not prepared.environment.path:
+        return BaselineResult(baseline=Baseline(environment=prepared.environment, runs=()), notes=detection.notes)
+    checkout = Checkout(site, run)
+    try:
+        return await _captured_in(checkout, site, run, prepared, detection)
+    finally:
+        await checkout.close()
+
+
+async def _detected(site: RunContext, run: Run) -> DetectedGates:
+    """Return the gates and setup detected at the base commit, with the run's settings applied."""
+    settings = run.settings
+    detection = apply_gate_settings(
+        await detect_at_commit(site.git, run.base_sha), settings.given_gates, settings.gates_off
+    )
+    return msgspec.structs.replace(
+        detection,
+        gates=detection.gates if settings.gates else (),
+        setup=detection.setup if settings.setup is None else settings.setup,
+    )
+
+
+async def _captured_in(
+    checkout: Checkout, site: RunContext, run: Run, prepared: PreparedEnvironment, detection: DetectedGates
+) -> BaselineResult | NotReady:
+    """Capture the baseline in a checkout of the base, after proving that imports resolve inside that checkout."""
+    base, environment = run.base_sha, prepared.environment
+    async with checkout.tree(environment, base=base, commit=base) as tree:
+        proven = await prove_imports(environment, tree)
+        if isinstance(proven, NotReady):
+            return proven
+    async with checkout.tree(proven, base=base, commit=base) as tree:
+        if trouble := await prove_services(tree.services, tree.enclosure, trusted=run.settings.trusted):
+            return trouble
+        usable = drop_unavailable_gates(detection, tree.git.cwd, tree.environ)
+        return await capture_baseline(usable, tree, proven, _baseline_inputs(site, run), left_out=prepared.left_out)
+
+
+def _preparation_request(site: RunContext, run: Run, detection: DetectedGates) -> EnvironmentRequest:
+    settings = run.settings
+    return EnvironmentRequest(
+        repository=site.repository,
+        base=run.base_sha,
+        setup=detection.setup,
+        trusted=settings.trusted,
+        services=settings.services,
+        cache=site.cache,
+        environ=child_environment(site.environ, {}, names=settings.environment),
+        enclose=partial(open_sandbox, site, run, name=SETUP_FOLDER),
+        clean=site.redactor.clean,
+        tell=lambda command: inform(site, run.id, f"Setting up the environment of checks: {command}"),
+    )
+
+
+def _baseline_inputs(site: RunContext, run: Run) -> BaselineInputs:
+    def record(result: GateRun, reused: bool) -> None:
+        with owner_transaction(site.store, run, durable=True):
+            site.store.baselines.keep(result)
+            site.store.events.append(run.id, baseline_event(result, reused=reused))
+
+    find, timeout_s = site.store.baselines.find, run.settings.gate_timeout_s
+    return BaselineInputs(find=find, slots=site.slots(run.settings.gate_slots), on_gate_run=record, timeout_s=timeout_s)
+
+
+def _write_baseline_file(site: RunContext, run: Run, baseline: Baseline) -> None:
+    with suppress(OSError):  # only a readable copy; the store has the baseline
+        write_atomic(site.projections / "baselines" / f"{run.id}.json", encode_baseline(baseline, run.id))

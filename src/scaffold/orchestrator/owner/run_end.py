@@ -1,0 +1,125 @@
+"""End, pause or save a run in the store."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from scaffold.core.ids import RunId
+from scaffold.core.model import Run
+from scaffold.core.states import (
+    Active,
+    Blocked,
+    Cancelled,
+    Completed,
+    Failed,
+    Paused,
+    Pending,
+    Planning,
+    Running,
+    RunState,
+    awaited_inbox_id,
+)
+from scaffold.run.attempt_end import end_attempt
+from scaffold.store.database import Store
+
+FinalGateStatus = Literal["proven", "unproven"] | Failed
+"""Result of all gates at the tip: `proven` if they hold, `unproven` if they have not run, Failed if one blocks."""
+
+PAUSE_REASONS: Mapping[str, str] = {
+    "saved": "waits for your go-ahead",
+    "stopped": "stopped by the user",
+    "paused": "paused by the user",
+    "limit": "the budget is used up",
+    "held": "the session branch is checked out in a worktree",
+}
+
+
+def state_from_goals(store: Store, run_id: RunId) -> Completed | Failed | Cancelled | None:
+    """Return the final state that follows from the run's goals; None if one is not over, or there are none yet."""
+    goals = store.goals.of_run(run_id)
+    if not goals or any(isinstance(goal.state, Planning | Active | Paused) for goal in goals):
+        return None
+    reasons = [f"{goal.name}: {goal.state.reason}" for goal in goals if isinstance(goal.state, Failed)]
+    if reasons:
+        return Failed("; ".join(reasons))
+    if all(isinstance(goal.state, Cancelled) for goal in goals):
+        return Cancelled()
+    return Completed()
+
+
+def finish_run(store: Store, run: Run, cause: str, whole: FinalGateStatus = "unproven") -> RunState:
+    """Move an active run to its final state, or pause it for `cause` if it has none; then release it.
+
+    A run with all goals completed is completed only if `whole` is `proven`; while `unproven` it is paused.
+    """
+    with store.transaction(durable=True):
+        state = _final_state(state_from_goals(store, run.id), whole) or Paused(PAUSE_REASONS[cause])
+        if isinstance(state, Paused):
+            _pause_goals(store, run, state)
+        else:
+            store.inbox.withdraw(run.id)
+        store.runs.move(run.id, state, fence=run.fence)
+        store.runs.release(run.id, fence=run.fence)
+    return state
+
+
+def _final_state(
+    verdict: Completed | Failed | Cancelled | None, whole: FinalGateStatus
+) -> Completed | Failed | Cancelled | None:
+    if not isinstance(verdict, Completed) or whole == "proven":
+        return verdict
+    return whole if isinstance(whole, Failed) else None
+
+
+def pause_for_human(store: Store, run: Run) -> None:
+    """Pause an active run whose actions all wait for a human, without releasing it; the caller owns the transaction.
+
+    In one transaction with the check, so that a decision is either seen by the check or finds the run paused.
+    """
+    open_items = {awaited_inbox_id(action.state) for action in store.actions.of_run(run.id)} - {None}
+    items = f"{len(open_items)} item{'s' * (len(open_items) != 1)}"
+    state = Paused(f"waits for a human: {items}")
+    _pause_goals(store, run, state)
+    store.runs.move(run.id, state, fence=run.fence)
+
+
+def fail_run(store: Store, run: Run, reason: str) -> None:
+    """Fail an owned run and its unfinished goals, and release it; `retry` can reopen it."""
+    with store.transaction(durable=True):
+        store.runs.check(run.id, fence=run.fence)
+        for goal in store.goals.of_run(run.id):
+            if isinstance(goal.state, Planning | Active | Paused):
+                store.goals.move(goal.id, Failed(reason))
+        store.runs.move(run.id, Failed(reason), fence=run.fence)
+        store.runs.release(run.id, fence=run.fence)
+
+
+def save_run(store: Store, run: Run) -> None:
+    """Pause a run that has not started; `resume` starts it."""
+    state = Paused(PAUSE_REASONS["saved"])
+    with store.transaction(durable=True):
+        _pause_goals(store, run, state)
+        store.runs.move(run.id, state)
+
+
+def _pause_goals(store: Store, run: Run, state: Paused) -> None:
+    for goal in store.goals.of_run(run.id):
+        if isinstance(goal.state, Planning | Active):
+            store.goals.move(goal.id, state)
+
+
+def cancel_run(store: Store, run: Run) -> RunState:
+    """Cancel a run and everything open in it; landed work stays landed, candidates stay pinned."""
+    state = Cancelled()
+    for attempt in store.attempts.open_of_run(run.id):
+        end_attempt(store, run, attempt.id, "cancelled", error="the run was cancelled")
+    with store.transaction(durable=True):
+        for action in store.actions.of_run(run.id):
+            if isinstance(action.state, Pending | Blocked | Running):
+                store.actions.move(action.id, state)
+        for goal in store.goals.of_run(run.id):
+            if isinstance(goal.state, Planning | Active | Paused):
+                store.goals.move(goal.id, state)
+        store.inbox.withdraw(run.id)
+        store.runs.move(run.id, state, fence=run.fence)
+        store.runs.release(run.id, fence=run.fence)
+    return state

@@ -1,0 +1,82 @@
+"""The lease of a run: which process owns it, and when another may take over."""
+
+from scaffold.core.errors import RunBusy, StaleFence
+from scaffold.core.ids import RunId
+from scaffold.core.model import Run
+from scaffold.host.identity import is_alive, own_identity
+from scaffold.run.context import RunContext
+from scaffold.run.lease import owner_transaction
+from scaffold.store.database import Store
+
+LEASE_S = 5.0
+"""How long an owner without heartbeats keeps its run, in seconds of the machine's monotonic clock."""
+HEARTBEAT_S = 1.0
+POLL_S = 0.1
+
+
+def take_over_run(site: RunContext, run_id: RunId) -> Run:
+    """Become the run's owner and return the run; raises RunBusy if another live process holds an unexpired lease."""
+    store = site.store
+    run = require_run(store, run_id)
+    me = own_identity()
+    if run.owner is not None and run.owner != me and is_alive(run.owner) and not is_lease_expired(site, run):
+        raise RunBusy(
+            f"process {run.owner.pid} is executing run {run_id}",
+            f"Watch it with `scaffold status {run_id}`, or stop it with `scaffold stop {run_id}`.",
+        )
+    with store.transaction(durable=True):
+        try:
+            store.runs.take(run_id, me, expected_fence=run.fence)
+            _forget_in_process_supervisors(store, run)
+            store.runs.ask(run_id, None)  # drop requests made to the previous owner
+        except StaleFence as stale:
+            raise RunBusy(f"another process has just taken run {run_id}", "Try again.") from stale
+    return require_run(store, run_id)
+
+
+def _forget_in_process_supervisors(store: Store, run: Run) -> None:
+    """Clear supervisors that ran inside the previous owner's process, so that it is not killed as an orphan."""
+    for goal in store.goals.of_run(run.id):
+        if goal.supervisor is not None and goal.supervisor == run.owner:
+            store.goals.supervise(goal.id, None, was=goal.supervisor)
+
+
+async def take_over_run_when_free(site: RunContext, run_id: RunId) -> Run:
+    """Take the run over; if it has a live owner, first wait for that one's next heartbeat or for its lease to expire.
+
+    A heartbeat shows that the owner is working, and `take_over_run` raises RunBusy.
+    """
+    run = require_run(site.store, run_id)
+    beat = run.heartbeat_at
+    while beat is not None and run.heartbeat_at == beat and run.owner is not None and is_alive(run.owner):
+        if run.owner == own_identity() or is_lease_expired(site, run):
+            break
+        await site.clock.sleep(POLL_S)
+        run = require_run(site.store, run_id)
+    return take_over_run(site, run_id)
+
+
+def is_lease_expired(site: RunContext, run: Run) -> bool:
+    """Return whether the owner's last heartbeat is so old that another process may take the run."""
+    return _since_heartbeat_s(site, run) > LEASE_S
+
+
+async def renew_lease(site: RunContext, run: Run) -> None:
+    """Send heartbeats until cancelled; raises StaleFence once another process owns the run."""
+    while True:
+        with owner_transaction(site.store, run):
+            site.store.runs.beat(run.id, fence=run.fence, at=site.clock.monotonic())
+        await site.clock.sleep(HEARTBEAT_S)
+
+
+def require_run(store: Store, run_id: RunId) -> Run:
+    """Return the run; raises LookupError if it does not exist."""
+    run = store.runs.get(run_id)
+    if run is None:
+        raise LookupError(run_id)
+    return run
+
+
+def _since_heartbeat_s(site: RunContext, run: Run) -> float:
+    """Return the seconds since the owner's last heartbeat; 0 if there was none yet."""
+    return 0.0 if run.heartbeat_at is None else site.clock.monotonic() - run.heartbeat_at

@@ -1,0 +1,343 @@
+"""Execute a run: recover, keep supervisors, start workers, land changes, and shut down cleanly."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable
+from typing import Literal
+
+from msgspec import Struct
+
+from scaffold.core.errors import ScaffoldError
+from scaffold.core.events import NoticeRaised
+from scaffold.core.model import Attempt, Goal, Run
+from scaffold.core.states import WORKER_PHASES, Active, Cancelled, Completed, Failed, Paused, Planning, RunState
+from scaffold.host.wake_fifo import WakeFifo
+from scaffold.landing.merge_queue import BranchHeld, MergeQueue, QueueIdle
+from scaffold.orchestrator.owner.attempt_launcher import AttemptLauncher
+from scaffold.orchestrator.owner.control_requests import PAUSED_BY_USER, apply_control_requests
+from scaffold.orchestrator.owner.engine import STOP_GRACE_S, Engine, SupervisorExit
+from scaffold.orchestrator.owner.recovery import ensure_session_branch, recover_run
+from scaffold.orchestrator.owner.run_baseline import BaselineCapture, ensure_baseline, regression_reason
+from scaffold.orchestrator.owner.run_end import (
+    FinalGateStatus,
+    cancel_run,
+    finish_run,
+    pause_for_human,
+    state_from_goals,
+)
+from scaffold.orchestrator.owner.run_lease import renew_lease, require_run
+from scaffold.orchestrator.owner.supervisor_pool import SupervisorPool, end_orphaned_supervisors
+from scaffold.orchestrator.owner.worker_exits import WorkerExitHandler
+from scaffold.orchestrator.supervisor.goal_view import read_goal_view
+from scaffold.orchestrator.supervisor.process import BUDGET_EXIT_CODE, wake_fifo_path
+from scaffold.orchestrator.wakeup import Wakeup
+from scaffold.plan.decide import decide
+from scaffold.run.context import RunContext
+from scaffold.run.lease import owner_transaction
+
+EndCause = Literal["done", "stopped", "paused", "cancelled", "limit", "held", "waiting"]
+"""Why this process stopped executing the run.
+
+`limit`: the budget is spent; `held`: the session branch is checked out in a worktree; `waiting`: a human must decide.
+"""
+
+CONTROL_POLL_S = 0.2
+BRANCH_HELD_POLL_S = 1.0
+OVERDUE_POLL_S = 1.0
+
+
+class RunEnding(Struct, frozen=True, kw_only=True):
+    """The run's state when this process released it, and why."""
+
+    state: RunState
+    cause: EndCause
+
+
+class RunOwner:
+    """Executes a run that this process owns; the run's fence guarantees that there is only one owner."""
+
+    def __init__(
+        self, site: RunContext, run: Run, engine: Engine, *, baseline: BaselineCapture = ensure_baseline
+    ) -> None:
+        """`baseline` captures the run's baseline before anything is spent on the run."""
+        self._site = site
+        self._run = run
+        self._engine = engine
+        self._ensure_baseline = baseline
+        self._wakeup = Wakeup()
+        self._queue = MergeQueue(site, run)
+        self._supervisors = SupervisorPool(site, run, engine, self._wakeup)
+        self._launcher = AttemptLauncher(site.store, run.id, engine)
+        self._exits = WorkerExitHandler(site, run, engine, self._launcher)
+        self._branch_held = False
+        self._final_gates: FinalGateStatus = "unproven"
+        self._cause: EndCause = "done"
+        self._stopping = asyncio.Event()
+
+    def request_stop(self, cause: EndCause) -> None:
+        """Start nothing new and end: at once for `stopped` and `cancelled`, else once running work has finished."""
+        if self._cause == "done" or cause in {"stopped", "cancelled"}:
+            self._cause = cause
+        if self._cause in {"stopped", "cancelled"}:
+            self._stopping.set()
+        self._wakeup.notify_all()
+
+    async def carry_out(self) -> RunEnding:
+        """Execute the run until it ends or is asked to stop; no child process outlives this call.
+
+        Raises ScaffoldError if the system refuses a process or a file; the run can be resumed. Raises
+        EnvironmentNotReady, and fails the run, if results of checks would not be reliable.
+        """
+        try:
+            await self._run_until_done()
+            return await self._end()
+        except OSError as error:
+            raise ScaffoldError(
+                f"run {self._run.id} cannot continue: {error}", "Fix that, then run `scaffold resume`."
+            ) from error
+
+    async def _run_until_done(self) -> None:
+        self._activate()
+        with contextlib.closing(WakeFifo(wake_fifo_path(self._site, self._run.id), self._wakeup.notify_all)):
+            await self._run_tasks()
+
+    async def _run_tasks(self) -> None:
+        """Capture the baseline, then run all tasks until one says the run is over; stop every child at the end."""
+        try:
+            await self._first(
+                self._ensure_baseline(self._site, self._run),
+                renew_lease(self._site, self._run),
+                self._watch_control_requests(),
+            )
+            if not self._stopping.is_set():
+                await self._first(
+                    self._wait_until_done(),
+                    renew_lease(self._site, self._run),
+                    self._supervise(),
+                    self._supervisors.end_unresponsive(),
+                    self._start(),
+                    self._handle_exits(),
+                    self._land(),
+                    self._watch_control_requests(),
+                    self._end_overdue_workers(),
+                )
+        finally:
+            await self._engine.close(grace_s=STOP_GRACE_S)
+
+    async def _first(self, *awaitables: Awaitable[None]) -> None:
+        """Run the awaitables until the first one ends or a stop is requested; cancel the rest."""
+        tasks = [asyncio.ensure_future(each) for each in (*awaitables, self._stopping.wait())]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+
+    def _activate(self) -> None:
+        store = self._site.store
+        with owner_transaction(store, self._run, durable=True):
+            if not isinstance(self._run.state, Active):
+                store.runs.move(self._run.id, Active(), fence=self._run.fence)
+            for goal in store.goals.of_run(self._run.id):
+                if isinstance(goal.state, Planning | Paused) and goal.state != Paused(PAUSED_BY_USER):
+                    store.goals.move(goal.id, Active())
+
+    def _dispatching(self) -> bool:
+        return self._cause == "done"
+
+    async def _supervise(self) -> None:
+        """Keep supervisors running while new work may start; stop them afterwards."""
+        keeper = asyncio.create_task(self._supervisors.keep())
+        keeper.add_done_callback(lambda _: self._wakeup.notify_all())
+        try:
+            while self._dispatching():
+                event = self._wakeup.next_event()
+                self._supervisors.wake()
+                if keeper.done():
+                    keeper.result()
+                await event.wait()
+        finally:
+            keeper.cancel()
+            await asyncio.wait([keeper])
+        for goal in self._goals():
+            await self._engine.stop_supervisor(goal.id, grace_s=STOP_GRACE_S)
+        await asyncio.Event().wait()
+
+    async def _start(self) -> None:
+        """Start the attempts that supervisors queue, while new work may start."""
+        while True:
+            event = self._wakeup.next_event()
+            if self._dispatching():
+                await self._launcher.start_queued()
+            await event.wait()
+
+    async def _handle_exits(self) -> None:
+        while True:
+            exited = await self._engine.next_exit()
+            if isinstance(exited, SupervisorExit):
+                self._supervisors.handle_exit(exited)
+                spent = exited.code == BUDGET_EXIT_CODE
+            else:
+                spent = await self._exits.handle_exit(exited) == "budget"
+            if spent:
+                self.request_stop("limit")
+            self._wakeup.notify_all()
+
+    async def _end_overdue_workers(self) -> None:
+        while True:
+            await self._exits.end_overdue()
+            if self._exits.expire_inbox():
+                self._wakeup.notify_all()
+            await self._site.clock.sleep(OVERDUE_POLL_S)
+
+    async def _land(self) -> None:
+        while True:
+            event = self._wakeup.next_event()
+            step = await self._queue.step()
+            self._note_hold(step if isinstance(step, BranchHeld) else None)
+            if isinstance(step, BranchHeld):
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(BRANCH_HELD_POLL_S):
+                        await event.wait()
+            elif isinstance(step, QueueIdle):
+                await event.wait()
+            else:
+                self._wakeup.notify_all()
+
+    def _note_hold(self, hold: BranchHeld | None) -> None:
+        if hold is not None and not self._branch_held:
+            text = f"{self._run.session_branch} is checked out at {hold.path}; landing waits until you switch branches."
+            with owner_transaction(self._site.store, self._run):
+                self._site.store.events.append(self._run.id, NoticeRaised("warning", text))
+            self._wakeup.notify_all()
+        self._branch_held = hold is not None
+
+    async def _watch_control_requests(self) -> None:
+        store, seen = self._site.store, -1
+        while True:
+            await apply_control_requests(self._site, self._run, self._engine)
+            if (version := store.data_version()) != seen:
+                seen = version
+                self._wakeup.notify_all()  # another process wrote: a worker's progress, a human's retry
+                match store.runs.control_request(self._run.id):
+                    case "stop":
+                        self.request_stop("stopped")
+                    case "pause":
+                        self.request_stop("paused")
+                    case "cancel":
+                        self.request_stop("cancelled")
+                    case None:
+                        pass
+            await self._site.clock.sleep(CONTROL_POLL_S)
+
+    async def _wait_until_done(self) -> None:
+        """Return when nothing is left to do: all goals have ended, or nothing is running and nothing may start."""
+        store = self._site.store
+        while True:
+            event = self._wakeup.next_event()
+            if (verdict := state_from_goals(store, self._run.id)) is not None:
+                if await self._is_finished(verdict):
+                    return
+                continue
+            open_attempts = self._open_attempts()
+            working = [attempt for attempt in open_attempts if attempt.phase in WORKER_PHASES]
+            if not self._dispatching() and not (working or (open_attempts and not self._branch_held)):
+                return
+            if self._branch_held and not working and not self._can_start():
+                self.request_stop("held")
+                return
+            if not open_attempts and self._all_goals_paused():
+                self.request_stop("paused")
+                return
+            if not open_attempts and self._pause_if_waiting():
+                self.request_stop("waiting")
+                return
+            await event.wait()
+
+    async def _is_finished(self, verdict: Completed | Failed | Cancelled) -> bool:
+        """Return whether the run is over, now that all goals have ended; if so, run all gates at the tip first.
+
+        It is not over if the branch was moved from outside and a desired assertion no longer holds.
+        """
+        if not isinstance(verdict, Completed) or not self._dispatching():
+            return True
+        await self._queue.recheck_facts()
+        if state_from_goals(self._site.store, self._run.id) is None:
+            self._wakeup.notify_all()
+            return False
+        broken = regression_reason(await self._queue.run_all_gates())
+        self._final_gates = "proven" if broken is None else Failed(broken)
+        return True
+
+    def _open_attempts(self) -> list[Attempt]:
+        """Return the open attempts; once nothing new may start, queued ones without a worker do not count."""
+        open_attempts = self._site.store.attempts.open_of_run(self._run.id)
+        return [attempt for attempt in open_attempts if self._dispatching() or self._launcher.has_started(attempt)]
+
+    def _all_goals_paused(self) -> bool:
+        """Return whether the user has paused every unfinished goal; False if there is none."""
+        unfinished = [goal for goal in self._goals() if isinstance(goal.state, Planning | Active | Paused)]
+        return bool(unfinished) and all(goal.state == Paused(PAUSED_BY_USER) for goal in unfinished)
+
+    def _pause_if_waiting(self) -> bool:
+        """Pause the run if nothing can happen before a human decides; return whether it was paused.
+
+        One transaction: a decision comes either before it and is seen, or after it and finds the run paused.
+        """
+        store = self._site.store
+        if not any(store.actions.waiting(goal.id) for goal in self._goals()):
+            return False
+        with owner_transaction(store, self._run, durable=True):
+            store.inbox.expire(self._run.id)
+            goals = [goal for goal in self._goals() if isinstance(goal.state, Active | Paused)]
+            planning = bool(store.turns.open_of_run(self._run.id))
+            idle = not planning and not any(decide(read_goal_view(store, self._run, goal)) for goal in goals)
+            waiting = idle and any(store.actions.waiting(goal.id) for goal in goals)
+            if waiting:
+                pause_for_human(store, self._run)
+        return waiting
+
+    def _can_start(self) -> bool:
+        """Return whether some active goal has a ready action; ready actions of a reached goal are not needed."""
+        store = self._site.store
+        active = [goal.id for goal in self._goals() if isinstance(goal.state, Active)]
+        return any(store.goals.unmet(goal) and store.actions.ready(goal, 1) for goal in active)
+
+    def _goals(self) -> tuple[Goal, ...]:
+        return self._site.store.goals.of_run(self._run.id)
+
+    async def _end(self) -> RunEnding:
+        await end_orphaned_supervisors(self._site, self._run)
+        await recover_run(self._site, self._run, outcome="cancelled", error=f"the run was {self._cause}")
+        await self._queue.close()
+        # a cancellation waits while its action is landing; apply it if that did not land
+        await apply_control_requests(self._site, self._run, None)
+        store = self._site.store
+        if self._cause == "cancelled" and state_from_goals(store, self._run.id) is None:
+            return RunEnding(state=cancel_run(store, self._run), cause="cancelled")
+        if isinstance(require_run(store, self._run.id).state, Paused):  # by _pause_if_waiting
+            return self._release()
+        # "done" without a final state: a goal was retried just as the last one ended
+        pause: EndCause = "paused" if self._cause == "done" else self._cause
+        state = finish_run(store, self._run, pause, self._final_gates)
+        return RunEnding(state=state, cause=pause if isinstance(state, Paused) else "done")
+
+    def _release(self) -> RunEnding:
+        """Release the run, which is already paused."""
+        store = self._site.store
+        with owner_transaction(store, self._run, durable=True):
+            store.runs.release(self._run.id, fence=self._run.fence)
+        return RunEnding(state=require_run(store, self._run.id).state, cause=self._cause)
+
+
+async def recover_run_owner(
+    site: RunContext, run: Run, engine: Engine, *, baseline: BaselineCapture = ensure_baseline
+) -> RunOwner:
+    """Recover what a dead owner left and return a RunOwner for the run, which this process owns."""
+    await end_orphaned_supervisors(site, run)
+    await ensure_session_branch(site, run)
+    await recover_run(site, run)
+    return RunOwner(site, run, engine, baseline=baseline)

@@ -1,0 +1,81 @@
+"""An engine for tests: runs attempts and supervisors as tasks of this process."""
+
+import asyncio
+import signal
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
+
+from scaffold.core.ids import AttemptId, GoalId
+from scaffold.core.model import Attempt, ProcessIdentity
+from scaffold.host.identity import own_identity
+from scaffold.orchestrator.owner.engine import AttemptExit, ProcessExit, SupervisorExit
+
+CRASHED_EXIT_CODE = 1
+"""Exit code of a task that raised an exception."""
+
+
+class TaskEngine:
+    """Runs `work` for each attempt and `pursue` for each goal.
+
+    Both return an exit code, and must stop their own children when cancelled.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[Attempt], Coroutine[Any, Any, int]],
+        pursue: Callable[[GoalId], Coroutine[Any, Any, int]],
+    ) -> None:
+        self._work = work
+        self._pursue = pursue
+        self._workers: dict[AttemptId, asyncio.Task[int]] = {}
+        self._supervisors: dict[GoalId, asyncio.Task[int]] = {}
+        self._exits: asyncio.Queue[ProcessExit] = asyncio.Queue()
+
+    async def start_attempt(self, attempt: Attempt) -> None:
+        """Start a task for a queued attempt."""
+        self._workers[attempt.id] = task = asyncio.create_task(self._work(attempt))
+        task.add_done_callback(partial(self._worker_ended, attempt.id))
+
+    async def start_supervisor(self, goal: GoalId) -> ProcessIdentity:
+        """Start a task that pursues the goal; its identity is that of this process."""
+        self._supervisors[goal] = task = asyncio.create_task(self._pursue(goal))
+        task.add_done_callback(partial(self._supervisor_ended, goal))
+        return own_identity()
+
+    async def next_exit(self) -> ProcessExit:
+        """Wait until a worker or supervisor exits."""
+        return await self._exits.get()
+
+    async def stop_attempt(self, attempt: AttemptId, *, grace_s: float) -> None:  # noqa: ARG002 - tasks end at once
+        """Cancel a worker's task and wait for it; its exit code is that of SIGKILL."""
+        await _cancel(self._workers.get(attempt))
+
+    async def stop_supervisor(self, goal: GoalId, *, grace_s: float) -> None:  # noqa: ARG002 - tasks end at once
+        """Cancel a supervisor's task and wait for it; its exit code is that of SIGKILL."""
+        await _cancel(self._supervisors.get(goal))
+
+    async def close(self, *, grace_s: float) -> None:  # noqa: ARG002 - tasks end at once
+        """Cancel every task that this engine started."""
+        for task in (*self._supervisors.values(), *self._workers.values()):
+            await _cancel(task)
+
+    def _worker_ended(self, attempt: AttemptId, task: asyncio.Task[int]) -> None:
+        self._workers.pop(attempt, None)
+        self._exits.put_nowait(AttemptExit(attempt, _code(task)))
+
+    def _supervisor_ended(self, goal: GoalId, task: asyncio.Task[int]) -> None:
+        self._supervisors.pop(goal, None)
+        self._exits.put_nowait(SupervisorExit(goal, _code(task)))
+
+
+async def _cancel(task: asyncio.Task[int] | None) -> None:
+    if task is not None:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+def _code(task: asyncio.Task[int]) -> int:
+    if task.cancelled():
+        return -signal.SIGKILL
+    return CRASHED_EXIT_CODE if task.exception() else task.result()

@@ -1,0 +1,1 @@
+"""Planning agents: turns, tools and prompts, and how their proposals are checked and stored."""

@@ -1,0 +1,144 @@
+"""When an agent that takes every step of a goal is woken, and when its goal fails for lack of progress.
+
+Everything is read from the store, so that the next supervisor continues after a crash.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+
+from scaffold.core.events import (
+    ActionStatusChanged,
+    AttemptEnded,
+    AttemptQueued,
+    Event,
+    FactStateChanged,
+    PlanExtended,
+    PlanningTurnEnded,
+    PlanningTurnStarted,
+)
+from scaffold.core.ids import ActionKey, GoalId
+from scaffold.core.model import Action, Goal, PlanningTurn, Run
+from scaffold.core.states import Pending
+from scaffold.plan.message_text import quoted_list
+from scaffold.store.database import Store
+
+MAX_WASTED_TURNS = 3
+"""How many turns in a row may change nothing while nothing is running."""
+MAX_FRUITLESS_TURNS = 40
+"""How many turns a goal gets without a new fact."""
+EVENT_PAGE_SIZE = 500
+"""How many events are read at once."""
+FORGIVEN_TURN_FACTS = -1
+"""`facts` of a turn that no longer counts, because the user retried the goal."""
+
+
+def next_wake_reason(store: Store, run: Run, goal: Goal) -> str | None:
+    """Return why the agent should get a turn now; None if nothing new has happened.
+
+    Also None if the goal state holds, or if the goal only waits for running work or a human.
+    """
+    if not store.goals.unmet(goal.id):
+        return None
+    turns = _ended_turns(store, run, goal.id)
+    if not turns:
+        return "the goal has started"
+    if turns[-1].outcome in {"lost", "failed", "budget"}:
+        return "your last turn was interrupted; the steps you took in it are done"
+    happened = tuple(_describe_events(store, goal, _since_last_turn(store, run, goal)))
+    if happened:
+        return _join_latest(happened)
+    if store.actions.running(goal.id) or store.actions.waiting(goal.id):
+        return None
+    return f"nothing is running; not shown yet: {quoted_list(store.goals.unmet(goal.id))}"
+
+
+def give_up_reason(store: Store, run: Run, goal: Goal) -> str | None:
+    """Return why the goal fails for lack of progress; None while its agent has turns left."""
+    turns = _ended_turns(store, run, goal.id)
+    wasted = list(takewhile(_is_wasted, reversed(turns)))
+    if len(wasted) >= MAX_WASTED_TURNS:
+        return f"{MAX_WASTED_TURNS} turns in a row had no effect (last: {wasted[0].error})"
+    if store.turns.count_without_progress_of_goal(goal.id, "judge") >= MAX_FRUITLESS_TURNS:
+        return f"{MAX_FRUITLESS_TURNS} turns led to no new fact"
+    return None
+
+
+def no_effect_reason(store: Store, run: Run, goal: Goal) -> str | None:
+    """Return why the turn that is ending had no effect; None if it changed something or work is running."""
+    unmet = store.goals.unmet(goal.id)
+    if not unmet or store.actions.running(goal.id) or store.actions.waiting(goal.id):
+        return None
+    if any(
+        isinstance(event, PlanExtended | AttemptQueued | ActionStatusChanged)
+        for event in _since_last_turn(store, run, goal)
+    ):
+        return None
+    return f"nothing was changed although nothing is running; not shown yet: {quoted_list(unmet)}"
+
+
+def _ended_turns(store: Store, run: Run, goal_id: GoalId) -> tuple[PlanningTurn, ...]:
+    """Return the goal's ended `judge` turns, oldest first."""
+    return tuple(
+        turn
+        for turn in store.turns.of_run(run.id)
+        if turn.goal_id == goal_id and turn.event == "judge" and turn.outcome is not None
+    )
+
+
+def _is_wasted(turn: PlanningTurn) -> bool:
+    return turn.outcome in {"refused", "failed"} and turn.facts != FORGIVEN_TURN_FACTS
+
+
+def _since_last_turn(store: Store, run: Run, goal: Goal) -> Sequence[Event]:
+    """Return the run's events since the agent's last turn started, oldest first; reads pages backwards."""
+    last = store.events.last_seq(run.id)
+    found: list[Event] = []
+    while last > 0:
+        begin = max(0, last - EVENT_PAGE_SIZE)
+        page = [recorded.event for recorded in store.events.since(run.id, begin, limit=last - begin)]
+        starts = [at for at, event in enumerate(page) if _is_turn_start(event, goal)]
+        found[:0] = page[starts[-1] + 1 :] if starts else page
+        last = 0 if starts else begin
+    return found
+
+
+def _is_turn_start(event: Event, goal: Goal) -> bool:
+    return isinstance(event, PlanningTurnStarted) and event.event == "judge" and event.goal == goal.name
+
+
+def _describe_events(store: Store, goal: Goal, events: Sequence[Event]) -> Iterator[str]:
+    """Yield a text for each event of the goal that the agent did not cause itself."""
+    turn_ended = False
+    for event in events:
+        match event:
+            case PlanningTurnEnded(event="judge", goal=name) if name == goal.name:
+                turn_ended = True
+            case AttemptEnded(action=key, number=number, outcome=outcome, error=error):
+                if _action_of_goal(store, goal, key):
+                    yield f"attempt {number} of `{key}` ended: {outcome}{f' ({error})' if error else ''}"
+            case FactStateChanged(goal=name, assertion=assertion, state=state) if name == goal.name:
+                yield f"`{assertion}` {state if state == 'holds' else f'is {state}'}"
+            case ActionStatusChanged(action=key, status="pending"):
+                if turn_ended and _action_of_goal(store, goal, key):
+                    yield f"`{key}` is pending"
+            case ActionStatusChanged(action=key, status="running"):
+                if _ready_below(store, _action_of_goal(store, goal, key)):
+                    yield f"`{key}` is running"
+
+
+def _ready_below(store: Store, action: Action | None) -> bool:
+    """Return whether a compound has children that may start; False for None."""
+    children = () if action is None else store.actions.children(action.id)
+    return any(isinstance(child.state, Pending) and not child.unmet for child in children)
+
+
+def _action_of_goal(store: Store, goal: Goal, key: ActionKey) -> Action | None:
+    action = store.actions.by_key(goal.run_id, key)
+    return action if action is not None and action.goal_id == goal.id else None
+
+
+def _join_latest(happened: Sequence[str], most: int = 6) -> str:
+    """Return the latest `most` distinct texts as one, with a count of the earlier ones."""
+    latest = list(dict.fromkeys(happened))[-most:]
+    left = len(dict.fromkeys(happened)) - len(latest)
+    return "; ".join((f"{left} earlier event{'s' * (left != 1)}", *latest) if left else latest)

@@ -1,0 +1,81 @@
+"""The planner's turn: turns a request into goals and actions, in its own conversation."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from scaffold.core.model import Run
+from scaffold.core.plan import Finding
+from scaffold.core.ports import Model
+from scaffold.core.tool import Tool
+from scaffold.host.environment import child_environment
+from scaffold.orchestrator.planning.proposals import ProposalTarget
+from scaffold.orchestrator.planning.tools import planning_tools
+from scaffold.orchestrator.planning.turn import PlanningResult, TurnRequest, TurnRules, only_errors, run_proposal_turn
+from scaffold.plan.edit.draft import PlanDraft
+from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalOutcome
+from scaffold.policy.shell.command_policy import ShellCommandPolicy
+from scaffold.run.context import RunContext
+from scaffold.tools.builtin import builtin_tools
+from scaffold.tools.read_cache import with_read_cache
+from scaffold.tools.workspace import Workspace
+from scaffold.worker.inbox_approval import worker_rules
+
+ToolWrapper = Callable[[Tool], Tool]
+"""Returns a tool that does the same and also reports its calls."""
+
+REQUEST_PROMPT = """\
+Plan the request below for the repository you can read. Up to {agents} agents will work on it in parallel.
+
+<request>
+{request}
+</request>"""
+
+
+def unwrapped_tool(tool: Tool) -> Tool:
+    """Return the tool as it is."""
+    return tool
+
+
+async def plan_run(site: RunContext, run: Run, model: Model, *, watch: ToolWrapper = unwrapped_tool) -> PlanningResult:
+    """Let the planner plan a run that this process owns, and return how that ended.
+
+    The proposal is written at the end, or not at all. Raises StaleFence if another process owns the run.
+    """
+    prompt = REQUEST_PROMPT.format(agents=run.settings.agents, request=run.request.strip())
+    read_tools = read_only_tools(site, run)
+
+    def tools(proposals: ProposalTarget) -> tuple[Tool, ...]:
+        return tuple(map(watch, (*planning_tools(proposals), *read_tools)))
+
+    rules = TurnRules(tools=tools, faults=plan_errors)
+    return await run_proposal_turn(site, run, model, TurnRequest(event="plan", prompt=prompt), rules)
+
+
+def plan_errors(draft: PlanDraft) -> tuple[Finding, ...]:
+    """Return the errors that forbid writing a plan: those of lint, and the lack of any goal."""
+    if draft.plan.goals:
+        return tuple(only_errors(draft.findings()))
+    message = "there is no goal yet, so there is nothing to do"
+    fix = "Create a goal with goap_create_goal, then its actions with goap_create_actions."
+    return (Finding(code="no-goal", severity="error", message=message, fix=fix),)
+
+
+def read_only_tools(site: RunContext, run: Run) -> tuple[Tool, ...]:
+    """Return the tools that read the user's checkout; the approval gate denies protected files."""
+    root = site.repository.root
+    workspace = Workspace(root, child_environment(site.environ, {}), redactor=site.redactor)
+    gate = ApprovalGate(
+        worker_rules(run.settings, confined=False),
+        root=root,
+        home=Path.home(),
+        clock=site.clock,
+        tell=_ignore_approval,
+        shell=partial(ShellCommandPolicy, site.environ),
+    )
+    read_tools = (tool for tool in builtin_tools(workspace) if tool.category == "file_read")
+    return tuple(map(gate.guard, with_read_cache(tuple(read_tools), root)))
+
+
+def _ignore_approval(approval: ApprovalOutcome) -> None:
+    """Do nothing: the journal has denials as the tool's answer."""

@@ -1,0 +1,234 @@
+"""Reports of a run for planners, supervisors and the chat agent: short, most important first, the rest counted."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from scaffold.core.ids import ActionKey, Assertion
+from scaffold.core.model import Action, Goal
+from scaffold.core.plan import DEFAULT_ROLE, ActionSpec, GoalSpec
+from scaffold.core.states import reason_of, status_of
+from scaffold.orchestrator.planning.proposals import ProposalTarget
+from scaffold.orchestrator.planning.tool_responses import RESPONSE_CHARS, fit_entries, truncate_names
+from scaffold.plan.edit.draft import WAITING, ChangeRejected, PlanDraft
+from scaffold.plan.message_text import SpellingHints, quoted
+from scaffold.tools.workspace import truncate_text
+
+MAX_ACTIONS = 50
+"""Limit for actions in one answer."""
+RESULT_CHARS = 2_000
+"""Limit for one result in a list, in characters."""
+TEXT_CHARS = 300
+"""Limit for a description, a reason or a list of names within a list, in characters."""
+MAX_ERRORS = 3
+"""How many errors of a plan the answer to a change names."""
+OVERHEAD_CHARS = 600
+"""Characters of an answer that are reserved for everything but its list."""
+STATUS_ORDER = (
+    "failed",
+    "blocked",
+    WAITING,
+    "running",
+    "verifying",
+    "landing",
+    "pending",
+    "completed",
+    "skipped",
+    "cancelled",
+)
+"""The order in which actions are listed: those that need attention first."""
+
+
+def find_goal(proposals: ProposalTarget, name: str) -> GoalSpec:
+    """Return the goal with that name or id; raises ChangeRejected if there is none."""
+    by_id = (goal.name for goal in proposals.store.goals.of_run(proposals.run.id) if goal.id == name)
+    draft = proposals.draft
+    return draft.goal(name) or draft.known_goal(next(by_id, name))
+
+
+def find_action(proposals: ProposalTarget, name: str) -> ActionSpec:
+    """Return the action with that key or id; raises ChangeRejected if there is none."""
+    by_id = (action.key for action in proposals.store.actions.of_run(proposals.run.id) if action.id == name)
+    draft = proposals.draft
+    return draft.action(name) or draft.known_action(next(by_id, name))
+
+
+def goal_report(proposals: ProposalTarget, goal: GoalSpec) -> dict[str, Any]:
+    """Return a goal's description, which of its assertions hold, and its number of actions by status."""
+    draft = proposals.draft
+    held = draft.standing.held(goal.name)
+    stored = stored_goal(proposals, goal.name)
+    unmet = unmet_assertions(draft, goal)
+    state = [*unmet, *(name for name in goal.goal_state if name in held)]
+    return {
+        "goal": goal.name,
+        "id": stored.id if stored else None,
+        "status": status_of(stored.state) if stored else "proposed",
+        "reason": reason_of(stored.state) if stored else None,
+        "description": truncate_text(goal.description, RESULT_CHARS),
+        "complete": not unmet,
+        "goal_state": _holding_by_name(state, held),
+        "world_state": _holding_by_name(sorted(held), held),
+        "summary": truncate_text(stored.summary, RESULT_CHARS) if stored and stored.summary else None,
+        "actions": dict(Counter(draft.standing.status(action.key) for action in goal.actions)),
+    }
+
+
+def _holding_by_name(wanted: Sequence[Assertion], held: frozenset[Assertion]) -> dict[str, Any]:
+    """Map assertions to whether they hold; an entry with value None counts those left out."""
+    return {name: name in held if name in wanted else None for name in truncate_names(wanted)}
+
+
+def unmet_assertions(draft: PlanDraft, goal: GoalSpec) -> tuple[Assertion, ...]:
+    """Return the assertions of the goal state that do not hold, in order."""
+    held = draft.standing.held(goal.name)
+    return tuple(name for name in goal.goal_state if name not in held)
+
+
+def goal_plan_errors(proposals: ProposalTarget, goal: str) -> list[str] | None:
+    """Return lint's error messages for the goal's current plan, the first few and a count; None without errors."""
+    found = [finding.message for finding in proposals.draft.findings(goal) if finding.severity == "error"]
+    more = [f"... and {len(found) - MAX_ERRORS} more"] if len(found) > MAX_ERRORS else []
+    return [*(truncate_text(message, TEXT_CHARS) for message in found[:MAX_ERRORS]), *more] or None
+
+
+def actions_report(
+    proposals: ProposalTarget, goal: GoalSpec, *, status: str | None, parent: str | None
+) -> dict[str, Any]:
+    """Return the goal's actions in `STATUS_ORDER`, optionally only those with one status or below one compound."""
+    if status is not None and status not in STATUS_ORDER:
+        raise ChangeRejected(
+            f"there is no status {quoted(status)}", f"{SpellingHints(STATUS_ORDER).hint(status)}{_status_hint()}"
+        )
+    compound_key = find_action(proposals, parent).key if parent else None
+    draft = proposals.draft
+    chosen = [
+        action
+        for action in goal.actions
+        if status in {None, draft.standing.status(action.key)}
+        and (compound_key is None or action.parent == compound_key)
+    ]
+    chosen.sort(key=lambda action: STATUS_ORDER.index(draft.standing.status(action.key)))
+    stored = stored_actions(proposals, goal.name)
+    entries = (_entry(draft, goal, action, stored.get(action.key)) for action in chosen)
+    taken, left = fit_entries(entries, most=MAX_ACTIONS, room=RESPONSE_CHARS - OVERHEAD_CHARS)
+    return {
+        "goal": goal.name,
+        "found": len(chosen),
+        "actions": taken,
+        "left_out": left or None,
+        "rest": "Filter by `status` or `parent` to see the others." if left else None,
+    }
+
+
+def _status_hint() -> str:
+    return f"A status is one of: {', '.join(STATUS_ORDER)}."
+
+
+def _entry(draft: PlanDraft, goal: GoalSpec, action: ActionSpec, stored: Action | None) -> dict[str, Any]:
+    status = draft.standing.status(action.key)
+    held = draft.standing.held(goal.name)
+    lacking = [name for name in action.preconditions if name not in held]
+    fields = {
+        "key": action.key,
+        "status": status,
+        "kind": "compound" if action.kind == "compound" else None,
+        "role": None if action.role == DEFAULT_ROLE else action.role,
+        "parent": action.parent,
+        "description": truncate_text(action.description, TEXT_CHARS),
+        "preconditions": truncate_names(action.preconditions, room=TEXT_CHARS),
+        "not_yet_true": truncate_names(lacking, room=TEXT_CHARS) if status == "pending" else None,
+        "effects": truncate_names(action.effects, room=TEXT_CHARS),
+        "reason": _reason(stored) if stored is not None and status == status_of(stored.state) else None,
+    }
+    return {name: value for name, value in fields.items() if value}
+
+
+def _reason(action: Action) -> str | None:
+    reason = reason_of(action.state)
+    return None if reason is None else truncate_text(reason, TEXT_CHARS)
+
+
+def results_report(proposals: ProposalTarget, goal: GoalSpec, keys: Sequence[ActionKey]) -> dict[str, Any]:
+    """Return results and errors of the goal's actions, or of those in `keys`: failures first, then the latest.
+
+    Each is cut to its share of the answer. Raises ChangeRejected for a key that is not stored.
+    """
+    stored = stored_actions(proposals, goal.name)
+    for key in keys:
+        if key not in stored:
+            raise ChangeRejected(
+                f"`{key}` has no result: it is not a stored action of goal `{goal.name}`", "Leave it out."
+            )
+    chosen = [stored[key] for key in dict.fromkeys(keys)] if keys else _with_results(stored)
+    room = RESPONSE_CHARS - OVERHEAD_CHARS
+    share = max(RESULT_CHARS, room // len(chosen)) if keys else RESULT_CHARS
+    taken, left = fit_entries((_result(proposals, action, share) for action in chosen), most=MAX_ACTIONS, room=room)
+    cut = any("characters left out" in str(entry.get("result", "")) for entry in taken)
+    return {
+        "goal": goal.name,
+        "results": taken,
+        "left_out": truncate_names([action.key for action in chosen[len(taken) :]]) if left else None,
+        "rest": "Name fewer in `actions` to see more of each." if left or (cut and len(taken) > 1) else None,
+    }
+
+
+def _with_results(stored: Mapping[ActionKey, Action]) -> list[Action]:
+    done = [action for action in stored.values() if action.result is not None or status_of(action.state) == "failed"]
+    latest = sorted(done, key=lambda action: action.updated_at, reverse=True)
+    return sorted(latest, key=lambda action: status_of(action.state) != "failed")
+
+
+def _result(proposals: ProposalTarget, action: Action, share: int) -> dict[str, Any]:
+    status = status_of(action.state)
+    attempts = proposals.store.attempts.of_action(action.id)
+    error = attempts[-1].error if attempts and status != "completed" else None
+    fields = {
+        "action": action.key,
+        "status": status,
+        "attempts": len(attempts),
+        "result": None if action.result is None else truncate_text(action.result, share),
+        "error": None if error is None else truncate_text(error, share // 2),
+        "other_approach": truncate_text(action.guidance, TEXT_CHARS) or None,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def claims_report(
+    proposals: ProposalTarget, goal: GoalSpec, claims: Mapping[Assertion, bool], evidence: str
+) -> dict[str, Any]:
+    """Return which of the claimed assertions hold by evidence, with notes on the actions that `evidence` names."""
+    held = proposals.draft.standing.held(goal.name)
+    return {
+        "holds": [name for name in claims if name in held],
+        "not_shown": [name for name in claims if name not in held],
+        "notes": list(_notes(proposals.draft, goal, claims, evidence)) or None,
+    }
+
+
+def _notes(draft: PlanDraft, goal: GoalSpec, claims: Mapping[Assertion, bool], evidence: str) -> Iterator[str]:
+    held = draft.standing.held(goal.name)
+    named = set(re.findall(r"[^\s`'\",;()]+", evidence))
+    for action in goal.actions:
+        if action.key in named or action.key in {word.rstrip(".:") for word in named}:
+            status = draft.standing.status(action.key)
+            for name in action.effects:
+                if name in claims and name in held and status == "completed":
+                    yield f"`{name}` already holds: it was shown when `{action.key}` landed."
+                elif name in claims and name not in held:
+                    yield f"`{action.key}` is {status}: `{name}` will hold once it has landed with evidence."
+    for name, claim in claims.items():
+        if name in held and not claim:
+            yield f"`{name}` holds by evidence; only a failing check can refute it."
+
+
+def stored_goal(proposals: ProposalTarget, name: str) -> Goal | None:
+    """Return the stored goal; None if it is only proposed."""
+    return next((goal for goal in proposals.store.goals.of_run(proposals.run.id) if goal.name == name), None)
+
+
+def stored_actions(proposals: ProposalTarget, goal: str) -> dict[ActionKey, Action]:
+    """Return the stored actions of a goal by key, in plan order; empty if the goal is only proposed."""
+    stored = stored_goal(proposals, goal)
+    return {} if stored is None else {action.key: action for action in proposals.store.actions.of_goal(stored.id)}

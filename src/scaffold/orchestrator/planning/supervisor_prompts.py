@@ -1,0 +1,320 @@
+"""Prompts for a supervisor's agent, built from the store's values, with a length that does not grow with the project.
+
+Each part has a limit in characters; what does not fit is counted, and the prompt names the tool that shows it.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from scaffold.core.ids import Assertion
+from scaffold.core.model import Action, Attempt, Goal, PlanningTurn
+from scaffold.core.states import reason_of, status_of
+
+GOAL_CHARS = 400
+SUMMARY_CHARS = 300
+TASK_CHARS = 900
+RESULT_CHARS = 350
+"""Limit for one result; `RESULTS_CHARS` for all of them."""
+RESULTS_CHARS = 1_100
+ERROR_CHARS = 260
+FAILURES_CHARS = 1_300
+NAMES_CHARS = 500
+"""Limit for each row of assertion names."""
+ACTIONS_CHARS = 450
+"""Limit for each list of actions."""
+EARLIER_CHARS = 500
+
+OPEN_STATUSES = ("pending", "running", "verifying", "landing", "blocked")
+
+
+class FailedAction(Struct, frozen=True, kw_only=True):
+    """A primitive that failed for good, with its attempts."""
+
+    action: Action
+    attempts: tuple[Attempt, ...]
+    """Oldest first."""
+
+    @property
+    def error(self) -> str:
+        """Return the last error of its attempts, else the reason of its state; empty if there is neither."""
+        return _last_error(self.attempts) or reason_of(self.action.state) or ""
+
+
+class GoalContext(Struct, frozen=True, kw_only=True):
+    """The state of a goal, as far as a prompt needs it."""
+
+    goal: Goal
+    holding: frozenset[Assertion]
+    """Assertions that hold in the goal."""
+    status_counts: Mapping[str, int]
+    """How many actions have each status."""
+    actions: tuple[Action, ...]
+    """All actions of the goal, in plan order."""
+    ready: tuple[Action, ...]
+    """The first actions that may start."""
+    failures: tuple[FailedAction, ...]
+    """Actions that failed for good, latest first."""
+    turns: tuple[PlanningTurn, ...]
+    """Earlier turns of the same kind about the same compound or goal, oldest first."""
+    compound: Action | None = None
+    """The compound to decompose or replan; None for the goal itself."""
+
+
+def decompose_prompt(context: GoalContext, compound: Action) -> str:
+    """Return the prompt for decomposing a compound that became ready."""
+    return _text(
+        _goal_section(context),
+        _compound_section(context, compound, "Compound to decompose"),
+        _inputs_section(context, compound),
+        _status_section(context),
+        _earlier_turns(context.turns),
+        f"# Your task\nDecompose `{compound.key}`: create 2 to 7 children with goap_create_actions "
+        f"{{goal: {context.goal.name}, parent: {compound.key}, actions: [...]}}, in one call if possible.\n"
+        + _rules(_row("Together, their effects must cover", _not_holding(compound.effects, context.holding))),
+    )
+
+
+def replan_prompt(context: GoalContext, unmet: Sequence[Assertion], why: str, *, still: bool) -> str:
+    """Return the prompt for finding another way to `unmet`; `still`: nothing has changed since the last replan."""
+    compound = context.compound
+    return _text(
+        _goal_section(context),
+        "" if compound is None else _compound_section(context, compound, "Stuck compound"),
+        f"# What happened\n{_line(why, TASK_CHARS)}.\n{_failures(context.failures)}".rstrip(),
+        _status_section(context),
+        _earlier_turns(context.turns),
+        _NO_PROGRESS_NOTE if still else "",
+        f"# Your task\nFind another way to make true: {_names_or_goal(unmet, NAMES_CHARS)}. "
+        f"{_create_instruction(context, compound)}\n"
+        f"{_REPLAN_OPTIONS}\n" + _rules(""),
+    )
+
+
+def judge_prompt(context: GoalContext, why: str) -> str:
+    """Return the prompt for an agent that takes every step itself."""
+    return _text(
+        _goal_section(context),
+        f"# Reason for this turn\n{_line(why, TASK_CHARS)}.",
+        _failures(context.failures),
+        _status_section(context),
+        _earlier_turns([turn for turn in context.turns if turn.outcome != "done"]),
+        f"# Your task\nAdvance the goal as far as possible now. {_STEPS}\n" + _rules(""),
+    )
+
+
+def is_replan_stuck(failures: Sequence[FailedAction], before: PlanningTurn | None, facts: int) -> bool:
+    """Return whether the written replan `before` did not help: no new fact, and every failure has the same error.
+
+    `facts` is the number of assertions ever shown in the goal. False if `before` is None.
+    """
+    if before is None or before.outcome != "done" or before.facts != facts:
+        return False
+    return all(_is_same_error(each.error, _last_error(_attempts_before(each.attempts, before))) for each in failures)
+
+
+def _attempts_before(attempts: Sequence[Attempt], turn: PlanningTurn) -> Sequence[Attempt]:
+    return [each for each in attempts if each.ended_at is not None and each.ended_at <= turn.started_at]
+
+
+def _last_error(attempts: Sequence[Attempt]) -> str | None:
+    return next((each.error for each in reversed(attempts) if each.error), None)
+
+
+def _is_same_error(error: str, before: str | None) -> bool:
+    """Return whether two errors are equal except for numbers and hashes."""
+    return before is not None and _VARYING_TEXT.sub("#", error) == _VARYING_TEXT.sub("#", before)
+
+
+_VARYING_TEXT = re.compile(r"\b[0-9a-f]{7,64}\b|\d+(\.\d+)?")
+
+_NO_PROGRESS_NOTE = (
+    "# Stop\nNothing has changed since the last time you were asked this: no further assertion holds, and the failed "
+    "actions fail with the same errors. What was tried then does not work. Choose a fundamentally different way - "
+    "another approach, smaller steps, or a separate action that fixes the cause - not the same one under another key."
+)
+_REPLAN_OPTIONS = (
+    "- Retry a failed action once with goap_update_action {action, status: pending, result: the other approach}, but "
+    "only with a new approach that follows from why it failed.\n"
+    "- Or replace it: goap_update_action {action, status: skipped, result: why}, and create actions that make the same "
+    "assertions true in another way. Dependent actions wait for the assertion, not for the action."
+)
+_NAMING = (
+    "- Preconditions: assertions that already hold, or effects of actions of this goal. Effects: use the names of the "
+    "goal and its compounds; use a new name only for an intermediate state."
+)
+_VERIFYING = "- Add verification actions (testing, code_review, ...) where a mistake would be costly."
+_STEPS = (
+    "You take every step: decompose ready compounds (goap_create_actions with `parent`), start ready primitives "
+    "(goap_dispatch_action, as many as the cap allows), read the results (goap_get_action_results), and find another "
+    "way where something failed. Each step takes effect at once. Then end without tool calls: you are woken when an "
+    "agent has ended. If nothing is running, a turn must change something."
+)
+
+
+def _rules(must: str) -> str:
+    return "\n".join(line for line in (must, _NAMING, _VERIFYING) if line)
+
+
+def _goal_section(context: GoalContext) -> str:
+    goal = context.goal
+    described = f"# Goal: {goal.name}\n{_sentences(goal.description)}".rstrip()
+    summary = f"So far: {_line(goal.summary, SUMMARY_CHARS)}" if goal.summary else ""
+    unmet = _row("Desired, not shown yet", _not_holding(goal.desired, context.holding))
+    shown = _row("Desired and shown", [name for name in goal.desired if name in context.holding])
+    return "\n".join(part for part in (described, summary, unmet, shown) if part)
+
+
+def _compound_section(context: GoalContext, compound: Action, title: str) -> str:
+    children = [action for action in context.actions if action.parent_id == compound.id]
+    parts = (
+        f"# {title}: {compound.key}\n{_clip(compound.description, TASK_CHARS)}",
+        _row("Its effects, not shown yet", _not_holding(compound.effects, context.holding)),
+        _row("Its effects that hold", [name for name in compound.effects if name in context.holding]),
+        _row("Its preconditions", compound.preconditions),
+        _listed("Its children", map(_with_state, _open_first(children)), ACTIONS_CHARS),
+    )
+    return "\n".join(part for part in parts if part)
+
+
+def _inputs_section(context: GoalContext, compound: Action) -> str:
+    """Return the results of the actions that provide the compound's preconditions, latest first."""
+    needs = set(compound.preconditions)
+    shown = [action for action in context.actions if action.result and needs.intersection(action.effects)]
+    lines = (f"- {action.key}: {_line(action.result or '', RESULT_CHARS)}" for action in reversed(shown))
+    return _listed("# What it builds on", lines, RESULTS_CHARS, "goap_get_action_results")
+
+
+def _status_section(context: GoalContext) -> str:
+    running = [action for action in context.actions if status_of(action.state) in {"running", "verifying", "landing"}]
+    busy = [action for action in running if action.kind == "primitive"]
+    blocked = [action for action in context.actions if status_of(action.state) == "blocked"]
+    counts = (
+        ", ".join(f"{count} {status}" for status, count in context.status_counts.items() if count) or "no actions yet"
+    )
+    parts = (
+        f"# State of the goal\nActions: {counts}.",
+        _row("Assertions that hold", sorted(context.holding)),
+        _listed("Running", map(_with_effects, busy), ACTIONS_CHARS),
+        _listed("Ready next", map(_with_effects, _ready(context)), ACTIONS_CHARS),
+        _listed("Blocked", (_why_blocked(action, context.actions) for action in blocked), ACTIONS_CHARS),
+        _listed("Other keys in use", map(_with_effects, _actions_with_taken_keys(context)), ACTIONS_CHARS),
+    )
+    return "\n".join(part for part in parts if part)
+
+
+def _ready(context: GoalContext) -> list[Action]:
+    return [action for action in context.ready if action != context.compound]
+
+
+def _actions_with_taken_keys(context: GoalContext) -> list[Action]:
+    """Return the actions not shown elsewhere in the prompt, whose keys are taken: siblings first, then open ones."""
+    compound = context.compound
+    shown = {action.id for action in context.ready}
+    if compound is not None:
+        shown |= {compound.id, *(action.id for action in context.actions if action.parent_id == compound.id)}
+    others = _open_first(action for action in context.actions if action.id not in shown)
+    return others if compound is None else sorted(others, key=lambda action: action.parent_id != compound.parent_id)
+
+
+def _open_first(actions: Iterable[Action]) -> list[Action]:
+    return sorted(actions, key=lambda action: status_of(action.state) not in OPEN_STATUSES)
+
+
+def _failures(failures: Sequence[FailedAction]) -> str:
+    return _listed("Failed", map(_failure, failures), FAILURES_CHARS, "goap_get_action_results")
+
+
+def _failure(failure: FailedAction) -> str:
+    action = failure.action
+    tried = f" Other approach tried: {_line(action.guidance, 120)}." if action.guidance else ""
+    times = f"{len(failure.attempts)} attempts" if len(failure.attempts) != 1 else "1 attempt"
+    return (
+        f"- {action.key} [{action.role}] -> {_names(action.effects, 120)}; {times}; last error: "
+        f"{_line(failure.error, ERROR_CHARS)}{tried}"
+    )
+
+
+def _earlier_turns(turns: Sequence[PlanningTurn]) -> str:
+    lines = [
+        f"- {turn.event}: {turn.outcome}{f' - {_line(turn.error, 160)}' if turn.error else ''}"
+        for turn in reversed(turns)
+        if turn.outcome is not None
+    ]
+    return _listed("# Earlier turns about this, latest first", lines, EARLIER_CHARS)
+
+
+def _create_instruction(context: GoalContext, compound: Action | None) -> str:
+    scope = f"goal: {context.goal.name}" + ("" if compound is None else f", parent: {compound.key}")
+    return f"Create actions with goap_create_actions {{{scope}, actions: [...]}}."
+
+
+def _why_blocked(action: Action, actions: Sequence[Action]) -> str:
+    reason = reason_of(action.state) or ""
+    root = next((each.key for each in actions if reason == f"dependency_failed:{each.id}"), None)
+    cause = "a human has to decide" if root is None else f"`{root}` failed"
+    return f"- {action.key}: {cause}"
+
+
+def _with_state(action: Action) -> str:
+    return f"- {action.key} ({status_of(action.state)}) -> {_names(action.effects, 160)}"
+
+
+def _with_effects(action: Action) -> str:
+    return f"- {action.key} -> {_names(action.effects, 160)}"
+
+
+def _not_holding(names: Iterable[Assertion], held: frozenset[Assertion]) -> list[Assertion]:
+    return [name for name in names if name not in held]
+
+
+def _row(title: str, names: Sequence[Assertion]) -> str:
+    return f"{title}: {_names(names, NAMES_CHARS)}." if names else ""
+
+
+def _names_or_goal(names: Sequence[Assertion], limit: int) -> str:
+    return _names(names, limit) or "the goal"
+
+
+def _names(names: Sequence[str], limit: int) -> str:
+    """Return as many whole names as fit into `limit` characters, and a count of the others."""
+    kept, left = _fit(names, limit, len(", "))
+    return ", ".join((*kept, f"{left} more (goap_get_goal)") if left else kept)
+
+
+def _listed(title: str, lines: Iterable[str], limit: int, tool: str = "goap_list_actions") -> str:
+    """Return a title, as many whole lines as fit, and a count of the others with the tool that shows them."""
+    kept, left = _fit(tuple(lines), limit, len("\n"))
+    if not kept and not left:
+        return ""
+    head = title if title.startswith("#") else f"{title}:"
+    return "\n".join((head, *kept, f"- and {left} more: {tool} shows them") if left else (head, *kept))
+
+
+def _fit(texts: Sequence[str], limit: int, gap: int) -> tuple[Sequence[str], int]:
+    """Return the first of `texts` that fit into `limit` characters, `gap` after each, and the number left out."""
+    size = 0
+    for at, text in enumerate(texts):
+        size += len(text) + gap
+        if size > limit:
+            return texts[:at], len(texts) - at
+    return texts, 0
+
+
+def _sentences(text: str) -> str:
+    """Return the first two sentences, clipped."""
+    return _clip(" ".join(re.split(r"(?<=[.!?])\s+", text.strip())[:2]), GOAL_CHARS)
+
+
+def _line(text: str, limit: int) -> str:
+    """Return `text` on one line, clipped to `limit` characters."""
+    return _clip(" ".join(text.split()), limit).rstrip(".")
+
+
+def _clip(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit].rstrip()} [... {len(text) - limit} characters left out]"
+
+
+def _text(*parts: str) -> str:
+    return "\n\n".join(part for part in parts if part)

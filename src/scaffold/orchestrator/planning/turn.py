@@ -1,0 +1,361 @@
+"""One turn of the planner or of a supervisor's agent, on a fresh context.
+
+The turn's row is open while the agent works. Its proposals are collected, checked when it says that it is done, and
+written in one transaction with the end of the turn. An interrupted turn leaves only the open row, which the next turn
+closes as lost.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+
+from msgspec import Struct
+
+from scaffold.agent.journal import JournalFile
+from scaffold.agent.ports import AgentIO
+from scaffold.agent.prompts import system_prompt
+from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
+from scaffold.core.conversation import Caller
+from scaffold.core.errors import BudgetExceeded, ModelError, ScaffoldError, TurnLimitExceeded
+from scaffold.core.ids import GoalId, TurnId
+from scaffold.core.model import Action, Goal, PlanningEvent, PlanningTurn, PlanningTurnOutcome, Run, Usage
+from scaffold.core.plan import Finding
+from scaffold.core.ports import Model
+from scaffold.core.printable_text import utf8_safe
+from scaffold.core.tool import Tool
+from scaffold.host.identity import own_identity
+from scaffold.host.random_ids import new_id
+from scaffold.orchestrator.planning.apply_plan import apply_changes, read_draft
+from scaffold.orchestrator.planning.loop_guard import LoopDetected, LoopGuardModel
+from scaffold.orchestrator.planning.proposals import DraftProposals
+from scaffold.plan.edit.draft import ChangeRejected, DraftChange, PlanDraft
+from scaffold.run.context import RunContext
+from scaffold.run.lease import owner_transaction
+from scaffold.store.database import Store
+from scaffold.store.spending.run_budget import RunBudget
+
+MAX_ROUNDS = 3
+"""How often an agent may say that it is done before its proposal is rejected for good."""
+MAX_REQUESTS = 20
+"""How many model requests each of these rounds may need."""
+MAX_FINDINGS = 12
+"""How many findings one prompt names."""
+
+
+class TurnRequest(Struct, frozen=True, kw_only=True):
+    """The reason for a turn, and its prompt."""
+
+    event: PlanningEvent
+    prompt: str
+    goal: Goal | None = None
+    """None for the planner."""
+    action: Action | None = None
+    """The compound that the turn is about; None if it is about the goal."""
+
+    @property
+    def role(self) -> str:
+        """Return the role of the agent: `planner` or `supervisor`."""
+        return "planner" if self.event == "plan" else "supervisor"
+
+
+class PlanWritten(Struct, frozen=True, tag="written"):
+    """The agent is done and its proposal is in the store; `text` is its final reply."""
+
+    changes: tuple[DraftChange, ...]
+    text: str
+
+
+class PlanRejected(Struct, frozen=True, tag="unsound"):
+    """The proposal still had errors at the end, or the agent was in a loop or had no effect; nothing is written."""
+
+    findings: tuple[Finding, ...]
+    why: str
+
+
+class ModelFailed(Struct, frozen=True, tag="broke"):
+    """The model gave no usable reply; `retryable` tells whether another turn may succeed."""
+
+    error: str
+    retryable: bool
+
+
+class TurnOverBudget(Struct, frozen=True, tag="spent"):
+    """The budget did not allow another request."""
+
+    error: str
+
+
+PlanningResult = PlanWritten | PlanRejected | ModelFailed | TurnOverBudget
+
+
+def no_extra_changes(store: Store, /) -> None:
+    """Change nothing else."""
+
+
+class TurnRules(Struct, frozen=True, kw_only=True):
+    """The tools of a proposal turn, and the checks that a proposal must pass."""
+
+    tools: Callable[[DraftProposals], Sequence[Tool]]
+    faults: Callable[[PlanDraft], Sequence[Finding]]
+    """Returns the errors of a proposal; without any, it is written."""
+    extra_changes: Callable[[Store], None] = no_extra_changes
+    """Further changes in the transaction that writes the proposal."""
+
+
+async def run_proposal_turn(
+    site: RunContext, run: Run, model: Model, request: TurnRequest, rules: TurnRules
+) -> PlanningResult:
+    """Run a turn of the agent, write its proposal, and return how the turn ended.
+
+    Raises StaleFence, with nothing written, if another process took over the run or started a turn of the same goal.
+    """
+    open_turn = _OpenTurn(site, run, request)
+    proposals = DraftProposals(site.store, run)
+    agent = open_turn.agent(model, rules.tools(proposals))
+    return await open_turn.run_to_end(lambda: _propose(open_turn, agent, proposals, rules))
+
+
+class StepTools(Struct, frozen=True, kw_only=True):
+    """The tools of an agent that takes every step itself, and the check that the turn had an effect."""
+
+    tools: Sequence[Tool]
+    """Each call writes to the store in its own transaction."""
+    idle: Callable[[], str | None]
+    """Returns why the turn had no effect; None if it had one."""
+
+
+async def run_step_turn(
+    site: RunContext, run: Run, model: Model, request: TurnRequest, step_tools: StepTools
+) -> PlanningResult:
+    """Run a turn in which the agent takes every step itself; otherwise like `run_proposal_turn`."""
+    open_turn = _OpenTurn(site, run, request)
+    agent = open_turn.agent(model, step_tools.tools)
+    return await open_turn.run_to_end(lambda: _take_steps(open_turn, agent, step_tools))
+
+
+def close_lost_turns(store: Store, run: Run, goal_id: GoalId | None) -> None:
+    """End the goal's open turns (None: the planner's) as lost, after the process running them has exited."""
+    with owner_transaction(store, run, durable=True):
+        _close_open(store, run, goal_id)
+
+
+def only_errors(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return the findings of severity `error`, which forbid a plan."""
+    return tuple(finding for finding in findings if finding.severity == "error")
+
+
+class _OpenTurn:
+    """A running turn; its row is the only open one of its goal."""
+
+    def __init__(self, site: RunContext, run: Run, request: TurnRequest) -> None:
+        self.site = site
+        self.run = run
+        self.occasion = request
+        self._redactor = site.redactor
+        goal, action = request.goal, request.action
+        self._log = site.journal("planner" if goal is None else goal.name, request.role)
+        self.turn = PlanningTurn(
+            id=TurnId(new_id()),
+            run_id=run.id,
+            goal_id=None if goal is None else goal.id,
+            action_id=None if action is None else action.id,
+            event=request.event,
+            usage=Usage(),
+            log_file=str(self._log),
+            started_at=site.clock.now(),
+        )
+        with owner_transaction(site.store, run, durable=True):
+            _close_open(site.store, run, self.turn.goal_id)
+            site.store.turns.begin(self.turn)
+
+    def agent(self, model: Model, tools: Sequence[Tool]) -> Agent:
+        """Return the turn's agent, with a fresh context and the run's budget."""
+        settings, journal = self.run.settings, self._journal()
+        action, planner = self.occasion.action, self.occasion.role == "planner"
+        return Agent(
+            model=LoopGuardModel(model),
+            tools=tools,
+            brief=AgentSpec(
+                caller=Caller(
+                    role=self.occasion.role,
+                    action=None if action is None else action.key,
+                    event=None if planner else self.occasion.event,
+                ),
+                system=system_prompt(
+                    self.occasion.role,
+                    folders=settings.prompts,
+                    notice=lambda text: journal.note("notice", text=text),
+                ),
+                max_requests=MAX_REQUESTS,
+            ),
+            outside=AgentIO(redactor=self._redactor),
+            books=AgentRecords(
+                journal=journal,
+                budget=RunBudget(
+                    self.site.store,
+                    self.turn,
+                    limit_usd=settings.budget_usd,
+                    clock=self.site.clock,
+                    owner=own_identity(),
+                ),
+            ),
+        )
+
+    def _journal(self) -> JournalFile:
+        goal, action = self.occasion.goal, self.occasion.action
+        fields = {"run": self.run.id, "role": self.occasion.role}
+        fields |= {} if goal is None else {"goal": goal.name}
+        fields |= {} if action is None else {"action": action.key}
+        return JournalFile(self._log, clock=self.site.clock, fields=fields, redactor=self._redactor)
+
+    async def run_to_end(self, conversation: Callable[[], Awaitable[PlanningResult]]) -> PlanningResult:
+        """Run the conversation, write how it ended to the store, and return that; a cancelled one ends as lost."""
+        try:
+            ending = await self._with_timeout(conversation)
+        except asyncio.CancelledError:
+            with suppress(ScaffoldError):  # another process has closed the turn, or will
+                self._end("lost", "the turn was cancelled")
+            raise
+        match ending:
+            case PlanRejected(why=why):
+                self._end("refused", why)
+            case ModelFailed(error=error):
+                self._end("failed", error)
+            case TurnOverBudget(error=error):
+                self._end("budget", error)
+        return ending
+
+    async def _with_timeout(self, conversation: Callable[[], Awaitable[PlanningResult]]) -> PlanningResult:
+        limit_s = self.run.settings.attempt_timeout_s
+        try:
+            async with asyncio.timeout(limit_s):
+                return await conversation()
+        except TimeoutError:
+            return ModelFailed(f"The {self.occasion.role} timed out after {limit_s:.0f} s.", retryable=True)
+        except BudgetExceeded as exceeded:
+            return TurnOverBudget(self._clean(exceeded.what))
+        except ModelError as model_error:
+            return ModelFailed(
+                self._clean(model_error.in_full),
+                retryable=model_error.transient or isinstance(model_error, TurnLimitExceeded),
+            )
+
+    def finish(self, extra_changes: Callable[[Store], None]) -> None:
+        """End the turn as done and apply `extra_changes` in one transaction; an exception rolls both back."""
+        store = self.site.store
+        with owner_transaction(store, self.run, durable=True):
+            store.turns.check(self.turn.id)
+            extra_changes(store)
+            store.turns.end(self.turn.id, "done")
+
+    def _end(self, outcome: PlanningTurnOutcome, error: str) -> None:
+        with owner_transaction(self.site.store, self.run, durable=True):
+            self.site.store.turns.end(self.turn.id, outcome, error=self._clean(error))
+
+    def _clean(self, text: str) -> str:
+        return self._redactor.clean(utf8_safe(text))
+
+
+async def _propose(open_turn: _OpenTurn, agent: Agent, proposals: DraftProposals, rules: TurnRules) -> PlanningResult:
+    """Ask until the proposals have no errors, then write them; errors are reported in the same conversation."""
+    message, findings = open_turn.occasion.prompt, tuple[Finding, ...]()
+    for _ in range(MAX_ROUNDS):
+        try:
+            finish = await agent.turn(message)
+        except LoopDetected as loop:
+            return _end_at_loop(open_turn, proposals, rules, loop)
+        if finish.stop == "refused":
+            return _refusal(finish)
+        findings = tuple(rules.faults(proposals.draft)) or _write(open_turn, proposals, rules)
+        if not findings:
+            return PlanWritten(proposals.draft.changes, finish.text)
+        message = findings_prompt(findings)
+    return PlanRejected(findings, f"the proposal still has errors after {MAX_ROUNDS} replies: {_one_line(findings)}")
+
+
+def _end_at_loop(
+    open_turn: _OpenTurn, proposals: DraftProposals, rules: TurnRules, loop: LoopDetected
+) -> PlanningResult:
+    """End the turn of an agent in a loop: write its proposals if they have no errors, else reject them."""
+    findings = tuple(rules.faults(proposals.draft))
+    if findings or not proposals.draft.changes:
+        return PlanRejected(findings, loop.what)
+    findings = _write(open_turn, proposals, rules)
+    return PlanRejected(findings, loop.what) if findings else PlanWritten(proposals.draft.changes, loop.what)
+
+
+async def _take_steps(open_turn: _OpenTurn, agent: Agent, step_tools: StepTools) -> PlanningResult:
+    try:
+        finish = await agent.turn(open_turn.occasion.prompt)
+    except LoopDetected as loop:
+        return PlanRejected((), loop.what)
+    if finish.stop == "refused":
+        return _refusal(finish)
+    why = step_tools.idle()
+    if why is not None:
+        return PlanRejected((), why)
+    open_turn.finish(no_extra_changes)
+    return PlanWritten((), finish.text)
+
+
+def _write(open_turn: _OpenTurn, proposals: DraftProposals, rules: TurnRules) -> tuple[Finding, ...]:
+    """Write the proposals and end the turn; or return why they no longer fit the store.
+
+    In that case the proposals that still fit are moved to a draft of the stored plan; the others are dropped.
+    """
+    run, now = open_turn.run, open_turn.site.clock.now()
+
+    def write(store: Store) -> None:
+        apply_changes(store, run, proposals.draft.changes, now=now)
+        rules.extra_changes(store)
+
+    try:
+        open_turn.finish(write)
+    except ChangeRejected as rejected:
+        return _rebase_draft(proposals, read_draft(open_turn.site.store, run)) or (_outdated_finding(rejected),)
+    return ()
+
+
+def _rebase_draft(proposals: DraftProposals, draft: PlanDraft) -> tuple[Finding, ...]:
+    """Apply the proposed changes to `draft`, which becomes the current draft; return a finding for each that fails."""
+    findings = []
+    for change in proposals.draft.changes:
+        try:
+            draft.apply(change)
+        except ChangeRejected as rejected:
+            findings.append(_outdated_finding(rejected))
+    proposals.draft = draft
+    return tuple(findings)
+
+
+def _outdated_finding(rejected: ChangeRejected) -> Finding:
+    return Finding(
+        code="outrun",
+        severity="error",
+        message=f"the plan changed during your turn: {rejected.what}",
+        fix=f"{rejected.fix} Read the current plan and propose again what is still needed.",
+    )
+
+
+def findings_prompt(findings: Sequence[Finding]) -> str:
+    """Return the prompt that reports the errors of a proposal to its agent."""
+    lines = [f"- [{fault.code}] {fault.message}. {fault.fix}" for fault in findings[:MAX_FINDINGS]]
+    if len(findings) > MAX_FINDINGS:
+        lines.append(f"- and {len(findings) - MAX_FINDINGS} more errors")
+    lead = "Nothing has been written yet, because the plan has errors:"
+    return "\n".join((lead, *lines, "Fix them with the tools, then reply without tool calls."))
+
+
+def _one_line(findings: Sequence[Finding]) -> str:
+    shown = "; ".join(fault.message for fault in findings[:MAX_FINDINGS])
+    return f"{shown}; and {len(findings) - MAX_FINDINGS} more" if len(findings) > MAX_FINDINGS else shown
+
+
+def _refusal(finish: TurnResult) -> ModelFailed:
+    return ModelFailed(f"The model refused to answer. {finish.text}".rstrip(), retryable=True)
+
+
+def _close_open(store: Store, run: Run, goal_id: GoalId | None) -> None:
+    for turn in store.turns.open_of_run(run.id):
+        if turn.goal_id == goal_id:
+            store.turns.lose(turn.id)

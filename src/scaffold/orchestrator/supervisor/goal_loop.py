@@ -1,0 +1,280 @@
+"""The supervisor of one goal: read the state, decide, execute, wait for changes."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, Protocol, assert_never
+
+from scaffold.core.errors import BudgetExceeded
+from scaffold.core.ids import ActionId, Assertion, GoalId
+from scaffold.core.model import Attempt, Goal, Run
+from scaffold.core.states import Active, Completed, Failed, Pending, Running, Skipped
+from scaffold.orchestrator.dispatch import queue_attempt
+from scaffold.orchestrator.planning.agent_supervision import give_up_reason, next_wake_reason
+from scaffold.orchestrator.planning.proposals import Dispatcher
+from scaffold.orchestrator.planning.turn import ModelFailed, PlanningResult, PlanRejected, PlanWritten, TurnOverBudget
+from scaffold.orchestrator.supervisor.goal_view import read_goal_view
+from scaffold.orchestrator.wakeup import Wakeup
+from scaffold.plan.decide import (
+    CompleteCompound,
+    CompleteGoal,
+    Decompose,
+    Dispatch,
+    FailCompound,
+    FailGoal,
+    GoalCommand,
+    Replan,
+    StartCompound,
+    decide,
+)
+from scaffold.run.attempt_end import block_unreachable_actions
+from scaffold.run.context import RunContext
+from scaffold.run.lease import owner_transaction
+
+GOAL_COMPLETE = "goal_complete"
+MAX_SLEEP_S = 2.0
+"""How often a supervisor at least polls the store for writes that came without a wake-up."""
+MAX_DECOMPOSE_TURNS = 3
+"""How many turns without progress the decomposition of a compound gets before the compound fails."""
+RETRY_DELAYS_S = (0.0, 2.0, 10.0)
+"""Seconds before the next turn after a retryable model failure, by the number of tries."""
+
+
+class PlanningAgent(Protocol):
+    """Decomposes and replans; each call is one turn of an agent, written to the store before it returns."""
+
+    async def decompose(self, goal_id: GoalId, compound: ActionId) -> PlanningResult:
+        """Create children for a ready compound."""
+        ...
+
+    async def replan(
+        self, goal_id: GoalId, compound: ActionId | None, unmet: tuple[Assertion, ...], why: str
+    ) -> PlanningResult:
+        """Create other actions towards `unmet`: children of `compound`, or top-level actions of the goal if None."""
+        ...
+
+    async def judge(self, goal_id: GoalId, why: str, dispatch: Dispatcher) -> PlanningResult:
+        """Let the agent take every step that is possible now; its tools check each one."""
+        ...
+
+
+class Supervisor:
+    """Pursues one goal; all its state is in the store, so it may be killed at any time."""
+
+    def __init__(
+        self,
+        site: RunContext,
+        run: Run,
+        goal_id: GoalId,
+        wakeup: Wakeup,
+        *,
+        thinks: PlanningAgent,
+        tell: Callable[[], None],
+    ) -> None:
+        """`thinks` plans; `tell` wakes the run's owner after attempts were queued or the goal ended."""
+        self._site = site
+        self._run = run
+        self._goal_id = goal_id
+        self._wakeup = wakeup
+        self._agent = thinks
+        self._notify_owner = tell
+        self._agent_dispatches = run.settings.planner and run.settings.supervision == "agent"
+        self._turn: asyncio.Task[None] | None = None
+
+    async def run(self) -> None:
+        """Pursue the goal; return once it is no longer active.
+
+        Raises BudgetExceeded if the budget of its agent is spent, StaleFence if another process owns the run.
+        """
+        try:
+            while True:
+                event, seen = self._wakeup.next_event(), self._site.store.data_version()
+                self._collect_turn()
+                commands = self._decide()
+                if commands is None:
+                    return
+                for command in commands:
+                    await self._execute(command)
+                if commands:
+                    self._notify_owner()
+                elif not self._start_judging():
+                    await self._wait_for_changes(event, seen)
+        finally:
+            await self._cancel_turn()
+
+    def _decide(self) -> tuple[GoalCommand, ...] | None:
+        """Return the next commands, after applying those that only change the store; None if the goal is not active.
+
+        Reading and applying are one transaction. Otherwise an action whose worker gives up in between could be seen
+        neither running nor pending, and the goal would fail.
+        """
+        store = self._site.store
+        with owner_transaction(store, self._run, durable=True):
+            goal = store.goals.get(self._goal_id)
+            if goal is None or not isinstance(goal.state, Active):
+                return None
+            planner_busy = self._agent_dispatches or self._turn is not None
+            commands = decide(read_goal_view(store, self._run, goal, thinking=planner_busy))
+            if self._agent_dispatches:  # the agent decides what to run next, but not what is completed
+                commands = tuple(command for command in commands if not isinstance(command, Dispatch))
+            for command in commands:
+                self._apply(goal, command)
+        return commands
+
+    def _apply(self, goal: Goal, command: GoalCommand) -> None:
+        store = self._site.store
+        match command:
+            case Dispatch() | Decompose() | Replan():
+                pass  # needs a process or an agent: executed after the transaction
+            case StartCompound(compound=compound):
+                store.actions.move(compound, Running())
+            case CompleteCompound(compound=compound):
+                store.actions.move(compound, Completed())
+            case FailCompound(compound=compound, reason=reason):
+                store.actions.move(compound, Failed(reason))
+                block_unreachable_actions(store, goal.id)
+            case CompleteGoal():
+                self._complete(goal)
+            case FailGoal(reason=reason):
+                store.goals.move(goal.id, Failed(self._with_turn_error(reason)))
+            case _:
+                assert_never(command)
+
+    def _complete(self, goal: Goal) -> None:
+        store = self._site.store
+        store.actions.skip_pending(goal.id, GOAL_COMPLETE)
+        for compound in store.actions.open_compounds(goal.id):
+            done = not compound.unmet_effects
+            store.actions.move(compound.action.id, Completed() if done else Skipped(GOAL_COMPLETE))
+        store.inbox.withdraw_unneeded(goal.run_id)
+        store.goals.move(goal.id, Completed())
+
+    def _with_turn_error(self, reason: str) -> str:
+        """Return `reason`, with the error of the goal's last turn if that failed."""
+        turns = [turn for turn in self._site.store.turns.of_run(self._run.id) if turn.goal_id == self._goal_id]
+        if turns and turns[-1].outcome in {"refused", "failed"}:
+            return f"{reason}; the last {turns[-1].event} {turns[-1].outcome}: {turns[-1].error}"
+        return reason
+
+    async def _execute(self, command: GoalCommand) -> None:
+        match command:
+            case Dispatch(action=action):
+                await self._dispatch(self._goal_id, action)
+            case Decompose(compound=compound, gap=()):
+                self._start_turn(partial(self._decompose, compound))
+            case Decompose(compound=compound, gap=gap):
+                self._start_turn(
+                    partial(self._replan, compound, gap, "its children have ended, but this does not hold yet")
+                )
+            case Replan(compound=compound, unmet=unmet, why=why):
+                self._start_turn(partial(self._replan, compound, unmet, why))
+            case _:
+                pass
+
+    async def _dispatch(self, goal_id: GoalId, action_id: ActionId) -> Attempt | None:
+        attempt = await queue_attempt(self._site, self._run, goal_id, action_id)
+        self._notify_owner()
+        return attempt
+
+    def _start_judging(self) -> bool:
+        """Start a judging turn if something new has happened; return True if the goal ended instead.
+
+        Does nothing unless an agent takes every step. Fails the goal if that agent has used up its turns.
+        """
+        if not self._agent_dispatches or self._turn is not None:
+            return False
+        store = self._site.store
+        goal = store.goals.get(self._goal_id)
+        if goal is None:
+            return True
+        if (reason := give_up_reason(store, self._run, goal)) is not None:
+            self._fail(reason)
+            return True
+        if (why := next_wake_reason(store, self._run, goal)) is not None:
+            self._start_turn(partial(self._judge, why))
+        return False
+
+    def _start_turn(self, turn: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Start a turn in the background unless one is running; the next decision asks for a skipped one again."""
+        if self._turn is None:
+            self._turn = asyncio.create_task(turn())
+            self._turn.add_done_callback(lambda _: self._wakeup.notify_all())
+
+    def _collect_turn(self) -> None:
+        """Forget a turn that has ended; raises its exception if it failed."""
+        if self._turn is not None and self._turn.done():
+            turn, self._turn = self._turn, None
+            turn.result()
+
+    async def _cancel_turn(self) -> None:
+        if self._turn is not None:
+            self._turn.cancel()
+            await asyncio.wait([self._turn])
+
+    async def _decompose(self, compound: ActionId) -> None:
+        result = await self._agent.decompose(self._goal_id, compound)
+        if isinstance(result, PlanRejected | ModelFailed):
+            tries = self._site.store.turns.count_without_progress(self._goal_id, "decompose", compound)
+            if tries >= MAX_DECOMPOSE_TURNS:
+                self._give_up(compound, f"could not be decomposed: {_ending_text(result)}")
+            else:
+                await self._wait_before_retry(result, tries)
+        self._handle_result(result)
+
+    async def _replan(self, compound: ActionId | None, unmet: tuple[Assertion, ...], why: str) -> None:
+        result = await self._agent.replan(self._goal_id, compound, unmet, why)
+        if isinstance(result, PlanRejected | ModelFailed):
+            await self._wait_before_retry(
+                result, self._site.store.turns.count_without_progress_of_goal(self._goal_id, "replan")
+            )
+        self._handle_result(result)
+
+    async def _judge(self, why: str) -> None:
+        result = await self._agent.judge(self._goal_id, why, self._dispatch)
+        if isinstance(result, ModelFailed):
+            await self._wait_before_retry(result, 1)
+        self._handle_result(result)
+
+    async def _wait_before_retry(self, result: PlanRejected | ModelFailed, tries: int) -> None:
+        """Wait before the next turn after a retryable model failure; a rejected plan is not worth waiting for."""
+        if isinstance(result, ModelFailed) and result.retryable:
+            await self._site.clock.sleep(RETRY_DELAYS_S[min(tries, len(RETRY_DELAYS_S) - 1)])
+
+    def _handle_result(self, result: PlanningResult) -> None:
+        match result:
+            case TurnOverBudget(error=error):
+                raise BudgetExceeded(error, "Continue with `scaffold resume --budget-usd MORE`.")
+            case ModelFailed(error=error, retryable=False):
+                self._fail(f"the supervisor's model cannot be used: {error}")
+            case PlanWritten() | PlanRejected() | ModelFailed():
+                pass
+            case _:
+                assert_never(result)
+
+    def _give_up(self, compound: ActionId, reason: str) -> None:
+        store = self._site.store
+        with owner_transaction(store, self._run, durable=True):
+            action = store.actions.get(compound)
+            if action is not None and isinstance(action.state, Pending | Running):
+                store.actions.move(compound, Failed(reason))
+                block_unreachable_actions(store, self._goal_id)
+
+    def _fail(self, reason: str) -> None:
+        store = self._site.store
+        with owner_transaction(store, self._run, durable=True):
+            goal = store.goals.get(self._goal_id)
+            if goal is not None and isinstance(goal.state, Active):
+                store.goals.move(self._goal_id, Failed(reason))
+
+    async def _wait_for_changes(self, event: asyncio.Event, seen: int) -> None:
+        """Wait for a wake-up, or for a write without one: a data version other than `seen`."""
+        store = self._site.store
+        while not event.is_set() and store.data_version() == seen:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(MAX_SLEEP_S):
+                    await event.wait()
+
+
+def _ending_text(result: PlanRejected | ModelFailed) -> str:
+    return result.why if isinstance(result, PlanRejected) else result.error

@@ -1,0 +1,52 @@
+"""Read from the store the view that `plan.decide` decides on."""
+
+from scaffold.core.model import Action, Goal, Run
+from scaffold.orchestrator.dispatch import free_slots
+from scaffold.plan.decide import FailedPrimitive, GoalView, ReadyAction, RunningCompound
+from scaffold.store.database import Store
+
+
+def read_goal_view(store: Store, run: Run, goal: Goal, *, thinking: bool = False) -> GoalView:
+    """Return the state of `goal` that its supervisor decides on, with no more ready actions than it can start.
+
+    `thinking`: a planning turn of its agent is running.
+    """
+    slots = free_slots(store, run, goal)
+    tally = store.actions.tally(goal.id)
+    return GoalView(
+        unmet=store.goals.unmet(goal.id),
+        ready=tuple(_ready(store, action) for action in store.actions.ready(goal.id, slots + 1)),
+        compounds=tuple(
+            RunningCompound(
+                id=each.action.id,
+                key=each.action.key,
+                open_children=each.open_children,
+                unmet_effects=each.unmet_effects,
+            )
+            for each in store.actions.open_compounds(goal.id)
+        ),
+        running=len(store.actions.running(goal.id)) + len(store.facts.unchecked_stale(goal.id)),
+        pending=tally.get("pending", 0),
+        waiting=store.actions.waiting(goal.id) if tally.get("blocked") else 0,
+        exhausted=_exhausted(store, goal) if tally.get("failed") else (),
+        slots=slots,
+        replans_left=_replans_left(store, run, goal),
+        can_decompose=run.settings.planner,
+        planner_busy=thinking,
+    )
+
+
+def _replans_left(store: Store, run: Run, goal: Goal) -> int:
+    """Return how often the goal may still be replanned without a new fact; 0 without a planner."""
+    if not run.settings.planner:
+        return 0
+    return max(0, run.settings.replans - store.turns.count_without_progress_of_goal(goal.id, "replan"))
+
+
+def _ready(store: Store, action: Action) -> ReadyAction:
+    children = action.kind == "compound" and store.actions.has_children(action.id)
+    return ReadyAction(id=action.id, key=action.key, kind=action.kind, children=children)
+
+
+def _exhausted(store: Store, goal: Goal) -> tuple[FailedPrimitive, ...]:
+    return tuple(FailedPrimitive(action.key, action.parent_id) for action in store.actions.unhandled_failures(goal.id))

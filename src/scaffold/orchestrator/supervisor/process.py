@@ -1,0 +1,40 @@
+"""Run a supervisor as a process or task, with its own wake-up FIFO and an exit code."""
+
+from pathlib import Path
+
+from scaffold.core.errors import BudgetExceeded, StaleFence
+from scaffold.core.ids import GoalId, RunId
+from scaffold.core.model import Run
+from scaffold.host.wake_fifo import WakeFifo, wake_up
+from scaffold.orchestrator.supervisor.goal_loop import PlanningAgent, Supervisor
+from scaffold.orchestrator.wakeup import Wakeup
+from scaffold.run.context import RunContext
+
+DONE_EXIT_CODE, BUDGET_EXIT_CODE = 0, 2
+"""Exit codes: nothing to do now | the budget is spent."""
+OWNER_FIFO = "owner"
+
+
+def wake_fifo_path(site: RunContext, run_id: RunId, whose: str = OWNER_FIFO) -> Path:
+    """Return the wake-up FIFO of the run's owner, or of the supervisor of the goal with id `whose`."""
+    return site.run_folder(run_id) / "bells" / whose
+
+
+async def supervise_goal(site: RunContext, run: Run, goal_id: GoalId, thinks: PlanningAgent) -> int:
+    """Pursue a goal until it ends, is paused, or the budget is spent; return the exit code."""
+    wakeup = Wakeup()
+
+    def notify_owner() -> None:
+        wake_up(wake_fifo_path(site, run.id))
+
+    fifo = WakeFifo(wake_fifo_path(site, run.id, goal_id), wakeup.notify_all)
+    try:
+        await Supervisor(site, run, goal_id, wakeup, thinks=thinks, tell=notify_owner).run()
+    except StaleFence:
+        return DONE_EXIT_CODE
+    except BudgetExceeded:
+        return BUDGET_EXIT_CODE
+    finally:
+        fifo.close()
+        notify_owner()
+    return DONE_EXIT_CODE

@@ -1,0 +1,1 @@
+"""Work outside a run: cleanup, purge, salvage, and the files of `.scaffold/`."""

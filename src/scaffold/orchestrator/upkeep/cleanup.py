@@ -1,0 +1,195 @@
+"""Remove what ended runs and dead owners left behind, after pinning all work that has not landed."""
+
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from scaffold.core.errors import GitError, RepositoryError, RunBusy, StaleFence
+from scaffold.core.ids import AttemptId, Commit
+from scaffold.core.model import Attempt, Run
+from scaffold.core.states import WORKER_PHASES, Cancelled, Completed, Failed, status_of
+from scaffold.git import refs, worktree
+from scaffold.host.identity import is_alive
+from scaffold.orchestrator.owner.recovery import recover_run
+from scaffold.orchestrator.owner.run_lease import take_over_run
+from scaffold.run.context import RunContext
+from scaffold.run.lease import owner_transaction
+from scaffold.run.services import leftover_services, stop_leftover_services
+
+CleanupVerdict = Literal["removed", "pinned", "kept"]
+
+
+class CleanupStep(Struct, frozen=True, kw_only=True):
+    """One leftover, what happens to it, and why."""
+
+    kind: Literal["run", "attempt", "worktree", "folder", "ref", "services"]
+    name: str
+    verdict: CleanupVerdict
+    why: str
+
+
+class Leftovers(Struct, frozen=True, kw_only=True):
+    """What a run without a live owner has left behind."""
+
+    orphans: tuple[Attempt, ...]
+    """Open attempts without a live worker."""
+    worktrees: tuple[Path, ...]
+    pins: tuple[tuple[str, Commit, Attempt], ...]
+    """Work refs with their commits and attempts."""
+    folder: Path | None
+    """The run's folder; None if the run has not ended or the folder is missing."""
+    services: Mapping[str, str]
+    """External services that its checks left running, with the command that stops each."""
+
+    @property
+    def any(self) -> bool:
+        """Return whether anything is left."""
+        return bool(self.orphans or self.worktrees or self.pins or self.folder or self.services)
+
+
+async def clean_up(site: RunContext, *, dry: bool) -> tuple[CleanupStep, ...]:
+    """Remove leftovers and return what was removed, pinned or kept, and why; with `dry`, only return it.
+
+    Runs with a live owner are not touched. Safe to repeat, and to be killed at any point.
+    """
+    steps: list[CleanupStep] = []
+    for run in site.store.runs.all():
+        steps.extend(await _run(site, run, dry=dry))
+    steps.extend(await _unknown_entries(site))
+    return tuple(steps)
+
+
+def has_live_owner(run: Run) -> bool:
+    """Return whether a live process owns the run."""
+    return run.owner is not None and is_alive(run.owner)
+
+
+async def _run(site: RunContext, run: Run, *, dry: bool) -> list[CleanupStep]:
+    if run.owner is not None and has_live_owner(run):
+        return [CleanupStep(kind="run", name=run.id, verdict="kept", why=f"process {run.owner.pid} is executing it")]
+    left = await _find_leftovers(site, run)
+    if not left.any:
+        return []
+    if not dry:
+        try:
+            await _clean_up_run(site, run)
+        except (RunBusy, StaleFence):
+            return [CleanupStep(kind="run", name=run.id, verdict="kept", why="another process has just taken it")]
+        except (RepositoryError, GitError) as trouble:
+            return [CleanupStep(kind="run", name=run.id, verdict="kept", why=f"{trouble.what}. {trouble.fix}")]
+    return list(_steps_of(run, left, {} if dry else leftover_services(site, run)))
+
+
+async def _find_leftovers(site: RunContext, run: Run) -> Leftovers:
+    attempts = {attempt.id: attempt for attempt in site.store.attempts.of_run(run.id)}
+    kept = await refs.list_refs(site.git, refs.work_ref(AttemptId("")))
+    pins = tuple(
+        (ref, commit, attempts[of]) for ref, commit in kept.items() if (of := attempt_id_of_ref(ref)) in attempts
+    )
+    folder = site.run_folder(run.id)
+    return Leftovers(
+        orphans=tuple(a for a in attempts.values() if a.status != "ended" and a.phase in WORKER_PHASES),
+        worktrees=await _worktrees(site, folder),
+        pins=tuple(pin for pin in pins if pin[2].status == "ended"),
+        folder=folder if _has_ended(run) and folder.is_dir() else None,
+        services=leftover_services(site, run),
+    )
+
+
+async def _worktrees(site: RunContext, folder: Path) -> tuple[Path, ...]:
+    """Return the paths of the run's worktrees, on disk or registered in git."""
+    known = {each.path for each in await worktree.list_worktrees(site.repository)}
+    return tuple(sorted(_worktrees_below(folder, known)))
+
+
+def _worktrees_below(folder: Path, known: set[Path]) -> set[Path]:
+    resolved = folder.resolve()
+    found = {path.parent for path in (*resolved.glob("attempts/*/.git"), *resolved.glob("landing/.git"))}
+    return found.union(path for path in known if path.is_relative_to(resolved))
+
+
+async def _clean_up_run(site: RunContext, run: Run) -> None:
+    """Take the run over, recover it, remove its leftovers, and release it."""
+    mine = take_over_run(site, run.id)
+    await recover_run(site, mine)
+    await stop_leftover_services(site, mine)
+    await worktree.remove(site.repository, site.landing_folder(run.id))
+    for ref, commit, attempt in (await _find_leftovers(site, mine)).pins:
+        await _unpin(site, ref, commit, attempt)
+    if _has_ended(run):
+        delete_folder(site.run_folder(run.id), below=site.cache / "runs")
+    with owner_transaction(site.store, mine):
+        site.store.runs.release(mine.id, fence=mine.fence)
+
+
+async def _unpin(site: RunContext, ref: str, commit: Commit, attempt: Attempt) -> None:
+    """Replace the work ref of an ended attempt by a rescue ref; keep both if the rescue ref already exists.
+
+    A landed attempt needs no rescue ref.
+    """
+    rescue = refs.rescue_ref(attempt.id)
+    if attempt.outcome == "landed" or await refs.move(site.git, rescue, new=commit, old=None):
+        await refs.delete(site.git, ref, old=commit)
+
+
+def delete_folder(folder: Path, *, below: Path) -> None:
+    """Delete a folder of ours with its contents; raises GitError if it is a link or not inside `below`."""
+    # a link could lead outside `below`, where deleting would destroy files that are not ours
+    if folder.is_symlink() or below.resolve() not in folder.resolve().parents:
+        raise GitError(f"{folder} is not inside {below}", "check what it contains and delete it by hand")
+    worktree.delete_path(folder)
+
+
+async def _unknown_entries(site: RunContext) -> list[CleanupStep]:
+    """Return folders and refs of runs that are not in this database; they may be in use, so they are kept."""
+    runs = [run.id for run in site.store.runs.all()]
+    folder = site.run_folder(runs[0]).parent if runs else None
+    why = "its run is not in this database; `scaffold salvage` shows pinned work"
+    unknown_folders = [path for path in _entries(folder) if path.name not in runs]
+    pins = await refs.list_refs(site.git, refs.work_ref(AttemptId("")))
+    unknown_refs = [ref for ref in pins if site.store.attempts.get(attempt_id_of_ref(ref)) is None]
+    return [
+        *(CleanupStep(kind="folder", name=str(path), verdict="kept", why=why) for path in unknown_folders),
+        *(CleanupStep(kind="ref", name=ref, verdict="kept", why=why) for ref in unknown_refs),
+    ]
+
+
+def _entries(folder: Path | None) -> list[Path]:
+    return sorted(folder.iterdir()) if folder is not None and folder.is_dir() else []
+
+
+def attempt_id_of_ref(ref: str) -> AttemptId:
+    """Return the id of the attempt whose work the ref pins."""
+    return AttemptId(ref.rpartition("/")[2])
+
+
+def _has_ended(run: Run) -> bool:
+    return isinstance(run.state, Completed | Failed | Cancelled)
+
+
+def _steps_of(run: Run, left: Leftovers, still_running: Collection[str]) -> Iterator[CleanupStep]:
+    reason = f"run {run.id} is {status_of(run.state)}" if _has_ended(run) else f"the owner of run {run.id} is gone"
+    for attempt in left.orphans:
+        yield CleanupStep(
+            kind="attempt", name=attempt.id, verdict="pinned", why=f"{reason}; its action can start again"
+        )
+    for path in left.worktrees:
+        yield CleanupStep(
+            kind="worktree", name=str(path), verdict="removed", why=f"{reason}; unlanded work in it is pinned"
+        )
+    for ref, _, attempt in left.pins:
+        if attempt.outcome == "landed":
+            yield CleanupStep(kind="ref", name=ref, verdict="removed", why="it has landed")
+        else:
+            yield CleanupStep(kind="ref", name=ref, verdict="pinned", why=f"as {refs.rescue_ref(attempt.id)}; {reason}")
+    for name, command in left.services.items():
+        if name in still_running:
+            yield CleanupStep(
+                kind="services", name=name, verdict="kept", why=f"compose could not stop it; run `{command}`"
+            )
+        else:
+            yield CleanupStep(kind="services", name=name, verdict="removed", why=reason)
+    if left.folder is not None:
+        yield CleanupStep(kind="folder", name=str(left.folder), verdict="removed", why=reason)

@@ -1,0 +1,191 @@
+"""Remove Scaffold's state: of one repository, or everything of a user."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from scaffold.core.errors import RunBusy
+from scaffold.core.model import Run
+from scaffold.git import refs
+from scaffold.git.repository import Repository
+from scaffold.host.user_dirs import UserDirs
+from scaffold.orchestrator.upkeep.cleanup import attempt_id_of_ref, clean_up, delete_folder, has_live_owner
+from scaffold.run.context import RunContext
+from scaffold.store.database import Store
+
+PIN_PREFIXES = (f"{refs.REF_PREFIX}rescue/", f"{refs.REF_PREFIX}work/")
+PROJECTIONS_FOLDER = ".scaffold"
+SCHEMA_FILE = "schema"
+"""The file that names the repository's schema, if its state is on a PostgreSQL server."""
+
+
+class PurgeItem(Struct, frozen=True, kw_only=True):
+    """One thing that Scaffold owns or created, and whether it is removed."""
+
+    kind: Literal["state", "schema", "ref", "cache", "branch", "projections", "user"]
+    name: str
+    """A path, the full name of a ref, or a schema."""
+    size_bytes: int | None
+    """None for refs and schemas."""
+    removed: bool
+    why: str
+
+
+class Purge(Struct, frozen=True, kw_only=True):
+    """The removal of a repository's state, with `everything` also of the user's directories."""
+
+    repository: Repository
+    dirs: UserDirs
+    site: RunContext | None
+    """None if nothing was ever run here."""
+    unlanded: bool
+    """Also remove pinned work that has not landed."""
+    everything: bool
+    """Also remove the user's directories."""
+
+    async def survey(self) -> tuple[PurgeItem, ...]:
+        """Return what is removed and what is kept, and why; raises RunBusy if a run has a live owner."""
+        if self.site is not None:
+            require_no_live_run(self.site.store.runs.all())
+        return (
+            *await self._refs(),
+            *await self._branches(),
+            *self._cache(),
+            *self._state(),
+            *self._projections(),
+            *(self._user() if self.everything else ()),
+        )
+
+    async def carry_out(self) -> tuple[PurgeItem, ...]:
+        """Pin unlanded work, remove everything chosen, close the store; return what was removed and kept.
+
+        The database is removed last, so that an interrupted purge can be repeated.
+        """
+        if self.site is not None:
+            require_no_live_run(self.site.store.runs.all())
+            await clean_up(self.site, dry=False)
+        items = await self.survey()
+        refs_now = await refs.list_refs(self.repository.git, refs.REF_PREFIX)
+        for item in items:
+            if item.removed and item.kind == "ref":
+                await refs.delete(self.repository.git, item.name, old=refs_now[item.name])
+        if self.site is not None:
+            require_no_live_run(self.site.store.runs.all())
+            self.site.store.erase()
+            self.site.store.close()
+        for item in items:
+            if item.removed and item.kind in {"cache", "state", "user"}:
+                delete_folder(Path(item.name), below=self._above(item))
+        return items
+
+    def _above(self, item: PurgeItem) -> Path:
+        """Return the folder that an item's path must be inside of to be deleted."""
+        match item.kind:
+            case "cache":
+                return self.dirs.cache / "runs"
+            case "state":
+                return self.repository.common_dir
+            case _:
+                return Path(item.name).parent
+
+    @property
+    def _worktrees_folder(self) -> Path | None:
+        """Return the folder of the repository's worktrees; None if nothing was ever run here."""
+        runs = self.site.store.runs.all() if self.site else ()
+        return self.site.run_folder(runs[0].id).parent if self.site and runs else None
+
+    async def _refs(self) -> list[PurgeItem]:
+        store = self.site.store if self.site else None
+        return [self._ref(store, ref) for ref in await refs.list_refs(self.repository.git, refs.REF_PREFIX)]
+
+    def _ref(self, store: Store | None, ref: str) -> PurgeItem:
+        attempt = store.attempts.get(attempt_id_of_ref(ref)) if store else None
+        kept = ref.startswith(PIN_PREFIXES) and not self.unlanded and (attempt is None or attempt.outcome != "landed")
+        why = "it pins work that has not landed; `--unlanded` removes it" if kept else "created by Scaffold"
+        return PurgeItem(kind="ref", name=ref, size_bytes=None, removed=not kept, why=why)
+
+    async def _branches(self) -> list[PurgeItem]:
+        names = {run.session_branch for run in self.site.store.runs.all()} if self.site else set()
+        branches = await refs.list_refs(self.repository.git, "refs/heads/")
+        mine = [ref for ref in branches if ref.removeprefix("refs/heads/") in names]
+        return [PurgeItem(kind="branch", name=ref, size_bytes=None, removed=False, why="your work") for ref in mine]
+
+    def _cache(self) -> Iterator[PurgeItem]:
+        """Yield the folder of the repository's worktrees; it is kept if it has worktrees of unknown runs."""
+        folder = self._worktrees_folder
+        if folder is not None and folder.is_dir() and self.site is not None:
+            known = {run.id for run in self.site.store.runs.all()}
+            unknown = [each for each in _with_worktrees(folder) if each.name not in known]
+            why = f"{unknown[0]} is not in the database and may be in use" if unknown else "worktrees"
+            yield PurgeItem(
+                kind="cache", name=str(folder), size_bytes=folder_size(folder), removed=not unknown, why=why
+            )
+
+    def _state(self) -> Iterator[PurgeItem]:
+        folder = self.repository.common_dir / "scaffold"
+        schema = folder / SCHEMA_FILE
+        if schema.is_file():
+            reached = self.site is not None
+            why = (
+                "the schema on the PostgreSQL server"
+                if reached
+                else "on a server: set SCAFFOLD_DATABASE_URL to reach it"
+            )
+            name = schema.read_text("utf-8").strip()
+            yield PurgeItem(kind="schema", name=name, size_bytes=None, removed=reached, why=why)
+        if folder.is_dir():
+            why = "the database with its runs"
+            yield PurgeItem(kind="state", name=str(folder), size_bytes=folder_size(folder), removed=True, why=why)
+
+    def _projections(self) -> Iterator[PurgeItem]:
+        folder = self.repository.root / PROJECTIONS_FOLDER
+        if folder.is_dir():
+            why = "logs, and possibly your settings; delete it by hand"
+            yield PurgeItem(
+                kind="projections", name=str(folder), size_bytes=folder_size(folder), removed=False, why=why
+            )
+
+    def _user(self) -> Iterator[PurgeItem]:
+        for folder in (self.dirs.cache, self.dirs.data, self.dirs.config):
+            if folder.is_dir():
+                yield self._own(folder)
+
+    def _own(self, folder: Path) -> PurgeItem:
+        others = [
+            each for each in _repositories(folder) if each != self._worktrees_folder and any(_with_worktrees(each))
+        ]
+        inside = folder.is_symlink() or self.repository.root.resolve().is_relative_to(folder.resolve())
+        why = "your settings, memory or cached files"
+        if others:
+            why = f"worktrees of another repository are in {others[0]}: `scaffold purge` there first"
+        elif inside:
+            why = "it is a link, or this repository is inside it"
+        removed = not others and not inside
+        return PurgeItem(kind="user", name=str(folder), size_bytes=folder_size(folder), removed=removed, why=why)
+
+
+def require_no_live_run(runs: Sequence[Run]) -> None:
+    """Raise RunBusy if a live process owns one of the runs."""
+    for run in runs:
+        if has_live_owner(run):
+            raise RunBusy(f"run {run.id} is being executed", f"Stop it first: `scaffold stop {run.id}`.")
+
+
+def folder_size(folder: Path) -> int:
+    """Return the size in bytes of all files in `folder`; symlinks are not followed."""
+    return sum((Path(where) / name).lstat().st_size for where, _, names in os.walk(folder) for name in names)
+
+
+def _repositories(cache: Path) -> list[Path]:
+    runs = cache / "runs"
+    return sorted(runs.iterdir()) if runs.is_dir() else []
+
+
+def _with_worktrees(repository: Path) -> Iterator[Path]:
+    """Yield the run folders that contain worktrees."""
+    for run in sorted(repository.iterdir()) if repository.is_dir() else []:
+        if any(run.glob("attempts/*/.git")) or (run / "landing" / ".git").exists():
+            yield run

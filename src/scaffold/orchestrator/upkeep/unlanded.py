@@ -1,0 +1,102 @@
+"""Work that did not land: where it is pinned, why it did not land, and how to salvage it."""
+
+from datetime import datetime
+
+from msgspec import Struct
+
+from scaffold.core.errors import UsageError
+from scaffold.core.ids import ActionKey, AttemptId, Commit, RunId
+from scaffold.core.model import Attempt
+from scaffold.git import refs
+from scaffold.git.command import Git
+from scaffold.git.commits import changed_paths
+from scaffold.orchestrator.upkeep.cleanup import attempt_id_of_ref
+from scaffold.store.database import Store
+
+REF_PREFIXES = (f"{refs.REF_PREFIX}rescue/", f"{refs.REF_PREFIX}work/")
+MERGE_BASE_EXIT_CODES = frozenset({0, 1, 128})
+
+
+class UnlandedWork(Struct, frozen=True, kw_only=True):
+    """The pinned work of one attempt."""
+
+    attempt: AttemptId
+    ref: str
+    commit: Commit
+    base: Commit | None
+    """The commit that the work is based on; None if unknown."""
+    files: tuple[str, ...]
+    """The paths it changed."""
+    run: RunId | None
+    action: ActionKey | None
+    at: datetime | None
+    """When the attempt ended; None if it has not. `at`, `run` and `action` are None if it is not in the database."""
+    why: str
+
+
+async def list_unlanded(git: Git, store: Store | None) -> tuple[UnlandedWork, ...]:
+    """Return all pinned work that has not landed, latest first; without a store, all pinned work."""
+    found = []
+    for prefix in REF_PREFIXES:
+        for ref, commit in (await refs.list_refs(git, prefix)).items():
+            attempt = store.attempts.get(attempt_id_of_ref(ref)) if store else None
+            if attempt is None or attempt.outcome != "landed":
+                found.append(await _describe(git, store, ref, commit, attempt))
+    return tuple(sorted(found, key=_ended_at_key, reverse=True))
+
+
+def select_unlanded(found: tuple[UnlandedWork, ...], name: str) -> UnlandedWork:
+    """Return the work whose attempt id starts with `name`; raises UsageError if there is none or several."""
+    matches = {each.attempt: each for each in reversed(found) if each.attempt.startswith(name)}
+    if len(matches) == 1:
+        return next(iter(matches.values()))
+    problem = "matches several attempts" if matches else "is not an attempt with pinned work"
+    known = ", ".join(matches or dict.fromkeys(each.attempt for each in found)) or "none"
+    raise UsageError(f"`{name}` {problem}", f"Attempts with pinned work: {known}.")
+
+
+async def create_salvage_branch(git: Git, work: UnlandedWork, *, dry: bool) -> str:
+    """Create a branch at the work's commit and return its name; with `dry`, only return it. No checkout is touched.
+
+    Raises UsageError if a branch of that name points elsewhere.
+    """
+    branch = f"salvage-{work.attempt}"
+    existing = await refs.resolve(git, f"refs/heads/{branch}")
+    made = existing == work.commit or (existing is None and dry)
+    if made or await refs.move(git, f"refs/heads/{branch}", new=work.commit, old=None):
+        return branch
+    raise UsageError(f"branch {branch} already exists with other work", f"Rename it: `git branch -m {branch} NAME`.")
+
+
+async def _describe(git: Git, store: Store | None, ref: str, commit: Commit, attempt: Attempt | None) -> UnlandedWork:
+    base = attempt.base_sha if attempt else await _guess_base(git, commit)
+    action = store.actions.get(attempt.action_id) if store and attempt else None
+    return UnlandedWork(
+        attempt=attempt_id_of_ref(ref),
+        ref=ref,
+        commit=commit,
+        base=base,
+        files=await changed_paths(git, base, commit) if base else (),
+        run=attempt.run_id if attempt else None,
+        action=action.key if action else None,
+        at=attempt.ended_at if attempt else None,
+        why=_why(attempt),
+    )
+
+
+async def _guess_base(git: Git, commit: Commit) -> Commit | None:
+    answer = await git("merge-base", "HEAD", commit, ok=MERGE_BASE_EXIT_CODES)
+    found = Commit(answer.line) if answer.exit_code == 0 else None
+    return found if found and found != commit else await refs.resolve(git, f"{commit}^")
+
+
+def _why(attempt: Attempt | None) -> str:
+    if attempt is None:
+        return "it is not in the database"
+    if attempt.status != "ended":
+        return "it is waiting to land" if attempt.phase in {"candidate", "landing"} else f"it is {attempt.phase}"
+    return f"{attempt.outcome}: {attempt.error}" if attempt.error else str(attempt.outcome)
+
+
+def _ended_at_key(work: UnlandedWork) -> str:
+    return work.at.isoformat() if work.at else ""

@@ -1,0 +1,1 @@
+"""Analysis of a plan: lint, explanation, diff, advice on the number of agents."""

@@ -1,0 +1,113 @@
+"""The differences between two plans, and between their shapes."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from msgspec import Struct
+
+from scaffold.core.ids import ActionKey
+from scaffold.core.plan import ActionSpec, Finding, GoalSpec, Plan
+from scaffold.plan.analysis.lint import LintReport, lint
+
+Name = TypeVar("Name", bound=str)
+Named = TypeVar("Named", GoalSpec, ActionSpec)
+
+
+class ChangedItem(Struct, frozen=True):
+    """A goal or an action in both plans, with the fields that differ."""
+
+    name: str
+    fields: tuple[str, ...]
+    """In the order of the plan file format. `goal`: the action moved to another goal. `order`: its actions' order."""
+
+
+class PlanShape(Struct, frozen=True, kw_only=True):
+    """The shape of a plan, as reported by `lint`."""
+
+    valid: bool
+    actions: int
+    width: int
+    critical_path: tuple[ActionKey, ...]
+
+
+class PlanDiff(Struct, frozen=True, kw_only=True):
+    """The changes from one plan to another: removed items in the first plan's order, others in the second's."""
+
+    goals_added: tuple[str, ...]
+    goals_removed: tuple[str, ...]
+    goals_changed: tuple[ChangedItem, ...]
+    goals_reordered: bool
+    actions_added: tuple[ActionKey, ...]
+    actions_removed: tuple[ActionKey, ...]
+    actions_changed: tuple[ChangedItem, ...]
+    before: PlanShape
+    after: PlanShape
+    findings_new: tuple[Finding, ...]
+    findings_gone: tuple[Finding, ...]
+
+    @property
+    def none(self) -> bool:
+        """True if both plans have the same content."""
+        goals = self.goals_added or self.goals_removed or self.goals_changed or self.goals_reordered
+        return not (goals or self.actions_added or self.actions_removed or self.actions_changed)
+
+
+def diff_plans(before: Plan, after: Plan) -> PlanDiff:
+    """Return the changes from `before` to `after`; goals are matched by name, actions by key."""
+    old_report, new_report = lint(before), lint(after)
+    goals, new_goals = ({goal.name: goal for goal in plan.goals} for plan in (before, after))
+    old_actions, new_actions = (
+        {action.key: (goal, action) for goal in plan.goals for action in goal.actions} for plan in (before, after)
+    )
+    return PlanDiff(
+        goals_added=_without(new_goals, goals),
+        goals_removed=_without(goals, new_goals),
+        goals_changed=_changes((name, _goal(goals[name], goal)) for name, goal in new_goals.items() if name in goals),
+        goals_reordered=_reordered(tuple(goals), tuple(new_goals)),
+        actions_added=_without(new_actions, old_actions),
+        actions_removed=_without(old_actions, new_actions),
+        actions_changed=_changes(
+            (key, _action(old_actions[key], entry)) for key, entry in new_actions.items() if key in old_actions
+        ),
+        before=_shape(old_report),
+        after=_shape(new_report),
+        findings_new=tuple(finding for finding in new_report.findings if finding not in old_report.findings),
+        findings_gone=tuple(finding for finding in old_report.findings if finding not in new_report.findings),
+    )
+
+
+def _without(items: Iterable[Name], others: Mapping[Name, object]) -> tuple[Name, ...]:
+    return tuple(each for each in items if each not in others)
+
+
+def _changes(compared: Iterable[tuple[str, tuple[str, ...]]]) -> tuple[ChangedItem, ...]:
+    return tuple(ChangedItem(name, fields) for name, fields in compared if fields)
+
+
+def _goal(before: GoalSpec, after: GoalSpec) -> tuple[str, ...]:
+    order = _reordered([action.key for action in before.actions], [action.key for action in after.actions])
+    fields = _fields(before, after, apart_from={"actions"})
+    return (*fields, "order") if order else fields
+
+
+def _action(before: tuple[GoalSpec, ActionSpec], after: tuple[GoalSpec, ActionSpec]) -> tuple[str, ...]:
+    fields = _fields(before[1], after[1])
+    return ("goal", *fields) if before[0].name != after[0].name else fields
+
+
+def _fields(before: Named, after: Named, apart_from: frozenset[str] | set[str] = frozenset()) -> tuple[str, ...]:
+    return tuple(
+        name
+        for name in before.__struct_fields__
+        if name not in apart_from and getattr(before, name) != getattr(after, name)
+    )
+
+
+def _reordered(before: Sequence[str], after: Sequence[str]) -> bool:
+    """Return whether the items in both are in a different order."""
+    both = set(before) & set(after)
+    return [each for each in before if each in both] != [each for each in after if each in both]
+
+
+def _shape(report: LintReport) -> PlanShape:
+    return PlanShape(valid=report.valid, actions=report.actions, width=report.width, critical_path=report.critical_path)

@@ -1,0 +1,128 @@
+"""Explanation of a plan: what runs when, which action provides what, how long it takes, where it is weak."""
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from scaffold.core.ids import ActionKey, Assertion
+from scaffold.core.plan import Finding, GoalSpec, Plan
+from scaffold.plan.analysis.agent_count import AgentCountAdvice, advise_agent_count
+from scaffold.plan.analysis.lint import lint
+from scaffold.plan.graph.dependency_graph import DependencyGraph
+from scaffold.plan.graph.levels import critical_path, makespan_bound, width
+from scaffold.plan.message_text import quoted_list
+from scaffold.plan.simulation.sim_random import AttemptTiming
+
+WeaknessCode = Literal["no-contract", "needs-planner", "shared-file"]
+
+
+class AssertionProviders(Struct, frozen=True, kw_only=True):
+    """An assertion, with the actions that make it true and those that need it."""
+
+    assertion: Assertion
+    providers: tuple[ActionKey, ...]
+    needed_by: tuple[ActionKey, ...]
+    """In plan order."""
+    wanted: bool
+    """Whether it is part of the goal state."""
+
+
+class GoalExplanation(Struct, frozen=True, kw_only=True):
+    """One goal. Compounds with children take no time and are on no level."""
+
+    name: str
+    levels: tuple[tuple[ActionKey, ...], ...]
+    """Actions that could run in parallel: the first level at once, each next one when the previous is done."""
+    supplies: tuple[AssertionProviders, ...]
+    """In the order the plan first provides them."""
+    critical_path: tuple[ActionKey, ...]
+    width: int
+    bound_s: float
+    """Lower bound in seconds with any number of agents, if each action takes the `mean_s` of `AttemptTiming`."""
+
+
+class Explanation(Struct, frozen=True, kw_only=True):
+    """Everything known about a plan before it runs."""
+
+    goals: tuple[GoalExplanation, ...]
+    weaknesses: tuple[Finding, ...]
+    """All warnings: lint's, then actions without a contract, compounds left to a planner, shared files."""
+    advice: AgentCountAdvice
+
+
+def explain(plan: Plan) -> Explanation:
+    """Return the explanation of `plan`, which must be valid according to lint."""
+    warnings = (finding for finding in lint(plan).findings if finding.severity == "warning")
+    return Explanation(
+        goals=tuple(map(_goal, plan.goals)),
+        weaknesses=(
+            *warnings,
+            *(weakness for goal in plan.goals for weakness in _weaknesses(goal, DependencyGraph(goal))),
+        ),
+        advice=advise_agent_count(plan),
+    )
+
+
+def _goal(goal: GoalSpec) -> GoalExplanation:
+    graph = DependencyGraph(goal)
+    seconds = dict.fromkeys((action.key for action in goal.actions), float(AttemptTiming().mean_s))
+    return GoalExplanation(
+        name=goal.name,
+        levels=tuple(tuple(goal.actions[index].key for index in level) for _, level in _levels(graph)),
+        supplies=tuple(_supplies(goal, graph)),
+        critical_path=critical_path([graph]),
+        width=width([graph]),
+        bound_s=makespan_bound(Plan(goals=(goal,)), len(goal.actions) or 1, seconds),
+    )
+
+
+def _levels(graph: DependencyGraph) -> list[tuple[float, list[int]]]:
+    levels: dict[float, list[int]] = {}
+    for index, start in enumerate(graph.reach.starts):
+        if start is not None and index not in graph.children:
+            levels.setdefault(start, []).append(index)
+    return sorted(levels.items())
+
+
+def _supplies(goal: GoalSpec, graph: DependencyGraph) -> Iterator[AssertionProviders]:
+    needers: dict[Assertion, list[ActionKey]] = {}
+    for action in goal.actions:
+        for need in dict.fromkeys(action.preconditions):
+            needers.setdefault(need, []).append(action.key)
+    wanted = frozenset(goal.goal_state)
+    for assertion, providers in graph.providers.items():
+        yield AssertionProviders(
+            assertion=assertion,
+            providers=tuple(goal.actions[provider].key for provider in providers),
+            needed_by=tuple(needers.get(assertion, ())),
+            wanted=assertion in wanted,
+        )
+
+
+def _weaknesses(goal: GoalSpec, graph: DependencyGraph) -> Iterator[Finding]:
+    for index, action in enumerate(goal.actions):
+        if action.kind == "compound" and index not in graph.children:
+            message = f"compound `{action.key}` has no children, so a planner has to decompose it"
+            yield _weakness("needs-planner", goal, action.key, message, "Add its children to the plan.")
+        elif action.kind == "primitive" and (action.contract is None or action.contract.empty):
+            message = f"action `{action.key}` has no contract: the only check is that it changed something"
+            yield _weakness("no-contract", goal, action.key, message, "Add a command that shows its effects.")
+    for path, keys in _shared(goal, graph):
+        message = f"{quoted_list(keys)} may run side by side and both touch `{path}`: one may have to be redone"
+        fix = f"Let `{keys[1]}` wait for an effect of `{keys[0]}`, or give the file to one of them."
+        yield _weakness("shared-file", goal, keys[1], message, fix)
+
+
+def _shared(goal: GoalSpec, graph: DependencyGraph) -> Iterator[tuple[str, Sequence[ActionKey]]]:
+    """Yield each path that several actions of one level name identically, with those actions."""
+    for _, level in _levels(graph):
+        users: dict[str, list[ActionKey]] = {}
+        for index in level:
+            for path in dict.fromkeys(goal.actions[index].files):
+                users.setdefault(path, []).append(goal.actions[index].key)
+        yield from ((path, keys) for path, keys in users.items() if len(keys) > 1)
+
+
+def _weakness(code: WeaknessCode, goal: GoalSpec, action: ActionKey, message: str, fix: str) -> Finding:
+    return Finding(code=code, severity="warning", goal=goal.name, action=action, message=message, fix=fix)

@@ -1,0 +1,1 @@
+"""Changes to a plan: drafts, repair, proposed actions and their limits."""

@@ -1,0 +1,93 @@
+"""Limits on proposals: valid names, storable texts, lists of reasonable size."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+from msgspec import Struct
+
+from scaffold.core.ids import Assertion
+from scaffold.core.plan import ActionSpec, GoalSpec
+from scaffold.plan.message_text import quoted
+from scaffold.plan.text.fields import bad_characters
+from scaffold.plan.text.file_format import bad_glob, bad_key, bad_name
+
+MAX_ACTIONS = 1_000
+"""Maximum number of actions in one list."""
+MAX_ASSERTIONS = 1_000
+"""Maximum number of assertions in one list."""
+MAX_NAME_CHARS = 200
+MAX_TEXT_CHARS = 20_000
+
+
+class ProposalProblem(Struct, frozen=True):
+    """What is wrong, and how to fix it."""
+
+    what: str
+    fix: str
+
+
+def bad_text(text: str) -> str | None:
+    """Return why `text` cannot be stored; None if it can."""
+    return f"is longer than {MAX_TEXT_CHARS} characters" if len(text) > MAX_TEXT_CHARS else bad_characters(text)
+
+
+def _bad_name(name: str) -> str | None:
+    return f"is longer than {MAX_NAME_CHARS} characters" if len(name) > MAX_NAME_CHARS else bad_name(name)
+
+
+def _invalid(what: str, texts: Iterable[str], check: Callable[[str], str | None]) -> Iterator[ProposalProblem]:
+    for text in texts:
+        if wrong := check(text):
+            yield ProposalProblem(f"the {what} {quoted(text)} {wrong}", f"Write another {what}.")
+
+
+def _invalid_assertions(what: str, names: Sequence[Assertion]) -> Iterator[ProposalProblem]:
+    if len(names) > MAX_ASSERTIONS:
+        yield ProposalProblem(f"{len(names)} {what}s are more than {MAX_ASSERTIONS}", "Use fewer.")
+    yield from _invalid(what, names, _bad_name)
+
+
+def goal_problems(spec: GoalSpec) -> Iterator[ProposalProblem]:
+    """Yield the problems of a new goal."""
+    yield from _invalid("name", [spec.name], _bad_name)
+    yield from _invalid("description", [spec.description], bad_text)
+    yield from _invalid_assertions("assertion", spec.goal_state)
+    if not spec.goal_state:
+        yield ProposalProblem(
+            "its goal state is empty", "Name at least one assertion that holds once the goal is reached."
+        )
+    if spec.actions:
+        yield ProposalProblem("it contains actions", "Create the goal first, then its actions.")
+
+
+def batch_problems(specs: Sequence[ActionSpec]) -> Iterator[ProposalProblem]:
+    """Yield the problems with the size of a list of new actions."""
+    if not specs:
+        yield ProposalProblem("the list of actions is empty", "Name at least one.")
+    if len(specs) > MAX_ACTIONS:
+        fix = f"Create at most {MAX_ACTIONS} in one call; use compounds to decompose the rest later."
+        yield ProposalProblem(f"{len(specs)} actions are too many at once", fix)
+
+
+def action_problems(place: int, spec: ActionSpec) -> Iterator[ProposalProblem]:
+    """Yield the problems of a new action at index `place` of its list; its contract was validated when parsed."""
+    problems = (
+        *_invalid("key", [spec.key], bad_key),
+        *_invalid("role", [spec.role], _bad_name),
+        *_invalid("description", [spec.description], bad_text),
+        *_invalid("file", spec.files, bad_glob),
+        *_invalid_assertions("precondition", spec.preconditions),
+        *_invalid_assertions("effect", spec.effects),
+    )
+    return (ProposalProblem(f"actions[{place}]: {problem.what}", problem.fix) for problem in problems)
+
+
+def proposal_problems(
+    assertions: Collection[Assertion], evidence: str, summary: str | None
+) -> Iterator[ProposalProblem]:
+    """Yield the problems of a claim, except unknown assertion names, which only the goal's owner can check."""
+    yield from _invalid("evidence", [evidence], bad_text)
+    yield from _invalid("summary", [summary or ""], bad_text)
+    if len(assertions) > MAX_ASSERTIONS:
+        yield ProposalProblem(f"{len(assertions)} assertions are more than {MAX_ASSERTIONS}", "Name fewer.")
+    if not assertions and summary is None:
+        yield ProposalProblem("the proposal is empty", "Name an assertion, or write a summary.")

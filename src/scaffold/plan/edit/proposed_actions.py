@@ -1,0 +1,117 @@
+"""Actions and tasks that a model passes to a tool: JSON, read as strictly as a plan file, with the same messages."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from scaffold.core.contract import Contract
+from scaffold.core.errors import PlanInvalid
+from scaffold.core.ids import ActionKey
+from scaffold.core.plan import ActionSpec, Finding
+from scaffold.plan.message_text import summarize_problems
+from scaffold.plan.source.dag import TaskSpec
+from scaffold.plan.text.fields import FieldReader, FindingCollector, bad_characters
+from scaffold.plan.text.file_format import parse_action
+from scaffold.plan.text.positioned import ListNode, ScalarNode, node_from_value
+
+ACTION_KEYS = (
+    "key",
+    "description",
+    "kind",
+    "role",
+    "preconditions",
+    "effects",
+    "files",
+    "acceptance",
+    "verification_intent",
+    "contract",
+)
+REQUIRED_ACTION_KEYS = ("key", "description", "effects")
+TASK_KEYS = ("key", "description", "depends_on", "role", "files", "acceptance", "verification_intent", "contract")
+
+Read = TypeVar("Read")
+
+
+def read_proposed_actions(actions: Any, *, parent: ActionKey | None) -> tuple[ActionSpec, ...]:
+    """Return the actions of a tool call, all with `parent`; acceptance criteria become part of their descriptions.
+
+    Raises PlanInvalid with every problem found, unknown keys included.
+    """
+    specs = _read(
+        "actions",
+        actions,
+        lambda fields: _with_acceptance(fields, parse_action(fields, ACTION_KEYS, required=REQUIRED_ACTION_KEYS)),
+    )
+    return tuple(replace(spec, parent=parent) for spec in specs)
+
+
+def read_tasks(tasks: Any) -> tuple[TaskSpec, ...]:
+    """Return the tasks of a tool call; raise PlanInvalid as for actions. Dependencies are checked by `dag_goal`."""
+    return _read("tasks", tasks, _task)
+
+
+def _read(name: str, given: Any, read: Callable[[FieldReader], Read]) -> tuple[Read, ...]:
+    try:
+        nodes = node_from_value(given)
+    except RecursionError as error:
+        raise PlanInvalid(f"`{name}` is nested too deeply", f"Write a flat list of {name}.") from error
+    if not isinstance(nodes, ListNode):
+        raise PlanInvalid(f"`{name}` is not a list", "Write a list of objects.")
+    found: list[Finding] = []
+    each = tuple(
+        read(FieldReader(FindingCollector(found), node, f"{name}[{index}]")) for index, node in enumerate(nodes.items)
+    )
+    if found:
+        raise PlanInvalid(*summarize_problems((finding.message, finding.fix) for finding in found), tuple(found))
+    return each
+
+
+def _task(fields: FieldReader) -> TaskSpec:
+    spec = _with_acceptance(fields, parse_action(fields, TASK_KEYS, required=("description",)))
+    return TaskSpec(
+        description=spec.description,
+        key=spec.key or None,
+        depends_on=tuple(_dependencies(fields)),
+        role=spec.role,
+        files=spec.files,
+        contract=spec.contract,
+    )
+
+
+def _dependencies(fields: FieldReader) -> Iterator[int | str]:
+    for place, item in enumerate(fields.items("depends_on")):
+        if isinstance(item, ScalarNode) and item.kind in {"number", "text"} and isinstance(item.value, int | str):
+            yield item.value
+        else:
+            message = f"depends_on[{place}] is neither an index in the list nor a key"
+            fields.complain("depends_on", message, "Name tasks by their index, from 0, or by their keys.")
+
+
+def _with_acceptance(fields: FieldReader, spec: ActionSpec) -> ActionSpec:
+    """Return the action with its acceptance criteria and verification intent in its description or contract."""
+    intent = fields.text("verification_intent", complaint=bad_characters)
+    if spec.contract is not None:
+        spec = replace(spec, contract=_meant(spec.contract, intent))
+        intent = ""
+    return replace(spec, description="\n\n".join(_description(spec, _acceptance(fields), intent)))
+
+
+def _acceptance(fields: FieldReader) -> tuple[str, ...]:
+    """Return the acceptance criteria; a single text counts as a list of one."""
+    if fields.lists("acceptance"):
+        return fields.texts("acceptance", bad_characters)
+    criterion = fields.text("acceptance", complaint=bad_characters)
+    return (criterion,) if criterion else ()
+
+
+def _meant(contract: Contract, intent: str) -> Contract:
+    return replace(contract, intent="\n".join(filter(None, dict.fromkeys((contract.intent, intent)))))
+
+
+def _description(spec: ActionSpec, acceptance: tuple[str, ...], intent: str) -> Iterator[str]:
+    yield spec.description
+    if acceptance:
+        yield "\n".join(["Accepted when:", *(f"- {criterion}" for criterion in acceptance)])
+    if intent:
+        yield f"To be verified: {intent}"

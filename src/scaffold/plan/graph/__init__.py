@@ -1,0 +1,1 @@
+"""The dependency graph of a plan: reachability, cycles, levels, readiness."""

@@ -1,0 +1,101 @@
+"""The dependencies between one goal's actions: providers, parents, children, and the steps for forward chaining."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+
+from scaffold.core.ids import ActionKey, Assertion
+from scaffold.core.plan import ActionSpec, GoalSpec
+from scaffold.plan.graph.reach import ORPHANED, ChainStep, ChainToken, Reach, forward_chain
+
+
+class DependencyGraph:
+    """The actions of a goal by index, in plan order.
+
+    A compound with children takes no time: it starts when its preconditions hold, and its index is the token its
+    children wait for. Its children provide its effects; a compound without children provides its own.
+    """
+
+    def __init__(self, goal: GoalSpec, held: Iterable[Assertion] = ()) -> None:
+        """Build the graph of `goal`, in which the assertions `held` already hold.
+
+        If several actions have the same key, parents refer to the first.
+        """
+        self.actions: Sequence[ActionSpec] = goal.actions
+        self.held = frozenset(held)
+        self.indexes: Mapping[ActionKey, int] = {
+            action.key: index for index, action in reversed(tuple(enumerate(goal.actions)))
+        }
+
+    @cached_property
+    def parents(self) -> tuple[int | None, ...]:
+        """The index of each action's parent; None if it has none, or if it is not a compound of this goal."""
+        return tuple(None if action.parent is None else self._compound(action.parent) for action in self.actions)
+
+    def _compound(self, key: ActionKey) -> int | None:
+        index = self.indexes.get(key)
+        return index if index is not None and self.actions[index].kind == "compound" else None
+
+    @cached_property
+    def orphans(self) -> tuple[int, ...]:
+        """Actions whose parent is not a compound of this goal; they can never run."""
+        return tuple(
+            index
+            for index, (action, parent) in enumerate(zip(self.actions, self.parents, strict=True))
+            if action.parent is not None and parent is None
+        )
+
+    @cached_property
+    def children(self) -> Mapping[int, Sequence[int]]:
+        """The children of each compound that has any."""
+        children: dict[int, list[int]] = {}
+        for index, parent in enumerate(self.parents):
+            if parent is not None:
+                children.setdefault(parent, []).append(index)
+        return children
+
+    @cached_property
+    def gaps(self) -> Mapping[int, tuple[Assertion, ...]]:
+        """Per compound, its effects that neither hold already nor are an effect of a child."""
+        gaps = {}
+        for compound, children in self.children.items():
+            made = self.held.union(*(self.actions[child].effects for child in children))
+            if gap := tuple(effect for effect in self.actions[compound].effects if effect not in made):
+                gaps[compound] = gap
+        return gaps
+
+    @cached_property
+    def providers(self) -> Mapping[Assertion, Sequence[int]]:
+        """The providers of each assertion: leaves by their effects, compounds with children only by their gaps."""
+        providers: dict[Assertion, list[int]] = {}
+        for index, action in enumerate(self.actions):
+            effects = self.gaps.get(index, ()) if index in self.children else action.effects
+            for effect in dict.fromkeys(effects):
+                providers.setdefault(effect, []).append(index)
+        return providers
+
+    def needs(self, index: int) -> tuple[ChainToken, ...]:
+        """Return what the action waits for: its preconditions, then its parent's token, or ORPHANED for an orphan."""
+        action, parent = self.actions[index], self.parents[index]
+        if action.parent is None:
+            return action.preconditions
+        return (*action.preconditions, ORPHANED if parent is None else parent)
+
+    def givers(self, need: ChainToken) -> Sequence[int]:
+        """Return the actions that provide `need`, in plan order; none provide ORPHANED."""
+        if isinstance(need, str):
+            return self.providers.get(need, ())
+        return () if need == ORPHANED else (need,)
+
+    def steps(self, duration: Callable[[ActionKey], float]) -> tuple[ChainStep, ...]:
+        """Return the actions as steps; a leaf's duration is `duration(key)`, in any unit."""
+        return tuple(
+            ChainStep(frozenset(self.needs(index)), (index,), 0)
+            if index in self.children
+            else ChainStep(frozenset(self.needs(index)), action.effects, duration(action.key))
+            for index, action in enumerate(self.actions)
+        )
+
+    @cached_property
+    def reach(self) -> Reach:
+        """The result of forward chaining in which each leaf takes one level."""
+        return forward_chain(self.steps(lambda _: 1), self.held)

@@ -1,0 +1,106 @@
+"""Which actions are ready, and which can never become ready because of a failure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from scaffold.core.ids import ActionId, Assertion
+from scaffold.core.plan import ActionKind
+from scaffold.plan.graph.reach import ORPHANED, ChainStep, ChainToken, forward_chain
+
+DEAD_STATUSES = frozenset({"failed", "blocked", "cancelled", "skipped"})
+"""Statuses of actions that will make nothing true."""
+
+
+class ActionNode(Struct, frozen=True):
+    """The part of an action that readiness depends on.
+
+    `status` is the word users see, or `waiting` for an action blocked on a human decision, which counts as alive.
+    """
+
+    id: ActionId
+    parent_id: ActionId | None
+    preconditions: tuple[Assertion, ...]
+    effects: tuple[Assertion, ...]
+    status: str
+    kind: ActionKind
+
+
+def ready_actions(actions: Sequence[ActionNode], facts: frozenset[Assertion]) -> tuple[ActionId, ...]:
+    """Return the actions that may start, in order: pending, all preconditions hold, the parent (if any) is running.
+
+    This is the specification, in its simplest form; the store maintains counters instead.
+    """
+    running = {action.id for action in actions if action.status == "running"}
+    return tuple(
+        action.id
+        for action in actions
+        if action.status == "pending"
+        and facts.issuperset(action.preconditions)
+        and (action.parent_id is None or action.parent_id in running)
+    )
+
+
+def blocked_by_failure(actions: Sequence[ActionNode], facts: frozenset[Assertion]) -> dict[ActionId, str]:
+    """Return the pending actions that a failure keeps from ever becoming ready, with the reason to block them.
+
+    The reason is `dependency_failed:<id>` with the failed, cancelled or skipped action at the root; of several, the
+    nearest, then the first in order. `actions` are all actions of one goal. Left out are actions that a live action may
+    still unblock, and actions that no failure blocks, e.g. on a cycle or with a precondition without provider. Pending
+    and running compounds count as live, since they may be decomposed further.
+    """
+    index = {action.id: i for i, action in enumerate(actions)}
+    steps = [_step(i, action, index) for i, action in enumerate(actions)]
+    possible = forward_chain(steps, facts).held
+    roots = _roots(actions, _waiters(actions, index, possible))
+    return {
+        actions[i].id: f"dependency_failed:{actions[root].id}"
+        for i, root in sorted(roots.items())
+        if actions[i].status == "pending"
+    }
+
+
+def _step(index: int, action: ActionNode, indexes: Mapping[ActionId, int]) -> ChainStep:
+    """Return the action as a step: dead ones give nothing; live ones give their effects, if pending once ready."""
+    if action.status in DEAD_STATUSES:
+        return ChainStep(frozenset(), ())
+    needs = frozenset(_needs(action, indexes)) if action.status == "pending" else frozenset[ChainToken]()
+    return ChainStep(needs, (*action.effects, index))
+
+
+def _needs(action: ActionNode, indexes: Mapping[ActionId, int]) -> Iterator[ChainToken]:
+    yield from action.preconditions
+    if action.parent_id is not None:
+        yield indexes.get(action.parent_id, ORPHANED)
+
+
+def _waiters(
+    actions: Sequence[ActionNode], indexes: Mapping[ActionId, int], possible: frozenset[ChainToken]
+) -> dict[ChainToken, list[int]]:
+    """Return the actions that wait for each token that can never hold."""
+    waiters: dict[ChainToken, list[int]] = {}
+    for i, action in enumerate(actions):
+        if action.status in {"pending", "blocked"}:
+            for need in _needs(action, indexes):
+                if need not in possible:
+                    waiters.setdefault(need, []).append(i)
+    return waiters
+
+
+def _roots(actions: Sequence[ActionNode], waiters: Mapping[ChainToken, Sequence[int]]) -> dict[int, int]:
+    """Return, for each action a failure reaches, the failure that reaches it first; failures map to themselves.
+
+    Blocked actions are reached like pending ones; one that no failure reaches becomes a root itself.
+    """
+    roots: dict[int, int] = {}
+    for statuses in (DEAD_STATUSES - {"blocked"}, {"blocked"}):
+        failures = [i for i, action in enumerate(actions) if action.status in statuses and i not in roots]
+        roots.update((i, i) for i in failures)
+        reached = list(failures)
+        for i in reached:
+            tokens: tuple[ChainToken, ...] = (*actions[i].effects, i)
+            for waiter in (waiter for token in tokens for waiter in waiters.get(token, ())):
+                if waiter not in roots:
+                    roots[waiter] = roots[i]
+                    reached.append(waiter)
+    return roots

@@ -1,0 +1,202 @@
+"""Simulates running a plan, with a virtual clock, seeded randomness and the same `decide` as a real run."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from heapq import heappop, heappush
+
+from msgspec import Struct
+
+from scaffold.core.ids import ActionId, ActionKey
+from scaffold.core.plan import Plan
+from scaffold.plan.decide import Dispatch, GoalCommand
+from scaffold.plan.graph.levels import makespan_bound
+from scaffold.plan.progress import PlanProgress
+from scaffold.plan.simulation.sim_random import AttemptTiming, DrawnAttempt, draw_attempts
+from scaffold.plan.simulation.simulated_goal import WORKER_CAP, GoalSimulator
+
+
+class SimulatedAttempt(Struct, frozen=True, kw_only=True):
+    """One attempt; times are whole seconds since the start."""
+
+    start_s: int
+    end_s: int
+    succeeded: bool
+
+
+class SimulatedAction(Struct, frozen=True, kw_only=True):
+    """The result of one action."""
+
+    key: ActionKey
+    goal: str
+    status: str
+    """The status word users see; `pending` if it never started before its goal failed."""
+    attempts: tuple[SimulatedAttempt, ...]
+    landed_s: int | None
+    """When it landed; None if it never did, or before the simulation started."""
+
+
+class SimulatedGoal(Struct, frozen=True, kw_only=True):
+    """The result of one goal."""
+
+    name: str
+    status: str
+    """`completed` or `failed`."""
+    reason: str | None
+    ended_s: int
+
+
+class Simulation(Struct, frozen=True, kw_only=True):
+    """The result; depends only on the plan, its progress and the arguments."""
+
+    agents: int
+    seed: int
+    failure_rate: float
+    makespan_s: int
+    """When the last attempt ended or landed."""
+    bound_s: float
+    """Lower bound on the makespan of any schedule of the attempts that were made."""
+    utilization: float
+    """Share of the agents' time spent in attempts, from 0 to 1."""
+    goals: tuple[SimulatedGoal, ...]
+    actions: tuple[SimulatedAction, ...]
+    """In plan order."""
+    landings: tuple[ActionKey, ...]
+    """In time order."""
+
+    @property
+    def completed(self) -> bool:
+        """True if all goals were reached."""
+        return all(goal.status == "completed" for goal in self.goals)
+
+
+def simulate(
+    plan: Plan,
+    *,
+    agents: int = 3,
+    seed: int = 0,
+    failure_rate: float = 0.0,
+    pace: AttemptTiming | None = None,
+    standing: PlanProgress | None = None,
+) -> Simulation:
+    """Simulate `plan` from its progress `standing` (None: not started) and return the result.
+
+    `agents` workers (at least 1) serve all goals, at most 3 of them the same goal. An attempt fails with probability
+    `failure_rate`; an action's third failure is final. Actions in progress start again. There is no planner: a compound
+    without children runs like a primitive, a dead end fails the goal. Action keys must be unique, as `lint` checks.
+    """
+    drawn = draw_attempts(plan, seed=seed, failure_rate=failure_rate, pace=pace or AttemptTiming())
+    simulator = _Simulator(plan, agents, drawn, (pace or AttemptTiming()).landing_s, standing or PlanProgress())
+    simulator.run()
+    worked_s = {key: sum(each.end_s - each.start_s for each in made) for key, made in simulator.attempts.items()}
+    makespan_s = simulator.now
+    return Simulation(
+        agents=agents,
+        seed=seed,
+        failure_rate=failure_rate,
+        makespan_s=makespan_s,
+        bound_s=makespan_bound(plan, min(agents, WORKER_CAP * max(1, len(plan.goals))), worked_s),
+        utilization=round(sum(worked_s.values()) / (agents * makespan_s), 4) if makespan_s else 0.0,
+        goals=tuple(simulator.ends),
+        actions=simulator.actions(),
+        landings=tuple(simulator.landed_s),
+    )
+
+
+class _Simulator:
+    """All goals of a plan on one clock, with shared agents and one landing queue."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        agents: int,
+        drawn: Mapping[ActionKey, Sequence[DrawnAttempt]],
+        landing_s: int,
+        standing: PlanProgress,
+    ) -> None:
+        self.now = 0
+        self.attempts: dict[ActionKey, list[SimulatedAttempt]] = {}
+        self.landed_s: dict[ActionKey, int] = {}
+        self._plan = plan
+        self._goals = [GoalSimulator(goal, standing) for goal in plan.goals]
+        self._free = agents
+        self._drawn = drawn
+        self._landing_s = landing_s
+        self._landing_free_at = 0
+        self._events: list[tuple[int, int, Callable[[], None]]] = []
+        self._event_count = 0
+
+    def run(self) -> None:
+        """Process events until every goal has ended."""
+        self._settle()
+        while self._events:
+            self.now, _, handle = heappop(self._events)
+            handle()
+            self._settle()
+
+    @property
+    def ends(self) -> list[SimulatedGoal]:
+        """The results of the goals, in plan order."""
+        return [
+            SimulatedGoal(
+                name=simulator.goal.name, status=simulator.status, reason=simulator.reason, ended_s=simulator.ended_at
+            )
+            for simulator in self._goals
+        ]
+
+    def actions(self) -> tuple[SimulatedAction, ...]:
+        """Return the results of the actions, in plan order."""
+        return tuple(
+            SimulatedAction(
+                key=action.key,
+                goal=simulator.goal.name,
+                status=simulator.queue.action(ActionId(action.key)).status,
+                attempts=tuple(self.attempts.get(action.key, ())),
+                landed_s=self.landed_s.get(action.key),
+            )
+            for simulator in self._goals
+            for action in simulator.goal.actions
+        )
+
+    def _settle(self) -> None:
+        """Let each goal decide in turn until none has a command left."""
+        busy = True
+        while busy:
+            busy = False
+            for simulator in self._goals:
+                for command in simulator.decide(self._free):
+                    self._execute(simulator, command)
+                    busy = True
+
+    def _execute(self, simulator: GoalSimulator, command: GoalCommand) -> None:
+        if isinstance(command, Dispatch):
+            self._dispatch(simulator, command.action)
+        else:
+            simulator.carry_out(command, self.now)
+
+    def _dispatch(self, simulator: GoalSimulator, action: ActionId) -> None:
+        self._free -= 1
+        simulator.dispatched(action)
+        key = ActionKey(action)
+        made = self.attempts.setdefault(key, [])
+        attempt = self._drawn[key][len(made)]
+        end = self.now + attempt.duration_s
+        made.append(SimulatedAttempt(start_s=self.now, end_s=end, succeeded=attempt.succeeds))
+        self._at(end, partial(self._handed_in if attempt.succeeds else self._failed, simulator, action))
+
+    def _failed(self, simulator: GoalSimulator, action: ActionId) -> None:
+        self._free += 1
+        simulator.failed(action, final=len(self.attempts[ActionKey(action)]) == len(self._drawn[ActionKey(action)]))
+
+    def _handed_in(self, simulator: GoalSimulator, action: ActionId) -> None:
+        self._free += 1
+        simulator.handed_in(action)
+        self._landing_free_at = max(self._landing_free_at, self.now) + self._landing_s
+        self._at(self._landing_free_at, partial(self._landed, simulator, action))
+
+    def _landed(self, simulator: GoalSimulator, action: ActionId) -> None:
+        self.landed_s[ActionKey(action)] = self.now
+        simulator.landed(action)
+
+    def _at(self, time: int, handle: Callable[[], None]) -> None:
+        self._event_count += 1
+        heappush(self._events, (time, self._event_count, handle))

@@ -1,0 +1,1 @@
+"""Plans from other inputs: task lists, PRDs, a single request."""

@@ -1,0 +1,130 @@
+"""Task lists as plans: each task becomes an action with the effect `done:<key>`, which its dependents need."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from scaffold.core.contract import Contract
+from scaffold.core.errors import PlanInvalid
+from scaffold.core.ids import ActionKey, Assertion
+from scaffold.core.plan import DEFAULT_ROLE, ActionSpec, Finding, GoalSpec
+from scaffold.plan.graph.cycles import Cycle, cycles
+from scaffold.plan.graph.dependency_graph import DependencyGraph
+from scaffold.plan.message_text import SpellingHints, quoted
+from scaffold.plan.text.file_format import bad_key
+
+Code = Literal["bad-value", "duplicate-key", "unknown-dependency", "self-dependency", "cycle"]
+
+
+class TaskSpec(Struct, frozen=True, kw_only=True):
+    """One task of a list from a model or a file."""
+
+    description: str
+    key: ActionKey | None = None
+    """None means `task-N`, where N is the task's position in the list, from 1."""
+    depends_on: tuple[int | str, ...] = ()
+    """The tasks to complete first: indexes from 0, or keys; duplicates count once."""
+    role: str = DEFAULT_ROLE
+    files: tuple[str, ...] = ()
+    contract: Contract | None = None
+
+
+def done_assertion(key: str) -> Assertion:
+    """Return the assertion that holds once the task with this key is done."""
+    return Assertion(f"done:{key}")
+
+
+def dag_goal(name: str, tasks: Sequence[TaskSpec], *, description: str = "") -> GoalSpec:
+    """Return a goal reached when all `tasks` are done; raise PlanInvalid with all findings if the list is invalid."""
+    if findings := dag_findings(tasks):
+        others = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
+        raise PlanInvalid(f"{findings[0].message}{others}", findings[0].fix, findings)
+    actions = _actions(tasks)
+    goal_state = tuple(done_assertion(action.key) for action in actions)
+    return GoalSpec(name=name, description=description, goal_state=goal_state, actions=actions)
+
+
+def dag_findings(tasks: Sequence[TaskSpec]) -> tuple[Finding, ...]:
+    """Return all errors of the list: keys first, then dependencies, then cycles; empty if it is valid."""
+    if not tasks:
+        return (_error("bad-value", None, "the list of tasks is empty", "Name at least one task."),)
+    keys = _all_keys(tasks)
+    found = cycles(DependencyGraph(GoalSpec(name="tasks", actions=_actions(tasks))))
+    return (*_keys(keys), *_dependencies(tasks, keys), *(_cycle(cycle, keys) for cycle in found))
+
+
+def _actions(tasks: Sequence[TaskSpec]) -> tuple[ActionSpec, ...]:
+    """Return the tasks as actions; dependencies on unknown tasks are dropped."""
+    keys = _all_keys(tasks)
+    known = frozenset(keys)
+    return tuple(
+        ActionSpec(
+            key=key,
+            description=task.description,
+            role=task.role,
+            preconditions=tuple(
+                dict.fromkeys(
+                    done_assertion(other)
+                    for dependency in task.depends_on
+                    if (other := _dependency_key(dependency, keys)) in known
+                )
+            ),
+            effects=(done_assertion(key),),
+            files=task.files,
+            contract=task.contract,
+        )
+        for key, task in zip(keys, tasks, strict=True)
+    )
+
+
+def _all_keys(tasks: Sequence[TaskSpec]) -> tuple[ActionKey, ...]:
+    return tuple(ActionKey(f"task-{place}") if task.key is None else task.key for place, task in enumerate(tasks, 1))
+
+
+def _dependency_key(dependency: int | str, keys: Sequence[ActionKey]) -> ActionKey | None:
+    """Return the key of the task a dependency refers to; None for an index outside the list."""
+    if isinstance(dependency, str):
+        return ActionKey(dependency)
+    return keys[dependency] if 0 <= dependency < len(keys) else None
+
+
+def _keys(keys: Sequence[ActionKey]) -> Iterator[Finding]:
+    seen: Counter[ActionKey] = Counter()
+    for key in keys:
+        seen[key] += 1
+        if wrong := bad_key(key):
+            yield _error("bad-value", key, f"the task's key {quoted(key)} {wrong}", "Give the task another key.")
+        elif seen[key] == 2:
+            fix = "Give each task a key of its own."
+            yield _error("duplicate-key", key, f"more than one task has the key `{key}`", fix)
+
+
+def _dependencies(tasks: Sequence[TaskSpec], keys: Sequence[ActionKey]) -> Iterator[Finding]:
+    known = frozenset(keys)
+    hints = SpellingHints(keys)
+    for key, task in zip(keys, tasks, strict=True):
+        for dependency in dict.fromkeys(task.depends_on):
+            target = _dependency_key(dependency, keys)
+            if target == key:
+                fix = f"Remove `{key}` from its own dependencies."
+                yield _error("self-dependency", key, f"task `{key}` depends on itself", fix)
+            elif target is None:
+                message = f"task `{key}` depends on task {dependency}, but the list has {len(keys)} tasks"
+                fix = f"Name a task from 0 to {len(keys) - 1}, or its key."
+                yield _error("unknown-dependency", key, message, fix)
+            elif target not in known:
+                message = f"task `{key}` depends on {quoted(target)}, which is not a task of the list"
+                fix = f"{hints.hint(target)}Name a task of the list, or remove the dependency."
+                yield _error("unknown-dependency", key, message, fix)
+
+
+def _cycle(cycle: Cycle, keys: Sequence[ActionKey]) -> Finding:
+    on_cycle = [keys[index] for index in (*cycle.actions, cycle.actions[0])]
+    message = f"tasks wait for each other: {' -> '.join(on_cycle)}"
+    return _error("cycle", on_cycle[0], message, f"Remove one dependency, e.g. `{on_cycle[1]}` of `{on_cycle[0]}`.")
+
+
+def _error(code: Code, key: ActionKey | None, message: str, fix: str) -> Finding:
+    return Finding(code=code, severity="error", action=key, message=message, fix=fix)

@@ -1,0 +1,1 @@
+"""Plan files: parsing with positions, typed fields, the file format."""

@@ -1,0 +1,202 @@
+"""Typed reading of positioned values. Each problem is recorded with its position, and reading continues."""
+
+import re
+from collections.abc import Callable
+from typing import Literal
+
+from scaffold.core.plan import Finding
+from scaffold.plan.message_text import SpellingHints, quoted
+from scaffold.plan.text.positioned import ListNode, MappingNode, PositionedNode, ScalarNode, TextPosition
+
+FieldErrorCode = Literal["wrong-type", "missing-key", "duplicate-key", "bad-value", "unknown-key"]
+
+TextCheck = Callable[[str], str | None]
+"""Returns why a text is invalid, as the end of a sentence that starts with it; None if it is valid."""
+
+_INVALID = re.compile("[\x00\ud800-\udfff]")
+
+
+def bad_characters(text: str) -> str | None:
+    """Return why `text` cannot be stored or passed to a program; None if it can."""
+    return "contains a character that is not allowed (NUL or half a surrogate pair)" if _INVALID.search(text) else None
+
+
+class FindingCollector:
+    """Collects findings about one part of the plan; `goal` and `action` name it, None if unknown."""
+
+    def __init__(self, found: list[Finding], goal: str | None = None, action: str | None = None) -> None:
+        """Append findings to `found`."""
+        self._found = found
+        self._goal = goal
+        self._action = action
+
+    def about(self, *, goal: str | None = None, action: str | None = None) -> "FindingCollector":
+        """Return a collector with the same target whose findings also name `goal` and `action`."""
+        return FindingCollector(self._found, goal or self._goal, action or self._action)
+
+    def add(
+        self,
+        code: FieldErrorCode,
+        mark: TextPosition,
+        message: str,
+        fix: str,
+        *,
+        severity: Literal["error", "warning"] = "error",
+    ) -> None:
+        """Record one finding."""
+        finding = Finding(
+            code=code,
+            severity=severity,
+            goal=self._goal,
+            action=self._action,
+            message=message,
+            fix=fix,
+            line=mark.line,
+            column=mark.column,
+        )
+        self._found.append(finding)
+
+
+class FieldReader:
+    """The values of one mapping by key; a null value counts as missing."""
+
+    def __init__(self, notes: FindingCollector, node: PositionedNode, path: str) -> None:
+        """Read the entries of `node`; of duplicate keys the first counts. `check` reports what is wrong with it."""
+        self.path = path
+        self.notes = notes
+        self._node = node
+        self._values: dict[str, PositionedNode] = {}
+        for key, value in node.entries if isinstance(node, MappingNode) else ():
+            if isinstance(key, ScalarNode) and not (isinstance(value, ScalarNode) and value.kind == "nothing"):
+                self._values.setdefault(key.written, value)
+
+    def check(self, known: tuple[str, ...], required: tuple[str, ...] = (), *, closed: bool = True) -> None:
+        """Record if the value is not a mapping, or has invalid or duplicate keys, or lacks a `required` key.
+
+        Keys that are not in `known` get a warning if `closed`.
+        """
+        if not isinstance(self._node, MappingNode):
+            message = f"expected a mapping, found {_described(self._node)}"
+            self._note("wrong-type", self._node, message, f"Write a mapping with keys {', '.join(known)}.")
+            return
+        seen: set[str] = set()
+        for node, _ in self._node.entries:
+            if isinstance(node, ScalarNode) and node.kind != "merge key":
+                self._check_key(node, known if closed else None, seen)
+            elif isinstance(node, ScalarNode):
+                self._note("bad-value", node, "merge keys (`<<`) are not supported", "Write the entries out.")
+            else:
+                message = f"expected a key, found {_described(node)}"
+                self._note("wrong-type", node, message, "Write a name before the colon.")
+        for key in required:
+            if key not in self._values:
+                self._note("missing-key", self._node, f"the key `{key}` is missing", f"Add `{key}: ...`.")
+
+    def _check_key(self, node: ScalarNode, known: tuple[str, ...] | None, seen: set[str]) -> None:
+        key = node.written
+        if key in seen:
+            self._note("duplicate-key", node, f"the key {quoted(key)} is written twice", "Keep one of the two.")
+        elif known is not None and key not in known:
+            fix = f"{SpellingHints(known).hint(key)}Known here: {', '.join(known)}."
+            message = f"{self.path}: the key {quoted(key)} is not known and was ignored"
+            self.notes.add("unknown-key", node.mark, message, fix, severity="warning")
+        seen.add(key)
+
+    def _note(self, code: FieldErrorCode, node: PositionedNode, message: str, fix: str, key: str | None = None) -> None:
+        self.notes.add(code, node.mark, f"{self.path}{'.' if key else ''}{key or ''}: {message}", fix)
+
+    def has(self, key: str) -> bool:
+        """Return whether `key` has a value."""
+        return key in self._values
+
+    def lists(self, key: str) -> bool:
+        """Return whether the value of `key` is a list."""
+        return isinstance(self._values.get(key), ListNode)
+
+    def complain(self, key: str, message: str, fix: str, code: FieldErrorCode = "bad-value") -> None:
+        """Record a problem with the value of `key`, which must be present."""
+        self._note(code, self._values[key], message, fix, key)
+
+    def text(self, key: str, default: str = "", complaint: TextCheck = bad_characters) -> str:
+        """Return a text; `default` if it is missing or invalid."""
+        node = self._values.get(key)
+        text = None if node is None else self._text(node, key, complaint)
+        return default if text is None else text
+
+    def texts(self, key: str, complaint: TextCheck = bad_characters) -> tuple[str, ...]:
+        """Return a list of texts, without duplicates and invalid items."""
+        read = (self._text(item, f"{key}[{index}]", complaint) for index, item in enumerate(self.items(key)))
+        return tuple(dict.fromkeys(text for text in read if text is not None))
+
+    def _text(self, node: PositionedNode, key: str, complaint: TextCheck) -> str | None:
+        if isinstance(node, ScalarNode) and isinstance(node.value, str) and node.kind == "text":
+            if (wrong := complaint(node.value)) is None:
+                return node.value
+            self._note("bad-value", node, f"{quoted(node.value)} {wrong}", "Write a different one.", key)
+        elif isinstance(node, ScalarNode):
+            message = f"expected text, found {_described(node)}; put it in quotes"
+            self._note("wrong-type", node, message, f'Write "{quoted(node.written)[1:-1]}" if that is meant.', key)
+        else:
+            self._note("wrong-type", node, f"expected text, found {_described(node)}", "Write one text.", key)
+        return None
+
+    def items(self, key: str) -> tuple[PositionedNode, ...]:
+        """Return the items of a list; empty if it is missing or not a list."""
+        node = self._values.get(key)
+        if node is None:
+            return ()
+        if not isinstance(node, ListNode):
+            self._note("wrong-type", node, f"expected a list, found {_described(node)}", "Write it as `[...]`.", key)
+            return ()
+        return node.items
+
+    def never_empty(self, key: str) -> None:
+        """Record a problem if the list is empty."""
+        node = self._values.get(key)
+        if isinstance(node, ListNode) and not node.items:
+            self._note("bad-value", node, "the list is empty", "Name at least one.", key)
+
+    def tables(self, key: str, short: str | None = None) -> tuple["FieldReader", ...]:
+        """Return the mappings in a list; if `short` is given, a bare text stands for a mapping with only that key."""
+        return tuple(
+            FieldReader(self.notes, _expanded(item, short), f"{self.path}.{key}[{index}]")
+            for index, item in enumerate(self.items(key))
+        )
+
+    def table(self, key: str) -> "FieldReader | None":
+        """Return the mapping at `key`; None if it is missing."""
+        return FieldReader(self.notes, self._values[key], f"{self.path}.{key}") if key in self._values else None
+
+    def flag(self, key: str, *, default: bool) -> bool:
+        """Return a boolean; `default` if it is missing or invalid."""
+        node = self._values.get(key)
+        if node is None:
+            return default
+        if isinstance(node, ScalarNode) and isinstance(node.value, bool):
+            return node.value
+        self._note("wrong-type", node, f"expected true or false, found {_described(node)}", "Write true or false.", key)
+        return default
+
+    def number(self, key: str) -> float | None:
+        """Return a number; nan if it is invalid, None if it is missing."""
+        node = self._values.get(key)
+        if node is None:
+            return None
+        if isinstance(node, ScalarNode) and node.kind == "number" and isinstance(node.value, int | float):
+            return node.value
+        self._note("wrong-type", node, f"expected a number, found {_described(node)}", "Write a number.", key)
+        return None
+
+
+def _expanded(node: PositionedNode, short: str | None) -> PositionedNode:
+    if short is None or not isinstance(node, ScalarNode):
+        return node
+    return MappingNode(node.mark, ((ScalarNode(node.mark, "text", short, short), node),))
+
+
+def _described(node: PositionedNode) -> str:
+    if isinstance(node, MappingNode):
+        return "a mapping"
+    if isinstance(node, ListNode):
+        return "a list"
+    return "nothing" if node.kind == "nothing" else f"the {node.kind} {quoted(node.written)}"

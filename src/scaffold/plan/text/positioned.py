@@ -1,0 +1,297 @@
+"""Values with their positions, parsed from YAML or JSON text."""
+
+import json
+import re
+from bisect import bisect_right
+from math import nan
+from typing import Any, Literal
+
+import yaml
+from msgspec import Struct
+from yaml.composer import Composer
+from yaml.constructor import SafeConstructor
+from yaml.reader import Reader
+
+from scaffold.core.errors import PlanInvalid
+from scaffold.core.plan import Finding
+
+_PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+MAX_ALIAS_VALUES = 1_000_000
+"""How many values aliases may add by expansion; more is rejected."""
+
+ScalarKind = Literal["text", "number", "boolean", "nothing", "date", "merge key", "tagged value"]
+
+_KINDS: dict[str, ScalarKind] = {
+    "str": "text",
+    "value": "text",
+    "int": "number",
+    "float": "number",
+    "bool": "boolean",
+    "null": "nothing",
+    "timestamp": "date",
+    "merge": "merge key",
+}
+
+
+class TextPosition(Struct, frozen=True, gc=False):
+    """A position in a text; both count from 1, columns in characters."""
+
+    line: int
+    column: int
+
+
+START = TextPosition(1, 1)
+
+
+class ScalarNode(Struct, frozen=True, gc=False):
+    """A scalar: numbers are int or float (nan if unreadable), booleans bool, null None, others the text as written."""
+
+    mark: TextPosition
+    kind: ScalarKind
+    value: str | int | float | bool | None
+    written: str
+
+
+class ListNode(Struct, frozen=True):
+    """A list."""
+
+    mark: TextPosition
+    items: tuple["PositionedNode", ...]
+
+
+class MappingNode(Struct, frozen=True):
+    """A mapping, in order; duplicate keys are kept."""
+
+    mark: TextPosition
+    entries: tuple[tuple["PositionedNode", "PositionedNode"], ...]
+
+
+PositionedNode = ScalarNode | ListNode | MappingNode
+
+
+def parse_positioned(text: str, *, name: str) -> PositionedNode:
+    """Return the content of `text`: JSON if `name` ends in `.json` or if it parses as a JSON object, else YAML.
+
+    YAML aliases share the node they refer to. Raises PlanInvalid with one `syntax` finding.
+    """
+    text = text.removeprefix("\ufeff")
+    try:
+        if name.endswith(".json") or _json_object(text):
+            return _JsonParser(text).read()
+        return _YamlParser().read(text)
+    except _SyntaxError as error:
+        raise invalid_plan(name, (error.finding,)) from error
+    except RecursionError as error:
+        finding = _SyntaxError("the text is nested too deeply", START).finding
+        raise invalid_plan(name, (finding,)) from error
+
+
+def node_from_value(value: object) -> PositionedNode:
+    """Return a parsed JSON value as nodes at position 1:1; raise RecursionError if it is nested too deeply."""
+    match value:
+        case bool():
+            return _single("boolean", value)
+        case int() | float():
+            return _single("number", value)
+        case str():
+            return _single("text", value)
+        case list() | tuple():
+            return ListNode(START, tuple(map(node_from_value, value)))
+        case dict():
+            return MappingNode(
+                START, tuple((_single("text", str(key)), node_from_value(each)) for key, each in value.items())
+            )
+        case _:
+            return _single("nothing", None)
+
+
+def _single(kind: ScalarKind, value: str | float | bool | None) -> ScalarNode:
+    return ScalarNode(START, kind, value, str(value))
+
+
+def invalid_plan(name: str, findings: tuple[Finding, ...]) -> PlanInvalid:
+    """Return the error for the plan file `name` with these findings, at least one."""
+    first = findings[0]
+    others = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
+    return PlanInvalid(f"{name}:{first.line}:{first.column}: {first.message}{others}", first.fix, findings)
+
+
+class _SyntaxError(Exception):
+    def __init__(self, message: str, mark: TextPosition) -> None:
+        super().__init__(message)
+        fix = f"Correct the text near line {mark.line}, column {mark.column}."
+        self.finding = Finding(
+            code="syntax", severity="error", message=message, fix=fix, line=mark.line, column=mark.column
+        )
+
+
+def _json_object(text: str) -> bool:
+    if not text.lstrip().startswith("{"):
+        return False
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+class _JsonParser:
+    """Parses with the json module first, then walks the valid text again to find each value's position."""
+
+    _gap = re.compile(r"[ \t\n\r,:]*")
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._lines = [0, *(newline.end() for newline in re.finditer("\n", text))]
+        self._decode = json.JSONDecoder().raw_decode
+
+    def read(self) -> PositionedNode:
+        try:
+            json.loads(self._text)
+        except json.JSONDecodeError as error:
+            raise _SyntaxError(f"invalid JSON: {error.msg}", TextPosition(error.lineno, error.colno)) from error
+        except ValueError as error:
+            raise _SyntaxError("a number has too many digits", START) from error
+        return self._value(self._skip(0))[0]
+
+    def _skip(self, index: int) -> int:
+        """Return the index after white space and separators."""
+        gap = self._gap.match(self._text, index)
+        return gap.end() if gap else index
+
+    def _value(self, start: int) -> tuple[PositionedNode, int]:
+        """Return the value that starts at `start`, and the index after it."""
+        if self._text[start] not in "{[":
+            return self._scalar(start)
+        values: list[PositionedNode] = []
+        index = self._skip(start + 1)
+        while self._text[index] not in "}]":
+            value, index = self._value(index)
+            values.append(value)
+            index = self._skip(index)
+        if self._text[start] == "[":
+            return ListNode(self._mark(start), tuple(values)), index + 1
+        return MappingNode(self._mark(start), tuple(zip(values[::2], values[1::2], strict=True))), index + 1
+
+    def _scalar(self, start: int) -> tuple[ScalarNode, int]:
+        value, end = self._decode(self._text, start)
+        kinds: dict[type, ScalarKind] = {str: "text", bool: "boolean", type(None): "nothing"}
+        written = value if isinstance(value, str) else self._text[start:end]
+        return ScalarNode(self._mark(start), kinds.get(type(value), "number"), value, written), end
+
+    def _mark(self, index: int) -> TextPosition:
+        line = bisect_right(self._lines, index)
+        return TextPosition(line, index - self._lines[line - 1] + 1)
+
+
+class _PositionLoader(_PARSER):  # type: ignore[misc] # which parser it is depends on how the YAML library was built
+    """PyYAML's C parser if available, but with the composer in Python: the C composer overflows the stack.
+
+    Most scalars become ScalarNodes at once, so that the garbage collector has fewer objects to visit; the root and
+    anchored ones stay YAML nodes, because the composer refers to them again.
+    """
+
+    get_single_node = Composer.get_single_node
+    compose_document = Composer.compose_document
+    compose_sequence_node = Composer.compose_sequence_node
+    compose_mapping_node = Composer.compose_mapping_node
+
+    def __init__(self, text: str) -> None:
+        _PARSER.__init__(self, text)
+        Composer.__init__(self)
+        self.scalars = 0
+        self._at_root = True
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        self._at_root = parent is None
+        return Composer.compose_node(self, parent, index)
+
+    def compose_scalar_node(self, anchor: Any) -> Any:
+        if self._at_root or anchor is not None:
+            return Composer.compose_scalar_node(self, anchor)
+        event = self.get_event()
+        tag = event.tag
+        if tag is None or tag == "!":
+            tag = self.resolve(yaml.ScalarNode, event.value, event.implicit)
+        self.scalars += 1
+        return _scalar(tag, event.value, _mark(event.start_mark))
+
+
+class _YamlParser:
+    """Converts YAML nodes to positioned nodes, each once, so that aliases share a node."""
+
+    def __init__(self) -> None:
+        self._done: dict[yaml.Node, PositionedNode] = {}
+        self._sizes: dict[yaml.Node, int] = {}
+        self._open: set[yaml.Node] = set()
+
+    def read(self, text: str) -> PositionedNode:
+        """Return the document in `text`; raise _SyntaxError if it is invalid or its aliases expand without limit."""
+        if invalid := Reader.NON_PRINTABLE.search(text):
+            line = text.count("\n", 0, invalid.start()) + 1
+            mark = TextPosition(line, invalid.start() - text.rfind("\n", 0, invalid.start()))
+            raise _SyntaxError(f"the character {invalid.group()!a} is not allowed in YAML", mark)
+        try:
+            loader = _PositionLoader(text)
+            root = loader.get_single_node()
+        except yaml.MarkedYAMLError as error:
+            problem = " ".join(filter(None, (error.context, error.problem)))
+            raise _SyntaxError(f"invalid YAML: {problem}", _mark(error.problem_mark)) from error
+        if root is None:
+            return ScalarNode(START, "nothing", None, "")
+        value, size = self._value(root), self._size(root)
+        if size > len(self._sizes) + loader.scalars + MAX_ALIAS_VALUES:
+            raise _SyntaxError(f"aliases expand to more than {MAX_ALIAS_VALUES} values", _mark(root.start_mark))
+        return value
+
+    def _size(self, node: yaml.Node | ScalarNode) -> int:
+        return 1 if isinstance(node, ScalarNode) else self._sizes[node]
+
+    def _value(self, node: yaml.Node | ScalarNode) -> PositionedNode:
+        if isinstance(node, ScalarNode):
+            return node
+        if node in self._open:
+            raise _SyntaxError("an alias refers to a value that contains it", _mark(node.start_mark))
+        if node not in self._done:
+            self._open.add(node)
+            self._done[node], self._sizes[node] = self._convert(node)
+            self._open.remove(node)
+        return self._done[node]
+
+    def _convert(self, node: yaml.Node) -> tuple[PositionedNode, int]:
+        mark = _mark(node.start_mark)
+        if isinstance(node, yaml.MappingNode):
+            entries = tuple((self._value(key), self._value(value)) for key, value in node.value)
+            return MappingNode(mark, entries), 1 + sum(self._size(part) for entry in node.value for part in entry)
+        if isinstance(node, yaml.SequenceNode):
+            return ListNode(mark, tuple(map(self._value, node.value))), 1 + sum(map(self._size, node.value))
+        return _scalar(node.tag, node.value, mark), 1
+
+
+def _mark(mark: Any) -> TextPosition:
+    return TextPosition(mark.line + 1, mark.column + 1) if mark else START
+
+
+def _scalar(tag: str, written: str, mark: TextPosition) -> ScalarNode:
+    kind = _KINDS.get(tag.removeprefix("tag:yaml.org,2002:"), "tagged value")
+    match kind:
+        case "number":
+            return ScalarNode(mark, kind, _number(yaml.ScalarNode(tag, written)), written)
+        case "boolean":
+            return ScalarNode(mark, kind, written.lower() in {"yes", "true", "on"}, written)
+        case "nothing":
+            return ScalarNode(mark, kind, None, written)
+        case _:
+            return ScalarNode(mark, kind, written, written)
+
+
+def _number(node: yaml.ScalarNode) -> int | float:
+    constructor: Any = SafeConstructor()
+    read = constructor.construct_yaml_int if node.tag.endswith(":int") else constructor.construct_yaml_float
+    try:
+        number: int | float = read(node)
+    except (ValueError, IndexError):
+        return nan
+    return number

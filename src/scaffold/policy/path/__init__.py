@@ -1,0 +1,1 @@
+"""Globs, protected files and areas, and path containment."""

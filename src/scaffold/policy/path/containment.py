@@ -1,0 +1,35 @@
+"""Keep paths inside a workspace. This guards against a model's mistakes; the sandbox guards against malice."""
+
+import os
+from pathlib import Path
+
+from msgspec import Struct
+
+
+class Refusal(Struct, frozen=True):
+    """Why a path may not be used, as a message for the model."""
+
+    reason: str
+
+
+def resolve_inside(root: Path, path: str) -> Path | Refusal:
+    """Return `path` resolved, or why it may not be used.
+
+    Relative paths start at `root`; absolute ones must be inside it. Symbolic links are resolved before the check.
+    Any path inside a `.git`, at any depth, is refused.
+    """
+    if not path or "\0" in path:
+        return Refusal("The path is empty or contains a NUL; give a path relative to the workspace.")
+    try:
+        workspace = root.resolve()
+        target = workspace / path
+        resolved = target.resolve()
+        relative = os.path.relpath(target, workspace)
+    except (OSError, RuntimeError, ValueError):
+        return Refusal(f"{path!r} cannot be resolved (a symlink loop or an invalid name); use another path.")
+    if not resolved.is_relative_to(workspace):
+        return Refusal(f"{path!r} is outside the workspace; only paths inside it may be used.")
+    # check the path before and after resolving: either may lead through a `.git`
+    if any(part.casefold() == ".git" for part in (*Path(relative).parts, *resolved.relative_to(workspace).parts)):
+        return Refusal(f"{path!r} belongs to git and is off limits; your work is committed for you.")
+    return resolved

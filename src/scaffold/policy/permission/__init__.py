@@ -1,0 +1,1 @@
+"""Decide which tool calls are allowed, denied or need approval."""

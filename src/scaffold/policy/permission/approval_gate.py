@@ -1,0 +1,225 @@
+"""The approval gate in front of tools: decides each call, asks the user if needed, and reports the outcome."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from scaffold.core.ports import Clock
+from scaffold.core.tool import Tool, ToolCategory, ToolOutput
+from scaffold.policy.permission.call_decision import CallContext, LazyShellPolicy, ShellPolicy, context_for, decide_call
+from scaffold.policy.permission.request import invocation_of, permission_request
+from scaffold.policy.permission.suggested_rule import suggest_rule
+from scaffold.policy.rule.rules import PermissionRequest, Rule
+from scaffold.policy.rule.ruleset import DenialBackoff, PolicyDecision, RuleSet
+from scaffold.policy.shell.workspace_paths import DiskFileSystem, WorkspacePaths
+
+ApprovalAnswer = Literal["allow", "deny", "always"]
+COUNTED_RULES = frozenset({"category", "human"})
+"""Denials by these rules count towards the pause: refused by the user, or not approved by anyone."""
+UNREPORTED_RULES = frozenset({"category", "--yolo", "read-only"})
+"""Permissions by these rules are not reported."""
+
+
+class ApprovalOutcome(Struct, frozen=True, kw_only=True):
+    """The outcome of a tool call's approval."""
+
+    tool: str
+    category: ToolCategory
+    decision: Literal["allow", "deny"]
+    reason: str
+    rule: str
+    """The deciding rule, as in `PolicyDecision`."""
+    agent: str = ""
+    """Name of the subagent that made the call; empty for the session's own agent."""
+
+
+class ApprovalQuestion(Struct, frozen=True, kw_only=True):
+    """A question to the user. The answer is valid only for the call with this digest."""
+
+    tool: str
+    category: ToolCategory
+    subject: str
+    """The command, the path, the URL, or the arguments as JSON."""
+    args: str = "{}"
+    """All arguments, as JSON."""
+    digest: str = ""
+    why: str = ""
+    """Why the call needs approval."""
+    always: str = ""
+    """The rule that the answer "always" would add; empty if it would allow exactly this call."""
+    agent: str = ""
+    """Name of the subagent that made the call; empty for the session's own agent."""
+
+
+ApprovalPrompt = Callable[[ApprovalQuestion], Coroutine[Any, Any, ApprovalAnswer]]
+"""Asks the user; cancelled when the answer is no longer needed."""
+ApprovalListener = Callable[[ApprovalOutcome], None]
+ApprovalDelegate = Callable[[PermissionRequest, PolicyDecision], Awaitable[PolicyDecision]]
+"""Delegates a question: the parent agent decides for its subagent, or the inbox does."""
+
+
+def default_mode() -> str:
+    """Return the mode of an agent without modes."""
+    return "default"
+
+
+class ApprovalGate:
+    """Guards the tools of one session, and decides for its subagents."""
+
+    def __init__(
+        self,
+        rules: RuleSet,
+        *,
+        root: Path,
+        home: Path,
+        clock: Clock,
+        tell: ApprovalListener,
+        shell: Callable[[], ShellPolicy],
+        ask: ApprovalPrompt | None = None,
+        refer: ApprovalDelegate | None = None,
+        mode: Callable[[], str] = default_mode,
+    ) -> None:
+        """Guard tools that work in `root`.
+
+        Without `ask` no user is available, and every call that needs approval is denied. With `refer` such calls are
+        delegated, and its decision is final. `shell` is called for the first command only: loading it is slow.
+        """
+        self._rules = rules
+        self._workspace = WorkspacePaths(root=str(root), home=str(home), files=DiskFileSystem())
+        self._clock = clock
+        self._tell = tell
+        self._shell = LazyShellPolicy(shell)
+        self._ask = ask
+        self._refer = refer
+        self._mode = mode
+        self._denials: dict[tuple[str, ToolCategory], DenialBackoff] = {}
+        self._settled = asyncio.Event()
+
+    @property
+    def rules(self) -> RuleSet:
+        """Return the current rules, including the "always" answers."""
+        return self._rules
+
+    def guard(self, tool: Tool) -> Tool:
+        """Return the tool guarded by the gate: a denied call does not run, and its output tells the model why."""
+
+        async def run(args: Mapping[str, Any]) -> ToolOutput:
+            decision = await self.judge_for("", permission_request(invocation_of(tool, args), self._workspace))
+            if decision.decision == "deny":
+                return ToolOutput(f"Denied: {decision.reason}.", failed=True)
+            return await tool.run(args)
+
+        return msgspec.structs.replace(tool, run=run)
+
+    async def judge_for(self, agent: str, request: PermissionRequest) -> PolicyDecision:
+        """Decide the call of a subagent, or our own if `agent` is empty; return `allow` or `deny`, and report it."""
+        decision = await self._judge(agent, request)
+        while decision.decision == "ask":
+            decision = await self._asked(agent, request, decision) or await self._judge(agent, request)
+        if decision.decision == "deny" and decision.rule in COUNTED_RULES:
+            denials = self._denials.get((agent, request.category), DenialBackoff())
+            self._denials[agent, request.category] = denials.another(self._clock.monotonic())
+        if decision.rule in COUNTED_RULES:
+            self._settle()
+        if decision.decision == "deny" or decision.rule not in UNREPORTED_RULES:
+            self._tell(_outcome(agent, request, decision))
+        return decision
+
+    async def _judge(self, agent: str, request: PermissionRequest) -> PolicyDecision:
+        denials = self._denials.get((agent, request.category), DenialBackoff())
+        pause_s = denials.pause_s(self._clock.monotonic())
+        context = CallContext(place=self._workspace, mode=self._mode(), pause_s=pause_s)
+        return _deny_outside(request, await decide_call(request, self._rules, context, self._shell))
+
+    async def _asked(self, agent: str, request: PermissionRequest, decision: PolicyDecision) -> PolicyDecision | None:
+        """Return the decision of the user or the delegate; None if another answer settled the question meanwhile."""
+        if self._refer is not None:
+            return await self._refer(request, decision)
+        rule = await suggest_rule(request, context_for(self._rules, self._workspace, request.tool), self._shell)
+        if self._ask is None:
+            reason = f"{decision.reason}, and no user can be asked here. {_alternatives(request, rule)}"
+            return PolicyDecision("deny", "category", reason)
+        match await self._answer(agent, request, self._ask(_question(agent, request, decision, rule))):
+            case None:
+                return None
+            case "deny":
+                return PolicyDecision("deny", "human", "the user said no; do not try the same thing another way")
+            case "always":
+                self._remember(request, rule)
+        return PolicyDecision("allow", "human", "the user said yes")
+
+    async def _answer(
+        self, agent: str, request: PermissionRequest, asking: Coroutine[Any, Any, ApprovalAnswer]
+    ) -> ApprovalAnswer | None:
+        """Return the user's answer; None as soon as another answer settles the question."""
+        async with asyncio.TaskGroup() as tasks:
+            answering = tasks.create_task(asking)
+            settling = tasks.create_task(self._settles(agent, request))
+            await asyncio.wait((answering, settling), return_when=asyncio.FIRST_COMPLETED)
+            answering.cancel()
+            settling.cancel()
+        return None if answering.cancelled() else answering.result()
+
+    async def _settles(self, agent: str, request: PermissionRequest) -> None:
+        """Return when the answer to another question decides this call too."""
+        while True:
+            settled = self._settled
+            if (await self._judge(agent, request)).decision != "ask":
+                return
+            await settled.wait()
+
+    def _settle(self) -> None:
+        """Wake all waiting questions, so that they are decided again."""
+        self._settled.set()
+        self._settled = asyncio.Event()
+
+    def _remember(self, request: PermissionRequest, rule: Rule | None) -> None:
+        """Apply the answer "always": allow the rule that was shown, or exactly this call if there was none."""
+        rules = self._rules
+        if rule is None:
+            self._rules = msgspec.structs.replace(rules, always=rules.always | {request.identity})
+        else:
+            self._rules = msgspec.structs.replace(rules, allow=(*rules.allow, rule))
+
+
+def _deny_outside(request: PermissionRequest, decision: PolicyDecision) -> PolicyDecision:
+    """Decide a path outside the workspace without a question: tools never write there and limit reads themselves."""
+    if (decision.decision, decision.rule) != ("ask", "outside"):
+        return decision
+    if request.category == "file_read":
+        return PolicyDecision("allow", "category", "the tool itself limits what it reads")
+    return PolicyDecision("deny", "outside", f"{decision.reason}, and no tool writes there")
+
+
+def _question(agent: str, request: PermissionRequest, decision: PolicyDecision, rule: Rule | None) -> ApprovalQuestion:
+    return ApprovalQuestion(
+        tool=request.tool,
+        category=request.category,
+        subject=request.subject,
+        args=request.args,
+        digest=request.digest,
+        why=decision.reason,
+        always="" if rule is None else str(rule),
+        agent=agent,
+    )
+
+
+def _outcome(agent: str, request: PermissionRequest, decision: PolicyDecision) -> ApprovalOutcome:
+    return ApprovalOutcome(
+        tool=request.tool,
+        category=request.category,
+        decision="deny" if decision.decision == "deny" else "allow",
+        reason=decision.reason,
+        rule=decision.rule,
+        agent=agent,
+    )
+
+
+def _alternatives(request: PermissionRequest, rule: Rule | None) -> str:
+    needed = f"{request.tool}:PATTERN" if rule is None else str(rule)
+    options = f'`--allow "{needed}"`, `--allow-category {request.category}` or `--yolo`'
+    return f"It would be allowed by {options}. Continue without it, or report what you would have done"

@@ -1,0 +1,228 @@
+"""Decide a tool call: allow, ask or deny. Used by the approval gate and by `permissions check`.
+
+In this order: absolute denials, the pause after denials, the mode, "always" answers, rules and read-only commands,
+the category, `--yolo`.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from msgspec import Struct, structs
+
+from scaffold.policy.path.protected_files import protected_entry
+from scaffold.policy.rule.hosts import denied_url, metadata_host
+from scaffold.policy.rule.rules import PermissionRequest
+from scaffold.policy.rule.ruleset import STRICTNESS, PolicyDecision, RuleSet
+from scaffold.policy.secret.files import secret_entry
+from scaffold.policy.shell.decision_context import DecisionContext
+from scaffold.policy.shell.workspace_paths import MAX_PATH_CHARS, EmptyFileSystem, WorkspacePaths
+
+READ_ONLY_MODES = frozenset({"plan", "explore", "review"})
+"""Modes that allow no changes."""
+MODE_INDEPENDENT = frozenset({"file_read", "memory", "subagent"})
+"""Categories that no mode restricts: a subagent has its own gate and mode."""
+MAX_FOLLOWED = 200
+"""Links are resolved in this many texts of one call; further texts are taken literally."""
+
+_NOT_FILES = ("/dev/", "/proc/", "/sys/")
+
+
+class ShellPolicy(Protocol):
+    """Decides shell commands."""
+
+    async def judge(self, command: str, context: DecisionContext) -> PolicyDecision:
+        """Return the decision about a command, before mode and category: `deny`, `ask`, or `allow` by a rule.
+
+        If the whole command only reads, the rule is `read-only`.
+        """
+        ...
+
+    async def suggest_pattern(self, command: str, context: DecisionContext) -> str | None:
+        """Return a pattern that would allow this command and others like it; None if only its whole text could."""
+        ...
+
+
+class LazyShellPolicy:
+    """A `ShellPolicy` that is loaded at the first command."""
+
+    def __init__(self, load: Callable[[], ShellPolicy]) -> None:
+        self._load = load
+        self._loaded: ShellPolicy | None = None
+
+    async def judge(self, command: str, context: DecisionContext) -> PolicyDecision:
+        """Return the decision about a command, before mode and category."""
+        return await self._shell().judge(command, context)
+
+    async def suggest_pattern(self, command: str, context: DecisionContext) -> str | None:
+        """Return a pattern that would allow this command and others like it."""
+        return await self._shell().suggest_pattern(command, context)
+
+    def _shell(self) -> ShellPolicy:
+        if self._loaded is None:
+            self._loaded = self._load()
+        return self._loaded
+
+
+class CallContext(Struct, frozen=True, kw_only=True):
+    """The state of the session in which a call is made."""
+
+    place: WorkspacePaths
+    mode: str = "default"
+    pause_s: float = 0.0
+    """Seconds left of the pause after denials."""
+
+
+async def decide_call(
+    request: PermissionRequest, rules: RuleSet, context: CallContext, shell: ShellPolicy
+) -> PolicyDecision:
+    """Return the decision about a tool call, without asking the user and without side effects."""
+    found = await _by_rules_and_paths(request, rules, context.place, shell)
+    if found is not None and found.decision == "deny":
+        return found
+    if context.pause_s > 0:
+        reason = f"{request.category} was denied too often; try again in {context.pause_s:.1f} s"
+        return PolicyDecision("deny", "pause", reason)
+    if context.mode in READ_ONLY_MODES and not _changes_nothing(request, found):
+        return _by_mode(request, context.mode, found)
+    if request.identity in rules.always:
+        return PolicyDecision("allow", "always", "the user always allows it")
+    if found is not None and found.decision == "allow":
+        return found
+    return _by_category(request, rules, found)
+
+
+def context_for(rules: RuleSet, workspace: WorkspacePaths, tool: str) -> DecisionContext:
+    """Return the context for deciding a command of this tool."""
+    return DecisionContext(
+        place=workspace,
+        allow=tuple(rule for rule in rules.allow if rule.is_for(tool)),
+        deny=tuple(rule for rule in rules.deny if rule.is_for(tool)),
+        reading_allowed=rules.of("shell") != "deny",
+    )
+
+
+async def _by_rules_and_paths(
+    request: PermissionRequest, rules: RuleSet, workspace: WorkspacePaths, shell: ShellPolicy
+) -> PolicyDecision | None:
+    """Return the decision by rules and paths, whatever the category; None if neither applies."""
+    if request.kind == "command":
+        return await shell.judge(request.subject, context_for(rules, workspace, request.tool))
+    if denied := _denial(request, workspace):
+        return denied
+    if rule := next((rule for rule in rules.deny if rule.denies(request)), None):
+        return PolicyDecision("deny", f"deny:{rule}", f"the rule `{rule}` denies it")
+    if rule := next((rule for rule in rules.allow if rule.allows(request)), None):
+        return PolicyDecision("allow", str(rule), f"the rule `{rule}` allows it")
+    return _question(request) if request.kind == "path" else None
+
+
+def _denial(request: PermissionRequest, workspace: WorkspacePaths) -> PolicyDecision | None:
+    """Return the denial that nothing can override; None if there is none. Not for commands."""
+    if request.kind == "url":
+        return denied_url(request.subject)
+    if request.kind == "path":
+        return _by_path(request.subject, request.paths, workspace, writes=request.category == "file_write")
+    if request.category in {"mcp", "plugin"}:
+        return _by_texts(request, workspace)
+    return None
+
+
+def _by_path(path: str, reached: tuple[str, ...], workspace: WorkspacePaths, *, writes: bool) -> PolicyDecision | None:
+    """Return the denial if no agent may use the file, else None."""
+    # surrogate escapes (U+DC80 to U+DCFF) stand for undecodable bytes in real names; other surrogates are invalid
+    invalid = any("\ud800" <= char <= "\udc7f" or "\udd00" <= char <= "\udfff" for char in path)
+    if invalid or not path or len(path) > MAX_PATH_CHARS or "\0" in path:
+        return PolicyDecision("deny", "path", "the path is empty, too long, contains a NUL or is not valid text")
+    for each in reached:
+        if writes and (entry := protected_entry(each)):
+            return PolicyDecision("deny", f"protected:{entry}", f"{each} is protected ({entry}): no agent writes it")
+        whole = f"{workspace.root.rstrip('/')}/{each}" if not each.startswith("/") else each
+        if entry := secret_entry(whole):
+            return PolicyDecision("deny", f"secret:{entry}", f"{each} holds secrets ({entry}): no agent touches it")
+        if f"{whole}/".startswith(_NOT_FILES):
+            return PolicyDecision("deny", "device", f"{each} is not a regular file")
+    return None
+
+
+def _by_texts(request: PermissionRequest, workspace: WorkspacePaths) -> PolicyDecision | None:
+    """Return the denial of a foreign tool's call if one of its texts names a protected or secret file, else None."""
+    unfollowed = structs.replace(workspace, files=EmptyFileSystem())
+    for at, text in enumerate(_texts(request)):
+        if denied := _by_text(text, workspace if at < MAX_FOLLOWED else unfollowed):
+            return denied
+    return None
+
+
+def _by_text(text: str, workspace: WorkspacePaths) -> PolicyDecision | None:
+    """Return the denial if a text, read as a URL or path, must not be passed to a foreign tool, else None."""
+    words = text.split(maxsplit=1)
+    if "://" in text and len(words) == 1 and (host := metadata_host(words[0])):
+        return PolicyDecision("deny", "metadata", f"{host} is a cloud metadata service with credentials")
+    path = text.removeprefix("file://")
+    if not path or "\0" in path or len(path) > MAX_PATH_CHARS:
+        return None
+    tilde = path == "~" or path.startswith("~/")
+    reached = tuple(map(workspace.within, workspace.reached(path, frozenset({workspace.root}), tilde=tilde)))
+    denied = _by_path(path, reached, workspace, writes=True)
+    return denied if denied is not None and denied.rule.startswith(("protected:", "secret:")) else None
+
+
+def _question(request: PermissionRequest) -> PolicyDecision | None:
+    """Return the question that a path raises even if its category is allowed; None if there is none."""
+    if outside := next((path for path in request.paths if path.startswith("/")), None):
+        return PolicyDecision("ask", "outside", f"{outside} is outside the workspace")
+    if any(ord(char) < 32 or ord(char) == 127 for char in request.subject):
+        return PolicyDecision("ask", "path", f"the path contains a control character ({ascii(request.subject)[1:-1]})")
+    return None
+
+
+def _changes_nothing(request: PermissionRequest, found: PolicyDecision | None) -> bool:
+    if request.kind == "command":
+        return found is not None and found.rule == "read-only"
+    return request.read_only or request.category in MODE_INDEPENDENT
+
+
+def _by_mode(request: PermissionRequest, mode: str, found: PolicyDecision | None) -> PolicyDecision:
+    prefix = f"{found.reason}; " if request.kind == "command" and found is not None else ""
+    fix = "leave it with switch_mode first if that is what the user wants"
+    return PolicyDecision("deny", f"mode:{mode}", f"{prefix}the mode {mode} allows no changes; {fix}")
+
+
+def _by_category(request: PermissionRequest, rules: RuleSet, found: PolicyDecision | None) -> PolicyDecision:
+    """Return the decision by category; a category that the user set to `allow` overrides the question in `found`."""
+    decision = rules.of(request.category, confined=request.confined)
+    asks = found is not None and not (decision == "allow" and request.category in rules.categories)
+    if asks and STRICTNESS[decision] < STRICTNESS["ask"]:
+        decision = "ask"
+    if decision == "ask" and rules.yolo:
+        return PolicyDecision("allow", "--yolo", "--yolo allows what would need approval")
+    if decision == "ask" and found is not None:
+        return PolicyDecision("ask", found.rule, found.reason)
+    return PolicyDecision(decision, "category", _category_reason(request, rules, decision))
+
+
+def _category_reason(request: PermissionRequest, rules: RuleSet, decision: str) -> str:
+    match decision:
+        case "allow":
+            return f"{request.category} is allowed"
+        case "deny":
+            return f"{request.category} is disabled here"
+        case _:
+            areas = (rules.areas.of(path) for path in request.paths) if request.category == "file_write" else ()
+            area = next((area for area in areas if area), None)
+            note = f"; the path is in a protected area ({area})" if area else ""
+            return f"{request.tool} needs approval ({request.category}){note}"
+
+
+def _texts(request: PermissionRequest) -> Iterator[str]:
+    """Yield every string in the arguments at any depth, keys included."""
+    pending: list[object] = [json.loads(request.args or "{}")]
+    while pending:
+        match pending.pop():
+            case str() as text:
+                yield text
+            case dict() as table:
+                pending += (*table, *table.values())
+            case list() as items:
+                pending += items

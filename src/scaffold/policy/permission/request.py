@@ -1,0 +1,95 @@
+"""Build the permission request of a tool call: its category, its subject, and the paths it names."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from scaffold.core.tool import Tool, ToolCategory
+from scaffold.policy.rule.rules import SHELL_TOOLS, PermissionRequest, SubjectKind
+from scaffold.policy.shell.workspace_paths import MAX_PATH_CHARS, WorkspacePaths
+
+_NAMES: Mapping[ToolCategory, tuple[str, ...]] = {
+    "file_read": (*("read_file", "file_read", "list_dir", "file_info", "search_files", "glob", "grep", "pip_list"),),
+    "file_write": (*("write_file", "file_write", "append_file", "apply_delta", "apply_patch", "edit_file"),),
+    "shell": tuple(sorted(SHELL_TOOLS)),
+    "network": ("web_fetch", "web_search", "pip_install", "network"),
+    "memory": ("TodoWrite", "TodoRead", "memory"),
+    "subagent": ("subagent",),
+    "python": ("python",),
+}
+CATEGORY_BY_TOOL: Mapping[str, ToolCategory] = {name: category for category, names in _NAMES.items() for name in names}
+"""Tool name -> category; includes the tool names of other agents."""
+_PATHS = ("path", "file_path", "file", "filename")
+"""Names of the argument that holds the path; the first one present counts."""
+_READ_ONLY = frozenset({"web_fetch", "web_search"})
+
+
+class ToolInvocation(Struct, frozen=True, kw_only=True):
+    """A call of a tool by any agent."""
+
+    tool: str
+    category: ToolCategory
+    args: Mapping[str, Any]
+    confined: bool = False
+    read_only: bool = False
+
+
+def category_of(tool: str) -> ToolCategory | None:
+    """Return the category of the tool with this name; None if it is unknown."""
+    if tool.startswith("mcp_"):
+        return "mcp"
+    return CATEGORY_BY_TOOL.get(tool)
+
+
+def invocation_by_name(tool: str, args: Mapping[str, Any]) -> ToolInvocation:
+    """Return the call of a tool of which only the name is known; an unknown tool counts as a plugin's."""
+    category = category_of(tool) or "plugin"
+    return ToolInvocation(tool=tool, category=category, args=args, read_only=tool in _READ_ONLY)
+
+
+def invocation_of(tool: Tool, args: Mapping[str, Any]) -> ToolInvocation:
+    """Return the call of a given tool."""
+    reads = tool.read_only or tool.category in {"file_read", "memory"}
+    return ToolInvocation(tool=tool.name, category=tool.category, args=args, confined=tool.sandboxed, read_only=reads)
+
+
+def permission_request(call: ToolInvocation, workspace: WorkspacePaths) -> PermissionRequest:
+    """Return the permission request of a call in the workspace; links in its path are resolved."""
+    kind, subject = _subject(call)
+    paths: tuple[str, ...] = ()
+    if kind == "path" and len(subject) <= MAX_PATH_CHARS:
+        tilde = subject == "~" or subject.startswith("~/")
+        reached = workspace.reached(subject, frozenset({workspace.root}), tilde=tilde)
+        paths = tuple(dict.fromkeys(map(workspace.within, reached)))
+    return PermissionRequest(
+        tool=call.tool,
+        category=call.category,
+        kind=kind,
+        subject=subject,
+        paths=paths,
+        args=canonical_arguments(call.args),
+        confined=call.confined,
+        read_only=call.read_only,
+    )
+
+
+def canonical_arguments(args: Mapping[str, Any]) -> str:
+    """Return the arguments as JSON, sorted by name."""
+    return json.dumps(args, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=str)
+
+
+def _subject(call: ToolInvocation) -> tuple[SubjectKind, str]:
+    texts = {name: value for name, value in call.args.items() if isinstance(value, str)}
+    match call.category:
+        case "shell" if "command" in texts:
+            return "command", texts["command"]
+        case "file_read" | "file_write" if named := [texts[name] for name in _PATHS if name in texts]:
+            return "path", named[0]
+        case "file_read" if call.tool == "glob" and "pattern" in texts:
+            return "path", texts["pattern"]
+        case "network" if "url" in texts:
+            return "url", texts["url"]
+        case _:
+            return "text", canonical_arguments(call.args)

@@ -1,0 +1,1 @@
+"""Rules that allow or deny tool calls: patterns, strictness, hosts."""

@@ -1,0 +1,116 @@
+"""Find network addresses in URLs and commands that may never be contacted."""
+
+import re
+import socket
+import unicodedata
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from urllib.parse import urlsplit
+
+from scaffold.policy.rule.public_addresses import is_public
+from scaffold.policy.rule.ruleset import PolicyDecision
+
+METADATA_NETWORKS = tuple(
+    ip_network(each)
+    for each in (
+        "169.254.0.0/16",
+        "100.100.100.200/32",
+        "168.63.129.16/32",
+        "192.0.0.192/32",
+        "fd00:ec2::254/128",
+        "fe80::/10",
+    )
+)
+"""Addresses of cloud metadata services, which serve a machine's credentials."""
+METADATA_NAMES = frozenset({
+    *("metadata.google.internal", "metadata.goog", "metadata.azure.internal", "instance-data"),
+    "instance-data.ec2.internal",
+})  # fmt: skip
+
+_HOST = re.compile(r"(?:^|//|@)(\[[0-9a-fA-F:.%]+\]|[\w.-]+)")
+_EMBEDDED = re.compile(r"169[.-]254[.-]169[.-]254")
+_NAMED = re.compile(r"[\w.-]+|[0-9a-fA-F.]*:[0-9a-fA-F:.]*(%[\w.-]+)?")
+"""A host name in any script, or an address; an IPv6 address may have a zone."""
+_LOCAL_SUFFIXES = (
+    ".localhost",
+    ".local",
+    ".localdomain",
+    ".internal",
+    ".intranet",
+    ".lan",
+    ".home",
+    ".home.arpa",
+    ".corp",
+)
+_DOTS = str.maketrans("。", ".")
+_SCHEMES = frozenset({"http", "https"})
+
+
+def metadata_host(text: str) -> str | None:
+    """Return the cloud metadata host in a word of a command or in a URL; None if there is none."""
+    if found := _EMBEDDED.search(text):
+        return found[0]
+    return next((host for host in _HOST.findall(text) if _is_metadata(host)), None)
+
+
+def denied_url(url: str) -> PolicyDecision | None:
+    """Return the denial if `url` may never be fetched, else None."""
+    if any(ord(char) < 32 or ord(char) == 127 for char in url) or "\\" in url:
+        return PolicyDecision("deny", "network", "the URL contains a backslash or a control character")
+    try:
+        parts = urlsplit(url)
+        host = _as_resolved(parts.hostname or "", parts.port)
+    except ValueError:
+        return PolicyDecision("deny", "network", "the URL is invalid")
+    if parts.scheme not in _SCHEMES or not host:
+        return PolicyDecision("deny", "network", "only http and https URLs with a host may be fetched")
+    if metadata_host(url) or _is_metadata(host):
+        return PolicyDecision("deny", "metadata", f"{host} is a cloud metadata service with credentials")
+    if _is_local(host):
+        return PolicyDecision("deny", "network", f"{host} is not on the internet but on this machine or its network")
+    return None
+
+
+def _as_resolved(host: str, port: int | None) -> str:
+    """Return the host as a resolver sees it: NFKC-normalised, without invisible characters, with ASCII dots.
+
+    Raises ValueError if the host name or port is invalid.
+    """
+    folded = unicodedata.normalize("NFKC", host).translate(_DOTS)
+    visible = "".join(char for char in folded if unicodedata.category(char) != "Cf").rstrip(".")
+    if port == 0 or (visible and not _NAMED.fullmatch(visible)):
+        raise ValueError(host)
+    return visible
+
+
+def _is_local(host: str) -> bool:
+    address = _address(host)
+    if address is not None:
+        return not is_public(str(address))
+    return "." not in host or host.endswith(_LOCAL_SUFFIXES)
+
+
+def _is_metadata(host: str) -> bool:
+    address = _address(host)
+    return host.casefold().rstrip(".") in METADATA_NAMES or (
+        address is not None and any(address in network for network in METADATA_NETWORKS)
+    )
+
+
+def _address(host: str) -> IPv4Address | IPv6Address | None:
+    """Return the IP address that `host` spells, in any notation that resolvers accept; None for a name."""
+    bare = host.strip("[]").partition("%")[0]
+    try:
+        address = ip_address(bare)
+    except ValueError:
+        return _parse_like_libc(bare)
+    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
+
+
+def _parse_like_libc(host: str) -> IPv4Address | None:
+    """Parse `0xA9FEA9FE`, `2852039166`, `0251.0376.0251.0376` as the C library does; None if invalid."""
+    if not re.fullmatch(r"(0[xX][0-9a-fA-F]+|\d+)(\.(0[xX][0-9a-fA-F]+|\d+)){0,3}", host) or len(host) > 40:
+        return None
+    try:
+        return IPv4Address(socket.inet_aton(host))
+    except OSError:
+        return None

@@ -1,0 +1,1 @@
+"""Recognise secrets and redact them."""

@@ -1,0 +1,163 @@
+"""Redact secrets in texts: those with known values, and those recognised by their shape. Pure.
+
+Not caught: a secret that is truncated, reversed, encrypted or spelled out, or whose encoded form spans lines.
+"""
+
+import base64
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, pairwise
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+from msgspec import Struct
+
+from scaffold.policy.secret.patterns import SECRET_PATTERNS
+
+MIN_SECRET_CHARS = 8
+"""A shorter value occurs in too many texts by chance."""
+MIN_LINE_CHARS = 20
+"""In a secret of several lines, each line with at least this many characters is a secret by itself."""
+
+
+class SecretSpan(Struct, frozen=True, order=True):
+    """The position of a secret in a text: from `start` up to, not including, `end`."""
+
+    start: int
+    end: int
+    name: str
+
+
+class Redactor:
+    """Replaces each secret in a text by `[redacted:NAME]`."""
+
+    def __init__(self, *known: Mapping[str, str]) -> None:
+        """Take {name: secret} from several sources; values below `MIN_SECRET_CHARS` characters are ignored."""
+        named = [(name, value) for source in known for name, value in source.items()]
+        forms = [(form, _plain(name)) for name, value in named for form in _encodings(value)]
+        self._forms: Mapping[str, str] = dict(reversed(forms))  # reversed, so the first name of a value wins
+        names = sorted({*self._forms.values(), *(shape.name for shape in SECRET_PATTERNS)})
+        self._marks = rf"\[redacted:(?:{'|'.join(map(re.escape, names))})\]"
+
+    def clean(self, text: str) -> str:
+        """Return `text` with its secrets redacted; the same object if it has none. Idempotent."""
+        # Repeat: once a secret is masked, the text beside it may match a pattern that it did not match before.
+        while spans := self._secrets(text):
+            text = _masked(text, spans)
+        return text
+
+    def clean_all(self, value: Any) -> Any:
+        """Return a JSON value with all its strings redacted, keys included."""
+        match value:
+            case str():
+                return self.clean(value)
+            case Mapping():
+                return {self.clean_all(key): self.clean_all(each) for key, each in value.items()}
+            case list() | tuple():
+                return [self.clean_all(each) for each in value]
+            case _:
+                return value
+
+    def mark_in(self, value: Any) -> str | None:
+        """Return the first redaction mark in a JSON value; None if there is none.
+
+        A value with a mark is not the original text, so it must not be written or searched for.
+        """
+        match value:
+            case str():
+                found = re.search(self._marks, value) if "[redacted:" in value else None
+                return found and found[0]
+            case Mapping():
+                return self.mark_in([*value, *value.values()])
+            case list() | tuple():
+                return next(filter(None, map(self.mark_in, value)), None)
+            case _:
+                return None
+
+    def _secrets(self, text: str) -> Sequence[SecretSpan]:
+        """Return the spans of secrets, sorted, without overlaps and outside existing marks."""
+        spans = _merged(
+            sorted(chain(self._known(text), _pattern_spans(text)), key=lambda span: (span.start, -span.end))
+        )
+        if not spans or "[redacted:" not in text:
+            return spans
+        marks = [found.span() for found in re.finditer(self._marks, text)]
+        return list(_without_marks(spans, marks))
+
+    def _known(self, text: str) -> Iterator[SecretSpan]:
+        for form, name in self._forms.items():
+            start = text.find(form)
+            while start >= 0:
+                end = start + len(form)
+                yield SecretSpan(start, end, name)
+                start = text.find(form, end)
+
+
+def _pattern_spans(text: str) -> Iterator[SecretSpan]:
+    # searching for a literal is much faster than any expression, and most texts contain none
+    for shape in [shape for shape in SECRET_PATTERNS if shape.literal in text]:
+        for start, end in shape.found_in(text):
+            yield SecretSpan(start, end, shape.name)
+
+
+def _merged(spans: Sequence[SecretSpan]) -> Sequence[SecretSpan]:
+    """Return sorted spans with overlapping ones merged under the name of the first."""
+    merged: list[SecretSpan] = []
+    for span in spans:
+        last = merged[-1] if merged else None
+        if last is not None and span.start < last.end:
+            merged[-1] = SecretSpan(last.start, max(last.end, span.end), last.name)
+        else:
+            merged.append(span)
+    return merged
+
+
+def _without_marks(spans: Sequence[SecretSpan], marks: Sequence[tuple[int, int]]) -> Iterator[SecretSpan]:
+    """Yield the parts of each span that lie outside all marks; both are sorted."""
+    at = 0
+    for span in spans:
+        while at < len(marks) and marks[at][1] <= span.start:
+            at += 1
+        start, later = span.start, at
+        while later < len(marks) and marks[later][0] < span.end:
+            if start < marks[later][0]:
+                yield SecretSpan(start, marks[later][0], span.name)
+            start, later = marks[later][1], later + 1
+        if start < span.end:
+            yield SecretSpan(start, span.end, span.name)
+
+
+def _masked(text: str, spans: Sequence[SecretSpan]) -> str:
+    """Return `text` with each span replaced by a mark."""
+    first, last = SecretSpan(0, 0, ""), SecretSpan(len(text), len(text), "")
+    pieces = []
+    for before, span in pairwise((first, *spans, last)):
+        pieces += [text[before.end : span.start], f"[redacted:{span.name}]" if span.name else ""]
+    return "".join(pieces)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^\w.-]+", "_", name)[:64] or "secret"
+
+
+def _encodings(value: str) -> Iterator[str]:
+    """Yield the forms in which a secret may appear: literal, JSON, URL-encoded, base64 at any offset, hex."""
+    value = value.strip()
+    if len(value) < MIN_SECRET_CHARS:
+        return
+    lines = value.splitlines()
+    yield value
+    yield from (line.strip() for line in lines if len(lines) > 1 and len(line.strip()) >= MIN_LINE_CHARS)
+    data = value.encode(errors="surrogateescape")
+    forms = [json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]]
+    forms += [quote(data, safe=""), quote(data), quote_plus(data), data.hex()]
+    forms += [form for offset in range(3) for form in _base64(data, offset)]
+    yield from dict.fromkeys(form for form in forms if form != value)
+
+
+def _base64(data: bytes, offset: int) -> tuple[str, str]:
+    """Return the fixed part of the base64 of `data`, in both alphabets, if it starts `offset` bytes into a group."""
+    begin, end = (0, 2, 3)[offset], (offset + len(data)) * 8 // 6
+    padded = b"\0" * offset + data
+    return base64.b64encode(padded).decode()[begin:end], base64.urlsafe_b64encode(padded).decode()[begin:end]

@@ -1,0 +1,276 @@
+"""Decide whether a shell command may run: denials first, then read-only commands, then the user's rules.
+
+Pure: the parsed command, the rules and the view of the disk are passed in.
+"""
+
+import re
+
+from msgspec import Struct
+
+from scaffold.policy.rule.patterns import PrefixPattern, RegexPattern, escape_words, parse_pattern
+from scaffold.policy.rule.rules import Rule
+from scaffold.policy.rule.ruleset import STRICTNESS, PolicyDecision
+from scaffold.policy.shell.command_parser import CommandParser
+from scaffold.policy.shell.decision_context import DecisionContext
+from scaffold.policy.shell.denial import WRITERS, DenyCheck
+from scaffold.policy.shell.flags import parse_arguments
+from scaffold.policy.shell.readonly_arguments import ARGUMENT_PARSERS, ReadAccess, ReadAnalysis
+from scaffold.policy.shell.readonly_commands import READ_ONLY_COMMANDS, VERSION_PROGRAMS
+from scaffold.policy.shell.readonly_git import ConfiguredProgram, analyze_git, any_program_setting
+from scaffold.policy.shell.recursive_secrets import find_searched_secret
+from scaffold.policy.shell.risky_flags import find_risk
+from scaffold.policy.shell.script import ParsedCommand, ParseResult, Redirect, SimpleCommand, UnparsedCommand, Word
+from scaffold.policy.shell.tree_sitter_parser import parse_with_tree_sitter
+from scaffold.policy.shell.workspace_paths import HARMLESS_SINKS, MAX_ENTRIES, path_candidates
+from scaffold.policy.shell.wrappers import program_name, rule_names_enough
+
+MAX_FOLDERS = 32
+"""With more possible working directories than this, a command is no longer analysed."""
+HARMLESS_VARIABLES = frozenset({
+    *("CI", "NO_COLOR", "FORCE_COLOR", "LANG", "LC_ALL", "COLUMNS", "LINES", "PYTHONDONTWRITEBYTECODE"),
+    *("PYTHONUNBUFFERED", "PYTHONHASHSEED", "TZ", "CLICOLOR"),
+})  # fmt: skip
+_HARMLESS_VALUE = re.compile(r"[A-Za-z0-9_.-]*")
+
+CommandPrefix = tuple[str, ...]
+"""The words of a command that a rule matches."""
+
+
+class RuleMatch(Struct, frozen=True):
+    """The part of a command that a rule matches."""
+
+    words: CommandPrefix
+    sure: int
+    """How many of the first words the rule fixes literally."""
+    whole: bool = False
+    """Whether the rule matches the whole command literally."""
+    flag: str = ""
+    """A flag that a wildcard of the rule matched; empty if none did."""
+
+
+async def decide_command(command: str, context: DecisionContext, parser: CommandParser) -> PolicyDecision:
+    """Return whether `command` may run; the second parser runs only if the first one's result would allow it."""
+    judged = decide_parsed(parser.parse_first(command), context)
+    return decide_parsed(await parser.read(command), context) if judged.decision == "allow" else judged
+
+
+def decide_parsed(parsed: ParseResult, context: DecisionContext) -> PolicyDecision:
+    """Return whether the parsed command may run from the workspace's root, with the rule and the reason."""
+    return _CommandDecision(context).of(parsed)
+
+
+def visible_commands(text: str) -> tuple[SimpleCommand, ...]:
+    """Return the simple commands found in a shell text, even if it cannot be parsed completely."""
+    match parse_with_tree_sitter(text):
+        case ParsedCommand(commands=commands):
+            return commands
+        case UnparsedCommand(seen=seen):
+            return seen
+
+
+class _CommandDecision:
+    def __init__(self, context: DecisionContext) -> None:
+        self._context = context
+        self._place = context.place
+        self._deny_check = DenyCheck(
+            place=context.place, deny=context.deny, reads_of=self._reads, scan=visible_commands
+        )
+
+    def of(self, parsed: ParseResult) -> PolicyDecision:
+        """Return the strictest decision over all simple commands; the first denial ends the search."""
+        commands = parsed.commands if isinstance(parsed, ParsedCommand) else parsed.seen
+        judged: list[PolicyDecision] = []
+        folders = frozenset({self._place.root})
+        for simple in commands:
+            if denied := self._deny_check.denial(simple, folders):
+                return denied
+            if isinstance(parsed, ParsedCommand):
+                judged += self._one(simple, folders)
+            folders |= self._entered(simple, folders)
+            if len(folders) > MAX_FOLDERS:
+                return _ask("it changes the working directory too often to be analysed")
+        if isinstance(parsed, UnparsedCommand):
+            return PolicyDecision("ask", "shell", f"the command {parsed.reason}, so its effects are unknown")
+        return max(judged, key=lambda each: (STRICTNESS[each.decision], each.rule != "read-only"))
+
+    def _reads(self, simple: SimpleCommand) -> ReadAccess | None:
+        access = self._access(simple, frozenset({self._place.root}))
+        return access if isinstance(access, ReadAccess) else None
+
+    def _entered(self, simple: SimpleCommand, folders: frozenset[str]) -> frozenset[str]:
+        if [word.text for word in simple.words[:1]] != ["cd"] or len(simple.words) != 2:
+            return frozenset()
+        word = simple.words[1]
+        return frozenset(self._place.reached(word.text, folders, tilde=word.tilde))
+
+    def _one(self, simple: SimpleCommand, folders: frozenset[str]) -> list[PolicyDecision]:
+        judged = [found for redirect in simple.redirects if (found := self._redirect(redirect, folders))]
+        for name, value in simple.assignments:
+            if name not in HARMLESS_VARIABLES or not _HARMLESS_VALUE.fullmatch(value):
+                judged.append(_ask(f"it sets {name}, which may change what runs"))
+        if simple.words:
+            judged.append(self._command(simple, folders))
+        return judged or [_ask("it sets a variable for later commands")]
+
+    def _redirect(self, redirect: Redirect, folders: frozenset[str]) -> PolicyDecision | None:
+        target = redirect.target
+        if redirect.duplicates or target.text in HARMLESS_SINKS:
+            return None
+        if target.glob:
+            return _ask(f"`{target.text}` may be any file")
+        if away := self._place.away(target, folders):
+            return _ask(f"{away} is outside the workspace")
+        if redirect.writes:
+            return PolicyDecision("ask", "file_write", f"it writes {target.text}")
+        return None
+
+    def _command(self, simple: SimpleCommand, folders: frozenset[str]) -> PolicyDecision:
+        access = self._access(simple, folders)
+        if isinstance(access, ReadAccess):
+            access = self._too_far(simple, access, folders)
+            if access is None:
+                return PolicyDecision("allow", "read-only", f"`{simple.words[0].text}` only reads")
+        return self._by_rule(simple, folders) or self._not_read_only(simple, access)
+
+    def _too_far(self, simple: SimpleCommand, access: ReadAccess, folders: frozenset[str]) -> str | None:
+        """Return why a read-only command needs approval all the same; None if it does not."""
+        if away := next((path for word in access.paths if (path := self._away(word, folders))), None):
+            return f"{away} is outside the workspace"
+        if not self._context.reading_allowed:
+            return "only commands that a rule allows may run here"
+        named = [path for word in access.paths for path in self._place.reached(word.text, folders, tilde=word.tilde)]
+        found = find_searched_secret(simple, tuple(named) or tuple(sorted(folders)), self._place.files)
+        return None if found is None else f"it reads folders recursively, and {found} holds secrets"
+
+    def _not_read_only(self, simple: SimpleCommand, access: ConfiguredProgram | str | None) -> PolicyDecision:
+        name = simple.words[0].text
+        match access:
+            case ConfiguredProgram(setting=setting):
+                return PolicyDecision(
+                    "ask", f"git:{setting}", f"the repository's setting {setting} makes git run a program"
+                )
+            case str():
+                return _ask(f"`{name}`: {access}")
+            case None:
+                return _ask(f"`{name}` is not known to only read, and no rule allows it")
+
+    def _access(self, simple: SimpleCommand, folders: frozenset[str]) -> ReadAnalysis | ConfiguredProgram | None:
+        """Return what the command reads, or why it may do more than read; None for an unknown program."""
+        if not simple.words or not simple.words[0].literal:
+            return None
+        name, arguments = simple.words[0].text, simple.words[1:]
+        if len(arguments) == 1 and name in VERSION_PROGRAMS and arguments[0].text in {"--version", "-V"}:
+            return ReadAccess()
+        return self._git(arguments, folders) if name == "git" else _read_analysis(name, arguments)
+
+    def _git(self, arguments: tuple[Word, ...], folders: frozenset[str]) -> ReadAnalysis | ConfiguredProgram:
+        access = analyze_git(arguments, self._context.settings)
+        if isinstance(access, ReadAccess) and self._elsewhere(folders):
+            return "it runs in another folder, which may be a repository of its own"
+        return access
+
+    def _elsewhere(self, folders: frozenset[str]) -> bool:
+        homes = {self._place.root, self._place.files.real(self._place.root)}
+        return not all(self._finds_ours(folder, homes) for folder in folders)
+
+    def _finds_ours(self, folder: str, homes: set[str]) -> bool:
+        """Return whether git run in `folder` finds the workspace's repository: the folder exists, with none between."""
+        while folder not in homes:
+            names = {entry.name.casefold() for entry in self._place.files.entries(folder)}
+            if self._place.outside(folder) or not 0 < len(names) < MAX_ENTRIES or names & {".git", "head"}:
+                return False
+            folder = folder.rpartition("/")[0]
+        return True
+
+    def _away(self, word: Word, folders: frozenset[str]) -> str | None:
+        return None if word.text in HARMLESS_SINKS | {"-"} else self._place.away(word, folders)
+
+    def _by_rule(self, simple: SimpleCommand, folders: frozenset[str]) -> PolicyDecision | None:
+        """Return the decision by the first rule that matches this command; None if none does."""
+        for rule in self._context.allow:
+            named = _rule_match(rule, simple.words)
+            if named is None:
+                continue
+            if not named.whole and (problem := self._beyond(simple.words, named, folders)):
+                return _ask(f"the rule `{rule}` does not cover it: {problem}")
+            return PolicyDecision("allow", str(rule), f"the rule `{rule}` allows it")
+        return None
+
+    def _beyond(self, words: tuple[Word, ...], named: RuleMatch, folders: frozenset[str]) -> str | None:
+        """Return why a matching rule does not cover the whole command; None if it does."""
+        program, free = named.words[0], words[named.sure :]
+        if not rule_names_enough(named.words):
+            return f"`{program}` runs what its arguments say; only a rule with the whole command allows it"
+        if found := named.flag or find_risk(words, named.words):
+            return f"`{found}` makes it do something else; only a rule that names it allows it"
+        if program == "git" and (setting := any_program_setting(self._context.settings)):
+            return f"the repository's setting {setting} makes git run a program"
+        if program_name(words[0]) in WRITERS and (found := self._too_much(free, folders)):
+            return f"`{found}` may mean more than one file in the workspace"
+        return next((found for word in free if (found := self._beyond_word(word, folders))), None)
+
+    def _too_much(self, words: tuple[Word, ...], folders: frozenset[str]) -> str | None:
+        """Return the first word that may make a writing program change many files or the whole workspace."""
+        homes = {self._place.root, self._place.files.real(self._place.root)}
+        for word in words:
+            if word.glob or homes & set(self._place.reached(word.text, folders, tilde=word.tilde)):
+                return word.text
+        return None
+
+    def _beyond_word(self, word: Word, folders: frozenset[str]) -> str | None:
+        if word.glob and word.text[0] in "*?[":
+            return f"`{word.text}` may match a file whose name is a flag"
+        for part in path_candidates(word):
+            if _looks_like_path(part) and (away := self._away(part, folders)):
+                return f"{away} is outside the workspace"
+            spaced = any(char.isspace() for char in part.text)
+            if not spaced and (entry := self._place.protected(part, folders)):
+                return f"{part.text} is protected ({entry})"
+        return None
+
+
+def _read_analysis(name: str, arguments: tuple[Word, ...]) -> ReadAnalysis | None:
+    if name == "cd":
+        return _cd(arguments)
+    if expression := ARGUMENT_PARSERS.get(name):
+        return expression(arguments)
+    if (known := READ_ONLY_COMMANDS.get(name)) is None:
+        return None
+    given = parse_arguments(arguments, known)
+    return given if isinstance(given, str) else ReadAccess(given.paths, names_only=known.names_only)
+
+
+def _rule_match(rule: Rule, words: tuple[Word, ...]) -> RuleMatch | None:
+    """Return the part of a command that a rule matches; None if it does not match."""
+    texts = tuple(word.text for word in words)
+    match parse_pattern(rule.pattern):
+        case PrefixPattern(globs=globs) as pattern if globs and pattern.matches(texts):
+            return _match_globs(globs, words) if all(word.literal for word in words[: len(globs)]) else None
+        case RegexPattern() as pattern if all(word.literal for word in words) and pattern.matches(texts):
+            return RuleMatch(texts, sure=1)
+        case _:
+            return None
+
+
+def _match_globs(globs: CommandPrefix, words: tuple[Word, ...]) -> RuleMatch:
+    texts = tuple(word.text for word in words[: len(globs)])
+    open_at = [at for at, glob in enumerate(globs) if escape_words((texts[at],)) != (glob,)]
+    flag = next((texts[at] for at in open_at if texts[at].startswith("-") and not globs[at].startswith("-")), "")
+    return RuleMatch(
+        texts, sure=open_at[0] if open_at else len(globs), whole=not open_at and len(texts) == len(words), flag=flag
+    )
+
+
+def _looks_like_path(word: Word) -> bool:
+    """Return whether a word is a path from the root, from home, or with `..`."""
+    return word.tilde or word.text.startswith("/") or ".." in word.text.split("/")
+
+
+def _cd(arguments: tuple[Word, ...]) -> ReadAnalysis:
+    if len(arguments) != 1 or arguments[0].glob or arguments[0].text.startswith("-"):
+        return "changes to an unknown folder"
+    return ReadAccess(arguments, names_only=True)
+
+
+def _ask(reason: str) -> PolicyDecision:
+    return PolicyDecision("ask", "shell", reason)

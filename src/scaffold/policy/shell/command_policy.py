@@ -1,0 +1,65 @@
+"""Decide a session's shell commands with a parser, the repository's git config, and the given rules."""
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from scaffold.core.errors import GitError
+from scaffold.git.repository_config import RepositoryConfig
+from scaffold.policy.rule.rules import Rule
+from scaffold.policy.rule.ruleset import PolicyDecision
+from scaffold.policy.shell.command_decision import decide_command, decide_parsed
+from scaffold.policy.shell.command_parser import CommandParser, ParserMissing, installed_parser
+from scaffold.policy.shell.decision_context import DecisionContext
+from scaffold.policy.shell.script import ParsedCommand, SimpleCommand
+from scaffold.policy.shell.suggested_pattern import suggest_pattern
+
+
+class ShellCommandPolicy:
+    """Decides shell commands. Implements `policy.permission.call_decision.ShellPolicy`."""
+
+    def __init__(self, environ: Mapping[str, str] | None = None, *, parser: Path | None = None) -> None:
+        """Decide for the environment `environ`, by default our own; `parser` is the path of shfmt."""
+        environ = os.environ if environ is None else environ
+        bash = shutil.which("bash", path=environ.get("PATH")) is not None
+        self._parser = CommandParser(parser or installed_parser(), bash=bash)
+        self._settings = RepositoryConfig(environ)
+
+    async def judge(self, command: str, context: DecisionContext) -> PolicyDecision:
+        """Return the decision about a command, before mode and category; `ask` if git or shfmt fails."""
+        try:
+            return await decide_command(command, await self._with_settings(command, context), self._parser)
+        except GitError as failure:
+            denied = decide_parsed(self._parser.parse_first(command), context)
+            asked = PolicyDecision("ask", "git", f"the git config of this repository cannot be read: {failure.what}")
+            return denied if denied.decision == "deny" else asked
+        except ParserMissing as missing:
+            return PolicyDecision("ask", "shell", f"its effects are unknown: {missing.what}")
+
+    async def suggest_pattern(self, command: str, context: DecisionContext) -> str | None:
+        """Return a pattern that would allow this command and others like it; None if only its whole text could."""
+        try:
+            extended = await self._with_settings(command, context)
+            parsed = await self._parser.read(command)
+        except (GitError, ParserMissing):
+            return None
+        pattern = suggest_pattern(parsed, lambda simple: _is_read_only(simple, extended))
+        if pattern is None:
+            return None
+        with_rule = msgspec.structs.replace(extended, allow=(*extended.allow, Rule("*", pattern)))
+        return pattern if decide_parsed(parsed, with_rule).decision == "allow" else None
+
+    async def _with_settings(self, command: str, context: DecisionContext) -> DecisionContext:
+        """Return the context with the names of the repository's settings if the command may run git."""
+        if "git" not in command:
+            return context
+        settings = await self._settings.of(Path(context.place.root))
+        return msgspec.structs.replace(context, settings=settings)
+
+
+def _is_read_only(simple: SimpleCommand, context: DecisionContext) -> bool:
+    alone = msgspec.structs.replace(simple, link="")
+    return decide_parsed(ParsedCommand((alone,)), msgspec.structs.replace(context, allow=())).decision == "allow"

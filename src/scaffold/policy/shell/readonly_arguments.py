@@ -1,0 +1,233 @@
+"""Analyse commands whose arguments are a small language of their own: `find`, `sed`, `test`, `awk` and others."""
+
+import re
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct
+
+from scaffold.policy.shell.flags import FlagSpec, parse_arguments
+from scaffold.policy.shell.script import Word
+
+
+class ReadAccess(Struct, frozen=True):
+    """The reads of a command that only reads."""
+
+    paths: tuple[Word, ...] = ()
+    """The paths it may read."""
+    names_only: bool = False
+    """Whether it shows names but no contents."""
+
+
+MAX_PROGRAM_CHARS = 400
+"""A longer `sed` or `awk` program is not analysed."""
+ReadAnalysis = ReadAccess | str
+"""What a command reads, or why it may do more, as a phrase after its name."""
+
+_FIND_ALONE = frozenset({
+    *("-depth", "-d", "-mount", "-xdev", "-daystart", "-noleaf", "-ignore_readdir_race", "-empty", "-executable"),
+    *("-readable", "-writable", "-nouser", "-nogroup", "-true", "-false", "-print", "-print0", "-ls", "-prune"),
+    *("-quit", "-not", "-a", "-and", "-o", "-or", "(", ")", "!", ","),
+})  # fmt: skip
+_FIND_VALUED = frozenset({
+    *("-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex", "-regextype", "-lname"),
+    *("-ilname", "-type", "-xtype", "-size", "-mtime", "-mmin", "-atime", "-amin", "-ctime", "-cmin", "-perm"),
+    *("-user", "-group", "-uid", "-gid", "-links", "-inum", "-maxdepth", "-mindepth", "-printf", "-fstype", "-used"),
+})  # fmt: skip
+_FIND_FILE = frozenset({"-newer", "-anewer", "-cnewer", "-samefile"})
+_REGEX = r"/(?:[^/\\\n\[]|\\[^\n]|\[[^\]/\n]+\])+/"
+_ADDRESS = rf"(?:\d+(?:~\d+)?|\$|{_REGEX}[IM]*)"
+_RANGE = rf"(?:{_ADDRESS}(?:,(?:{_ADDRESS}|[+~]\d+))?)?\s*!?"
+_REPLACE = rf"s{_REGEX}(?:[^/\\\n]|\\[^\n])*/[0-9gpIiM]*"
+_SED = re.compile(rf"\s*{_RANGE}(?:[pdq=]|{_REPLACE})\s*(?:;\s*{_RANGE}(?:[pdq=]|{_REPLACE})\s*)*;?\s*")
+_SED_OTHER = re.compile(r"s([|#,:@!])(?:(?!\1)[^\\\n\[]|\\[^\n])+\1(?:(?!\1)[^\\\n]|\\[^\n])*\1[0-9gpIiM]*")
+"""One `s` command with a separator other than `/`."""
+_SED_FLAGS = FlagSpec(
+    short="nErsuz",
+    valued="e",
+    long="quiet silent regexp-extended expression= separate unbuffered null-data help version",
+    texts="e expression",
+    text_first="e expression",
+)
+_AWK_VALUE = r"(?:\$(?:\d+|NF)|NR|NF|\"[\w :;.,=-]*\")"
+_AWK_TEST = r"(?:NR|NF|FNR|\$\d+)\s*(?:[<>=!]=?|~)\s*(?:\d+|\"[\w .:-]*\")\s*"
+_AWK = re.compile(
+    rf"\s*(?:{_AWK_TEST}(?:(?:&&|\|\|)\s*{_AWK_TEST})*|/[\w .:-]+/\s*)?"
+    rf"(?:\{{\s*print(?:\s+{_AWK_VALUE}(?:[ ,]+{_AWK_VALUE})*)?\s*;?\s*\}})?\s*"
+)
+_AWK_FLAGS = FlagSpec(valued="F", texts="F", text_first="")
+_JQ_WORDS = re.compile(
+    r"\b(?:env|ENV|input|inputs|include|import|input_filename|getpath|debug|stderr|halt_error)\b|\$__"
+)
+_JQ_FLAGS = FlagSpec(
+    short="rcesSaCMnj",
+    valued="",
+    long="raw-output compact-output exit-status slurp sort-keys ascii-output color-output monochrome-output null-input "
+    "join-output tab help version",
+    text_first="",
+)
+_TESTS_OF_FILES = frozenset(f"-{letter}" for letter in "abcdefghkprstuwxGLNOS")
+_TESTS_OF_TEXT = frozenset({"-z", "-n"})
+_TEST_PAIRS = frozenset({"=", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef"})
+_TEST_JOINS = frozenset({"!", "-a", "-o"})
+_DATE = FlagSpec(
+    short="uR",
+    valued="dI",
+    long="utc universal rfc-email iso-8601[=] rfc-3339= date= help version",
+    texts="d I iso-8601 rfc-3339 date",
+)
+_PRINTF_ASSIGNS = re.compile(r"%[^a-zA-Z%]*[a-zA-Z]*n")
+
+
+def _find(arguments: tuple[Word, ...]) -> ReadAnalysis:
+    paths: list[Word] = []
+    words = list(arguments)
+    while words and (words[0].text[:1] not in {"-", "(", "!", ")", ","} or words[0].text in {"-H", "-P"}):
+        word = words.pop(0)
+        if word.glob and word.text[0] in "*?[":
+            return f"may take `{word.text}` for an action"
+        paths += [word] if word.text not in {"-H", "-P"} else []
+    while words:
+        word = words.pop(0)
+        if not word.literal:
+            return f"may take `{word.text}` for an action"
+        if word.text in _FIND_ALONE:
+            continue
+        if word.text not in _FIND_VALUED | _FIND_FILE:
+            return f"may run or write something with `{word.text}`"
+        if not words or words[0].glob:
+            return f"has no clear value for `{word.text}`"
+        value = words.pop(0)
+        paths += [value] if word.text in _FIND_FILE else []
+    return ReadAccess(tuple(paths), names_only=True)
+
+
+def _sed(arguments: tuple[Word, ...]) -> ReadAnalysis:
+    given = parse_arguments(arguments, _SED_FLAGS)
+    if isinstance(given, str):
+        return given
+    scripts = [value for name, value in given.flags if name in {"e", "expression"} and value is not None]
+    if not scripts:
+        scripts = [next((word for word in _operands(arguments)), Word(""))]
+    for script in scripts:
+        if not script.literal or not (_is_program(_SED, script.text) or _is_program(_SED_OTHER, script.text)):
+            return f"may run or write something with `{script.text[:60]}`"
+    return ReadAccess(given.paths)
+
+
+def _is_program(known: re.Pattern[str], text: str) -> bool:
+    return len(text) <= MAX_PROGRAM_CHARS and known.fullmatch(text) is not None
+
+
+def _operands(arguments: tuple[Word, ...]) -> tuple[Word, ...]:
+    """Return the words that are not flags, for commands whose flags never take the next word as value."""
+    return tuple(word for word in arguments if not word.text.startswith("-"))
+
+
+def _awk(arguments: tuple[Word, ...]) -> ReadAnalysis:
+    given = parse_arguments(arguments, _AWK_FLAGS)
+    if isinstance(given, str):
+        return given
+    used = len(arguments) - len(given.operands) - 1
+    program = arguments[used] if 0 <= used < len(arguments) else Word("", sure=False)
+    if not program.literal or not program.text.strip() or not _is_program(_AWK, program.text):
+        return f"may run or write something with `{program.text[:60]}`"
+    if any("=" in word.text or word.glob for word in given.operands):
+        return "may get a variable from its arguments"
+    return ReadAccess(given.paths)
+
+
+def _jq(arguments: tuple[Word, ...]) -> ReadAnalysis:
+    given = parse_arguments(arguments, _JQ_FLAGS)
+    if isinstance(given, str):
+        return given
+    program = next(iter(_operands(arguments)), Word(""))
+    if not program.literal or _JQ_WORDS.search(program.text):
+        return f"may read more than its input with `{program.text}`"
+    return ReadAccess(given.paths)
+
+
+def _test(arguments: tuple[Word, ...]) -> ReadAnalysis:
+    """Analyse `test`. Some bash operators evaluate their operands, including commands in an array index."""
+    if any(word.text in {"-v", "-R"} for word in arguments):
+        return "may evaluate a name (`-v`, `-R`)"
+    paths: list[Word] = []
+    words = list(arguments)
+    while words:
+        word = words.pop(0)
+        if word.glob:
+            return f"may get any arguments from `{word.text}`"
+        if word.text in _TEST_JOINS:
+            continue
+        if word.text in _TESTS_OF_FILES | _TESTS_OF_TEXT and words:
+            operand = words.pop(0)
+            paths += [operand] if word.text in _TESTS_OF_FILES else []
+        elif words and words[0].text in _TEST_PAIRS and len(words) > 1:
+            paths += [word, words[1]] if words[0].text in {"-nt", "-ot", "-ef"} else []
+            del words[:2]
+        elif word.text.startswith("-"):
+            return f"has an operator that is not known to only read (`{word.text}`)"
+    if any(path.glob for path in paths):
+        return "may get any arguments from a glob"
+    return ReadAccess(tuple(paths), names_only=True)
+
+
+def _bracket(arguments: tuple[Word, ...]) -> ReadAnalysis:
+    if not arguments or arguments[-1].text != "]":
+        return "has no `]` at its end"
+    return _test(arguments[:-1])
+
+
+def _date(arguments: tuple[Word, ...]) -> ReadAnalysis:
+    given = parse_arguments(arguments, _DATE)
+    if isinstance(given, str):
+        return given
+    if not all(word.literal and word.text.startswith("+") for word in given.operands):
+        return "may set the clock"
+    return ReadAccess()
+
+
+def _echo(arguments: tuple[Word, ...]) -> ReadAnalysis:
+    return ReadAccess(tuple(word for word in arguments if word.glob), names_only=True)
+
+
+def _printf(arguments: tuple[Word, ...]) -> ReadAnalysis:
+    if not arguments or arguments[0].text.startswith("-") or not arguments[0].literal:
+        return "may set a variable"
+    if _PRINTF_ASSIGNS.search(arguments[0].text):
+        return "may set a variable with `%n`"
+    return ReadAccess(tuple(word for word in arguments if word.glob), names_only=True)
+
+
+def _command(arguments: tuple[Word, ...]) -> ReadAnalysis:
+    if len(arguments) == 2 and arguments[0].text in {"-v", "-V"} and arguments[1].literal:
+        return ReadAccess()
+    return "runs another command"
+
+
+def _sleep(arguments: tuple[Word, ...]) -> ReadAnalysis:
+    if len(arguments) == 1 and arguments[0].literal and re.fullmatch(r"\d{1,2}(\.\d+)?s?", arguments[0].text):
+        return ReadAccess()
+    return "may wait too long"
+
+
+def _hostname(arguments: tuple[Word, ...]) -> ReadAnalysis:
+    if all(word.text in {"-f", "-s", "-i", "-I", "--fqdn", "--short"} for word in arguments):
+        return ReadAccess()
+    return "may set the host name"
+
+
+ARGUMENT_PARSERS: Mapping[str, Callable[[tuple[Word, ...]], ReadAnalysis]] = {
+    "find": _find,
+    "sed": _sed,
+    "awk": _awk,
+    "jq": _jq,
+    "test": _test,
+    "[": _bracket,
+    "date": _date,
+    "echo": _echo,
+    "printf": _printf,
+    "command": _command,
+    "hostname": _hostname,
+    "sleep": _sleep,
+}
+"""Command name -> function that analyses the arguments after the name."""

@@ -1,0 +1,243 @@
+"""The first parser, tree-sitter's bash grammar. It also finds the visible commands in a text it cannot parse."""
+
+from collections.abc import Iterator
+
+import tree_sitter_bash
+from tree_sitter import Language, Node, Parser
+
+from scaffold.policy.shell.script import (
+    OPERATORS,
+    Connector,
+    ParsedCommand,
+    ParseResult,
+    Redirect,
+    SimpleCommand,
+    UnparsedCommand,
+    Word,
+)
+from scaffold.policy.shell.unquoting import unquote_word
+
+_LANGUAGE = Language(tree_sitter_bash.language())
+_WORDS = frozenset({
+    *("word", "string", "raw_string", "concatenation", "number", "ansi_c_string", "translated_string"),
+    *("simple_expansion", "expansion", "command_substitution", "process_substitution", "arithmetic_expansion"),
+    *("brace_expression", "test_operator", "regex", "extglob_pattern"),
+})  # fmt: skip
+_REDIRECTED = frozenset({"command", "test_command", "list", "pipeline"})
+_IN_TEST = frozenset({"[", "]", "!", "=", "==", "!=", "-a", "-o"})
+
+
+class _AmbiguousNode(Exception):
+    """The tree contains something that may not be literal; the argument names it."""
+
+
+def parse_with_tree_sitter(command: str) -> ParseResult:
+    """Return the parse result for `command`, which must have passed the precheck."""
+    source = command.encode()
+    root = Parser(_LANGUAGE).parse(source).root_node
+    if root.has_error:
+        return UnparsedCommand("is not valid bash or cannot be parsed", tuple(_visible_commands(root)))
+    if not _is_whole(root, source):
+        return UnparsedCommand("contains text that the parser skips")
+    try:
+        commands = tuple(_statements(root))
+    except _AmbiguousNode as unclear:
+        return UnparsedCommand(str(unclear), tuple(_visible_commands(root)))
+    if not commands:
+        return UnparsedCommand("runs nothing")
+    return ParsedCommand(commands)
+
+
+def _statements(root: Node) -> Iterator[SimpleCommand]:
+    link: Connector = ""
+    for child in root.children:
+        if child.is_named:
+            yield from _statement(child, link)
+            link = ";"
+        elif child.type not in {";", "\n"}:
+            raise _AmbiguousNode(f"contains `{child.type}`")
+
+
+def _is_whole(root: Node, source: bytes) -> bool:
+    """Return whether only spaces lie between the leaves: a shell may run text that the parser drops."""
+    at = 0
+    for leaf in _leaves(root):
+        if source[at : leaf.start_byte].replace(b"\\\n", b"").strip(b" \t\n"):
+            return False
+        at = leaf.end_byte
+    return not source[at:].strip(b" \t\n")
+
+
+def _leaves(node: Node) -> Iterator[Node]:
+    if node.type in _WORDS or not node.children:
+        yield node
+        return
+    for child in node.children:
+        yield from _leaves(child)
+
+
+def _statement(node: Node, link: Connector) -> Iterator[SimpleCommand]:
+    match node.type:
+        case "command" | "test_command":
+            yield _simple(node, link)
+        case "redirected_statement":
+            yield from _redirected(node, link)
+        case "list" | "pipeline":
+            yield from _list_commands(node, link)
+        case "comment":
+            raise _AmbiguousNode("contains a comment")
+        case other:
+            raise _AmbiguousNode(f"has a part that is not a simple command ({other.replace('_', ' ')})")
+
+
+def _list_commands(node: Node, link: Connector) -> Iterator[SimpleCommand]:
+    for child in node.children:
+        if child.is_named:
+            yield from _statement(child, link)
+        elif child.type == "&&":
+            link = "&&"
+        elif child.type == "||":
+            link = "||"
+        elif child.type == "|":
+            link = "|"
+        else:
+            raise _AmbiguousNode(f"contains `{child.type}`")
+
+
+def _redirected(node: Node, link: Connector) -> Iterator[SimpleCommand]:
+    """Yield the commands of the body; the redirects belong to the last one."""
+    body = node.child_by_field_name("body")
+    if body is None or body.type not in _REDIRECTED:
+        raise _AmbiguousNode("redirects something that is not a simple command")
+    *before, last = _statement(body, link)
+    words: list[Word] = []
+    redirects: list[Redirect] = []
+    for child in node.children[1:]:
+        if child.type != "file_redirect":
+            raise _AmbiguousNode(f"has an unsupported redirect ({child.type.replace('_', ' ')})")
+        redirect, more = _redirect(child)
+        redirects.append(redirect)
+        words += more
+    yield from before
+    yield SimpleCommand((*last.words, *words), last.assignments, (*last.redirects, *redirects), last.link)
+
+
+def _redirect(node: Node) -> tuple[Redirect, list[Word]]:
+    """Return the redirect and the arguments after it, which the grammar parses as further targets."""
+    descriptor: int | None = None
+    operator = ""
+    targets: list[Word] = []
+    for child in node.children:
+        if child.type == "file_descriptor":
+            descriptor = _number(_text(child))
+        elif child.is_named:
+            targets.append(_word(child))
+        else:
+            operator = child.type
+    if operator not in OPERATORS or not targets:
+        raise _AmbiguousNode(f"has an unsupported redirect (`{operator}`)")
+    redirect = Redirect(OPERATORS[operator], targets[0], descriptor)
+    if operator in {">&", "<&"} and not redirect.duplicates:
+        raise _AmbiguousNode(f"has a target after `{operator}`, which bash expands twice")
+    return redirect, targets[1:]
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal() or len(text) > 4:
+        raise _AmbiguousNode("names a stream in an unsupported way")
+    return int(text)
+
+
+def _simple(node: Node, link: Connector) -> SimpleCommand:
+    words: list[Word] = []
+    assignments: list[tuple[str, str]] = []
+    redirects: list[Redirect] = []
+    for child in _parts(node):
+        match child.type:
+            case "variable_assignment":
+                assignments.append(_assignment(child))
+            case "file_redirect":
+                redirect, more = _redirect(child)
+                redirects.append(redirect)
+                words += more
+            case _:
+                words.append(_word(child))
+    return SimpleCommand(tuple(words), tuple(assignments), tuple(redirects), link)
+
+
+def _parts(node: Node) -> Iterator[Node]:
+    """Yield the words, assignments and redirects of a command in their order."""
+    if node.type != "test_command":
+        for child in node.children:
+            yield from child.children if child.type == "command_name" else (child,)
+        return
+    if _text(node).startswith(("[[", "((")):
+        raise _AmbiguousNode("contains `[[` or `((`")
+    yield from _leaves(node)
+
+
+def _assignment(node: Node) -> tuple[str, str]:
+    name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+    if name is None or name.type != "variable_name" or _text(node)[len(_text(name)) :][:1] != "=":
+        raise _AmbiguousNode("sets a variable in an unsupported way")
+    if value is None:
+        return _text(name), ""
+    return _text(name), _literal(value).text
+
+
+def _literal(node: Node) -> Word:
+    word = _word(node)
+    if not word.literal:
+        raise _AmbiguousNode(f"has a value that is not literal ({_text(node)[:60]!r})")
+    return word
+
+
+def _word(node: Node) -> Word:
+    text = _text(node)
+    if node.type not in _WORDS and text not in _IN_TEST:
+        raise _AmbiguousNode(f"has a part that is not a word ({node.type.replace('_', ' ')})")
+    word = unquote_word(text)
+    if word is None:
+        raise _AmbiguousNode(f"has a word that is not literal ({text[:60]!r})")
+    return word
+
+
+def _text(node: Node) -> str:
+    return (node.text or b"").decode(errors="replace")
+
+
+def _visible_commands(node: Node) -> Iterator[SimpleCommand]:
+    """Yield every simple command and redirect within `node`; words that are not literal keep their raw text."""
+    if node.type in {"command", "test_command", "declaration_command"}:
+        leaves = [part for part in _loose_parts(node) if part.type != "file_redirect"]
+        assigned = [part for part in leaves if part.type == "variable_assignment"]
+        words = tuple(_as_written(part) for part in leaves if part.type != "variable_assignment")
+        yield SimpleCommand(words, tuple(_loose_assignment(part) for part in assigned))
+    elif node.type == "file_redirect":
+        yield from _loose_redirect(node)
+    for child in node.children:
+        yield from _visible_commands(child)
+
+
+def _loose_parts(node: Node) -> Iterator[Node]:
+    for child in node.children:
+        if child.type == "command_name":
+            yield from child.children
+        else:
+            yield child
+
+
+def _loose_assignment(node: Node) -> tuple[str, str]:
+    name, _, value = _text(node).partition("=")
+    return name, value
+
+
+def _loose_redirect(node: Node) -> Iterator[SimpleCommand]:
+    operator = next((child.type for child in node.children if child.type in OPERATORS), None)
+    for target in node.children_by_field_name("destination") if operator else ():
+        yield SimpleCommand((), redirects=(Redirect(OPERATORS[operator or ">"], _as_written(target)),))
+
+
+def _as_written(node: Node) -> Word:
+    text = _text(node)
+    return unquote_word(text) or Word(text, sure=False)

@@ -1,0 +1,172 @@
+"""Find the files that a command's words name, and check whether they may be read or written."""
+
+import os
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
+
+from scaffold.policy.path.protected_files import protected_entry
+from scaffold.policy.secret.files import secret_entry
+from scaffold.policy.shell.script import Word
+
+HARMLESS_SINKS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr"})
+MAX_ENTRIES = 2_000
+MAX_PATH_CHARS = 4_096
+"""No system opens a longer path."""
+MAX_PATHS_IN_WORD = 50
+"""Maximum number of paths searched in one word."""
+_DOTTED = (".env", ".env.local", ".ssh", ".aws", ".gnupg", ".netrc", ".npmrc", ".pypirc", ".git-credentials", ".pgpass")
+_PLAIN = ("id_rsa", "id_ed25519", "server.pem", "private.key", "credentials.json", "shadow", "environ")
+_BRACES = re.compile(r"[{},]")
+_CHOICE = re.compile(r"([^{}]*)\{([^{}]*)\}([^{}]*)")
+_ANYTHING = frozenset({"*", "**", "?*", "*?"})
+
+
+class DirEntry(Struct, frozen=True):
+    """An entry of a folder."""
+
+    name: str
+    is_folder: bool = False
+    is_link: bool = False
+
+
+class FileSystem(Protocol):
+    """The view of the disk that decisions use."""
+
+    def real(self, path: str) -> str:
+        """Return an absolute path with links and `..` resolved as far as it exists."""
+        ...
+
+    def entries(self, folder: str) -> tuple[DirEntry, ...]:
+        """Return the entries of a folder, at most `MAX_ENTRIES`; empty if it is missing."""
+        ...
+
+
+class DiskFileSystem:
+    """The file system of this machine."""
+
+    def real(self, path: str) -> str:
+        """Return an absolute path with links and `..` resolved as far as it exists."""
+        try:
+            return os.path.realpath(path)
+        except (OSError, ValueError):
+            return path
+
+    def entries(self, folder: str) -> tuple[DirEntry, ...]:
+        """Return the entries of a folder, at most `MAX_ENTRIES`; empty if it is missing."""
+        try:
+            with os.scandir(folder) as found:
+                return tuple(
+                    DirEntry(each.name, is_folder=each.is_dir(follow_symlinks=False), is_link=each.is_symlink())
+                    for each, _ in zip(found, range(MAX_ENTRIES), strict=False)
+                )
+        except (OSError, ValueError):
+            return ()
+
+
+class EmptyFileSystem:
+    """A file system without files: paths are used literally."""
+
+    def real(self, path: str) -> str:
+        """Return the path without its `..`."""
+        return os.path.normpath(path)
+
+    def entries(self, folder: str) -> tuple[DirEntry, ...]:  # noqa: ARG002 - there is no folder
+        """Return nothing."""
+        return ()
+
+
+class WorkspacePaths(Struct, frozen=True):
+    """The workspace of a command, and checks of the paths it names."""
+
+    root: str
+    """The workspace, an absolute path."""
+    home: str
+    files: FileSystem
+
+    def reached(self, text: str, folders: frozenset[str], *, tilde: bool = False) -> tuple[str, ...]:
+        """Return every absolute path that `text` may mean in `folders`, each as written and with links resolved."""
+        named = [os.path.join(folder, text) for folder in sorted(folders)]  # noqa: PTH118 - keeps `..`
+        starts = [self.home + text[1:]] if tilde else named
+        paths = [path for start in starts for path in (os.path.normpath(start), self.files.real(start))]
+        return tuple(dict.fromkeys(path.replace("//", "/", 1) if path.startswith("//") else path for path in paths))
+
+    def outside(self, path: str) -> bool:
+        """Return whether an absolute path is outside the workspace; always True if the workspace is `/`."""
+        homes = (self.root, self.files.real(self.root))
+        return "/" in homes or not any(Path(path).is_relative_to(home) for home in homes)
+
+    def secret(self, word: Word, folders: frozenset[str]) -> str | None:
+        """Return the entry of `SECRET_FILES` that the word names, or may expand to; None if there is none."""
+        for path in self.reached(word.text, folders, tilde=word.tilde):
+            if entry := secret_entry(path) or (_may_be_secret(path, self.files) if word.glob else None):
+                return entry
+        return None
+
+    def protected(self, word: Word, folders: frozenset[str]) -> str | None:
+        """Return the entry of `PROTECTED_FILES` that the word names; None if there is none."""
+        for path in self.reached(word.text, folders, tilde=word.tilde):
+            if entry := protected_entry(self.within(path)):
+                return entry
+        return None
+
+    def within(self, path: str) -> str:
+        """Return an absolute path relative to the workspace if it is inside, else unchanged."""
+        return path if self.outside(path) else os.path.relpath(path, self.root)
+
+    def away(self, word: Word, folders: frozenset[str]) -> str | None:
+        """Return the first path outside the workspace that the word may mean; None if all are inside."""
+        return next((path for path in self.reached(word.text, folders, tilde=word.tilde) if self.outside(path)), None)
+
+
+def path_candidates(word: Word) -> Iterator[Word]:
+    """Yield the word and the parts of it that may be paths: after `=`, `@`, `:`, `,` and after a flag's letter.
+
+    Also the part before `:`, and the parts of braces in a word that is not `sure`. Of URLs, only `file://` has a path.
+    """
+    text = word.text
+    if "://" in text:
+        _, file, path = text.partition("file://")
+        yield from (Word(path, sure=word.sure),) if file else ()
+        return
+    yield word
+    for mark in "=@:,":
+        for piece in text.split(mark, MAX_PATHS_IN_WORD)[1:]:
+            if piece:
+                yield Word(piece, tilde=piece.startswith(("~/", "~")) and piece[1:2] in {"", "/"}, sure=word.sure)
+    before, colon, _ = text.partition(":")
+    if colon and before:
+        yield Word(before, tilde=before.startswith("~/"), sure=word.sure)
+    for piece in () if word.sure else (*_BRACES.split(text, MAX_PATHS_IN_WORD), *_expand_braces(text)):
+        if piece:
+            yield Word(piece, tilde=piece.startswith("~/"), sure=False)
+    if text.startswith("-") and not text.startswith("--") and len(text) > 2:
+        yield Word(text[2:], sure=word.sure)
+
+
+def _expand_braces(text: str) -> Iterator[str]:
+    """Yield the brace expansion of `a{b,c}d`, for one pair of braces."""
+    if found := _CHOICE.fullmatch(text):
+        before, choices, after = found.groups()
+        yield from (before + choice + after for choice in choices.split(",", MAX_PATHS_IN_WORD))
+
+
+def _may_be_secret(path: str, files: FileSystem) -> str | None:
+    """Return the entry of a secret that the glob `path` may match: a usual name, or an existing file; None if none."""
+    names = [name for name in path.split("/") if name]
+    for at, name in enumerate(names):
+        if not set(name) & set("*?["):
+            continue
+        usual = _DOTTED if name.startswith(".") else () if name in _ANYTHING else _PLAIN
+        for each in (*map(DirEntry, usual), *files.entries("/" + "/".join(names[:at]))):
+            hidden = each.name.startswith(".") and not name.startswith(".")
+            if hidden or not fnmatchcase(each.name, name):
+                continue
+            whole = "/" + "/".join((*names[:at], each.name, *names[at + 1 :]))
+            if entry := secret_entry(whole) or (secret_entry(files.real(whole)) if each.is_link else None):
+                return entry
+    return None

@@ -1,0 +1,62 @@
+"""The assignment of one worker process, read from the store."""
+
+from typing import Final
+
+from msgspec import Struct
+
+from scaffold.core.errors import StaleFence
+from scaffold.core.ids import Assertion, AttemptId
+from scaffold.core.model import Action, Attempt, Fact, Goal, Run
+from scaffold.store.database import Store
+
+TESTING_ROLE: Final = "testing"
+"""The role that verifies by writing or running tests, not by a verdict."""
+
+
+class Assignment(Struct, frozen=True, kw_only=True):
+    """An attempt with its run, goal and action, and what its action builds on."""
+
+    run: Run
+    goal: Goal
+    action: Action
+    attempt: Attempt
+    parent: Action | None = None
+    """The action's compound; None if it has none."""
+    prerequisites: tuple[Action, ...] = ()
+    """The actions that provide its preconditions, or those of its compounds, in plan order."""
+    facts: tuple[Fact, ...] = ()
+    """The facts that hold among those preconditions and the goal's desired assertions."""
+
+    @property
+    def prerequisite_facts(self) -> tuple[Fact, ...]:
+        """The facts its prerequisites have proven: what it builds on, or reviews."""
+        shown = {effect for action in self.prerequisites for effect in action.effects}
+        return tuple(fact for fact in self.facts if fact.assertion in shown)
+
+
+def read_assignment(store: Store, attempt_id: AttemptId) -> Assignment:
+    """Return everything an attempt needs; StaleFence if it is no longer queued."""
+    attempt = store.attempts.get(attempt_id)
+    action = store.actions.get(attempt.action_id) if attempt else None
+    goal = store.goals.get(action.goal_id) if action else None
+    run = store.runs.get(action.run_id) if action else None
+    if attempt is None or action is None or goal is None or run is None or attempt.status != "queued":
+        raise StaleFence(f"attempt {attempt_id} is not waiting for a worker", "Nothing to do: another process has it.")
+    needs = inherited_preconditions(store, action)
+    before = {each.id: each for need in needs for each in store.actions.providers(goal.id, need)}
+    relevant = {*needs, *goal.desired}
+    return Assignment(
+        run=run,
+        goal=goal,
+        action=action,
+        attempt=attempt,
+        parent=store.actions.get(action.parent_id) if action.parent_id else None,
+        prerequisites=tuple(sorted(before.values(), key=lambda each: each.position)),
+        facts=tuple(f for f in store.facts.of_goal(goal.id) if f.state == "holds" and f.assertion in relevant),
+    )
+
+
+def inherited_preconditions(store: Store, action: Action) -> tuple[Assertion, ...]:
+    """Return the preconditions of an action, its own first, then those of its compounds."""
+    above = [store.actions.get(each) for each in store.actions.lineage(action.id)]
+    return tuple(dict.fromkeys(need for each in above if each is not None for need in each.preconditions))

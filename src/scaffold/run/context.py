@@ -1,0 +1,128 @@
+"""The context of a run: the repository, its store, and the folders beside them."""
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from scaffold.core.ids import AttemptId, RunId
+from scaffold.core.ports import Clock
+from scaffold.git.command import Git
+from scaffold.git.repository import Repository
+from scaffold.host.slots import Slots
+from scaffold.policy.secret.redaction import Redactor
+from scaffold.policy.secret.sources import redactor_for
+from scaffold.store.database import Store
+
+MAX_NAME_BYTES = 100
+"""Longest part of a path segment that comes from a user-chosen name; file systems allow 255 bytes in all."""
+LOG_TAIL_CHARS = 1_000
+"""Characters shown of a dead process's last output."""
+LOG_TAIL_BYTES = 65_536
+"""Bytes read for them; more than needed, so that redaction sees a secret at the start of the tail as a whole."""
+
+
+class RunContext(Struct, frozen=True, kw_only=True):
+    """One repository and its store, as opened by one process."""
+
+    repository: Repository
+    store: Store
+    clock: Clock
+    cache: Path
+    """The user's cache directory for Scaffold; worktrees live below it."""
+    environ: Mapping[str, str]
+    """The environment of this process; children get an allow-listed part of it."""
+
+    @property
+    def redactor(self) -> Redactor:
+        """A redactor for the current secrets of this process, the checkout and the user."""
+        return redactor_for(self.environ, self.repository.root)
+
+    @property
+    def git(self) -> Git:
+        """Git in the checkout the run was started from; the run never changes its files."""
+        return self.repository.git
+
+    def run_folder(self, run_id: RunId) -> Path:
+        """Return the folder that holds every worktree and process log of a run."""
+        name = self.repository.root.name.encode()[:MAX_NAME_BYTES].decode(errors="ignore")
+        return self.cache / "runs" / f"{name}-{_digest(str(self.repository.common_dir))[:12]}" / run_id
+
+    def attempt_folder(self, run_id: RunId, attempt_id: AttemptId) -> Path:
+        """Return the folder of an attempt's worktree."""
+        return self.run_folder(run_id) / "attempts" / attempt_id
+
+    def landing_folder(self, run_id: RunId) -> Path:
+        """Return the folder of the worktree in which merged trees are verified before they land."""
+        return self.run_folder(run_id) / "landing"
+
+    def services_folder(self, run_id: RunId) -> Path:
+        """Return the checkout folder of the files that describe the run's external services."""
+        return self.run_folder(run_id) / "services"
+
+    def outputs(self, run_id: RunId, attempt_id: AttemptId) -> Path:
+        """Return the folder for an attempt's command outputs that are too long to show."""
+        return self.run_folder(run_id) / "outputs" / attempt_id
+
+    def temporary(self, run_id: RunId, name: str) -> Path:
+        """Return the TMPDIR of commands; `name` is an attempt's id or the merge queue's name."""
+        return self.run_folder(run_id) / "temporary" / name
+
+    def slots(self, count: int) -> Slots:
+        """Return the slots that limit gates to `count` at once, across all runs of the user."""
+        return Slots(self.cache / "slots", count)
+
+    def process_log(self, run_id: RunId, name: str) -> Path:
+        """Return the log file of an attempt's or goal's process, e.g. for a crash report."""
+        return self.run_folder(run_id) / "logs" / f"{name}.txt"
+
+    def log_tail(self, run_id: RunId, name: str) -> str:
+        """Return the end of a process's log without secrets; `""` if it printed nothing."""
+        try:
+            with self.process_log(run_id, name).open("rb") as log:
+                log.seek(max(0, log.seek(0, os.SEEK_END) - LOG_TAIL_BYTES))
+                printed = log.read().decode(errors="replace")
+        except FileNotFoundError:
+            return ""
+        return self.redactor.clean(printed).strip()[-LOG_TAIL_CHARS:]
+
+    def zygote_log(self, run_id: RunId) -> Path:
+        """Return the log file of the process that forks the run's workers."""
+        return self.run_folder(run_id) / "logs" / "zygote.txt"
+
+    def journal(self, goal: str, action: str) -> Path:
+        """Return the journal of an action's agents, one JSON object a line."""
+        return self._journals / safe_file_name(goal) / f"{safe_file_name(action)}.jsonl"
+
+    @property
+    def _journals(self) -> Path:
+        """The folder of all journals: in the projections, or beside the store if those cannot be written."""
+        preferred = self.projections / "logs"
+        existing = next(path for path in (preferred, *preferred.parents) if os.path.lexists(path))
+        if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
+            return preferred
+        return self.repository.common_dir / "scaffold" / "logs"
+
+    @property
+    def projections(self) -> Path:
+        """The folder in the user's checkout that mirrors the store for people and scripts; ignored by git."""
+        return self.repository.root / ".scaffold"
+
+
+def safe_file_name(name: str) -> str:
+    """Return `name` as one path segment: no separators, not hidden, at most 100 bytes.
+
+    A changed name ends in a hash, so that no two names share a file.
+    """
+    safe = re.sub(r"[^\w.-]+", "_", name).lstrip(".") or "_"
+    if safe == name and len(name.encode()) <= MAX_NAME_BYTES:
+        return name
+    ending = f"-{_digest(name)[:8]}"
+    return safe.encode()[: MAX_NAME_BYTES - len(ending)].decode(errors="ignore") + ending
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

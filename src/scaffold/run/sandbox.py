@@ -1,0 +1,47 @@
+"""The sandbox of a run's commands: its agents' and its checks'."""
+
+import os
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from scaffold.core.model import Run
+from scaffold.host.sandbox.confinement import GIBIBYTE, ResourceLimits, SandboxSpec
+from scaffold.host.user_dirs import user_dirs
+from scaffold.policy.sandbox_profiles import top_level_secrets
+from scaffold.policy.sandbox_setup import SandboxInputs, SandboxSettings, build_enclosure, with_egress
+from scaffold.run.context import RunContext
+
+
+def sandbox_settings(run: Run) -> SandboxSettings:
+    """Return the sandbox settings of the run's commands."""
+    settings = run.settings
+    limits = ResourceLimits(memory_bytes=int(settings.memory_gb * GIBIBYTE))
+    return SandboxSettings(mode=settings.sandbox, network=settings.network, hosts=settings.hosts, limits=limits)
+
+
+@asynccontextmanager
+async def open_sandbox(site: RunContext, run: Run, root: Path, *, name: str) -> AsyncIterator[SandboxSpec | None]:
+    """Yield the sandbox for commands in the worktree `root`; None if there is none, TrustError if one is required.
+
+    `name` selects the temporary folder: an attempt's id, or the merge queue's name.
+    """
+    dirs, state = user_dirs(site.environ), site.repository.common_dir / "scaffold"
+    inputs = SandboxInputs(
+        root=root,
+        home=Path.home(),
+        temporary=site.temporary(run.id, name),
+        private=(dirs.config, dirs.data, site.cache, state, *top_level_secrets(site.repository.root)),
+        shown=(site.repository.common_dir,),
+        tracked=tuple(os.listdir(root)),  # noqa: PTH208 - a new worktree contains only tracked files
+        disposable=True,
+    )
+    enclosure = await build_enclosure(sandbox_settings(run), inputs, site.environ, cache=site.cache / "sandbox.json")
+    async with with_egress(enclosure) as sandbox:
+        yield sandbox
+
+
+def remove_temporary_folder(site: RunContext, run: Run, *, name: str) -> None:
+    """Remove a temporary folder and its content; ignore files that cannot be removed."""
+    shutil.rmtree(site.temporary(run.id, name), ignore_errors=True)

@@ -1,0 +1,1 @@
+"""A session of ralph: its conversation, tools, sandbox, subagents and output, for any face."""

@@ -1,0 +1,83 @@
+"""How a subagent of `ralph` becomes a process: this program again, as the hidden command `subagent`."""
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from msgspec import Struct
+
+from scaffold.agent.messages.text import escape_controls
+from scaffold.agent.subagents.pool import SubagentSpec
+from scaffold.host.environment import child_environment
+from scaffold.host.process.child import ChildProcess, start_child
+from scaffold.policy.permission.approval_gate import ApprovalDelegate
+from scaffold.store.user.subagents import StoredSubagent
+
+DIRECTORY_VARIABLES = ("SCAFFOLD_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME")
+PROVIDER_VARIABLES = (
+    *("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "LOCAL_API_KEY"),
+    *("CODEX_ACCESS_TOKEN", "CODEX_ACCOUNT_ID", "CODEX_BASE_URL"),
+)
+TAIL_BYTES = 2_000
+TAIL_LINES = 3
+
+
+class ParentLink(Struct, frozen=True, kw_only=True):
+    """What makes a session a subagent's."""
+
+    name: str
+    """What its requests are known by: `sub-1`."""
+    account: str | None
+    """Whose money it spends, None without a limit."""
+    ask_parent: ApprovalDelegate
+    """Has its parent decide what would be asked."""
+
+
+class SubagentLauncher:
+    """Starts the subagents of one session. Implements `agent.crew.Staff`."""
+
+    def __init__(
+        self,
+        spec: Callable[[str | None], SubagentSpec],
+        *,
+        logs: Path,
+        environ: Mapping[str, str],
+        names: Iterable[str] = (),
+    ) -> None:
+        """`spec` is the session's; `logs` is a folder, the user's alone, which need not exist.
+
+        `names` are variables that commands see besides the usual ones.
+        """
+        self.spec = spec
+        self._logs = logs
+        self._environ = environ
+        self._names = tuple(names)
+
+    async def start(self, subagent: StoredSubagent) -> ChildProcess:
+        """Start its process, which prints into a log of its own."""
+        # -P: what lies in the directory is not to be taken for a module of ours
+        return await start_child(
+            [sys.executable, "-P", "-m", "scaffold", "subagent", subagent.id],
+            cwd=Path.cwd(),
+            env=subagent_environment(self._environ, self._names),
+            log=self._log(subagent),
+        )
+
+    def take_log_tail(self, subagent: StoredSubagent) -> str:
+        """Return the last lines of its log in one, and remove the log."""
+        log = self._log(subagent)
+        with suppress(OSError):
+            end = log.read_bytes()[-TAIL_BYTES:].decode(errors="replace")
+            log.unlink()
+            lines = [line.strip() for line in escape_controls(end).splitlines() if line.strip()]
+            return " ".join(lines[-TAIL_LINES:])
+        return ""
+
+    def _log(self, subagent: StoredSubagent) -> Path:
+        return self._logs / f"{subagent.parent}-{subagent.name}.log"
+
+
+def subagent_environment(environ: Mapping[str, str], names: Iterable[str] = ()) -> dict[str, str]:
+    """Return what an agent's own process may see: what its commands may, and the way to the user's data and models."""
+    return child_environment(environ, names=(*DIRECTORY_VARIABLES, *PROVIDER_VARIABLES, *names))

@@ -1,0 +1,90 @@
+"""Conversion between values and columns: times as text, structured values as JSON."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
+
+from scaffold.core.contract import Contract, Verification
+from scaffold.core.errors import StoreError
+from scaffold.core.events import Event
+from scaffold.core.ids import Assertion
+from scaffold.core.model import CriticScore, Evidence, ProcessIdentity, RunSettings, Usage
+from scaffold.core.ports import NO_USAGE
+from scaffold.store.driver.connection import ColumnValue, Row
+
+T = TypeVar("T")
+
+
+class TimeSource(Protocol):
+    """The current time; implemented by every `core.ports.Clock`."""
+
+    def now(self) -> datetime:
+        """Return the current time, aware, UTC."""
+        ...
+
+
+def format_time(at: datetime | None) -> str | None:
+    """Return `at` (aware) as ISO-8601 UTC text with microseconds; text order is time order. None stays None."""
+    return None if at is None else at.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def parse_time(text: str) -> datetime:
+    """Return the time written by `format_time`, aware, UTC."""
+    return datetime.fromisoformat(text)
+
+
+def parse_optional_time(text: str | None) -> datetime | None:
+    """Return the time written by `format_time`; None stays None."""
+    return None if text is None else parse_time(text)
+
+
+def usage_columns(usage: Usage) -> dict[str, ColumnValue]:
+    """Return the columns that store `usage`."""
+    return {
+        "input_tokens": usage.input_tokens,
+        "cached_input_tokens": usage.cached_input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cost_usd": usage.cost_usd,
+        "requests": usage.requests,
+    }
+
+
+def usage_of(row: Row) -> Usage:
+    """Return the usage stored in the columns of `usage_columns`."""
+    return Usage(**{column: row[column] for column in usage_columns(NO_USAGE)})
+
+
+class JsonColumn(Generic[T]):
+    """A column of JSON text for values of one type; None is stored as NULL."""
+
+    def __init__(self, kind: Any) -> None:
+        self._decoder: msgspec.json.Decoder[T] = msgspec.json.Decoder(kind)
+
+    def write(self, value: T) -> str | None:
+        """Return the column's text for `value`."""
+        return None if value is None else msgspec.json.encode(value).decode()
+
+    def read(self, text: str | None) -> T:
+        """Return the value; raise StoreError if the text is not valid for the type, e.g. after a manual edit."""
+        try:
+            return self._decoder.decode("null" if text is None else text)
+        except msgspec.MsgspecError as error:
+            what = f"the database holds a value that cannot be read: {error}"
+            raise StoreError(
+                what, "Use the version of scaffold that wrote it, or restore a backup of the file."
+            ) from error
+
+
+ASSERTIONS = JsonColumn[tuple[Assertion, ...]](tuple[Assertion, ...])
+NAMES = JsonColumn[tuple[str, ...]](tuple[str, ...])
+SETTINGS = JsonColumn[RunSettings](RunSettings)
+PROCESS = JsonColumn[ProcessIdentity | None](ProcessIdentity | None)
+OWNER = JsonColumn[ProcessIdentity](ProcessIdentity)
+CONTRACT = JsonColumn[Contract | None](Contract | None)
+VERIFICATION = JsonColumn[Verification | None](Verification | None)
+SCORE = JsonColumn[CriticScore | None](CriticScore | None)
+EVIDENCE = JsonColumn[tuple[Evidence, ...]](tuple[Evidence, ...])
+EVENT = JsonColumn[Event](Event)
+OBJECT = JsonColumn[Mapping[str, Any]](dict[str, Any])

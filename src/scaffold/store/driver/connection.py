@@ -1,0 +1,179 @@
+"""One connection to a database of either kind: statements, transactions, compare-and-set."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from scaffold.core.errors import StoreError
+from scaffold.store.errors import not_found, stale_fence
+
+ColumnValue = str | int | float | None
+
+
+class Row(Protocol):
+    """A result row, by column name."""
+
+    def __getitem__(self, column: str, /) -> Any: ...
+
+    def keys(self) -> Iterable[str]:
+        """Return the column names, in order."""
+        ...
+
+
+class DatabaseDriver(Protocol):
+    """What the store needs from a database. Implementations raise their errors as StoreError with the cause."""
+
+    name: str
+    """The database's name in error messages; contains no secrets."""
+    read_only: str | None
+    """Why the database is read-only; None if it is writable."""
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        ...
+
+    def rows(self, statement: str, values: Mapping[str, ColumnValue], /) -> list[Any]:
+        """Execute a statement and return all of its rows."""
+        ...
+
+    def change(self, statement: str, values: Mapping[str, ColumnValue], /) -> int:
+        """Execute a statement and return how many rows it changed."""
+        ...
+
+    def change_each(self, statement: str, rows: Iterable[Mapping[str, ColumnValue]], /) -> int:
+        """Execute the statement for each of `rows` and return how many rows it changed in total."""
+        ...
+
+    def begin(self, *, durable: bool) -> None:
+        """Start a transaction with the exclusive write lock, waiting for the current writer; others can still read."""
+        ...
+
+    def commit(self) -> None:
+        """Commit everything since `begin`; from now on a `durable` transaction survives a power loss."""
+        ...
+
+    def roll_back(self) -> None:
+        """Undo everything since `begin`."""
+        ...
+
+    def tables(self) -> frozenset[str]:
+        """Return the names of the tables, without the driver's own."""
+        ...
+
+    def make_ready(self) -> None:
+        """Create what the driver itself needs before the first transaction; safe to repeat."""
+        ...
+
+    def back_up(self, version: int) -> None:
+        """Copy the committed data to a backup named after the schema version, if the database supports it."""
+        ...
+
+    def data_version(self) -> int:
+        """Return a number that changes if and only if another connection commits."""
+        ...
+
+    def erase(self) -> None:
+        """Delete all stored data on a server; does nothing for a file, which its owner deletes."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection; an open transaction is rolled back."""
+        ...
+
+
+class DeferredWrites(Protocol):
+    """Small changes collected during a transaction and written together at its end."""
+
+    def flush(self) -> None:
+        """Write the collected changes, inside the transaction."""
+        ...
+
+    def forget(self) -> None:
+        """Drop the collected changes: the transaction is over."""
+        ...
+
+
+class Connection:
+    """Statements with named parameters; writes are allowed only inside a transaction."""
+
+    def __init__(self, driver: DatabaseDriver) -> None:
+        self.driver = driver
+        self._deferred: list[DeferredWrites] = []
+
+    def keep(self, writes: DeferredWrites) -> None:
+        """Flush `writes` at the end of each transaction from now on."""
+        self._deferred.append(writes)
+
+    def require_transaction(self) -> None:
+        """Raise RuntimeError if no transaction is open."""
+        if not self.driver.in_transaction:
+            raise RuntimeError("the store can only be changed inside `with store.transaction():`")
+
+    def rows(self, statement: str, /, **values: ColumnValue) -> list[Row]:
+        """Return all rows of the statement."""
+        return self.driver.rows(statement, values)
+
+    def row(self, statement: str, /, **values: ColumnValue) -> Row | None:
+        """Return the first row of the statement; None if there is none."""
+        rows = self.driver.rows(statement, values)
+        return rows[0] if rows else None
+
+    def require_row(self, statement: str, noun: str, name: str) -> Row:
+        """Return the row the statement finds for `:id` = `name`; raise StoreError if there is no such `noun`."""
+        row = self.row(statement, id=name)
+        if row is None:
+            raise not_found(noun, name)
+        return row
+
+    def write(self, statement: str, /, **values: ColumnValue) -> None:
+        """Execute a write; raise RuntimeError outside a transaction."""
+        self.require_transaction()
+        self.driver.change(statement, values)
+
+    def write_returning(self, statement: str, /, **values: ColumnValue) -> list[Row]:
+        """Execute a write and return the rows of its RETURNING clause; raise RuntimeError outside a transaction."""
+        self.require_transaction()
+        return self.driver.rows(statement, values)
+
+    def write_each(self, statement: str, rows: Iterable[Mapping[str, ColumnValue]]) -> None:
+        """Execute the same write for each of `rows`; raise RuntimeError outside a transaction."""
+        self.require_transaction()
+        self.driver.change_each(statement, rows)
+
+    def compare_and_set(self, statement: str, noun: str, name: str, /, **values: ColumnValue) -> None:
+        """Change the row with `:id` = `name`; raise StaleFence if it does not match the statement's conditions."""
+        self.require_transaction()
+        if self.driver.change(statement, {"id": name, **values}) != 1:
+            raise stale_fence(noun, name, "it changed in the meantime")
+
+    def compare_and_set_each(self, statement: str, noun: str, rows: Sequence[Mapping[str, ColumnValue]]) -> None:
+        """Change the row of each `id` in `rows`; raise StaleFence if one does not match the statement's conditions."""
+        self.require_transaction()
+        changed = self.driver.change_each(statement, rows)
+        if changed != len(rows):
+            raise stale_fence(noun, str(rows[0]["id"]), f"it, or one of {len(rows)} with it, changed in the meantime")
+
+    @contextmanager
+    def transaction(self, *, durable: bool = False) -> Iterator[None]:
+        """Hold the write lock; commit at the end, roll back if the block raises. See `Store.transaction`."""
+        driver = self.driver
+        if driver.in_transaction:
+            raise RuntimeError("a transaction is already open on this store; end it before starting another")
+        if driver.read_only is not None:
+            raise StoreError(*_read_only_error(driver.name, driver.read_only))
+        driver.begin(durable=durable)
+        try:
+            yield
+            for writes in self._deferred:
+                writes.flush()
+            driver.commit()
+        finally:
+            for writes in self._deferred:
+                writes.forget()
+            if driver.in_transaction:
+                driver.roll_back()
+
+
+def _read_only_error(name: str, why: str) -> tuple[str, str]:
+    return f"{name}: the database is read-only: {why}", "Nothing was changed; commands that only read still work."

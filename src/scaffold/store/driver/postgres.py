@@ -1,0 +1,187 @@
+"""The PostgreSQL driver: one schema per repository, one writer at a time, concurrent readers."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NoReturn
+from urllib.parse import urlsplit
+
+import psycopg
+from psycopg.pq import TransactionStatus
+from psycopg.rows import dict_row
+
+from scaffold.core.errors import StoreError
+from scaffold.store.dialect import psycopg_style
+from scaffold.store.driver.connection import ColumnValue
+from scaffold.store.driver.location import PostgresLocation
+
+CONNECT_TIMEOUT_S = 10
+SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+NUL, SHOWN_NUL = "\0", "\N{SYMBOL FOR NULL}"
+"""PostgreSQL text cannot contain NUL, so it is stored as the symbol for it."""
+
+REVISION = "revision"
+"""A table with one row. Each transaction starts by incrementing its number, which makes writers wait their turn."""
+
+MAKE_REVISION = """
+CREATE TABLE IF NOT EXISTS revision (number BIGINT NOT NULL);
+INSERT INTO revision SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM revision)
+"""
+SCHEMA_LOCK = "SELECT pg_advisory_xact_lock(7321)"
+"""Serialises the creation of schemas; the number is arbitrary but must be unique to this use."""
+
+BEGIN = "BEGIN; SET LOCAL synchronous_commit = off; UPDATE revision SET number = number + 1"
+BEGIN_DURABLE = "BEGIN; SET LOCAL synchronous_commit = on; UPDATE revision SET number = number + 1"
+
+TABLES = "SELECT tablename AS name FROM pg_tables WHERE schemaname = :schema"
+IS_READY = "SELECT to_regclass(:table) IS NOT NULL AS ready"
+DATA_VERSION = "SELECT number FROM revision"
+
+_REACH = "Check SCAFFOLD_DATABASE_URL, and that the server is running and accepts you, then repeat the command."
+_WAIT = "Wait for it or end it, then repeat the command."
+_EXPLANATIONS: Mapping[str, tuple[str, str]] = {
+    "08": ("the server cannot be reached", _REACH),
+    "23": ("this conflicts with stored data", "Nothing was changed; use another name or id."),
+    "25006": ("the database is read-only", "Use a primary server, not a standby."),
+    "28": ("access to the database is denied", _REACH),
+    "40P01": ("another process holds the database lock", _WAIT),
+    "42501": ("access to the database is denied", _REACH),
+    "53100": (
+        "the server's disk is full",
+        "Free some space there, then repeat the command; the transaction was rolled back.",
+    ),
+    "53": ("the server is out of resources", "Wait for other work to end, then repeat the command."),
+    "55P03": ("another process holds the database lock", _WAIT),
+    "57": ("the server is shutting down or cancelled this command", _REACH),
+    "58": ("the server's disk failed to read or write", "Check the server, then repeat the command."),
+    "XX": ("the database is corrupt", "Nothing was changed. Ask the server's administrator to check its log."),
+}
+"""By SQLSTATE: the full code, or its first two characters (the class)."""
+
+
+class PostgresDriver:
+    """A connection to one schema. Implements `connection.DatabaseDriver`."""
+
+    def __init__(self, server: PostgresLocation, *, patience_s: float) -> None:
+        """Connect; the schema need not exist yet. `patience_s` is how long to wait for another writer."""
+        if not SCHEMA.fullmatch(server.schema):
+            raise ValueError(f"invalid schema name: {server.schema!r}")
+        self.name = _public_address(server)
+        self.read_only: str | None = None
+        self._schema = server.schema
+        self._own_commits = 0
+        try:
+            self._raw = psycopg.connect(
+                server.url,
+                autocommit=True,
+                row_factory=dict_row,
+                connect_timeout=CONNECT_TIMEOUT_S,
+                client_encoding="UTF8",
+                application_name="scaffold",
+            )
+        except psycopg.Error as error:
+            self._fail(error)
+        patience_ms = max(1, int(patience_s * 1000))
+        self._script(f"SET search_path TO {self._schema}; SET lock_timeout = {patience_ms}")
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open; False for a lost connection."""
+        status = self._raw.pgconn.transaction_status
+        return status not in {TransactionStatus.IDLE, TransactionStatus.UNKNOWN}
+
+    def rows(self, statement: str, values: Mapping[str, ColumnValue], /) -> list[Any]:
+        """Execute a statement and return all of its rows."""
+        return self._execute(statement, values).fetchall()
+
+    def change(self, statement: str, values: Mapping[str, ColumnValue], /) -> int:
+        """Execute a statement and return how many rows it changed."""
+        return self._execute(statement, values).rowcount
+
+    def change_each(self, statement: str, rows: Iterable[Mapping[str, ColumnValue]], /) -> int:
+        """Execute the statement for each of `rows` and return how many rows it changed in total."""
+        cursor = self._raw.cursor()
+        try:
+            cursor.executemany(psycopg_style(statement), [_storable(row) for row in rows])
+        except psycopg.Error as error:
+            self._fail(error)
+        return cursor.rowcount
+
+    def begin(self, *, durable: bool) -> None:
+        """Lock the revision row; PostgreSQL grants the lock in the order of requests."""
+        try:
+            self._script(BEGIN_DURABLE if durable else BEGIN)
+        except StoreError:
+            if self.in_transaction:
+                self.roll_back()
+            raise
+
+    def commit(self) -> None:
+        """Commit everything since `begin`; raise RuntimeError if a statement failed: PostgreSQL would roll back."""
+        if self._raw.pgconn.transaction_status == TransactionStatus.INERROR:
+            raise RuntimeError("a statement of this transaction failed, so it cannot be committed")
+        self._script("COMMIT")
+        self._own_commits += 1
+
+    def roll_back(self) -> None:
+        """Undo everything since `begin`."""
+        self._script("ROLLBACK")
+
+    def tables(self) -> frozenset[str]:
+        """Return the names of the tables in the schema, without the revision table."""
+        return frozenset(row["name"] for row in self.rows(TABLES, {"schema": self._schema})) - {REVISION}
+
+    def make_ready(self) -> None:
+        """Create the schema and its revision table if missing, one process at a time."""
+        if self.rows(IS_READY, {"table": f"{self._schema}.{REVISION}"})[0]["ready"]:
+            return
+        self._script(f"{SCHEMA_LOCK}; CREATE SCHEMA IF NOT EXISTS {self._schema}; {MAKE_REVISION}")
+
+    def back_up(self, version: int) -> None:
+        """Do nothing: a migration is one transaction here, and backups are up to the server's administrator."""
+
+    def data_version(self) -> int:
+        """Return how many transactions other connections have committed."""
+        return int(self.rows(DATA_VERSION, {})[0]["number"]) - self._own_commits
+
+    def erase(self) -> None:
+        """Drop the schema with all of its data; does nothing if it is missing."""
+        self._script(f"DROP SCHEMA IF EXISTS {self._schema} CASCADE")
+
+    def close(self) -> None:
+        """Close the connection; an open transaction is rolled back."""
+        self._raw.close()
+
+    def _execute(self, statement: str, values: Mapping[str, ColumnValue]) -> psycopg.Cursor[dict[str, Any]]:
+        try:
+            return self._raw.execute(psycopg_style(statement), _storable(values))
+        except psycopg.Error as error:
+            self._fail(error)
+
+    def _script(self, statements: str) -> None:
+        """Execute several statements in one round trip; in one transaction, unless they start one themselves."""
+        try:
+            self._raw.execute(statements, prepare=False)
+        except psycopg.Error as error:
+            self._fail(error)
+
+    def _fail(self, error: psycopg.Error) -> NoReturn:
+        """Raise psycopg's error as StoreError; errors that indicate a bug are raised unchanged."""
+        code = error.sqlstate or ("08" if isinstance(error, psycopg.OperationalError) else "")
+        explanation = _EXPLANATIONS.get(code) or _EXPLANATIONS.get(code[:2])
+        if explanation is None:
+            raise error
+        what, fix = explanation
+        raise StoreError(f"{self.name}: {what} ({' '.join(str(error).split())})", fix) from error
+
+
+def _storable(values: Mapping[str, ColumnValue]) -> dict[str, ColumnValue]:
+    return {
+        name: value.replace(NUL, SHOWN_NUL) if isinstance(value, str) and NUL in value else value
+        for name, value in values.items()
+    }
+
+
+def _public_address(server: PostgresLocation) -> str:
+    """Return the address without user, password and options."""
+    parts = urlsplit(server.url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path} (schema {server.schema})"

@@ -1,0 +1,117 @@
+"""Schema migrations: numbered SQL files, each applied once and never edited after a release.
+
+A migration that only adds keeps the schema readable for older programs. One that changes what they read must run
+`UPDATE schema_migration SET readable_from = N`, with its own number.
+"""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from msgspec import Struct
+
+from scaffold.core.errors import StoreEmpty, StoreError
+from scaffold.host.identity import is_alive
+from scaffold.store.driver.columns import OWNER, TimeSource, format_time
+from scaffold.store.driver.connection import Connection, DatabaseDriver
+from scaffold.store.errors import START_HINT
+
+MIGRATIONS = Path(__file__).parents[1] / "migrations"
+
+READ_VERSION = "SELECT MAX(version) AS version FROM schema_migration"
+READABLE_FROM = "SELECT MAX(readable_from) AS version FROM schema_migration"
+PRE_RELEASE_TABLE = "schema_version"
+"""Version table of the schemas before the first release, whose tables also have other names."""
+WRITE_VERSION = "INSERT INTO schema_migration (version, applied_at) VALUES (:version, :at)"
+
+
+class SchemaSource(Struct, frozen=True):
+    """The schema of one kind of database."""
+
+    migrations: Path
+    """Folder of the numbered SQL files."""
+    in_use: str
+    """Query for the processes using the database: columns `owner` and `activity` (what it is doing)."""
+
+
+def open_connection(driver: DatabaseDriver, schema: SchemaSource, clock: TimeSource, *, create: bool) -> Connection:
+    """Return a connection to a migrated database; if `migrate` raises, the driver is closed."""
+    connection = Connection(driver)
+    with ExitStack() as on_failure:
+        on_failure.callback(driver.close)
+        migrate(connection, schema, clock, create=create)
+        on_failure.pop_all()
+    return connection
+
+
+def migrate(connection: Connection, schema: SchemaSource, clock: TimeSource, *, create: bool) -> None:
+    """Migrate the database to the current schema, safe against concurrent migrations; makes a backup first.
+
+    Raises StoreError, and changes nothing, if the database is foreign, too new to read or, unless `create`, empty. A
+    newer database that this program can still read is opened read-only, unless `create` is set.
+    """
+    driver = connection.driver
+    steps = sorted(schema.migrations.glob("*.sql"))
+    version = _version(connection)
+    if version == 0 and not create:
+        what = f"{driver.name}: the database is empty"
+        raise StoreEmpty(what, f"{START_HINT}, or restore a backup of the file.")
+    if version > len(steps):
+        _open_read_only(connection, version, known=len(steps), writing=create)
+    elif driver.read_only is None:
+        driver.make_ready()
+        if _version(connection) < len(steps):
+            _apply_pending(connection, clock, steps, schema.in_use)
+    elif version < len(steps):
+        what = f"{driver.name}: the database was written by an older scaffold and cannot be migrated"
+        raise StoreError(what, f"Make it writable, or use that version of scaffold; {driver.read_only}.")
+
+
+def _version(connection: Connection) -> int:
+    """Return the schema version; 0 for an empty database."""
+    tables = connection.driver.tables()
+    if not tables:
+        return 0
+    if PRE_RELEASE_TABLE in tables:
+        what = f"{connection.driver.name}: a pre-release of scaffold wrote this database, and this one cannot read it"
+        raise StoreError(what, "Nothing was changed. Move the file away; the next command creates a new database.")
+    if "schema_migration" not in tables:
+        what = f"{connection.driver.name}: this database belongs to another program"
+        raise StoreError(what, "Nothing was changed. Move it away or use another location, then repeat the command.")
+    return int(connection.rows(READ_VERSION)[0]["version"])
+
+
+def _open_read_only(connection: Connection, version: int, *, known: int, writing: bool) -> None:
+    newer = f"a newer scaffold wrote this database (schema {version}, this one knows {known})"
+    if writing or connection.rows(READABLE_FROM)[0]["version"] > known:
+        what = f"{connection.driver.name}: {newer}"
+        raise StoreError(what, "Nothing was changed. Use that version of scaffold, or a newer one.")
+    connection.driver.read_only = newer
+
+
+def _apply_pending(connection: Connection, clock: TimeSource, steps: Sequence[Path], in_use: str) -> None:
+    with connection.transaction(durable=True):
+        version = _version(connection)
+        if 0 < version < len(steps):
+            _refuse_while_in_use(connection, in_use)
+            connection.driver.back_up(version)
+        for number in range(version + 1, len(steps) + 1):
+            _apply(connection, steps[number - 1])
+            connection.write(WRITE_VERSION, version=number, at=format_time(clock.now()))
+
+
+def _refuse_while_in_use(connection: Connection, in_use: str) -> None:
+    """Raise StoreError if a live process uses the database: its tables must not change while it runs."""
+    for row in connection.rows(in_use):
+        owner = OWNER.read(row["owner"])
+        if is_alive(owner):
+            name = connection.driver.name
+            what = f"{name}: an older scaffold (process {owner.pid}) {row['activity']} on this database"
+            raise StoreError(what, "Nothing was changed. Let it end or stop it, then repeat the command.")
+
+
+def _apply(connection: Connection, step: Path) -> None:
+    """Execute the file's statements one by one, since a script would commit the transaction."""
+    for statement in step.read_text(encoding="utf-8").split(";\n"):
+        if statement.strip():
+            connection.write(statement)

@@ -1,0 +1,237 @@
+"""The SQLite driver: one file, one writer at a time, concurrent readers."""
+
+import os
+import secrets
+import sqlite3
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any, NoReturn
+
+from scaffold.core.errors import StoreError
+from scaffold.store.driver.connection import ColumnValue
+from scaffold.store.errors import START_HINT
+
+MAX_LOCK_POLL_MS = 4
+"""Maximum random sleep between two tries to lock the database. SQLite's own back-off of up to 100 ms would lose
+against a process that writes continuously and retakes the lock within a millisecond."""
+
+CACHE_KIB = 8192
+"""Large enough for a plan of 10,000 actions, so that access to one action costs the same as in a small plan."""
+
+IN_MEMORY = Path(":memory:")
+"""Path of a temporary database: private to this process and gone when closed."""
+
+NO_VALUES: Mapping[str, ColumnValue] = {}
+TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
+
+_ELSEWHERE = "Check that the path names a file in a directory you may write to, then repeat the command."
+_BROKEN = "Nothing was changed. Move the file away and restore a backup, or start without it."
+_UNEXPLAINED = ("the database failed", "Run `scaffold doctor`, then repeat the command.")
+_EXPLANATIONS: Mapping[int, tuple[str, str]] = {
+    sqlite3.SQLITE_BUSY: (
+        "another process holds the database lock",
+        "Wait for it or end it, then repeat the command.",
+    ),
+    sqlite3.SQLITE_LOCKED: (
+        "another statement holds the database lock",
+        "Wait for it to end, then repeat the command.",
+    ),
+    sqlite3.SQLITE_FULL: ("the disk is full", "Free some space, then repeat the command; nothing was changed."),
+    sqlite3.SQLITE_NOTADB: ("this is not a database", _BROKEN),
+    sqlite3.SQLITE_CORRUPT: ("the database is corrupt", _BROKEN),
+    sqlite3.SQLITE_CANTOPEN: ("the database cannot be opened", _ELSEWHERE),
+    sqlite3.SQLITE_READONLY: ("the database is not writable", _ELSEWHERE),
+    sqlite3.SQLITE_PERM: ("access to the database is denied", _ELSEWHERE),
+    sqlite3.SQLITE_CONSTRAINT: ("this conflicts with stored data", "Nothing was changed; use another name or id."),
+    sqlite3.SQLITE_IOERR: ("the disk failed to read or write", "Check the disk, then repeat the command."),
+}
+
+
+class SqliteDriver:
+    """A connection to one file, only for the thread that opened it. Implements `connection.DatabaseDriver`."""
+
+    def __init__(self, path: Path, *, create: bool, patience_s: float, private: bool = False) -> None:
+        """Open the file; raise StoreError if it is missing, unless `create`. `patience_s` is the timeout for a lock.
+
+        Without `create`, a file that is not writable is opened read-only. With `private`, the file and its directory
+        are created with access for their owner only.
+        """
+        in_memory = path == IN_MEMORY
+        if not in_memory:
+            _prepare_path(path, create=create, private=private)
+        self.name = str(path)
+        self.read_only = None if create or in_memory else _why_read_only(path)
+        self._path = path
+        self._durable = False
+        self._patience_s = patience_s
+        mode = "rwc" if create else "rw" if self.read_only is None else _read_only_mode(path)
+        uri = "file::memory:" if in_memory else f"{path.absolute().as_uri()}?mode={mode}"
+        try:
+            self._raw = sqlite3.connect(uri, uri=True, isolation_level=None, cached_statements=256)
+            self._raw.row_factory = sqlite3.Row
+        except sqlite3.Error as error:
+            self._fail(error)
+        for pragma in ("busy_timeout = 1", "foreign_keys = ON", "synchronous = NORMAL", f"cache_size = -{CACHE_KIB}"):
+            self._execute(f"PRAGMA {pragma}")  # some read the file, which another process may be creating right now
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        return self._raw.in_transaction
+
+    def rows(self, statement: str, values: Mapping[str, ColumnValue] = NO_VALUES, /) -> list[Any]:
+        """Execute a statement and return all of its rows."""
+        try:
+            return self._execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            self._fail(error)
+        except UnicodeDecodeError as error:
+            raise StoreError(f"{self.name}: the database is corrupt ({error})", _BROKEN) from error
+
+    def change(self, statement: str, values: Mapping[str, ColumnValue], /) -> int:
+        """Execute a statement and return how many rows it changed."""
+        return self._execute(statement, values).rowcount
+
+    def change_each(self, statement: str, rows: Iterable[Mapping[str, ColumnValue]], /) -> int:
+        """Execute the statement for each of `rows` and return how many rows it changed in total."""
+        try:
+            return self._raw.executemany(statement, rows).rowcount
+        except sqlite3.Error as error:
+            self._fail(error)
+
+    def begin(self, *, durable: bool) -> None:
+        """Take the write lock at once, so that the transaction cannot fail later because another one holds it."""
+        if durable is not self._durable:
+            self.rows(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            self._durable = durable
+        self._execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        """Commit everything since `begin`."""
+        self._execute("COMMIT")
+
+    def roll_back(self) -> None:
+        """Undo everything since `begin`."""
+        self._execute("ROLLBACK")
+
+    def tables(self) -> frozenset[str]:
+        """Return the names of the tables in the file."""
+        return frozenset(row["name"] for row in self.rows(TABLES))
+
+    def make_ready(self) -> None:
+        """Enable the write-ahead log, so that readers and a writer can work at once; the setting stays in the file."""
+        while not self._enable_wal():
+            self.begin(durable=False)  # SQLite does not wait for locks when switching to WAL: wait for the writer here
+            self.roll_back()
+
+    def back_up(self, version: int) -> None:
+        """Copy the committed data to `<file>.bak-<version>`, atomically; a transaction in progress is not included."""
+        target = self._path.with_name(f"{self._path.name}.bak-{version}")
+        draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+        try:
+            draft.touch(self._path.stat().st_mode & 0o777, exist_ok=False)
+            with closing(sqlite3.connect(self._path)) as source, closing(sqlite3.connect(draft)) as copy:
+                source.backup(copy)
+            draft.replace(target)
+        except (OSError, sqlite3.Error) as error:
+            what = f"{self.name}: the database could not be backed up ({error})"
+            raise StoreError(what, f"Nothing was changed. Make {target} writable, then repeat the command.") from error
+        finally:
+            draft.unlink(missing_ok=True)
+
+    def data_version(self) -> int:
+        """Return SQLite's count of other connections' commits."""
+        return int(self.rows("PRAGMA data_version")[0]["data_version"])
+
+    def erase(self) -> None:
+        """Do nothing: the file is deleted with its folder."""
+
+    def close(self) -> None:
+        """Close the file; an open transaction is rolled back."""
+        self._raw.close()
+
+    def _execute(self, statement: str, values: Mapping[str, ColumnValue] = NO_VALUES) -> sqlite3.Cursor:
+        try:
+            return self._raw.execute(statement, values)
+        except sqlite3.Error as error:
+            if _primary_code(error) != sqlite3.SQLITE_BUSY:
+                self._fail(error)
+        return self._retry_while_busy(statement, values)
+
+    def _retry_while_busy(self, statement: str, values: Mapping[str, ColumnValue]) -> sqlite3.Cursor:
+        """Retry until the lock is free or the timeout is over; a statement that met the lock changed nothing."""
+        deadline = time.monotonic() + self._patience_s
+        while True:
+            try:
+                self._raw.execute(f"PRAGMA busy_timeout = {1 + secrets.randbelow(MAX_LOCK_POLL_MS)}")
+                return self._raw.execute(statement, values)
+            except sqlite3.Error as error:
+                if _primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                    self._fail(error)
+
+    def _enable_wal(self) -> bool:
+        """Enable the write-ahead log; return False if another process holds the lock needed for it."""
+        try:
+            self._raw.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.Error as error:
+            if _primary_code(error) != sqlite3.SQLITE_BUSY:
+                self._fail(error)
+            return False
+        return True
+
+    def _fail(self, error: sqlite3.Error) -> NoReturn:
+        """Raise SQLite's error as StoreError; errors that indicate a bug are raised unchanged."""
+        if isinstance(error, sqlite3.ProgrammingError):
+            raise error
+        what, fix = _EXPLANATIONS.get(_primary_code(error), _UNEXPLAINED)
+        raise StoreError(f"{self.name}: {what} ({error})", fix) from error
+
+
+def _primary_code(error: sqlite3.Error) -> int:
+    """Return SQLite's primary error code; undecodable text, which has none, counts as corruption."""
+    unreadable = str(error).startswith("Could not decode")
+    code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT if unreadable else sqlite3.SQLITE_ERROR)
+    return code & 0xFF
+
+
+def _prepare_path(path: Path, *, create: bool, private: bool) -> None:
+    try:
+        if create:
+            path.parent.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=True)
+        if create and private:
+            _make_private(path)
+        missing = not create and not path.exists()
+    except OSError as error:
+        what = f"{path}: the database is not accessible ({error.strerror})"
+        raise StoreError(what, "Check its directory and permissions, then repeat the command.") from error
+    if missing:
+        raise StoreError(f"{path}: there is no database yet", f"{START_HINT}; it creates one.")
+
+
+def _make_private(path: Path) -> None:
+    """Create the file if missing and restrict it and its directory to the owner; SQLite's log files inherit the mode.
+
+    An existing file is not opened: closing it would release SQLite's locks on it.
+    """
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    for owned, mode in ((path, 0o600), (path.parent, 0o700)):
+        found = owned.stat()
+        if found.st_mode & 0o077 and found.st_uid == os.geteuid():
+            owned.chmod(mode)
+
+
+def _why_read_only(path: Path) -> str | None:
+    """Return which is not writable: the file or its directory, where SQLite keeps the log; None if both are."""
+    for needed in (path, path.parent):
+        if not os.access(needed, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+            return f"{needed} cannot be written"
+    return None
+
+
+def _read_only_mode(path: Path) -> str:
+    """Return the URI mode for reading; without a log there is no writer, so `immutable` avoids taking locks."""
+    log = path.with_name(f"{path.name}-wal")
+    return "ro" if log.exists() and log.stat().st_size else "ro&immutable=1"

@@ -1,3 +1,0 @@
--- What a critic gave the work of an attempt last.
-
-ALTER TABLE attempt ADD COLUMN score TEXT;

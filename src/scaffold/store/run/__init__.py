@@ -1,0 +1,1 @@
+"""The aggregates of a repository's database: runs, goals, actions, attempts, facts and so on."""

@@ -1,0 +1,389 @@
+"""Actions: the plan's nodes, each with a stored count of its unmet needs.
+
+`unmet` is the number of an action's preconditions without a fact that holds, plus one while its parent is not
+running, as defined by `COUNT_UNMET`. Every change of a fact or of a parent's state adjusts the counts of the
+affected actions in the same transaction, so finding ready actions costs one index look-up.
+"""
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from scaffold.core.events import ActionStatusChanged
+from scaffold.core.ids import ActionId, ActionKey, Assertion, GoalId, RunId
+from scaffold.core.model import Action
+from scaffold.core.states import (
+    COMPOUND_TRANSITIONS,
+    PRIMITIVE_TRANSITIONS,
+    ActionState,
+    Blocked,
+    Pending,
+    Skipped,
+    blocked_on_inbox,
+    parse_action_state,
+    reason_of,
+    status_of,
+)
+from scaffold.store.driver.columns import ASSERTIONS, CONTRACT, NAMES, TimeSource, format_time, parse_time
+from scaffold.store.driver.connection import ColumnValue, Connection, Row
+from scaffold.store.errors import illegal_transition
+from scaffold.store.run.events import Events
+from scaffold.store.run.facts import Facts
+from scaffold.store.run.status_counts import StatusCounts
+
+ADD = """
+INSERT INTO action (id, run_id, goal_id, parent_id, position, key, description, kind, method, role, preconditions,
+                    effects, files, contract, status, reason, result, guidance, extra_attempts, unmet, failures,
+                    created_at, updated_at)
+VALUES (:id, :run_id, :goal_id, :parent_id, :position, :key, :description, :kind, :method, :role, :preconditions,
+        :effects, :files, :contract, :status, :reason, :result, :guidance, :extra_attempts, 0, 0,
+        :created_at, :updated_at)
+"""
+ADD_PRECONDITION = """
+INSERT INTO precondition (action_id, goal_id, assertion) VALUES (:action_id, :goal_id, :assertion)
+ON CONFLICT (action_id, assertion) DO NOTHING
+"""
+ADD_EFFECT = """
+INSERT INTO effect (action_id, goal_id, assertion) VALUES (:action_id, :goal_id, :assertion)
+ON CONFLICT (action_id, assertion) DO NOTHING
+"""
+COUNT_UNMET = """
+UPDATE action SET unmet = (
+    SELECT COUNT(*) FROM precondition WHERE precondition.action_id = action.id AND NOT EXISTS (
+        SELECT 1 FROM fact WHERE fact.goal_id = precondition.goal_id
+                             AND fact.assertion = precondition.assertion AND fact.state = 'holds')
+) + (
+    SELECT COUNT(*) FROM action AS parent WHERE parent.id = action.parent_id AND parent.status <> 'running'
+)
+WHERE id = :id
+"""
+GET_STATUS = "SELECT id, run_id, goal_id, key, kind, status FROM action WHERE id = :id"
+SHIFT_CHILDREN_UNMET = "UPDATE action SET unmet = unmet + :step WHERE parent_id = :id"
+GET = "SELECT * FROM action WHERE id = :id"
+BY_KEY = "SELECT * FROM action WHERE run_id = :run_id AND key = :key"
+OF_GOAL = "SELECT * FROM action WHERE goal_id = :goal_id ORDER BY position, id"
+OF_RUN = "SELECT * FROM action WHERE run_id = :run_id ORDER BY position, id"
+CHILDREN = "SELECT * FROM action WHERE parent_id = :parent_id ORDER BY position, id"
+PROVIDERS = """
+SELECT action.* FROM effect JOIN action ON action.id = effect.action_id
+WHERE effect.goal_id = :goal_id AND effect.assertion = :assertion ORDER BY position, id
+"""
+SET_STATUS = """
+UPDATE action SET status = :status, reason = :reason, result = COALESCE(:result, result), updated_at = :at
+WHERE id = :id AND status = :was
+"""
+# The conditions must match the partial index `action_ready` exactly, or SQLite scans all actions of the goal.
+READY = """
+SELECT * FROM action WHERE goal_id = :goal_id AND status = 'pending' AND unmet = 0 ORDER BY position, id LIMIT :limit
+"""
+RUNNING = """
+SELECT * FROM action WHERE goal_id = :goal_id AND status IN ('running', 'verifying', 'landing') AND kind = 'primitive'
+ORDER BY position, id
+"""
+RUNNING_COMPOUNDS = """
+SELECT * FROM action WHERE goal_id = :goal_id AND status = 'running' AND kind = 'compound' ORDER BY position, id
+"""
+COUNT_CHILDREN = """
+SELECT COUNT(*) AS children,
+       COUNT(CASE WHEN status IN ('pending', 'running', 'verifying', 'landing')
+                    OR (status = 'blocked' AND reason LIKE 'waits_for:%') THEN 1 END) AS open_children
+FROM action WHERE parent_id = :parent_id
+"""
+HAS_CHILDREN = "SELECT 1 FROM action WHERE parent_id = :parent_id LIMIT 1"
+PENDING_OR_BLOCKED = """
+SELECT * FROM action WHERE goal_id = :goal_id AND status IN ('pending', 'blocked') ORDER BY position, id
+"""
+BLOCKED_BY_FAILURE = """
+SELECT * FROM action WHERE goal_id = :goal_id AND status = 'blocked' AND reason NOT LIKE 'waits_for:%'
+ORDER BY position, id
+"""
+COUNT_WAITING_FOR_HUMAN = """
+SELECT COUNT(*) AS actions FROM action
+WHERE goal_id = :goal_id AND status = 'blocked' AND reason LIKE 'waits_for:%'
+"""
+WAITING_FOR_ITEM = """
+SELECT * FROM action WHERE run_id = :run_id AND status = 'blocked' AND reason = :reason ORDER BY position, id
+"""
+RESET_FAILURES = "UPDATE action SET failures = 0, failure_handled = 0, extra_attempts = 0 WHERE id = :id"
+SET_GUIDANCE = "UPDATE action SET guidance = :guidance, extra_attempts = 1, failure_handled = 0 WHERE id = :id"
+UNHANDLED_FAILURES = """
+SELECT * FROM action WHERE goal_id = :goal_id AND status = 'failed' AND kind = 'primitive' AND failure_handled = 0
+ORDER BY position, id
+"""
+MARK_FAILURES_HANDLED = """
+UPDATE action SET failure_handled = 1 WHERE goal_id = :goal_id AND status = 'failed' AND kind = 'primitive'
+"""
+LAST_POSITION = "SELECT COALESCE(MAX(position), -1) AS position FROM action WHERE run_id = :run_id"
+
+
+ActionStatusRow = Row | Mapping[str, Any]
+"""An action's columns id, run_id, goal_id, key, kind and status."""
+
+
+class OpenCompound(Struct, frozen=True):
+    """A running compound with the counts of its children and its effects that do not hold yet."""
+
+    action: Action
+    children: int
+    open_children: int
+    """Children that have not ended: pending, running, verifying, landing, or waiting for a human."""
+    unmet_effects: tuple[Assertion, ...]
+
+
+class Actions:
+    """The actions of each goal, always returned in plan order."""
+
+    def __init__(self, connection: Connection, clock: TimeSource, events: Events, facts: Facts) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._events = events
+        self._facts = facts
+        self._tally = StatusCounts(connection)
+
+    def add(self, actions: Sequence[Action]) -> None:
+        """Store new actions, parents and children in any order; `unmet` is computed here, the given value ignored."""
+        self._connection.write_each(ADD, map(_columns, actions))
+        self._connection.write_each(
+            ADD_PRECONDITION, (_assertion_row(a, name) for a in actions for name in a.preconditions)
+        )
+        self._connection.write_each(ADD_EFFECT, (_assertion_row(a, name) for a in actions for name in a.effects))
+        self._connection.write_each(COUNT_UNMET, ({"id": action.id} for action in actions))
+        for action in actions:
+            self._tally.count(action.goal_id, status_of(action.state), 1)
+
+    def get(self, action_id: ActionId) -> Action | None:
+        """Return the action; None if there is none."""
+        row = self._connection.row(GET, id=action_id)
+        return None if row is None else _action(row)
+
+    def by_key(self, run_id: RunId, key: ActionKey) -> Action | None:
+        """Return the run's action with this key; None if there is none."""
+        row = self._connection.row(BY_KEY, run_id=run_id, key=key)
+        return None if row is None else _action(row)
+
+    def of_goal(self, goal_id: GoalId) -> tuple[Action, ...]:
+        """Return all actions of the goal."""
+        return self._list(OF_GOAL, goal_id=goal_id)
+
+    def of_run(self, run_id: RunId) -> tuple[Action, ...]:
+        """Return all actions of the run."""
+        return self._list(OF_RUN, run_id=run_id)
+
+    def children(self, parent_id: ActionId) -> tuple[Action, ...]:
+        """Return the direct children of a compound."""
+        return self._list(CHILDREN, parent_id=parent_id)
+
+    def has_children(self, action_id: ActionId) -> bool:
+        """Return whether the compound has been decomposed."""
+        return self._connection.row(HAS_CHILDREN, parent_id=action_id) is not None
+
+    def providers(self, goal_id: GoalId, assertion: Assertion) -> tuple[Action, ...]:
+        """Return the goal's actions that have the assertion as an effect."""
+        return self._list(PROVIDERS, goal_id=goal_id, assertion=assertion)
+
+    def ready(self, goal_id: GoalId, limit: int) -> tuple[Action, ...]:
+        """Return the first `limit` ready actions; the cost does not depend on the size of the plan."""
+        return self._list(READY, goal_id=goal_id, limit=limit)
+
+    def running(self, goal_id: GoalId) -> tuple[Action, ...]:
+        """Return the primitives that are running, verifying or landing."""
+        return self._list(RUNNING, goal_id=goal_id)
+
+    def tally(self, goal_id: GoalId) -> dict[str, int]:
+        """Return the number of actions per status; statuses without actions are left out."""
+        return self._tally.of_goal(goal_id)
+
+    def open_compounds(self, goal_id: GoalId) -> tuple[OpenCompound, ...]:
+        """Return the running compounds."""
+        return tuple(map(self._open_compound, self._list(RUNNING_COMPOUNDS, goal_id=goal_id)))
+
+    def move(self, action_id: ActionId, to: ActionState, *, result: str | None = None) -> None:
+        """Change the state; raise IllegalTransition if not allowed. A `result` of None keeps the stored one."""
+        self._move([self._connection.require_row(GET_STATUS, "action", action_id)], (to,), result)
+
+    def move_each(self, actions: Sequence[Action], *path: ActionState) -> None:
+        """Move the actions through the states of `path`; raise IllegalTransition if a step is not allowed.
+
+        Raises StaleFence if an action's status changed since it was read.
+        """
+        self._move([_status_row(action) for action in actions], path)
+
+    def block(self, reasons: Mapping[ActionId, str]) -> None:
+        """Block pending actions, each for its reason; raise IllegalTransition if one is not pending."""
+        for action_id, reason in reasons.items():
+            self.move(action_id, Blocked(reason))
+
+    def unblock(self, goal_id: GoalId) -> tuple[ActionId, ...]:
+        """Set the goal's actions that a failure blocked back to pending and return their ids."""
+        rows = self._connection.rows(BLOCKED_BY_FAILURE, goal_id=goal_id)
+        self._move(rows, (Pending(),))
+        return tuple(row["id"] for row in rows)
+
+    def waiting(self, goal_id: GoalId) -> int:
+        """Return how many actions of the goal wait for a human."""
+        return int(self._connection.rows(COUNT_WAITING_FOR_HUMAN, goal_id=goal_id)[0]["actions"])
+
+    def waiters(self, run_id: RunId, item_id: str) -> tuple[Action, ...]:
+        """Return the run's actions that wait for the inbox item."""
+        return self._list(WAITING_FOR_ITEM, run_id=run_id, reason=blocked_on_inbox(item_id).reason)
+
+    def release(self, run_id: RunId, item_id: str) -> None:
+        """Set all actions that wait for the inbox item back to pending."""
+        self._move(
+            self._connection.rows(WAITING_FOR_ITEM, run_id=run_id, reason=blocked_on_inbox(item_id).reason),
+            (Pending(),),
+        )
+
+    def lineage(self, action_id: ActionId | None) -> tuple[ActionId, ...]:
+        """Return the action's id and those of its ancestors, innermost first."""
+        found: list[ActionId] = []
+        while action_id is not None:
+            found.append(action_id)
+            action_id = self._connection.require_row(GET, "action", action_id)["parent_id"]
+        return tuple(found)
+
+    def skip_pending(self, goal_id: GoalId, reason: str) -> None:
+        """Skip all pending and blocked actions of the goal."""
+        self._move(self._connection.rows(PENDING_OR_BLOCKED, goal_id=goal_id), (Skipped(reason),))
+
+    def failures(self, action_id: ActionId) -> int:
+        """Return how many counted failures the action had since they were last reset."""
+        return int(self._connection.require_row(GET, "action", action_id)["failures"])
+
+    def last_position(self, run_id: RunId) -> int:
+        """Return the position of the run's last action; -1 if there is none."""
+        return int(self._connection.rows(LAST_POSITION, run_id=run_id)[0]["position"])
+
+    def guide(self, action_id: ActionId, guidance: str) -> None:
+        """Grant the action one extra attempt, to follow `guidance`."""
+        self._connection.require_row(GET, "action", action_id)
+        self._connection.write(SET_GUIDANCE, id=action_id, guidance=guidance)
+
+    def unhandled_failures(self, goal_id: GoalId) -> tuple[Action, ...]:
+        """Return the finally failed primitives that no replan has handled yet."""
+        return self._list(UNHANDLED_FAILURES, goal_id=goal_id)
+
+    def mark_failures_handled(self, goal_id: GoalId) -> None:
+        """Mark all failed primitives of the goal as handled by a replan."""
+        self._connection.write(MARK_FAILURES_HANDLED, goal_id=goal_id)
+
+    def reset_failures(self, action_id: ActionId) -> None:
+        """Reset the failure count, so that the action has all of its attempts again."""
+        self._connection.require_row(GET, "action", action_id)
+        self._connection.write(RESET_FAILURES, id=action_id)
+
+    def _move(self, rows: Sequence[ActionStatusRow], path: Sequence[ActionState], result: str | None = None) -> None:
+        """Move actions from the statuses in `rows`; stores the last state of the path, with an event for each step."""
+        steps = [(status_of(state), reason_of(state)) for state in path]
+        for row in rows:
+            _check_transitions(row, steps)
+        if not rows:
+            return
+        to, reason = steps[-1]
+        new: dict[str, ColumnValue] = {
+            "status": to,
+            "reason": reason,
+            "result": result,
+            "at": format_time(self._clock.now()),
+        }
+        self._connection.compare_and_set_each(
+            SET_STATUS, "action", [{"id": row["id"], "was": row["status"], **new} for row in rows]
+        )
+        for row in rows:
+            shift = (row["status"] == "running") - (to == "running")
+            if shift:
+                self._connection.write(SHIFT_CHILDREN_UNMET, id=row["id"], step=shift)
+            self._tally.count(row["goal_id"], row["status"], -1)
+            self._tally.count(row["goal_id"], to, 1)
+            self._events.append_all(row["run_id"], [ActionStatusChanged(row["key"], *step) for step in steps])
+
+    def _open_compound(self, compound: Action) -> OpenCompound:
+        (counts,) = self._connection.rows(COUNT_CHILDREN, parent_id=compound.id)
+        lacking = self._facts.lacking(compound.goal_id, compound.effects)
+        return OpenCompound(compound, counts["children"], counts["open_children"], lacking)
+
+    def _list(self, statement: str, **values: ColumnValue) -> tuple[Action, ...]:
+        return tuple(map(_action, self._connection.rows(statement, **values)))
+
+
+def _status_row(action: Action) -> ActionStatusRow:
+    return {
+        "id": action.id,
+        "run_id": action.run_id,
+        "goal_id": action.goal_id,
+        "key": action.key,
+        "kind": action.kind,
+        "status": status_of(action.state),
+    }
+
+
+def _check_transitions(row: ActionStatusRow, steps: Sequence[tuple[str, str | None]]) -> None:
+    """Raise IllegalTransition unless each step is allowed after the previous one."""
+    moves = COMPOUND_TRANSITIONS if row["kind"] == "compound" else PRIMITIVE_TRANSITIONS
+    was = row["status"]
+    for status, _ in steps:
+        if was not in moves.get(status, frozenset()):
+            raise illegal_transition("action", row["key"], was, status)
+        was = status
+
+
+def _assertion_row(action: Action, assertion: Assertion) -> dict[str, ColumnValue]:
+    return {"action_id": action.id, "goal_id": action.goal_id, "assertion": assertion}
+
+
+def _columns(action: Action) -> dict[str, ColumnValue]:
+    return {
+        "id": action.id,
+        "run_id": action.run_id,
+        "goal_id": action.goal_id,
+        "parent_id": action.parent_id,
+        "position": action.position,
+        "key": action.key,
+        "description": action.description,
+        "kind": action.kind,
+        "method": action.method,
+        "role": action.role,
+        "preconditions": ASSERTIONS.write(action.preconditions),
+        "effects": ASSERTIONS.write(action.effects),
+        "files": NAMES.write(action.files),
+        "contract": CONTRACT.write(action.contract),
+        "status": status_of(action.state),
+        "reason": reason_of(action.state),
+        "result": action.result,
+        "guidance": action.guidance,
+        "extra_attempts": action.extra_attempts,
+        "created_at": format_time(action.created_at),
+        "updated_at": format_time(action.updated_at),
+    }
+
+
+_state = functools.lru_cache(maxsize=1024)(parse_action_state)
+"""Cached, because most actions share few states and decoding the state is the slowest part of reading an action."""
+
+
+def _action(row: Row) -> Action:
+    return Action(
+        id=row["id"],
+        run_id=row["run_id"],
+        goal_id=row["goal_id"],
+        parent_id=row["parent_id"],
+        key=row["key"],
+        description=row["description"],
+        kind=row["kind"],
+        method=row["method"],
+        role=row["role"],
+        preconditions=ASSERTIONS.read(row["preconditions"]),
+        effects=ASSERTIONS.read(row["effects"]),
+        files=NAMES.read(row["files"]),
+        contract=CONTRACT.read(row["contract"]),
+        state=_state(row["status"], row["reason"]),
+        unmet=row["unmet"],
+        position=row["position"],
+        result=row["result"],
+        guidance=row["guidance"],
+        extra_attempts=row["extra_attempts"],
+        created_at=parse_time(row["created_at"]),
+        updated_at=parse_time(row["updated_at"]),
+    )

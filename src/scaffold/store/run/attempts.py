@@ -1,0 +1,285 @@
+"""Attempts: executions of primitive actions. Each action has at most one open attempt; fences stop late writers."""
+
+from collections.abc import Mapping
+
+from scaffold.core.contract import Verification
+from scaffold.core.errors import IllegalTransition
+from scaffold.core.events import AttemptEnded, AttemptPhaseChanged, AttemptQueued
+from scaffold.core.ids import ActionId, AttemptId, Commit, GoalId, RunId
+from scaffold.core.model import Attempt, CriticScore, ProcessIdentity, Usage
+from scaffold.core.states import COUNTED_FAILURES, PHASES, WORKER_PHASES, AttemptOutcome, AttemptPhase, AttemptStatus
+from scaffold.store.driver.columns import (
+    PROCESS,
+    SCORE,
+    VERIFICATION,
+    TimeSource,
+    format_time,
+    parse_optional_time,
+    parse_time,
+    usage_columns,
+    usage_of,
+)
+from scaffold.store.driver.connection import ColumnValue, Connection, Row
+from scaffold.store.errors import illegal_transition, stale_fence
+from scaffold.store.run.events import Events
+
+OPEN = """
+INSERT INTO attempt (id, run_id, action_id, number, fence, status, phase, outcome, executor, model, worker, worktree,
+                     base_sha, head_sha, briefing, verification, score, result, input_tokens, cached_input_tokens,
+                     output_tokens, cost_usd, requests, log_file, error, queued_at, queued_seq, started_at, ended_at)
+VALUES (:id, :run_id, :action_id, :number, :fence, :status, :phase, :outcome, :executor, :model, :worker, :worktree,
+        :base_sha, :head_sha, :briefing, :verification, :score, :result, :input_tokens, :cached_input_tokens,
+        :output_tokens, :cost_usd, :requests, :log_file, :error, :queued_at, :queued_seq, :started_at, :ended_at)
+ON CONFLICT (action_id) WHERE status <> 'ended' DO NOTHING
+RETURNING id
+"""
+GET = "SELECT * FROM attempt WHERE id = :id"
+GET_WITH_KEY = (
+    "SELECT attempt.*, action.key FROM attempt JOIN action ON action.id = attempt.action_id WHERE attempt.id = :id"
+)
+NEXT_NUMBER = "SELECT COALESCE(MAX(number), 0) + 1 AS number FROM attempt WHERE action_id = :action_id"
+OF_ACTION = "SELECT * FROM attempt WHERE action_id = :action_id ORDER BY number"
+OF_RUN = "SELECT * FROM attempt WHERE run_id = :run_id ORDER BY queued_seq"
+OPEN_OF_RUN = "SELECT * FROM attempt WHERE run_id = :run_id AND status IN ('queued', 'claimed') ORDER BY queued_seq"
+COUNT_ACTIVE_BY_GOAL = """
+SELECT action.goal_id, COUNT(*) AS working FROM attempt JOIN action ON action.id = attempt.action_id
+WHERE attempt.run_id = :run_id AND attempt.status IN ('queued', 'claimed')
+      AND attempt.phase IN ('workspace', 'executing', 'verifying', 'critiquing')
+GROUP BY action.goal_id
+"""
+CLAIM = """
+UPDATE attempt SET status = 'claimed', worker = :worker, worktree = :worktree, log_file = :log_file, started_at = :at
+WHERE id = :id AND status = 'queued' AND fence = :fence
+"""
+HEARTBEAT = "UPDATE attempt SET heartbeat_at = :at WHERE id = :id"
+# A candidate keeps its queue position; one that was sent back to work gets a new one.
+ADVANCE = """
+UPDATE attempt SET phase = :phase, head_sha = COALESCE(:head_sha, head_sha),
+       verification = COALESCE(:verification, verification), score = COALESCE(:score, score),
+       result = COALESCE(:result, result), iteration = COALESCE(:iteration, iteration),
+       candidate_seq = CASE WHEN :phase = 'candidate' AND phase <> 'candidate'
+                            THEN :seq ELSE candidate_seq END
+WHERE id = :id AND status = 'claimed' AND fence = :fence AND phase = :was
+"""
+ADD_USAGE = """
+UPDATE attempt SET input_tokens = input_tokens + :input_tokens,
+       cached_input_tokens = cached_input_tokens + :cached_input_tokens,
+       output_tokens = output_tokens + :output_tokens, cost_usd = cost_usd + :cost_usd, requests = requests + :requests
+WHERE id = :id
+"""
+END = """
+UPDATE attempt SET status = 'ended', outcome = :outcome, error = :error, head_sha = COALESCE(:head_sha, head_sha),
+       ended_at = :at
+WHERE id = :id AND status <> 'ended' AND fence = :fence
+"""
+COUNT_FAILURE = "UPDATE action SET failures = failures + 1 WHERE id = :id"
+WAITING_TO_LAND = """
+SELECT * FROM attempt WHERE run_id = :run_id AND status = 'claimed' AND phase IN ('candidate', 'landing')
+ORDER BY candidate_seq
+"""
+
+
+class Attempts:
+    """The attempts of each action. A caller that gets StaleFence must stop writing."""
+
+    def __init__(self, connection: Connection, clock: TimeSource, events: Events) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._events = events
+
+    def open(self, attempt: Attempt) -> None:
+        """Store a new attempt; raise IllegalTransition if the action already has an open one."""
+        queued_seq = self._events.next_seq(attempt.run_id)
+        if not self._connection.write_returning(OPEN, queued_seq=queued_seq, **_columns(attempt)):
+            what = f"action {attempt.action_id!r} already has an open attempt"
+            raise IllegalTransition(what, "Wait for that attempt to end; `scaffold status` shows it.")
+        key = self._row(attempt.id)["key"]
+        self._events.append(attempt.run_id, AttemptQueued(key, attempt.number, attempt.base_sha))
+
+    def get(self, attempt_id: AttemptId) -> Attempt | None:
+        """Return the attempt; None if there is none."""
+        row = self._connection.row(GET, id=attempt_id)
+        return None if row is None else _attempt(row)
+
+    def next_number(self, action_id: ActionId) -> int:
+        """Return the number for the action's next attempt, from 1."""
+        return int(self._connection.rows(NEXT_NUMBER, action_id=action_id)[0]["number"])
+
+    def of_action(self, action_id: ActionId) -> tuple[Attempt, ...]:
+        """Return the action's attempts by number."""
+        return tuple(map(_attempt, self._connection.rows(OF_ACTION, action_id=action_id)))
+
+    def of_run(self, run_id: RunId) -> tuple[Attempt, ...]:
+        """Return the run's attempts in the order they were opened."""
+        return tuple(map(_attempt, self._connection.rows(OF_RUN, run_id=run_id)))
+
+    def open_of_run(self, run_id: RunId) -> tuple[Attempt, ...]:
+        """Return the run's attempts that have not ended, in the order they were opened."""
+        return tuple(map(_attempt, self._connection.rows(OPEN_OF_RUN, run_id=run_id)))
+
+    def working(self, run_id: RunId) -> Mapping[GoalId, int]:
+        """Return the number of open attempts per goal that are not candidates yet; goals without any are left out."""
+        return {
+            row["goal_id"]: int(row["working"]) for row in self._connection.rows(COUNT_ACTIVE_BY_GOAL, run_id=run_id)
+        }
+
+    def waiting_to_land(self, run_id: RunId) -> tuple[Attempt, ...]:
+        """Return the run's candidates, including one that is landing, in the order they became candidates."""
+        return tuple(map(_attempt, self._connection.rows(WAITING_TO_LAND, run_id=run_id)))
+
+    def claim(
+        self, attempt_id: AttemptId, *, fence: int, worker: ProcessIdentity, worktree: str, log_file: str
+    ) -> None:
+        """Assign a queued attempt to a worker process; raise StaleFence if it is not queued or has another fence."""
+        self._fenced(attempt_id, fence, "queued")
+        at = format_time(self._clock.now())
+        written = PROCESS.write(worker)
+        self._connection.compare_and_set(
+            CLAIM, "attempt", attempt_id, fence=fence, worker=written, worktree=worktree, log_file=log_file, at=at
+        )
+
+    def advance(
+        self,
+        attempt_id: AttemptId,
+        *,
+        fence: int,
+        phase: AttemptPhase,
+        head_sha: Commit | None = None,
+        verification: Verification | None = None,
+        score: CriticScore | None = None,
+        result: str | None = None,
+        iteration: int | None = None,
+    ) -> None:
+        """Enter `phase`, or stay in it, and store new values; None keeps the stored value.
+
+        Raises IllegalTransition if the phase would go back, except to `executing` while the worker has the attempt.
+        """
+        row = self._fenced(attempt_id, fence, "claimed")
+        if not _is_legal_phase_change(row["phase"], phase):
+            raise illegal_transition("attempt", attempt_id, row["phase"], phase)
+        self._connection.compare_and_set(
+            ADVANCE,
+            "attempt",
+            attempt_id,
+            fence=fence,
+            was=row["phase"],
+            phase=phase,
+            seq=self._events.next_seq(row["run_id"]),
+            head_sha=head_sha,
+            verification=VERIFICATION.write(verification),
+            score=SCORE.write(score),
+            result=result,
+            iteration=iteration,
+        )
+        if phase != row["phase"]:
+            self._events.append(row["run_id"], AttemptPhaseChanged(row["key"], row["number"], phase))
+
+    def beat(self, attempt_id: AttemptId, *, fence: int, at: float) -> None:
+        """Store a heartbeat at the monotonic time `at`; raise StaleFence if the attempt ended or was taken over."""
+        self._fenced(attempt_id, fence, "claimed")
+        self._connection.compare_and_set(HEARTBEAT, "attempt", attempt_id, at=at)
+
+    def check(self, attempt_id: AttemptId, *, fence: int) -> None:
+        """Raise StaleFence unless the attempt is claimed with this fence."""
+        self._fenced(attempt_id, fence, "claimed")
+
+    def account(self, attempt_id: AttemptId, *, usage: Usage, fence: int | None = None) -> None:
+        """Add a request's usage. Without `fence` it is added even to an ended attempt, since the money is spent."""
+        if fence is not None:
+            self.check(attempt_id, fence=fence)
+        self._connection.compare_and_set(ADD_USAGE, "attempt", attempt_id, **usage_columns(usage))
+
+    def end(
+        self,
+        attempt_id: AttemptId,
+        *,
+        outcome: AttemptOutcome,
+        error: str | None = None,
+        head_sha: Commit | None = None,
+        fence: int | None = None,
+    ) -> None:
+        """End the attempt; a counted failure is added to its action. Raise StaleFence if it has already ended."""
+        row = self._fenced(attempt_id, fence, "queued", "claimed")
+        at = format_time(self._clock.now())
+        self._connection.compare_and_set(
+            END, "attempt", attempt_id, fence=row["fence"], outcome=outcome, error=error, head_sha=head_sha, at=at
+        )
+        if outcome in COUNTED_FAILURES:
+            self._connection.write(COUNT_FAILURE, id=row["action_id"])
+        self._events.append(row["run_id"], AttemptEnded(row["key"], row["number"], outcome, error))
+
+    def _row(self, attempt_id: AttemptId) -> Row:
+        return self._connection.require_row(GET_WITH_KEY, "attempt", attempt_id)
+
+    def _fenced(self, attempt_id: AttemptId, fence: int | None, *statuses: AttemptStatus) -> Row:
+        row = self._row(attempt_id)
+        if fence is not None and row["fence"] != fence:
+            raise stale_fence("attempt", attempt_id, f"its fence is {row['fence']}, not {fence}")
+        if row["status"] not in statuses:
+            raise stale_fence("attempt", attempt_id, f"it is {row['status']}, not {' or '.join(statuses)}")
+        return row
+
+
+def _is_legal_phase_change(was: AttemptPhase, to: AttemptPhase) -> bool:
+    sent_back = to == "executing" and was in WORKER_PHASES
+    return sent_back or PHASES.index(to) >= PHASES.index(was)
+
+
+def _columns(attempt: Attempt) -> dict[str, ColumnValue]:
+    return {
+        "id": attempt.id,
+        "run_id": attempt.run_id,
+        "action_id": attempt.action_id,
+        "number": attempt.number,
+        "fence": attempt.fence,
+        "status": attempt.status,
+        "phase": attempt.phase,
+        "outcome": attempt.outcome,
+        "executor": attempt.executor,
+        "model": attempt.model,
+        "worker": PROCESS.write(attempt.worker),
+        "worktree": attempt.worktree,
+        "base_sha": attempt.base_sha,
+        "head_sha": attempt.head_sha,
+        "briefing": attempt.briefing,
+        "verification": VERIFICATION.write(attempt.verification),
+        "score": SCORE.write(attempt.score),
+        "result": attempt.result,
+        **usage_columns(attempt.usage),
+        "log_file": attempt.log_file,
+        "error": attempt.error,
+        "queued_at": format_time(attempt.queued_at),
+        "started_at": format_time(attempt.started_at),
+        "ended_at": format_time(attempt.ended_at),
+    }
+
+
+def _attempt(row: Row) -> Attempt:
+    return Attempt(
+        id=row["id"],
+        run_id=row["run_id"],
+        action_id=row["action_id"],
+        number=row["number"],
+        fence=row["fence"],
+        status=row["status"],
+        phase=row["phase"],
+        outcome=row["outcome"],
+        executor=row["executor"],
+        model=row["model"],
+        worker=PROCESS.read(row["worker"]),
+        heartbeat_at=row["heartbeat_at"],
+        iteration=row["iteration"],
+        worktree=row["worktree"],
+        base_sha=row["base_sha"],
+        head_sha=row["head_sha"],
+        briefing=row["briefing"],
+        verification=VERIFICATION.read(row["verification"]),
+        score=SCORE.read(row["score"]),
+        result=row["result"],
+        usage=usage_of(row),
+        log_file=row["log_file"],
+        error=row["error"],
+        queued_at=parse_time(row["queued_at"]),
+        started_at=parse_optional_time(row["started_at"]),
+        ended_at=parse_optional_time(row["ended_at"]),
+    )

@@ -1,0 +1,77 @@
+"""Events: the append-only history of each run."""
+
+from collections.abc import Iterable
+
+from scaffold.core.events import Event, StoredEvent
+from scaffold.core.ids import RunId
+from scaffold.store.driver.columns import EVENT, TimeSource, format_time, parse_time
+from scaffold.store.driver.connection import ColumnValue, Connection
+from scaffold.store.errors import not_found
+
+# A counter of the run, not a database sequence: only one transaction writes at a time, so numbers increase in commit
+# order.
+LAST_SEQ = "SELECT last_seq FROM run WHERE id = :run_id"
+SET_LAST_SEQ = "UPDATE run SET last_seq = :last_seq WHERE id = :run_id"
+APPEND = "INSERT INTO event (run_id, seq, at, body) VALUES (:run_id, :seq, :at, :body)"
+SINCE = "SELECT seq, at, body FROM event WHERE run_id = :run_id AND seq > :seq ORDER BY seq LIMIT :limit"
+
+
+class Events:
+    """The events of each run, numbered from 1 without gaps; a transaction's events are written at its end."""
+
+    def __init__(self, connection: Connection, clock: TimeSource) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._last_seqs: dict[RunId, int] = {}
+        self._appended: list[dict[str, ColumnValue]] = []
+        connection.keep(self)
+
+    def append(self, run_id: RunId, event: Event) -> int:
+        """Append an event and return its number; raise StoreError if there is no such run."""
+        return self.append_all(run_id, (event,))
+
+    def append_all(self, run_id: RunId, events: Iterable[Event]) -> int:
+        """Append events in order, all with the same time, and return the last one's number."""
+        self._connection.require_transaction()
+        seq = self.next_seq(run_id) - 1
+        at = format_time(self._clock.now())
+        for event in events:
+            seq += 1
+            self._appended.append({"run_id": run_id, "seq": seq, "at": at, "body": EVENT.write(event)})
+        self._last_seqs[run_id] = seq
+        return seq
+
+    def next_seq(self, run_id: RunId) -> int:
+        """Return the number of the run's next event in this transaction; raise StoreError if there is no such run."""
+        known = self._last_seqs.get(run_id)
+        if known is None:
+            row = self._connection.row(LAST_SEQ, run_id=run_id)
+            if row is None:
+                raise not_found("run", run_id)
+            known = int(row["last_seq"])
+        return known + 1
+
+    def since(self, run_id: RunId, seq: int, limit: int = 1000) -> tuple[StoredEvent, ...]:
+        """Return the first `limit` events after number `seq` (0 for all), oldest first."""
+        self.flush()
+        rows = self._connection.rows(SINCE, run_id=run_id, seq=seq, limit=limit)
+        return tuple(StoredEvent(row["seq"], parse_time(row["at"]), EVENT.read(row["body"])) for row in rows)
+
+    def last_seq(self, run_id: RunId) -> int:
+        """Return the number of the run's latest event; 0 if there is none."""
+        self.flush()
+        row = self._connection.row(LAST_SEQ, run_id=run_id)
+        return 0 if row is None else int(row["last_seq"])
+
+    def flush(self) -> None:
+        """Write the transaction's events so far."""
+        if self._appended:
+            self._connection.write_each(APPEND, self._appended)
+            counts = self._last_seqs.items()
+            self._connection.write_each(SET_LAST_SEQ, [{"run_id": run_id, "last_seq": seq} for run_id, seq in counts])
+            self._appended.clear()
+
+    def forget(self) -> None:
+        """Drop unwritten events: the transaction is over."""
+        self._appended.clear()
+        self._last_seqs.clear()

@@ -1,0 +1,159 @@
+"""Facts: proven assertions with their evidence. Each change adjusts the `unmet` counts of dependent actions."""
+
+from collections.abc import Collection, Sequence
+from typing import Literal
+
+from scaffold.core.events import FactStateChanged
+from scaffold.core.ids import Assertion, Commit, GoalId, RunId
+from scaffold.core.model import Evidence, Fact
+from scaffold.core.states import FactState
+from scaffold.store.driver.columns import EVIDENCE, NAMES, TimeSource, format_time
+from scaffold.store.driver.connection import ColumnValue, Connection, Row
+from scaffold.store.run.events import Events
+
+SET_HOLDS = """
+INSERT INTO fact (goal_id, assertion, state, commit_sha, weak, paths, evidence, updated_at)
+VALUES (:goal_id, :assertion, 'holds', :commit_sha, :weak, :paths, :evidence, :at)
+ON CONFLICT (goal_id, assertion) DO UPDATE
+SET state = 'holds', commit_sha = excluded.commit_sha, weak = excluded.weak, paths = excluded.paths,
+    evidence = excluded.evidence, updated_at = excluded.updated_at
+"""
+GET = "SELECT * FROM fact WHERE goal_id = :goal_id AND assertion = :assertion"
+SET_STATE = "UPDATE fact SET state = :state, updated_at = :at WHERE goal_id = :goal_id AND assertion = :assertion"
+OF_GOAL = "SELECT * FROM fact WHERE goal_id = :goal_id ORDER BY assertion"
+HOLDING = "SELECT assertion FROM fact WHERE goal_id = :goal_id AND state = 'holds'"
+COUNT_HOLDING = """
+SELECT COUNT(*) AS facts FROM fact JOIN goal ON goal.id = fact.goal_id
+WHERE goal.run_id = :run_id AND fact.state = 'holds'
+"""
+PATHS_OF_RUN = """
+SELECT fact.goal_id, fact.assertion, fact.paths FROM fact JOIN goal ON goal.id = fact.goal_id
+WHERE goal.run_id = :run_id AND fact.state = 'holds' ORDER BY goal.position, fact.assertion
+"""
+# If its provider is not completed, a stale fact needs no check: the provider will prove it again, or fail to.
+UNCHECKED_STALE = """
+SELECT fact.* FROM fact WHERE goal_id = :goal_id AND state = 'stale' AND EXISTS (
+    SELECT 1 FROM effect JOIN action ON action.id = effect.action_id
+    WHERE effect.goal_id = fact.goal_id AND effect.assertion = fact.assertion AND action.status = 'completed')
+ORDER BY assertion
+"""
+GOAL = "SELECT run_id, name FROM goal WHERE id = :id"
+DECREMENT_UNMET = """
+UPDATE action SET unmet = unmet - 1
+WHERE id IN (SELECT action_id FROM precondition WHERE goal_id = :goal_id AND assertion = :assertion)
+  AND NOT EXISTS (SELECT 1 FROM fact WHERE goal_id = :goal_id AND assertion = :assertion AND state = 'holds')
+"""
+INCREMENT_UNMET = """
+UPDATE action SET unmet = unmet + 1
+WHERE id IN (SELECT action_id FROM precondition WHERE goal_id = :goal_id AND assertion = :assertion)
+"""
+
+
+class Facts:
+    """The facts of each goal; an assertion without a fact that holds counts as false."""
+
+    def __init__(self, connection: Connection, clock: TimeSource, events: Events) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._events = events
+
+    def show(
+        self,
+        goal_id: GoalId,
+        assertion: Assertion,
+        *,
+        commit: Commit,
+        weak: bool,
+        paths: Sequence[str],
+        evidence: Sequence[Evidence],
+    ) -> None:
+        """Make the assertion hold at `commit`; newer evidence replaces older."""
+        self.show_all(goal_id, (assertion,), commit=commit, weak=weak, paths=paths, evidence=evidence)
+
+    def show_all(
+        self,
+        goal_id: GoalId,
+        assertions: Sequence[Assertion],
+        *,
+        commit: Commit,
+        weak: bool,
+        paths: Sequence[str],
+        evidence: Sequence[Evidence],
+    ) -> None:
+        """Make all assertions hold at `commit`, each with the same evidence; newer evidence replaces older."""
+        columns: dict[str, ColumnValue] = {
+            "commit_sha": commit,
+            "weak": int(weak),
+            "paths": NAMES.write(tuple(paths)),
+            "evidence": EVIDENCE.write(tuple(evidence)),
+            "at": format_time(self._clock.now()),
+        }
+        facts = [{"goal_id": goal_id, "assertion": assertion} for assertion in dict.fromkeys(assertions)]
+        self._connection.write_each(DECREMENT_UNMET, facts)
+        self._connection.write_each(SET_HOLDS, [fact | columns for fact in facts])
+        self._append_events(goal_id, assertions, "holds", commit)
+
+    def invalidate(self, goal_id: GoalId, assertion: Assertion, state: Literal["stale", "refuted"]) -> None:
+        """Mark a fact as stale or refuted; does nothing if it already is, or if there is no such fact."""
+        row = self._connection.row(GET, goal_id=goal_id, assertion=assertion)
+        if row is None or row["state"] == state:
+            return
+        at = format_time(self._clock.now())
+        self._connection.write(SET_STATE, goal_id=goal_id, assertion=assertion, state=state, at=at)
+        if row["state"] == "holds":
+            self._connection.write(INCREMENT_UNMET, goal_id=goal_id, assertion=assertion)
+        self._append_events(goal_id, (assertion,), state, row["commit_sha"])
+
+    def of_goal(self, goal_id: GoalId) -> tuple[Fact, ...]:
+        """Return the goal's facts in any state, by name."""
+        return tuple(map(_fact, self._connection.rows(OF_GOAL, goal_id=goal_id)))
+
+    def holding(self, goal_id: GoalId) -> frozenset[Assertion]:
+        """Return the assertions that hold in the goal."""
+        return frozenset(row["assertion"] for row in self._connection.rows(HOLDING, goal_id=goal_id))
+
+    def depending_on(self, run_id: RunId, paths: Collection[str]) -> tuple[Fact, ...]:
+        """Return the facts of the run that hold and depend on one of `paths`, by goal, then by name."""
+        changed = frozenset(paths)
+        touched = [
+            row
+            for row in self._connection.rows(PATHS_OF_RUN, run_id=run_id)
+            if not changed.isdisjoint(NAMES.read(row["paths"]))
+        ]
+        found = (self._connection.row(GET, goal_id=row["goal_id"], assertion=row["assertion"]) for row in touched)
+        return tuple(_fact(row) for row in found if row is not None)
+
+    def unchecked_stale(self, goal_id: GoalId) -> tuple[Fact, ...]:
+        """Return the goal's stale facts that still need a check, i.e. whose provider counts as completed."""
+        return tuple(map(_fact, self._connection.rows(UNCHECKED_STALE, goal_id=goal_id)))
+
+    def lacking(self, goal_id: GoalId, assertions: Sequence[Assertion]) -> tuple[Assertion, ...]:
+        """Return those of `assertions` that do not hold in the goal, in order."""
+        return tuple(assertion for assertion in assertions if not self._holds(goal_id, assertion))
+
+    def count_holding(self, run_id: RunId) -> int:
+        """Return how many facts hold in the run."""
+        return int(self._connection.rows(COUNT_HOLDING, run_id=run_id)[0]["facts"])
+
+    def _holds(self, goal_id: GoalId, assertion: Assertion) -> bool:
+        row = self._connection.row(GET, goal_id=goal_id, assertion=assertion)
+        return row is not None and row["state"] == "holds"
+
+    def _append_events(
+        self, goal_id: GoalId, assertions: Sequence[Assertion], state: FactState, commit: Commit
+    ) -> None:
+        goal = self._connection.require_row(GOAL, "goal", goal_id)
+        events = (FactStateChanged(goal["name"], assertion, state, commit) for assertion in assertions)
+        self._events.append_all(goal["run_id"], events)
+
+
+def _fact(row: Row) -> Fact:
+    return Fact(
+        goal_id=row["goal_id"],
+        assertion=row["assertion"],
+        state=row["state"],
+        commit=row["commit_sha"],
+        weak=bool(row["weak"]),
+        paths=NAMES.read(row["paths"]),
+        evidence=EVIDENCE.read(row["evidence"]),
+    )

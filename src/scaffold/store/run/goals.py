@@ -1,0 +1,123 @@
+"""Goals: the desired states of a run."""
+
+from scaffold.core.events import GoalStatusChanged
+from scaffold.core.ids import Assertion, GoalId, RunId
+from scaffold.core.model import Goal, ProcessIdentity
+from scaffold.core.states import GOAL_TRANSITIONS, GoalState, parse_goal_state, reason_of, status_of
+from scaffold.store.driver.columns import ASSERTIONS, PROCESS, TimeSource, format_time, parse_optional_time, parse_time
+from scaffold.store.driver.connection import Connection, Row
+from scaffold.store.errors import illegal_transition
+from scaffold.store.run.events import Events
+from scaffold.store.run.facts import Facts
+
+ADD = """
+INSERT INTO goal (id, run_id, position, name, description, desired, status, reason, summary, persistent, worker_cap,
+                  supervisor, supervisor_started_at, created_at, updated_at)
+VALUES (:id, :run_id, (SELECT COALESCE(MAX(position), 0) + 1 FROM goal WHERE run_id = :run_id), :name, :description,
+        :desired, :status, :reason, :summary, :persistent, :worker_cap, :supervisor, :supervisor_started_at,
+        :created_at, :updated_at)
+"""
+GET = "SELECT * FROM goal WHERE id = :id"
+OF_RUN = "SELECT * FROM goal WHERE run_id = :run_id ORDER BY position"
+BY_NAME = "SELECT * FROM goal WHERE run_id = :run_id AND name = :name"
+SET_STATUS = "UPDATE goal SET status = :status, reason = :reason, updated_at = :at WHERE id = :id AND status = :was"
+
+SET_SUMMARY = "UPDATE goal SET summary = :summary, updated_at = :at WHERE id = :id AND summary = :was"
+SET_SUPERVISOR = """
+UPDATE goal SET supervisor = :supervisor, supervisor_started_at = :since, updated_at = :at
+WHERE id = :id AND supervisor IS NOT DISTINCT FROM :was
+"""
+
+
+class Goals:
+    """The goals of each run. Whether a goal is reached is computed from its facts, never stored."""
+
+    def __init__(self, connection: Connection, clock: TimeSource, events: Events, facts: Facts) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._events = events
+        self._facts = facts
+
+    def add(self, goal: Goal) -> None:
+        """Store a new goal as the run's last; raise StoreError if the run has one with the same name."""
+        self._connection.write(
+            ADD,
+            id=goal.id,
+            run_id=goal.run_id,
+            name=goal.name,
+            description=goal.description,
+            desired=ASSERTIONS.write(goal.desired),
+            status=status_of(goal.state),
+            reason=reason_of(goal.state),
+            summary=goal.summary,
+            persistent=int(goal.persistent),
+            worker_cap=goal.worker_cap,
+            supervisor=PROCESS.write(goal.supervisor),
+            supervisor_started_at=format_time(goal.supervisor_started_at),
+            created_at=format_time(goal.created_at),
+            updated_at=format_time(goal.updated_at),
+        )
+
+    def get(self, goal_id: GoalId) -> Goal | None:
+        """Return the goal; None if there is none."""
+        row = self._connection.row(GET, id=goal_id)
+        return None if row is None else _goal(row)
+
+    def of_run(self, run_id: RunId) -> tuple[Goal, ...]:
+        """Return the run's goals in the order they were added."""
+        return tuple(map(_goal, self._connection.rows(OF_RUN, run_id=run_id)))
+
+    def by_name(self, run_id: RunId, name: str) -> Goal | None:
+        """Return the run's goal with this name; None if there is none."""
+        row = self._connection.row(BY_NAME, run_id=run_id, name=name)
+        return None if row is None else _goal(row)
+
+    def move(self, goal_id: GoalId, to: GoalState) -> None:
+        """Change the state; raise IllegalTransition if it is not allowed."""
+        row = self._connection.require_row(GET, "goal", goal_id)
+        status = status_of(to)
+        if row["status"] not in GOAL_TRANSITIONS[status]:
+            raise illegal_transition("goal", row["name"], row["status"], status)
+        at = format_time(self._clock.now())
+        self._connection.compare_and_set(
+            SET_STATUS, "goal", goal_id, status=status, reason=reason_of(to), was=row["status"], at=at
+        )
+        self._events.append(row["run_id"], GoalStatusChanged(row["name"], status, reason_of(to)))
+
+    def set_summary(self, goal_id: GoalId, summary: str, *, was: str) -> None:
+        """Replace the rolling summary; raise StaleFence if the stored one is not `was`."""
+        self._connection.require_row(GET, "goal", goal_id)
+        self._connection.compare_and_set(
+            SET_SUMMARY, "goal", goal_id, summary=summary, was=was, at=format_time(self._clock.now())
+        )
+
+    def supervise(self, goal_id: GoalId, by: ProcessIdentity | None, *, was: ProcessIdentity | None) -> None:
+        """Set the supervisor process (None for none); raise StaleFence if the stored one is not `was`."""
+        self._connection.require_row(GET, "goal", goal_id)
+        now = format_time(self._clock.now())
+        since = None if by is None else now
+        written = {"supervisor": PROCESS.write(by), "was": PROCESS.write(was)}
+        self._connection.compare_and_set(SET_SUPERVISOR, "goal", goal_id, since=since, at=now, **written)
+
+    def unmet(self, goal_id: GoalId) -> tuple[Assertion, ...]:
+        """Return the desired assertions that do not hold, in the goal's order; empty means the goal is reached."""
+        desired = ASSERTIONS.read(self._connection.require_row(GET, "goal", goal_id)["desired"])
+        return self._facts.lacking(goal_id, desired)
+
+
+def _goal(row: Row) -> Goal:
+    return Goal(
+        id=row["id"],
+        run_id=row["run_id"],
+        name=row["name"],
+        description=row["description"],
+        desired=ASSERTIONS.read(row["desired"]),
+        state=parse_goal_state(row["status"], row["reason"]),
+        summary=row["summary"],
+        persistent=bool(row["persistent"]),
+        worker_cap=row["worker_cap"],
+        supervisor=PROCESS.read(row["supervisor"]),
+        supervisor_started_at=parse_optional_time(row["supervisor_started_at"]),
+        created_at=parse_time(row["created_at"]),
+        updated_at=parse_time(row["updated_at"]),
+    )

@@ -1,0 +1,263 @@
+"""The inbox: approvals, questions and notices for a human.
+
+Equal items are merged, an item is decided once, and a decision can stay valid for a time. Closing an item sets the
+actions that wait for it back to pending, in the same transaction.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Literal, assert_never
+
+from msgspec.json import encode
+
+from scaffold.core.errors import IllegalTransition
+from scaffold.core.events import NoticeRaised
+from scaffold.core.ids import ActionId, RunId
+from scaffold.core.model import DecisionScope, InboxItem, InboxKind, InboxVerdict
+from scaffold.store.driver.columns import OBJECT, TimeSource, format_time, parse_optional_time, parse_time
+from scaffold.store.driver.connection import Connection, Row
+from scaffold.store.errors import illegal_transition
+from scaffold.store.run.actions import Actions
+from scaffold.store.run.events import Events
+
+ADD = """
+INSERT INTO inbox (id, run_id, position, goal_id, action_id, attempt_id, kind, text, detail, state, created_at,
+                   expires_at, fingerprint)
+VALUES (:id, :run_id, (SELECT COALESCE(MAX(position), 0) + 1 FROM inbox WHERE run_id = :run_id), :goal_id, :action_id,
+        :attempt_id, :kind, :text, :detail, 'open', :created_at, :expires_at, :fingerprint)
+"""
+ADD_ASKER = "INSERT INTO inbox_asker (item_id, action_id) VALUES (:item_id, :action_id) ON CONFLICT DO NOTHING"
+ASKERS = """
+SELECT action.id, action.goal_id FROM inbox_asker JOIN action ON action.id = inbox_asker.action_id
+WHERE inbox_asker.item_id = :item_id
+"""
+GET = "SELECT * FROM inbox WHERE id = :id"
+FIND_OPEN = "SELECT * FROM inbox WHERE run_id = :run_id AND fingerprint = :fingerprint AND state = 'open'"
+DECIDED = """
+SELECT * FROM inbox WHERE run_id = :run_id AND fingerprint = :fingerprint
+                      AND state IN ('approved', 'rejected', 'answered') AND (valid_until IS NULL OR valid_until > :now)
+ORDER BY decided_at DESC, position DESC
+"""
+ALL = "SELECT * FROM inbox ORDER BY created_at, run_id, position"
+APPROVED = "SELECT * FROM inbox WHERE action_id = :action_id AND state = 'approved' ORDER BY position"
+OPEN = """
+SELECT * FROM inbox WHERE state = 'open' AND (expires_at IS NULL OR expires_at > :now)
+ORDER BY created_at, run_id, position
+"""
+OPEN_OF_RUN = """
+SELECT * FROM inbox WHERE run_id = :run_id AND state = 'open' AND (expires_at IS NULL OR expires_at > :now)
+ORDER BY position
+"""
+ANY_EXPIRED = "SELECT 1 FROM inbox WHERE run_id = :run_id AND state = 'open' AND expires_at <= :now LIMIT 1"
+BY_PREFIX = "SELECT * FROM inbox WHERE substr(id, 1, length(:text)) = :text ORDER BY created_at, id"
+DECIDE = """
+UPDATE inbox SET state = :state, answer = :answer, decided_at = :now, scope = :scope, valid_until = :valid_until
+WHERE id = :id AND state = 'open'
+"""
+EXPIRE = """
+UPDATE inbox SET state = 'expired', decided_at = :now WHERE run_id = :run_id AND state = 'open' AND expires_at <= :now
+RETURNING id
+"""
+CANCEL_ALL = """
+UPDATE inbox SET state = 'withdrawn', decided_at = :now
+WHERE run_id = :run_id AND state = 'open' AND kind <> 'notice'
+RETURNING id
+"""
+# The action that first asked may have ended while another one still waits for the item.
+CANCEL_UNNEEDED = """
+UPDATE inbox SET state = 'withdrawn', decided_at = :now
+WHERE run_id = :run_id AND state = 'open' AND kind <> 'notice'
+  AND EXISTS (SELECT 1 FROM action WHERE action.id = inbox.action_id
+                                     AND action.status IN ('completed', 'skipped', 'cancelled'))
+  AND NOT EXISTS (SELECT 1 FROM action WHERE action.run_id = inbox.run_id AND action.status = 'blocked'
+                                         AND action.reason = 'waits_for:' || inbox.id)
+RETURNING id
+"""
+
+DECISIONS: Mapping[InboxKind, frozenset[InboxVerdict]] = {
+    "approval": frozenset({"approved", "rejected"}),
+    "question": frozenset({"answered"}),
+    "notice": frozenset({"answered"}),
+}
+"""The allowed decisions per kind; a notice is answered once a human has seen it."""
+
+
+class Inbox:
+    """The items of each run, oldest first. Each is open until it is decided, expires or is withdrawn."""
+
+    def __init__(self, connection: Connection, clock: TimeSource, events: Events, actions: Actions) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._events = events
+        self._actions = actions
+
+    def ask(self, item: InboxItem) -> InboxItem:
+        """Store an open item and return it, or return the run's open item with the same kind, text and detail.
+
+        So equal requests wait for one decision, which applies to all of their actions whatever its scope. The caller
+        must wait for the id of the returned item.
+        """
+        self.expire(item.run_id)
+        fingerprint = _fingerprint(item)
+        same = self._connection.row(FIND_OPEN, run_id=item.run_id, fingerprint=fingerprint)
+        if same is None:
+            self._add(item, fingerprint)
+        stored = item if same is None else self._item(same)
+        if item.action_id is not None:
+            self._connection.write(ADD_ASKER, item_id=stored.id, action_id=item.action_id)
+        return stored
+
+    def get(self, item_id: str) -> InboxItem | None:
+        """Return the item; None if there is none."""
+        row = self._connection.row(GET, id=item_id)
+        return None if row is None else self._item(row)
+
+    def is_open(self, item_id: str) -> bool:
+        """Return whether the item still waits for a decision."""
+        item = self.get(item_id)
+        return item is not None and item.state == "open"
+
+    def in_force(self, asked: InboxItem) -> InboxItem | None:
+        """Return the latest valid decision on an equal item whose scope includes its action; None if there is none."""
+        found = self._connection.rows(
+            DECIDED, run_id=asked.run_id, fingerprint=_fingerprint(asked), now=format_time(self._clock.now())
+        )
+        return next((item for item in map(self._item, found) if self._applies_to(item, asked)), None)
+
+    def by_prefix(self, text: str) -> tuple[InboxItem, ...]:
+        """Return the items whose id starts with `text`, in any state."""
+        return tuple(map(self._item, self._connection.rows(BY_PREFIX, text=text)))
+
+    def all(self) -> tuple[InboxItem, ...]:
+        """Return the items of all runs, in any state."""
+        return tuple(map(self._item, self._connection.rows(ALL)))
+
+    def approved(self, action_id: ActionId) -> tuple[InboxItem, ...]:
+        """Return the items approved for an action, valid or not."""
+        return tuple(map(self._item, self._connection.rows(APPROVED, action_id=action_id)))
+
+    def open(self) -> tuple[InboxItem, ...]:
+        """Return the open items of all runs."""
+        return tuple(map(self._item, self._connection.rows(OPEN, now=format_time(self._clock.now()))))
+
+    def open_of_run(self, run_id: RunId) -> tuple[InboxItem, ...]:
+        """Return the run's open items."""
+        return tuple(
+            map(self._item, self._connection.rows(OPEN_OF_RUN, run_id=run_id, now=format_time(self._clock.now())))
+        )
+
+    def decide(
+        self,
+        item_id: str,
+        to: InboxVerdict,
+        *,
+        answer: str | None = None,
+        scope: DecisionScope = "run",
+        valid_until: datetime | None = None,
+    ) -> None:
+        """Close an open item; raise IllegalTransition if it is not open, or if its kind does not allow the decision.
+
+        Until `valid_until` (None: always) the decision also applies to equal items asked within `scope`.
+        """
+        row = self._connection.require_row(GET, "inbox item", item_id)
+        if row["state"] != "open" or to not in DECISIONS[row["kind"]]:
+            raise illegal_transition(row["kind"], item_id, row["state"], to)
+        if self._is_expired(row):
+            what = f"{row['kind']} {item_id!r} expired at {row['expires_at']}"
+            raise IllegalTransition(what, "If it is still needed, it is asked again; see `scaffold inbox`.")
+        self._connection.compare_and_set(
+            DECIDE,
+            "inbox item",
+            item_id,
+            state=to,
+            answer=answer,
+            now=format_time(self._clock.now()),
+            scope=scope,
+            valid_until=format_time(valid_until),
+        )
+        self._events.append(row["run_id"], NoticeRaised("info", f"{row['kind']} {item_id} is {to}: {row['text']}"))
+        self._actions.release(row["run_id"], item_id)
+
+    def overdue(self, run_id: RunId) -> bool:
+        """Return whether any open item has expired."""
+        return self._connection.row(ANY_EXPIRED, run_id=run_id, now=format_time(self._clock.now())) is not None
+
+    def expire(self, run_id: RunId) -> tuple[str, ...]:
+        """Close the run's open items that have expired and return their ids."""
+        expired = self._connection.write_returning(EXPIRE, run_id=run_id, now=format_time(self._clock.now()))
+        return self._closed(run_id, expired, "warning", "expired without a decision")
+
+    def withdraw(self, run_id: RunId) -> tuple[str, ...]:
+        """Close the run's open approvals and questions and return their ids; if still needed, they are asked again."""
+        withdrawn = self._connection.write_returning(CANCEL_ALL, run_id=run_id, now=format_time(self._clock.now()))
+        return self._closed(run_id, withdrawn, "info", "no longer needs a decision")
+
+    def withdraw_unneeded(self, run_id: RunId) -> tuple[str, ...]:
+        """Close the items of actions that have ended, unless another action waits for them; return their ids."""
+        withdrawn = self._connection.write_returning(CANCEL_UNNEEDED, run_id=run_id, now=format_time(self._clock.now()))
+        return self._closed(run_id, withdrawn, "info", "no longer needs a decision")
+
+    def _closed(self, run_id: RunId, rows: list[Row], level: Literal["info", "warning"], what: str) -> tuple[str, ...]:
+        for row in rows:
+            self._events.append(run_id, NoticeRaised(level, f"{row['id']} {what}"))
+            self._actions.release(run_id, row["id"])
+        return tuple(row["id"] for row in rows)
+
+    def _item(self, row: Row) -> InboxItem:
+        """Return the item; an open one past its time is returned as expired even if not closed yet."""
+        return InboxItem(
+            id=row["id"],
+            run_id=row["run_id"],
+            goal_id=row["goal_id"],
+            action_id=row["action_id"],
+            attempt_id=row["attempt_id"],
+            kind=row["kind"],
+            text=row["text"],
+            detail=OBJECT.read(row["detail"]),
+            state="expired" if row["state"] == "open" and self._is_expired(row) else row["state"],
+            answer=row["answer"],
+            created_at=parse_time(row["created_at"]),
+            decided_at=parse_optional_time(row["decided_at"]),
+            expires_at=parse_optional_time(row["expires_at"]),
+            scope=row["scope"],
+            valid_until=parse_optional_time(row["valid_until"]),
+        )
+
+    def _is_expired(self, row: Row) -> bool:
+        return row["expires_at"] is not None and row["expires_at"] <= format_time(self._clock.now())
+
+    def _add(self, item: InboxItem, fingerprint: str) -> None:
+        self._connection.write(
+            ADD,
+            id=item.id,
+            run_id=item.run_id,
+            goal_id=item.goal_id,
+            action_id=item.action_id,
+            attempt_id=item.attempt_id,
+            kind=item.kind,
+            text=item.text,
+            detail=OBJECT.write(item.detail),
+            created_at=format_time(item.created_at),
+            expires_at=format_time(item.expires_at),
+            fingerprint=fingerprint,
+        )
+        self._events.append(item.run_id, NoticeRaised("warning", f"{item.kind} {item.id} waits for you: {item.text}"))
+
+    def _applies_to(self, decided: InboxItem, asked: InboxItem) -> bool:
+        """Return whether the decision applies to the asking action: it asked for it, or is within its scope."""
+        match decided.scope:
+            case "run":
+                return True
+            case "goal":
+                return asked.goal_id in {row["goal_id"] for row in self._connection.rows(ASKERS, item_id=decided.id)}
+            case "action":
+                askers = {row["id"] for row in self._connection.rows(ASKERS, item_id=decided.id)}
+                return not askers.isdisjoint(self._actions.lineage(asked.action_id))
+            case _:
+                assert_never(decided.scope)
+
+
+def _fingerprint(item: InboxItem) -> str:
+    """Return the SHA-256 of the item's kind, text and detail: exactly what a human decides about."""
+    return hashlib.sha256(encode([item.kind, item.text, item.detail], order="sorted")).hexdigest()

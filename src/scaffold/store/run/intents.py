@@ -1,0 +1,65 @@
+"""Intents: ref updates about to happen, recorded so that a crash in between can be resolved."""
+
+from scaffold.core.ids import RunId
+from scaffold.core.model import Intent
+from scaffold.store.driver.columns import TimeSource, format_time
+from scaffold.store.driver.connection import Connection, Row
+from scaffold.store.errors import illegal_transition
+
+ADD = """
+INSERT INTO intent (id, run_id, position, attempt_id, fence, ref, old_sha, new_sha, status, created_at)
+VALUES (:id, :run_id, (SELECT COALESCE(MAX(position), 0) + 1 FROM intent WHERE run_id = :run_id), :attempt_id, :fence,
+        :ref, :old_sha, :new_sha, 'open', :at)
+"""
+GET = "SELECT * FROM intent WHERE id = :id"
+RESOLVE = "UPDATE intent SET status = :status, resolved_at = :at WHERE id = :id AND status = 'open'"
+OPEN_OF_RUN = "SELECT * FROM intent WHERE run_id = :run_id AND status = 'open' ORDER BY position"
+
+
+class Intents:
+    """An intent is open until the ref is seen at its new commit (done) or known not to move there (dropped)."""
+
+    def __init__(self, connection: Connection, clock: TimeSource) -> None:
+        self._connection = connection
+        self._clock = clock
+
+    def add(self, intent: Intent) -> None:
+        """Store an intent before its ref update, in a durable transaction that also checks the run's fence."""
+        self._connection.write(
+            ADD,
+            id=intent.id,
+            run_id=intent.run_id,
+            attempt_id=intent.attempt_id,
+            fence=intent.fence,
+            ref=intent.ref,
+            old_sha=intent.old,
+            new_sha=intent.new,
+            at=format_time(self._clock.now()),
+        )
+
+    def settle(self, intent_id: str, *, done: bool) -> None:
+        """Close an intent; safe to repeat, raises IllegalTransition if it was closed with the opposite result."""
+        row = self._connection.require_row(GET, "intent", intent_id)
+        status = "done" if done else "dropped"
+        if row["status"] == "open":
+            self._connection.compare_and_set(
+                RESOLVE, "intent", intent_id, status=status, at=format_time(self._clock.now())
+            )
+        elif row["status"] != status:
+            raise illegal_transition("intent", intent_id, row["status"], status)
+
+    def open_of_run(self, run_id: RunId) -> tuple[Intent, ...]:
+        """Return the run's open intents, oldest first."""
+        return tuple(map(_intent, self._connection.rows(OPEN_OF_RUN, run_id=run_id)))
+
+
+def _intent(row: Row) -> Intent:
+    return Intent(
+        id=row["id"],
+        run_id=row["run_id"],
+        attempt_id=row["attempt_id"],
+        fence=row["fence"],
+        ref=row["ref"],
+        old=row["old_sha"],
+        new=row["new_sha"],
+    )

@@ -1,0 +1,193 @@
+"""Runs: their owner, state and settings, and the user's open request."""
+
+from typing import Literal
+
+from scaffold.core.events import RunClaimed, RunStatusChanged
+from scaffold.core.ids import RunId
+from scaffold.core.model import ProcessIdentity, Run, RunSettings, Usage
+from scaffold.core.states import RUN_TRANSITIONS, RunState, parse_goal_state, reason_of, status_of
+from scaffold.store.driver.columns import PROCESS, SETTINGS, TimeSource, format_time, parse_time, usage_of
+from scaffold.store.driver.connection import Connection, Row
+from scaffold.store.errors import illegal_transition, stale_fence
+from scaffold.store.run.events import Events
+
+RunControl = Literal["stop", "pause", "cancel"]
+"""A user's request to the owner of a run."""
+
+ADD = """
+INSERT INTO run (id, position, request, input_hash, status, reason, base_branch, base_sha, session_branch,
+                 settings, fence, owner, last_seq, created_at, updated_at)
+VALUES (:id, (SELECT COALESCE(MAX(position), 0) + 1 FROM run), :request, :input_hash, :status, :reason, :base_branch,
+        :base_sha, :session_branch, :settings, :fence, :owner, 0, :created_at, :updated_at)
+"""
+GET = "SELECT * FROM run WHERE id = :id"
+ALL = "SELECT * FROM run ORDER BY position DESC"
+LATEST = "SELECT * FROM run ORDER BY position DESC LIMIT 1"
+BY_PREFIX = "SELECT * FROM run WHERE substr(id, 1, length(:text)) = :text ORDER BY position DESC"
+BY_INPUT = "SELECT * FROM run WHERE input_hash = :input_hash ORDER BY position DESC"
+SET_STATUS = """
+UPDATE run SET status = :status, reason = :reason, updated_at = :at
+WHERE id = :id AND status = :was AND fence = :fence
+"""
+CLAIM = """
+UPDATE run SET fence = fence + 1, owner = :owner, heartbeat_at = NULL, updated_at = :at
+WHERE id = :id AND fence = :fence
+"""
+RELEASE = "UPDATE run SET owner = NULL, updated_at = :at WHERE id = :id AND fence = :fence"
+HEARTBEAT = "UPDATE run SET heartbeat_at = :at WHERE id = :id AND fence = :fence"
+SET_SETTINGS = "UPDATE run SET settings = :settings, updated_at = :at WHERE id = :id"
+SET_CONTROL_REQUEST = "UPDATE run SET control_request = :request, updated_at = :at WHERE id = :id"
+# The sum of costs is unknown as soon as one of them is, as in `Usage.__add__`.
+SPENT = """
+SELECT COALESCE(SUM(input_tokens), 0) AS input_tokens, COALESCE(SUM(cached_input_tokens), 0) AS cached_input_tokens,
+       COALESCE(SUM(output_tokens), 0) AS output_tokens, COALESCE(SUM(requests), 0) AS requests,
+       CASE WHEN COUNT(*) = COUNT(cost_usd) THEN COALESCE(SUM(cost_usd), 0.0) END AS cost_usd
+FROM usage_record WHERE run_id = :run_id
+"""
+SPENT_USD = "SELECT COALESCE(SUM(cost_usd), 0.0) AS usd FROM usage_record WHERE run_id = :run_id"
+RESERVED = "SELECT COALESCE(SUM(amount_usd), 0.0) AS usd FROM reservation WHERE account = :run_id AND granted = 1"
+
+
+class Runs:
+    """The runs of a repository. A run's fence increases with each owner; writes with an older fence are refused."""
+
+    def __init__(self, connection: Connection, clock: TimeSource, events: Events) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._events = events
+
+    def add(self, run: Run) -> None:
+        """Store a new run; the caller appends RunCreated after adding its goals and actions."""
+        self._connection.write(
+            ADD,
+            id=run.id,
+            request=run.request,
+            input_hash=run.input_hash,
+            status=status_of(run.state),
+            reason=reason_of(run.state),
+            base_branch=run.base_branch,
+            base_sha=run.base_sha,
+            session_branch=run.session_branch,
+            settings=SETTINGS.write(run.settings),
+            fence=run.fence,
+            owner=PROCESS.write(run.owner),
+            created_at=format_time(run.created_at),
+            updated_at=format_time(run.updated_at),
+        )
+
+    def get(self, run_id: RunId) -> Run | None:
+        """Return the run; None if there is none."""
+        row = self._connection.row(GET, id=run_id)
+        return None if row is None else _run(row)
+
+    def all(self) -> tuple[Run, ...]:
+        """Return all runs, newest first."""
+        return tuple(map(_run, self._connection.rows(ALL)))
+
+    def latest(self) -> Run | None:
+        """Return the newest run; None if there is none."""
+        row = self._connection.row(LATEST)
+        return None if row is None else _run(row)
+
+    def by_prefix(self, text: str) -> tuple[Run, ...]:
+        """Return the runs whose id starts with `text`, newest first."""
+        return tuple(map(_run, self._connection.rows(BY_PREFIX, text=text)))
+
+    def by_input(self, input_hash: str) -> tuple[Run, ...]:
+        """Return the runs with the same input, newest first."""
+        return tuple(map(_run, self._connection.rows(BY_INPUT, input_hash=input_hash)))
+
+    def move(self, run_id: RunId, to: RunState, *, fence: int | None = None) -> None:
+        """Change the state; raise IllegalTransition if not allowed, StaleFence if `fence` is out of date."""
+        row = self._fenced(run_id, fence)
+        status = status_of(to)
+        if row["status"] not in RUN_TRANSITIONS[status]:
+            raise illegal_transition("run", run_id, row["status"], status)
+        self._connection.compare_and_set(
+            SET_STATUS,
+            "run",
+            run_id,
+            status=status,
+            reason=reason_of(to),
+            was=row["status"],
+            fence=row["fence"],
+            at=format_time(self._clock.now()),
+        )
+        self._events.append(run_id, RunStatusChanged(status, reason_of(to)))
+
+    def take(self, run_id: RunId, owner: ProcessIdentity, *, expected_fence: int) -> int:
+        """Make `owner` the owner and return the new fence; raise StaleFence if the run was taken meanwhile."""
+        self._fenced(run_id, expected_fence)
+        self._connection.compare_and_set(
+            CLAIM, "run", run_id, owner=PROCESS.write(owner), fence=expected_fence, at=format_time(self._clock.now())
+        )
+        self._events.append(run_id, RunClaimed(owner.pid, expected_fence + 1))
+        return expected_fence + 1
+
+    def release(self, run_id: RunId, *, fence: int) -> None:
+        """Remove the run's owner; raise StaleFence if another process has taken the run."""
+        self._fenced(run_id, fence)
+        self._connection.compare_and_set(RELEASE, "run", run_id, fence=fence, at=format_time(self._clock.now()))
+
+    def beat(self, run_id: RunId, *, fence: int, at: float) -> None:
+        """Store a heartbeat at the monotonic time `at`; raise StaleFence if another process has taken the run."""
+        self._fenced(run_id, fence)
+        self._connection.compare_and_set(HEARTBEAT, "run", run_id, fence=fence, at=at)
+
+    def check(self, run_id: RunId, *, fence: int) -> None:
+        """Raise StaleFence unless `fence` is current; protects only writes in the same transaction."""
+        self._fenced(run_id, fence)
+
+    def configure(self, run_id: RunId, settings: RunSettings) -> None:
+        """Replace the settings that processes read from now on."""
+        self._fenced(run_id, None)
+        self._connection.write(
+            SET_SETTINGS, id=run_id, settings=SETTINGS.write(settings), at=format_time(self._clock.now())
+        )
+
+    def ask(self, run_id: RunId, request: RunControl | None) -> None:
+        """Store a request for the owner; None withdraws it."""
+        self._fenced(run_id, None)
+        self._connection.write(SET_CONTROL_REQUEST, id=run_id, request=request, at=format_time(self._clock.now()))
+
+    def control_request(self, run_id: RunId) -> RunControl | None:
+        """Return the user's open request; None if there is none."""
+        request: RunControl | None = self._connection.require_row(GET, "run", run_id)["control_request"]
+        return request
+
+    def spent(self, run_id: RunId) -> Usage:
+        """Return the usage of all attempts and turns of the run so far."""
+        (row,) = self._connection.rows(SPENT, run_id=run_id)
+        return usage_of(row)
+
+    def paid_usd(self, run_id: RunId) -> float:
+        """Return the cost of all attempts and turns of the run so far; unknown costs count as 0."""
+        return float(self._connection.rows(SPENT_USD, run_id=run_id)[0]["usd"])
+
+    def reserved(self, run_id: RunId) -> float:
+        """Return the dollars reserved for requests in flight; unknown prices count as 0."""
+        return float(self._connection.rows(RESERVED, run_id=run_id)[0]["usd"])
+
+    def _fenced(self, run_id: RunId, fence: int | None) -> Row:
+        row = self._connection.require_row(GET, "run", run_id)
+        if fence is not None and row["fence"] != fence:
+            raise stale_fence("run", run_id, f"its fence is {row['fence']}, not {fence}")
+        return row
+
+
+def _run(row: Row) -> Run:
+    return Run(
+        id=row["id"],
+        request=row["request"],
+        input_hash=row["input_hash"],
+        state=parse_goal_state(row["status"], row["reason"]),
+        base_branch=row["base_branch"],
+        base_sha=row["base_sha"],
+        session_branch=row["session_branch"],
+        settings=SETTINGS.read(row["settings"]),
+        fence=row["fence"],
+        owner=PROCESS.read(row["owner"]),
+        heartbeat_at=row["heartbeat_at"],
+        created_at=parse_time(row["created_at"]),
+        updated_at=parse_time(row["updated_at"]),
+    )

@@ -1,0 +1,162 @@
+"""Rate limiting shared by all processes of a user: a rate limit hit by one of them makes all of them wait."""
+
+import itertools
+import secrets
+from datetime import timedelta
+
+from scaffold.core.errors import ModelError
+from scaffold.core.ids import Ticket
+from scaffold.core.model import ProcessIdentity
+from scaffold.core.ports import Clock, CooldownHandler, RequestOutcome, ignore_cooldown
+from scaffold.core.throttling import (
+    UNTHROTTLED,
+    ThrottleState,
+    admits,
+    after_rate_limit,
+    after_success,
+    cooldown_left_s,
+    poll_delay_s,
+)
+from scaffold.host.identity import is_alive
+from scaffold.host.random_ids import new_id
+from scaffold.store.user_store import UserStore
+
+DEAD_OWNER_CHECK_S = 1.0
+"""Interval at which a waiting request checks for dead processes among those with requests in flight."""
+
+
+class SharedThrottle:
+    """Admission to all endpoints, stored in the user's database. Implements `core.ports.Throttle`; one per process.
+
+    While an endpoint has no limit, a request only reads the database's version and writes nothing. Once limited, its
+    requests in flight are counted in the database until the limit is removed.
+    """
+
+    def __init__(self, store: UserStore, *, clock: Clock, me: ProcessIdentity) -> None:
+        self._store = store
+        self._endpoints = store.endpoints
+        self._clock = clock
+        self._me = me
+        self._names = map(f"{new_id()}-{{}}".format, itertools.count())
+        self._in_flight: dict[Ticket, str] = {}
+        self._counted: set[str] = set()
+        """Endpoints whose requests in flight from this process are all counted in the database."""
+        self._states: dict[str, ThrottleState] = {}
+        self._version = -1
+        self._next_check_s = clock.monotonic()
+
+    async def enter(self, endpoint: str, *, patience_s: float, parked: CooldownHandler = ignore_cooldown) -> Ticket:
+        """Return when a request may start; raise ModelError at once if its cooldowns take longer than `patience_s`.
+
+        The limit applies to the sum of all cooldowns of one call. Waiting for other requests to end is not limited.
+        """
+        while True:
+            state, now_s = self._state(endpoint), self._now_s()
+            cooldown_s = cooldown_left_s(state, now_s)
+            if cooldown_s > patience_s:
+                raise self._cooldown_error(endpoint, cooldown_s)
+            if cooldown_s:
+                parked(cooldown_s)
+                parked = ignore_cooldown
+            if cooldown_s == 0.0 and self._may_start(endpoint, state):
+                ticket = Ticket(next(self._names))
+                if state.max_in_flight is None or self._take(endpoint, ticket):
+                    self._in_flight[ticket] = endpoint
+                    return ticket
+            patience_s -= cooldown_s
+            await self._clock.sleep(poll_delay_s(state, now_s, _jitter()))
+
+    def wait_s(self, endpoint: str) -> float:
+        """Return the seconds left of the endpoint's cooldown; 0 if there is none."""
+        return cooldown_left_s(self._state(endpoint), self._now_s())
+
+    def leave(self, ticket: Ticket, verdict: RequestOutcome, *, retry_after_s: float | None = None) -> None:
+        """Report how the request ended; `retry_after_s` is the wait the endpoint asked for with `limited`, or None."""
+        endpoint = self._in_flight.pop(ticket)
+        if (
+            verdict != "limited"
+            and self._states.get(endpoint, UNTHROTTLED).max_in_flight is None
+            and endpoint not in self._counted
+        ):
+            return  # the request was never counted, even if other processes have hit a limit meanwhile
+        with self._store.transaction():
+            state, now_s = self._endpoints.pace(endpoint), self._now_s()
+            self._endpoints.give_back(ticket)
+            changed = state
+            if verdict == "limited":
+                self._count(endpoint, again=state.max_in_flight is None)
+                in_flight = self._endpoints.in_flight(endpoint) + 1
+                changed = after_rate_limit(state, now_s, retry_after_s, in_flight, _jitter())
+            elif verdict == "ok":
+                changed = after_success(state, now_s)
+            self._endpoints.set_pace(endpoint, changed)
+        self._states[endpoint] = changed
+
+    def _state(self, endpoint: str) -> ThrottleState:
+        """Return the endpoint's state; read it again if another process may have changed it."""
+        version = self._store.data_version()
+        if version != self._version:
+            self._states.clear()
+            self._version = version
+        state = self._states.get(endpoint)
+        if state is None:
+            state = self._states[endpoint] = self._endpoints.pace(endpoint)
+        return state
+
+    def _may_start(self, endpoint: str, state: ThrottleState) -> bool:
+        """Return whether there seems to be room; decided without the lock, so `_take` has to check again."""
+        if state.max_in_flight is None:
+            self._counted.discard(endpoint)
+            return True
+        if endpoint not in self._counted:
+            with self._store.transaction():
+                self._count(endpoint, again=True)
+        if admits(state, self._now_s(), self._endpoints.in_flight(endpoint)):
+            return True
+        self._remove_dead_tickets(endpoint)
+        return False
+
+    def _take(self, endpoint: str, ticket: Ticket) -> bool:
+        """Count one more request if there is still room; return whether it was counted."""
+        with self._store.transaction():
+            state = self._endpoints.pace(endpoint)
+            room = admits(state, self._now_s(), self._endpoints.in_flight(endpoint))
+            if room:
+                self._endpoints.take(endpoint, [ticket], self._me)
+        return room
+
+    def _count(self, endpoint: str, *, again: bool) -> None:
+        """Count this process's requests in flight in the database, once per period of limits; needs a transaction."""
+        if again or endpoint not in self._counted:
+            tickets = [ticket for ticket, target in self._in_flight.items() if target == endpoint]
+            self._endpoints.take(endpoint, tickets, self._me)
+            self._counted.add(endpoint)
+
+    def _remove_dead_tickets(self, endpoint: str) -> None:
+        """Remove the tickets of dead processes, at most every DEAD_OWNER_CHECK_S."""
+        now_s = self._clock.monotonic()
+        if now_s < self._next_check_s:
+            return
+        self._next_check_s = now_s + DEAD_OWNER_CHECK_S
+        for owner in self._endpoints.owners(endpoint):
+            if owner != self._me and not is_alive(owner):
+                with self._store.transaction():
+                    self._endpoints.forget_owner(endpoint, owner)
+
+    def _now_s(self) -> float:
+        """Return the wall-clock time, which all processes share."""
+        return self._clock.now().timestamp()
+
+    def _cooldown_error(self, endpoint: str, cooldown_s: float) -> ModelError:
+        until = self._clock.now() + timedelta(seconds=cooldown_s)
+        return ModelError(
+            f"{endpoint} takes no requests before {until:%Y-%m-%d %H:%M:%S} UTC, in {cooldown_s:.0f} s",
+            "Continue then, or use another model.",
+            limited=True,
+            retry_after_s=cooldown_s,
+        )
+
+
+def _jitter() -> float:
+    """Return a random number in [0, 1)."""
+    return secrets.randbelow(1 << 20) / (1 << 20)

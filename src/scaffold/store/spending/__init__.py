@@ -1,0 +1,1 @@
+"""Budgets as reservations shared by all processes."""

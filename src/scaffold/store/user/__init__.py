@@ -1,0 +1,1 @@
+"""The aggregates of the user's database: conversations, subagents, trust, throttles."""

@@ -1,0 +1,289 @@
+"""Conversations and their messages; only one process at a time may write to a conversation."""
+
+import json
+import re
+from datetime import datetime
+
+import msgspec
+from msgspec import Struct
+
+from scaffold.core.conversation import Message
+from scaffold.core.errors import ConversationBusy, StoreError, UsageError
+from scaffold.core.ids import ConversationId
+from scaffold.core.model import ProcessIdentity, Usage
+from scaffold.core.printable_text import utf8_safe
+from scaffold.core.todo import TodoList
+from scaffold.host.identity import is_alive
+from scaffold.store.driver.columns import (
+    PROCESS,
+    JsonColumn,
+    TimeSource,
+    format_time,
+    parse_time,
+    usage_columns,
+    usage_of,
+)
+from scaffold.store.driver.connection import ColumnValue, Connection, Row
+
+ADD_CONVERSATION = """
+INSERT INTO conversation (id, parent, cwd, model, title, messages, input_tokens, cached_input_tokens, output_tokens,
+                          cost_usd, requests, created_at, updated_at)
+VALUES (:id, :parent, :cwd, :model, :title, 0, 0, 0, 0, 0.0, 0, :at, :at)
+"""
+GET = "SELECT * FROM conversation WHERE id = :id"
+BY_PREFIX = """
+SELECT * FROM conversation WHERE substr(id, 1, length(:text)) = :text AND parent IS NULL
+ORDER BY updated_at DESC, id LIMIT 5
+"""
+LISTED = """
+SELECT * FROM conversation WHERE messages > 0 AND parent IS NULL ORDER BY updated_at DESC, id LIMIT :limit
+"""
+LISTED_IN = """
+SELECT * FROM conversation WHERE cwd = :cwd AND messages > 0 AND parent IS NULL
+ORDER BY updated_at DESC, id LIMIT :limit
+"""
+CLAIM = "UPDATE conversation SET owner = :owner WHERE id = :id"
+RELEASE = "UPDATE conversation SET owner = NULL WHERE id = :id AND owner = :owner"
+SWITCH_MODEL = "UPDATE conversation SET model = :model WHERE id = :id AND owner = :owner RETURNING messages"
+SET_MODE = "UPDATE conversation SET mode = :mode WHERE id = :id AND owner = :owner RETURNING messages"
+SET_TODOS = "UPDATE conversation SET todos = :todos WHERE id = :id AND owner = :owner RETURNING messages"
+SET_TITLE = """
+UPDATE conversation SET title = CASE WHEN title = '' THEN :title ELSE title END WHERE id = :id AND owner = :owner
+RETURNING messages
+"""
+# The sum of costs is unknown as soon as one of them is, as in `Usage.__add__`.
+ADD_USAGE = """
+UPDATE conversation SET messages = messages + 1, input_tokens = input_tokens + :input_tokens,
+       cached_input_tokens = cached_input_tokens + :cached_input_tokens, output_tokens = output_tokens + :output_tokens,
+       cost_usd = cost_usd + :cost_usd, requests = requests + :requests, updated_at = :at
+WHERE id = :id AND owner = :owner RETURNING messages
+"""
+ADD_MESSAGE = "INSERT INTO message (conversation_id, seq, at, body) VALUES (:id, :seq, :at, :body)"
+OWNED_MESSAGE_COUNT = "SELECT messages FROM conversation WHERE id = :id AND owner = :owner"
+COMPACT = """
+INSERT INTO compaction (conversation_id, after_seq, kept_from, summary, at)
+VALUES (:id, :after_seq, :kept_from, :summary, :at)
+ON CONFLICT (conversation_id, after_seq) DO UPDATE SET kept_from = excluded.kept_from, summary = excluded.summary,
+                                                       at = excluded.at
+"""
+COMPACTION = """
+SELECT kept_from, summary FROM compaction WHERE conversation_id = :id ORDER BY after_seq DESC LIMIT 1
+"""
+MESSAGES = "SELECT body FROM message WHERE conversation_id = :id AND seq >= :seq ORDER BY seq"
+DELETE = "DELETE FROM conversation WHERE id = :id"
+DELETE_IF_EMPTY = "DELETE FROM conversation WHERE id = :id AND messages = 0 AND owner IS NULL"
+
+MESSAGE = JsonColumn[Message](Message)
+TODOS = JsonColumn[TodoList](TodoList)
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class StoredConversation(Struct, frozen=True, kw_only=True):
+    """One conversation, without its messages."""
+
+    id: ConversationId
+    cwd: str
+    """The directory it was started in, as an absolute path."""
+    model: str
+    """Model string of the model that answers from now on."""
+    title: str
+    messages: int
+    """How many messages are stored, from both sides, compacted ones included."""
+    usage: Usage
+    """The usage of all requests so far."""
+    owner: ProcessIdentity | None
+    """The process that has claimed it, alive or dead; None if released."""
+    created_at: datetime
+    updated_at: datetime
+
+
+class ConversationState(Struct, frozen=True):
+    """A conversation's state besides its messages."""
+
+    mode: str
+    """As stored; may be a mode that only a newer program knows."""
+    todos: TodoList
+
+
+class Conversations:
+    """A user's conversations. Only the process that claimed one may change it; others get ConversationBusy."""
+
+    def __init__(self, connection: Connection, clock: TimeSource) -> None:
+        self._connection = connection
+        self._clock = clock
+
+    def begin(
+        self,
+        conversation_id: ConversationId,
+        *,
+        cwd: str,
+        model: str,
+        title: str,
+        parent: ConversationId | None = None,
+    ) -> None:
+        """Store a new, unclaimed conversation; `parent` is the session for a subagent's, None for the user's."""
+        self._connection.write(
+            ADD_CONVERSATION,
+            id=conversation_id,
+            parent=parent,
+            cwd=utf8_safe(cwd),
+            model=model,
+            title=utf8_safe(title),
+            at=format_time(self._clock.now()),
+        )
+
+    def claim(self, conversation_id: ConversationId, me: ProcessIdentity) -> None:
+        """Claim the conversation for the process `me`; raise ConversationBusy if another live process has it."""
+        self._refuse_if_busy(conversation_id, me)
+        self._connection.write(CLAIM, id=conversation_id, owner=PROCESS.write(me))
+
+    def release(self, conversation_id: ConversationId, me: ProcessIdentity) -> None:
+        """Release the conversation; does nothing if another process has claimed it."""
+        self._connection.write(RELEASE, id=conversation_id, owner=PROCESS.write(me))
+
+    def add(self, conversation_id: ConversationId, message: Message, usage: Usage, *, me: ProcessIdentity) -> None:
+        """Store the next message and its usage."""
+        at = format_time(self._clock.now())
+        rows = self._connection.write_returning(
+            ADD_USAGE,
+            id=conversation_id,
+            owner=PROCESS.write(me),
+            at=at,
+            **usage_columns(usage),
+        )
+        seq = self._own(conversation_id, rows)
+        self._connection.write(ADD_MESSAGE, id=conversation_id, seq=seq, at=at, body=_body(message))
+
+    def compact(self, conversation_id: ConversationId, kept: int, summary: str, *, me: ProcessIdentity) -> None:
+        """Replace all but the last `kept` messages with `summary` from now on; the stored messages stay."""
+        rows = self._connection.rows(OWNED_MESSAGE_COUNT, id=conversation_id, owner=PROCESS.write(me))
+        last = self._own(conversation_id, rows)
+        self._connection.write(
+            COMPACT,
+            id=conversation_id,
+            after_seq=last,
+            kept_from=last - kept + 1,
+            summary=utf8_safe(summary),
+            at=format_time(self._clock.now()),
+        )
+
+    def switch_model(self, conversation_id: ConversationId, model: str, *, me: ProcessIdentity) -> None:
+        """Change the model that answers from now on."""
+        rows = self._connection.write_returning(SWITCH_MODEL, id=conversation_id, owner=PROCESS.write(me), model=model)
+        self._own(conversation_id, rows)
+
+    def set_title_if_empty(self, conversation_id: ConversationId, title: str, *, me: ProcessIdentity) -> None:
+        """Set the title if there is none."""
+        rows = self._connection.write_returning(
+            SET_TITLE, id=conversation_id, owner=PROCESS.write(me), title=utf8_safe(title)
+        )
+        self._own(conversation_id, rows)
+
+    def keep_mode(self, conversation_id: ConversationId, mode: str, *, me: ProcessIdentity) -> None:
+        """Store the mode of the conversation's agent."""
+        rows = self._connection.write_returning(SET_MODE, id=conversation_id, owner=PROCESS.write(me), mode=mode)
+        self._own(conversation_id, rows)
+
+    def keep_todos(self, conversation_id: ConversationId, todos: TodoList, *, me: ProcessIdentity) -> None:
+        """Store the agent's todo list, replacing the previous one."""
+        rows = self._connection.write_returning(
+            SET_TODOS, id=conversation_id, owner=PROCESS.write(me), todos=TODOS.write(todos)
+        )
+        self._own(conversation_id, rows)
+
+    def standing(self, conversation_id: ConversationId) -> ConversationState:
+        """Return the conversation's mode and todo list."""
+        row = self._row(conversation_id)
+        return ConversationState(row["mode"], TODOS.read(row["todos"]))
+
+    def forget(self, conversation_id: ConversationId) -> None:
+        """Delete the conversation with its messages; raise ConversationBusy if a live process has it."""
+        self._refuse_if_busy(conversation_id, None)
+        self._connection.write(DELETE, id=conversation_id)
+
+    def forget_if_empty(self, conversation_id: ConversationId) -> None:
+        """Delete the conversation if it has no messages and no process has claimed it."""
+        self._connection.write(DELETE_IF_EMPTY, id=conversation_id)
+
+    def get(self, text: str) -> StoredConversation | None:
+        """Return the conversation with the id `text`, or the only one whose id starts with it; None if there is none.
+
+        Subagents' conversations are found by their full id only. Raises UsageError if several ids match.
+        """
+        exact = self._connection.row(GET, id=utf8_safe(text))
+        rows = [exact] if exact else self._connection.rows(BY_PREFIX, text=utf8_safe(text))
+        if len(rows) > 1:
+            names = ", ".join(row["id"] for row in rows)
+            raise UsageError(f"several conversations start with {text!r}: {names}", "Give one of the ids in full.")
+        return _conversation(rows[0]) if rows else None
+
+    def latest(self, cwd: str) -> StoredConversation | None:
+        """Return the directory's most recently used conversation; None if there is none."""
+        found = self.listed(cwd, limit=1)
+        return found[0] if found else None
+
+    def listed(self, cwd: str | None = None, *, limit: int = 20) -> tuple[StoredConversation, ...]:
+        """Return the conversations of one directory, or of all if None; most recently used first.
+
+        Conversations without messages and those of subagents are left out.
+        """
+        if cwd is None:
+            rows = self._connection.rows(LISTED, limit=limit)
+        else:
+            rows = self._connection.rows(LISTED_IN, cwd=utf8_safe(cwd), limit=limit)
+        return tuple(map(_conversation, rows))
+
+    def load(self, conversation_id: ConversationId) -> tuple[str | None, tuple[Message, ...]]:
+        """Return the summary of the compacted messages, None if there is none, and the messages after it."""
+        self._row(conversation_id)
+        compaction = self._connection.row(COMPACTION, id=conversation_id)
+        summary, first = (None, 1) if compaction is None else (compaction["summary"], compaction["kept_from"])
+        rows = self._connection.rows(MESSAGES, id=conversation_id, seq=first)
+        return summary, tuple(MESSAGE.read(row["body"]) for row in rows)
+
+    def _row(self, conversation_id: ConversationId) -> Row:
+        row = self._connection.row(GET, id=conversation_id)
+        if row is None:
+            what = f"there is no conversation {conversation_id!r}"
+            raise StoreError(what, "Continue this directory's latest with `ralph -c`, or start a new one.")
+        return row
+
+    def _refuse_if_busy(self, conversation_id: ConversationId, me: ProcessIdentity | None) -> None:
+        owner = PROCESS.read(self._row(conversation_id)["owner"])
+        if owner is not None and owner != me and is_alive(owner):
+            raise _busy_error(conversation_id, owner)
+
+    def _own(self, conversation_id: ConversationId, rows: list[Row]) -> int:
+        """Return the message count from `rows`, which is empty if this process does not own the conversation."""
+        if rows:
+            return int(rows[0]["messages"])
+        raise _busy_error(conversation_id, PROCESS.read(self._row(conversation_id)["owner"]))
+
+
+def _busy_error(conversation_id: ConversationId, owner: ProcessIdentity | None) -> ConversationBusy:
+    reason = "it is not claimed" if owner is None else f"process {owner.pid} is using it"
+    fix = "End that process, then repeat the command; or start a new conversation."
+    return ConversationBusy(f"conversation {conversation_id!r} cannot be changed: {reason}", fix)
+
+
+def _conversation(row: Row) -> StoredConversation:
+    return StoredConversation(
+        id=row["id"],
+        cwd=row["cwd"],
+        model=row["model"],
+        title=row["title"],
+        messages=row["messages"],
+        usage=usage_of(row),
+        owner=PROCESS.read(row["owner"]),
+        created_at=parse_time(row["created_at"]),
+        updated_at=parse_time(row["updated_at"]),
+    )
+
+
+def _body(message: Message) -> ColumnValue:
+    r"""Return the message as JSON; surrogates, which UTF-8 cannot encode, are written as `\udcNN`, as for the model."""
+    try:
+        return MESSAGE.write(message)
+    except UnicodeEncodeError:
+        text = json.dumps(msgspec.to_builtins(message), ensure_ascii=False)
+        return LONE_SURROGATE.sub(lambda lone: rf"\\u{ord(lone[0]):04x}", text)

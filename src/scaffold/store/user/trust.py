@@ -1,0 +1,51 @@
+"""The user's approvals of configuration files found in folders and repositories."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from msgspec import Struct
+
+from scaffold.store.driver.columns import JsonColumn, TimeSource, format_time, parse_time
+from scaffold.store.driver.connection import Connection
+
+GRANT = """
+INSERT INTO folder_trust (identity, fingerprint, files, decided_at) VALUES (:identity, :fingerprint, :files, :at)
+ON CONFLICT (identity, fingerprint) DO UPDATE SET decided_at = excluded.decided_at
+"""
+GRANTS = "SELECT files, decided_at FROM folder_trust WHERE identity = :identity ORDER BY decided_at, fingerprint"
+REVOKE = "DELETE FROM folder_trust WHERE identity = :identity"
+
+
+DIGESTS = JsonColumn[Mapping[str, str]](dict[str, str])
+
+
+class TrustGrant(Struct, frozen=True):
+    """An approval: the digest of each approved file, by name, and the time."""
+
+    files: Mapping[str, str]
+    decided_at: datetime
+
+
+class FolderTrusts:
+    """Approvals by the identity of a repository, or of a folder outside a repository."""
+
+    def __init__(self, connection: Connection, clock: TimeSource) -> None:
+        self._connection = connection
+        self._clock = clock
+
+    def agree(self, identity: str, fingerprint: str, files: Mapping[str, str]) -> None:
+        """Store the approval of these files; approving them again makes it the latest."""
+        at = format_time(self._clock.now())
+        written = DIGESTS.write(files)
+        self._connection.write(GRANT, identity=identity, fingerprint=fingerprint, files=written, at=at)
+
+    def agreed(self, identity: str) -> tuple[TrustGrant, ...]:
+        """Return the approvals, oldest first."""
+        rows = self._connection.rows(GRANTS, identity=identity)
+        return tuple(TrustGrant(DIGESTS.read(row["files"]), parse_time(row["decided_at"])) for row in rows)
+
+    def revoke(self, identity: str) -> int:
+        """Delete all approvals of this identity and return how many there were."""
+        known = len(self._connection.rows(GRANTS, identity=identity))
+        self._connection.write(REVOKE, identity=identity)
+        return known

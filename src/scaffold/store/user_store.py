@@ -1,0 +1,77 @@
+"""The user's own database: data that belongs to no repository and is shared by all processes of the user."""
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from scaffold.store.budget_accounts import BudgetAccounts
+from scaffold.store.driver.columns import TimeSource
+from scaffold.store.driver.connection import Connection
+from scaffold.store.driver.schema import SchemaSource, open_connection
+from scaffold.store.driver.sqlite import SqliteDriver
+from scaffold.store.messages import Messages
+from scaffold.store.reservations import Reservations
+from scaffold.store.user.conversations import Conversations
+from scaffold.store.user.endpoint_throttles import EndpointThrottles
+from scaffold.store.user.subagents import Subagents
+from scaffold.store.user.trust import FolderTrusts
+
+MIGRATIONS = Path(__file__).with_name("user_migrations")
+SESSIONS = "sessions"
+"""The message scope shared by all sessions of a user."""
+IN_USE = """
+SELECT 'is using conversation ' || id AS activity, owner FROM conversation WHERE owner IS NOT NULL ORDER BY id
+"""
+
+
+def user_database(data: Path) -> Path:
+    """Return the database's path in the user's data directory."""
+    return data / "user.db"
+
+
+class UserStore:
+    """The data of one user. Reads work anywhere, writes only inside `with store.transaction():`.
+
+    A store belongs to the thread that opened it and does not survive a fork: each process opens its own.
+    """
+
+    def __init__(self, connection: Connection, clock: TimeSource) -> None:
+        self._connection = connection
+        self.name = connection.driver.name
+        """The file; for messages."""
+        self.conversations = Conversations(connection, clock)
+        self.reservations = Reservations(connection, clock)
+        self.accounts = BudgetAccounts(connection)
+        self.endpoints = EndpointThrottles(connection)
+        self.messages = Messages(connection, clock)
+        self.subagents = Subagents(connection, clock)
+        self.trust = FolderTrusts(connection, clock)
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        *,
+        clock: TimeSource,
+        create: bool = True,
+        patience_s: float = 10.0,
+        migrations: Path = MIGRATIONS,
+    ) -> "UserStore":
+        """Open the database at `path`, as `Store.open` does; the file and its directory are private to the user.
+
+        Raises StoreError, and changes nothing, if the database is missing (without `create`), inaccessible, corrupt,
+        foreign, too new, or of an older version while a process uses a conversation.
+        """
+        driver = SqliteDriver(path, create=create, patience_s=patience_s, private=True)
+        return cls(open_connection(driver, SchemaSource(migrations, IN_USE), clock, create=create), clock)
+
+    def transaction(self, *, durable: bool = False) -> AbstractContextManager[None]:
+        """Return a block whose changes are committed together at its end, or rolled back; see `Store.transaction`."""
+        return self._connection.transaction(durable=durable)
+
+    def data_version(self) -> int:
+        """Return a number that changes if and only if another connection commits."""
+        return self._connection.driver.data_version()
+
+    def close(self) -> None:
+        """Close the connection; the store cannot be used afterwards."""
+        self._connection.driver.close()

@@ -1,0 +1,70 @@
+"""The tool that runs Python code in a separate process."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from scaffold.core.tool import Tool, ToolOutput
+from scaffold.tools.arguments import object_schema
+from scaffold.tools.command.shell import DEFAULT_TIMEOUT_S, LONGER_HINT, MAX_TIMEOUT_S, command_answer, describe_sandbox
+from scaffold.tools.command.spooled_output import CommandSpec, run_spooled
+from scaffold.tools.workspace import Workspace, failed_answer
+
+_LAUNCH_SCRIPT = """
+import linecache, sys, traceback
+sys.path += sys.argv[1:]
+del sys.argv[1:]
+code = sys.stdin.buffer.read().decode()
+linecache.cache["<python>"] = (len(code), None, code.splitlines(True), "<python>")
+sys.excepthook = lambda kind, error, frames: traceback.print_exception(kind, error, frames.tb_next)
+exec(compile(code, "<python>", "exec"), {"__name__": "__main__"})
+"""
+"""Reads the code from stdin, so it may have any length, and shows its lines in tracebacks."""
+
+
+def python(workspace: Workspace, *, packages: Path | None = None, outputs: Path | None = None) -> Tool:
+    """Return the tool that runs code in the workspace with our interpreter; it answers like `shell`.
+
+    The interpreter is isolated (-I): it imports neither user settings nor workspace modules by default.
+    Code can import from the folder `packages`.
+    """
+
+    async def work(args: Mapping[str, Any]) -> ToolOutput:
+        """Run the code in a new process."""
+        try:
+            code = args["code"].encode()
+        except UnicodeEncodeError:
+            return failed_answer("`code` contains a lone surrogate; write such characters as escapes.")
+        command = CommandSpec(
+            argv=[sys.executable, "-I", "-X", "utf8", "-c", _LAUNCH_SCRIPT, *([str(packages)] if packages else ())],
+            cwd=workspace.root,
+            env=workspace.env,
+            timeout_s=min(args.get("timeout_s", DEFAULT_TIMEOUT_S), MAX_TIMEOUT_S),
+            outputs=outputs,
+            stdin=code,
+            enclosure=workspace.current_enclosure(),
+            clean=workspace.redactor.clean,
+            on_output=workspace.on_output,
+        )
+        return command_answer(await run_spooled(command), LONGER_HINT)
+
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return Tool(
+        name="python",
+        description=(
+            f"Run Python {version} code in the workspace, in a new process; print what you want to see. "
+            f"To import the workspace's own modules, put '.' on sys.path first.{describe_sandbox(workspace.enclosure)}"
+        ),
+        schema=object_schema(
+            {"code": {"type": "string", "description": "A complete program."}},
+            timeout_s={
+                "type": "number",
+                "minimum": 1,
+                "description": f"Seconds; default {DEFAULT_TIMEOUT_S}, at most {MAX_TIMEOUT_S}.",
+            },
+        ),
+        category="python",
+        run=work,
+        sandboxed=workspace.enclosure is not None,
+    )

@@ -1,0 +1,114 @@
+"""The tool that runs shell commands in a workspace."""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, assert_never
+
+from scaffold.core.tool import Tool, ToolOutput
+from scaffold.host.sandbox.confinement import SandboxSpec
+from scaffold.tools.arguments import object_schema
+from scaffold.tools.command.spooled_output import CommandReport, CommandSpec, describe_exit, run_spooled
+from scaffold.tools.workspace import Workspace, failed_answer
+
+DEFAULT_TIMEOUT_S = 120
+MAX_TIMEOUT_S = 600
+LONGER_HINT = "give timeout_s for longer work"
+MAX_COMMAND_BYTES = 131_071
+"""Linux's limit for one argument."""
+
+
+def shell(workspace: Workspace, outputs: Path | None = None) -> Tool:
+    """Return the tool that runs a command; it answers with how it ended, then stdout and stderr.
+
+    Everything a command starts ends with it; too many processes at once end it. Output too long to show is saved in
+    the folder `outputs`, if given; add that folder to the workspace's `readable` so that agents can read it.
+    """
+    interpreter = shutil.which("bash", path=workspace.env.get("PATH")) or "/bin/sh"
+
+    async def work(args: Mapping[str, Any]) -> ToolOutput:
+        """Run the command, or return why the system cannot take it."""
+        if problem := _command_problem(args["command"]):
+            return failed_answer(problem)
+        command = CommandSpec(
+            argv=[interpreter, "-c", args["command"]],
+            cwd=workspace.root,
+            env=workspace.env,
+            timeout_s=min(args.get("timeout_s", DEFAULT_TIMEOUT_S), MAX_TIMEOUT_S),
+            outputs=outputs,
+            enclosure=workspace.current_enclosure(),
+            clean=workspace.redactor.clean,
+            on_output=workspace.on_output,
+        )
+        return command_answer(await run_spooled(command), LONGER_HINT)
+
+    return Tool(
+        name="shell",
+        description=(
+            "Run a shell command in the workspace. It gets no input, and everything it starts ends with it, "
+            f"background processes too.{describe_sandbox(workspace.enclosure)}"
+        ),
+        schema=object_schema(
+            {"command": {"type": "string", "description": "One or more lines of shell."}},
+            timeout_s={
+                "type": "number",
+                "minimum": 1,
+                "description": f"Seconds; default {DEFAULT_TIMEOUT_S}, at most {MAX_TIMEOUT_S}.",
+            },
+        ),
+        category="shell",
+        run=work,
+        sandboxed=workspace.enclosure is not None,
+    )
+
+
+def describe_sandbox(enclosure: SandboxSpec | None) -> str:
+    """Return sentences that describe the sandbox to a model; empty without a sandbox."""
+    if enclosure is None:
+        return ""
+    allowed = enclosure.confinement
+    match allowed.network:
+        case "none" | "loopback":
+            network = "there is no network"
+        case "hosts":
+            network = (
+                f"only {', '.join(allowed.hosts) or 'nothing'} can be reached on the network, through the set proxy"
+            )
+        case "open":
+            network = "the whole network can be reached"
+        case _:
+            assert_never(allowed.network)
+    return (
+        f" It runs in a sandbox: only the workspace and $TMPDIR are writable, the .git data is not, and {network}."
+        f"{_landlock_limits(enclosure)}"
+    )
+
+
+def _landlock_limits(enclosure: SandboxSpec) -> str:
+    """Return sentences about the further limits of a Landlock sandbox; empty for other sandboxes."""
+    if enclosure.level != "landlock":
+        return ""
+    listening = " No program can listen there, not even on 127.0.0.1."
+    entries = (
+        " It cannot create, rename or remove entries at the top of the workspace: create files there with write_file."
+    )
+    return listening + (entries if enclosure.confinement.protected else "")
+
+
+def _command_problem(command: str) -> str | None:
+    """Return why the operating system cannot take `command`, or None."""
+    if "\0" in command or any("\ud800" <= character <= "\udfff" for character in command):
+        return "`command` contains a NUL or a lone surrogate; write such characters as escapes."
+    if len(command.encode()) > MAX_COMMAND_BYTES:
+        return f"`command` has more than {MAX_COMMAND_BYTES} bytes; write it to a file with write_file and run that."
+    return None
+
+
+def command_answer(report: CommandReport, if_late: str = "") -> ToolOutput:
+    """Return how a command ended, then its output; failed unless the exit code is 0.
+
+    `if_late` is the advice shown after a timeout.
+    """
+    streams = [f"--- {name}\n{text}" for name, text in (("stdout", report.stdout), ("stderr", report.stderr)) if text]
+    text = "\n".join([describe_exit(report.finished, if_late), *streams, *report.kept])
+    return ToolOutput(text, failed=report.finished.exit_code != 0)

@@ -1,0 +1,278 @@
+"""Run a command and save output too long for a model in files, as it arrives."""
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from msgspec import Struct
+
+from scaffold.host.process.command import MAX_PROCESSES, CommandResult, run_command
+from scaffold.host.random_ids import new_id
+from scaffold.host.sandbox.confinement import SandboxSpec
+from scaffold.tools.workspace import MAX_ANSWER_CHARS, ignore_output
+
+MAX_STREAM_BYTES = 1 << 30
+"""Of each of stdout and stderr; the rest is discarded."""
+MAX_FILES = 20
+MAX_TOTAL_BYTES = 2 << 30
+"""Of all files together; the files of the newest answer stay even if they are larger."""
+MIN_FREE_BYTES = 1 << 30
+"""Saving stops when the disk has less than this free."""
+_SHOWN_CHARS = {"stdout": MAX_ANSWER_CHARS * 2 // 3, "stderr": MAX_ANSWER_CHARS // 3}
+_BUFFER_BYTES = 2 * MAX_ANSWER_CHARS
+_CLEAN_CHUNK_BYTES = 1 << 20
+_DISK_CHECK_BYTES = 1 << 23
+
+
+class CommandSpec(Struct, frozen=True, kw_only=True):
+    """A command to run with a timeout; output too long to show goes to the folder `outputs` (None: discarded)."""
+
+    argv: Sequence[str]
+    cwd: Path
+    env: Mapping[str, str]
+    timeout_s: float
+    outputs: Path | None = None
+    stdin: bytes = b""
+    enclosure: SandboxSpec | None = None
+    """The sandbox; None: no sandbox."""
+    clean: Callable[[str], str] = str
+    """Removes secrets from saved output."""
+    on_output: Callable[[], object] = ignore_output
+    """Called whenever the command prints something."""
+
+
+class CommandReport(Struct, frozen=True):
+    """How a command ended, its output as shown to a model, and a line for each stream that was cut."""
+
+    finished: CommandResult
+    stdout: str
+    stderr: str
+    kept: tuple[str, ...] = ()
+    """For each cut stream: where the whole of it was saved, or why it was not."""
+
+
+class Spool:
+    """A stream saved in a new file of `folder` once it exceeds `shown_bytes`, up to `limit_bytes`.
+
+    Saving stops when the disk has less than `free_bytes` free. Nothing is raised: `problem` says why saving stopped,
+    and `file` is None if nothing was saved.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        shown_bytes: int,
+        *,
+        limit_bytes: int = MAX_STREAM_BYTES,
+        free_bytes: int = MIN_FREE_BYTES,
+    ) -> None:
+        self._path = folder / f"output-{name}.txt"
+        self._short: bytearray | None = bytearray()
+        self._shown_bytes = shown_bytes
+        self._limit_bytes = limit_bytes
+        self._free_bytes = free_bytes
+        self._writing: BinaryIO | None = None
+        self._looked_at = -_DISK_CHECK_BYTES
+        self.kept = 0
+        """Bytes in the file."""
+        self.problem = ""
+
+    @property
+    def file(self) -> Path | None:
+        """Return the file; None if nothing was saved."""
+        return self._path if self._writing else None
+
+    def write(self, data: bytes, /) -> None:
+        """Take the next bytes."""
+        if self._short is not None:
+            self._short += data
+            if len(self._short) <= self._shown_bytes:
+                return
+            data, self._short = bytes(self._short), None
+        if not self.problem:
+            try:
+                self._put(data)
+            except OSError as error:
+                self.problem = error.strerror or str(error)
+
+    def close(self) -> None:
+        """Close the file; safe to repeat."""
+        if self._writing:
+            self._writing.close()
+
+    def remove(self) -> None:
+        """Close and delete the file."""
+        self.close()
+        if self._writing:
+            self._path.unlink(missing_ok=True)
+
+    def _put(self, data: bytes) -> None:
+        if self.kept - self._looked_at >= _DISK_CHECK_BYTES:
+            self._looked_at = self.kept
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            disk = os.statvfs(self._path.parent)
+            if disk.f_bavail * disk.f_frsize < self._free_bytes:
+                self.problem = f"the disk has less than {self._free_bytes} bytes free"
+                return
+        if self._writing is None:
+            fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            self._writing = os.fdopen(fd, "wb", buffering=0)
+        rest = memoryview(data)[: self._limit_bytes - self.kept]
+        if len(rest) < len(data):
+            self.problem = f"at most {self._limit_bytes} bytes of a stream are saved"
+        while rest:
+            written = self._writing.write(rest)
+            self.kept += written
+            rest = rest[written:]
+
+
+class _OutputTap:
+    """Calls `heard` for each piece of output and passes it to the spool, if there is one."""
+
+    def __init__(self, heard: Callable[[], object], spool: Spool | None) -> None:
+        self._heard = heard
+        self._spool = spool
+
+    def write(self, data: bytes, /) -> None:
+        """Take the next bytes."""
+        if data:
+            self._heard()
+        if self._spool is not None:
+            self._spool.write(data)
+
+
+async def run_spooled(command: CommandSpec) -> CommandReport:
+    """Run a command with `leash=True` and save output too long to show; nothing is saved on cancellation."""
+    with _spools(command.outputs) as spools:
+        finished = await run_command(
+            command.argv,
+            cwd=command.cwd,
+            env=command.env,
+            timeout_s=command.timeout_s,
+            stdin=command.stdin,
+            limit_bytes=_BUFFER_BYTES,
+            sinks=(
+                _OutputTap(command.on_output, spools.get("stdout")),
+                _OutputTap(command.on_output, spools.get("stderr")),
+            ),
+            leash=True,
+            enclosure=command.enclosure,
+        )
+        files = {spool.file for spool in spools.values() if spool.file}
+        if command.outputs and files:
+            await asyncio.to_thread(_clean_all, files, command.clean)
+            await asyncio.to_thread(_remove_old, command.outputs, files)
+        return CommandReport(
+            finished,
+            cut_middle(finished.stdout, finished.stdout_bytes, _SHOWN_CHARS["stdout"]).rstrip("\n"),
+            cut_middle(finished.stderr, finished.stderr_bytes, _SHOWN_CHARS["stderr"]).rstrip("\n"),
+            tuple(_kept(finished, spools)),
+        )
+
+
+def describe_exit(finished: CommandResult, if_late: str = "") -> str:
+    """Return how a command ended and how long it took; `if_late` is the advice shown after a timeout."""
+    if finished.crowded:
+        how = f"stopped: it started more than {MAX_PROCESSES} processes"
+    elif finished.timed_out:
+        how = "stopped at its time limit" + (f" ({if_late})" if if_late else "")
+    elif finished.signal == signal.SIGXFSZ:
+        how = "stopped: it exceeded the file size limit"
+    elif finished.signal is not None:
+        how = f"killed by signal {finished.signal}"
+    else:
+        how = f"exit code {finished.exit_code}"
+    return f"{how} after {finished.duration_s:.1f} s"
+
+
+def cut_middle(data: bytes, total: int, limit: int) -> str:
+    """Return a text of `total` bytes; if longer than `limit`, its head and tail with a note between them.
+
+    `data` is the whole text, or agrees with it for at least `limit` bytes at both ends.
+    """
+    if total <= limit:
+        return data.decode(errors="replace")
+    head, tail = data[: limit * 2 // 3], data[-(limit // 3) :]
+    missing = total - len(head) - len(tail)
+    return f"{head.decode(errors='replace')}\n... {missing} bytes left out ...\n{tail.decode(errors='replace')}"
+
+
+@contextlib.contextmanager
+def _spools(outputs: Path | None) -> Iterator[Mapping[str, Spool]]:
+    """Yield a spool for each stream, none without a folder; delete their files if the block raises."""
+    name = new_id()
+    spools = {each: Spool(outputs, f"{name}-{each}", _SHOWN_CHARS[each]) for each in _SHOWN_CHARS} if outputs else {}
+    with contextlib.ExitStack() as undo:
+        for spool in spools.values():
+            undo.callback(spool.remove)
+        yield spools
+        undo.pop_all()
+        for spool in spools.values():
+            spool.close()
+
+
+def _kept(finished: CommandResult, spools: Mapping[str, Spool]) -> Iterator[str]:
+    lengths = {"stdout": finished.stdout_bytes, "stderr": finished.stderr_bytes}
+    for name, spool in spools.items():
+        if lengths[name] <= _SHOWN_CHARS[name]:
+            continue
+        if not spool.kept:
+            yield f"--- {name} was not saved: {spool.problem}"
+        elif spool.kept < lengths[name]:
+            yield f"--- the first {spool.kept} of {lengths[name]} bytes of {name} are in {spool.file} ({spool.problem})"
+        else:
+            yield f"--- all {lengths[name]} bytes of {name} are in {spool.file}"
+
+
+def _clean_all(files: Iterable[Path], clean: Callable[[str], str]) -> None:
+    """Remove secrets from the files; delete a file that cannot be cleaned."""
+    for file in files:
+        draft = file.with_suffix(".draft")
+        try:
+            if _cleaned(file, draft, clean):
+                draft.replace(file)
+        except OSError:
+            file.unlink(missing_ok=True)
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+def _cleaned(file: Path, draft: Path, clean: Callable[[str], str]) -> bool:
+    """Write `file` without secrets to `draft`; return True if they differ. The bytes need not be text."""
+    changed = False
+    with file.open("rb") as dirty, open(draft, "wb", opener=_open_private) as fresh:
+        while part := dirty.read(_CLEAN_CHUNK_BYTES) + dirty.readline(_CLEAN_CHUNK_BYTES):
+            text = part.decode(errors="surrogateescape")
+            cleaned = clean(text)
+            changed = changed or cleaned is not text
+            fresh.write(part if cleaned is text else cleaned.encode(errors="surrogateescape"))
+    return changed
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+
+
+def _remove_old(outputs: Path, new: Collection[Path]) -> None:
+    """Remove the oldest files beyond MAX_FILES and MAX_TOTAL_BYTES; the `new` ones stay."""
+    number, room = 0, MAX_TOTAL_BYTES
+    for file, size in sorted(_by_age(outputs), key=lambda each: each[0] not in new):
+        number, room = number + 1, room - size
+        if file not in new and (number > MAX_FILES or room < 0):
+            with contextlib.suppress(OSError):  # a failed removal must not lose the command's answer
+                file.unlink()
+
+
+def _by_age(outputs: Path) -> Sequence[tuple[Path, int]]:
+    """Return the saved files and their sizes in bytes, newest first."""
+    found = []
+    for file in outputs.glob("output-*.txt"):
+        with contextlib.suppress(FileNotFoundError):  # another command removed it at its end
+            status = file.lstat()
+            found.append((status.st_mtime_ns, file, status.st_size))
+    return [(file, size) for _, file, size in sorted(found, reverse=True)]

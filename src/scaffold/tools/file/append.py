@@ -1,0 +1,77 @@
+"""The tool that appends to a file."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from scaffold.core.tool import Tool, ToolOutput
+from scaffold.policy.path.containment import Refusal
+from scaffold.tools.arguments import object_schema
+from scaffold.tools.file.read_write import PATH_SCHEMA
+from scaffold.tools.file.safe_open import open_file, unreadable_reason
+from scaffold.tools.file.text_encoding import SNIFF_BYTES, detect_encoding, encode_text, split_lines
+from scaffold.tools.workspace import Workspace, failed_answer, resolve_writable, run_in_thread
+
+
+def append_file(workspace: Workspace) -> Tool:
+    """Return the tool that appends to a text file in the file's encoding; creates missing files and folders.
+
+    Either the whole content is appended or nothing.
+    """
+
+    def work(args: Mapping[str, Any]) -> ToolOutput:
+        """Append the content, or return why not."""
+        shown = args["path"]
+        target = resolve_writable(workspace, shown)
+        if isinstance(target, Refusal):
+            return failed_answer(target.reason)
+        if target.is_dir():
+            return failed_answer(f"{shown} is a folder; name a file in it.")
+        with open_file(workspace.root, target, os.O_RDWR | os.O_APPEND | os.O_CREAT, make=True) as fd:
+            added = _append(fd, args["content"], shown)
+            size = os.fstat(fd).st_size
+        if isinstance(added, Refusal):
+            return failed_answer(added.reason)
+        count, note = added
+        lines = len(split_lines(args["content"]))
+        return ToolOutput(f"{shown} appended: {count} bytes, {lines} lines; it has {size} bytes now.{note}")
+
+    return Tool(
+        name="append_file",
+        description="Append text to a file exactly as given (no newline is added); creates the file if missing.",
+        schema=object_schema({"path": PATH_SCHEMA, "content": {"type": "string", "description": "Text to append."}}),
+        category="file_write",
+        run=run_in_thread(work),
+    )
+
+
+def _append(fd: int, content: str, shown: str) -> tuple[int, str] | Refusal:
+    """Return the number of bytes appended and a note if they continue an unfinished line, or why nothing was."""
+    status = os.fstat(fd)
+    if problem := unreadable_reason(status, shown):
+        return problem
+    encoding = detect_encoding(os.pread(fd, SNIFF_BYTES, 0), whole=status.st_size <= SNIFF_BYTES)
+    if encoding is None:
+        return Refusal(f"{shown} is a binary file; append to it with shell.")
+    data = encode_text(content, encoding)
+    if isinstance(data, Refusal):
+        return data
+    newline = "\n".encode(encoding.codec)
+    if status.st_size % len(newline):
+        return Refusal(f"{shown} is {encoding.name} and ends in half a character; fix it with python first.")
+    last = os.pread(fd, len(newline), max(0, status.st_size - len(newline)))
+    _write_all(fd, data, status.st_size)
+    broken = status.st_size > len(encoding.mark) and last != newline
+    return len(data), " Its last line had no newline, so the content continues that line." if broken else ""
+
+
+def _write_all(fd: int, data: bytes, size_before: int) -> None:
+    """Write all of `data`; on an error truncate the file to its old size and raise."""
+    rest = memoryview(data)
+    try:
+        while rest:
+            rest = rest[os.write(fd, rest) :]
+    except OSError:
+        if len(rest) < len(data):
+            os.ftruncate(fd, size_before)
+        raise

@@ -1,0 +1,185 @@
+"""Apply line edits to a text: all or none, by the line numbers before the edits."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from scaffold.policy.path.containment import Refusal
+from scaffold.tools.file.text_encoding import dominant_line_end, split_lines
+
+Operation = Literal["insert", "replace", "delete"]
+CONTEXT_LINES = 2
+HINTED_LINES = 20
+
+
+class LineEdit(Struct, frozen=True):
+    """Replace the lines `start` to `end` (0-based, `end` exclusive) by `new`; equal for an insertion."""
+
+    start: int
+    end: int
+    new: Sequence[str]
+    expected: Sequence[str] | None = None
+
+
+class EditResult(Struct, frozen=True):
+    """The new text, the change as hunks of a unified diff, and warnings where white space differed from `expected`."""
+
+    text: str
+    diff: Sequence[str]
+    warnings: Sequence[str]
+
+
+def parse_edits(operations: Sequence[Mapping[str, Any]]) -> tuple[LineEdit, ...] | Refusal:
+    """Return a call's operations as edits sorted by line, or the problem of the first bad one."""
+    if not operations:
+        return Refusal("`operations` is empty; give at least one.")
+    changes = []
+    for number, operation in enumerate(operations, 1):
+        change = _read(operation)
+        if isinstance(change, Refusal):
+            return Refusal(f"Operation {number}: {change.reason}")
+        changes.append(change)
+    return tuple(sorted(changes, key=lambda change: (change.start, change.end)))
+
+
+def apply_edits(text: str, changes: Sequence[LineEdit]) -> EditResult | Refusal:
+    """Apply the sorted `changes` to `text`, or return why none applies: out of range, overlap, unexpected lines.
+
+    Kept lines keep their line endings; new ones get the most common one. A missing final newline stays missing,
+    except after an empty last line, which would vanish without it.
+    """
+    lines = split_lines(text)
+    warnings: list[str] = []
+    for earlier, later in pairwise(changes):
+        if later.start < earlier.end:
+            return Refusal(f"Operations on {_span(earlier)} and {_span(later)} overlap; make them one operation.")
+    for change in changes:
+        problem = _range_problem(change, lines) or _mismatch(change, lines, warnings)
+        if problem:
+            return problem
+    return EditResult(_joined(text, lines, changes), tuple(_hunks(lines, changes)), warnings)
+
+
+def _read(operation: Mapping[str, Any]) -> LineEdit | Refusal:
+    kind: Operation = operation["operation"]
+    expected = (_block(operation["expected"]) or [""]) if "expected" in operation else None
+    start = operation["start_line"] - 1
+    if kind == "insert":
+        if "end_line" in operation:
+            return Refusal("`insert` has no `end_line`; it puts `content` before `start_line`.")
+        if not operation.get("content"):
+            return Refusal("`insert` needs `content`.")
+        return LineEdit(start, start, _block(operation["content"]), expected)
+    if (kind == "replace") != ("content" in operation):
+        return Refusal("`replace` needs `content`." if kind == "replace" else "`delete` has no `content`; use replace.")
+    end = operation.get("end_line", start + max(1, len(expected or ())))
+    if end <= start:
+        return Refusal(f"`end_line` {end} is before `start_line` {start + 1}.")
+    return LineEdit(start, end, _block(operation.get("content", "")), expected)
+
+
+def _block(text: str) -> list[str]:
+    return split_lines(text) if text else []
+
+
+def _range_problem(change: LineEdit, lines: Sequence[str]) -> Refusal | None:
+    last = len(lines) if change.end > change.start else len(lines) + 1
+    if change.start < last and change.end <= len(lines):
+        return None
+    count = f"{len(lines)} line{'' if len(lines) == 1 else 's'}"
+    return Refusal(f"Cannot change {_span(change)}: the file has {count}; read it again.")
+
+
+def _mismatch(change: LineEdit, lines: Sequence[str], warnings: list[str]) -> Refusal | None:
+    """Return how the lines differ from `change.expected`; if only white space differs, add to `warnings` instead."""
+    expected = change.expected
+    if expected is None:
+        return None
+    end = change.end if change.end > change.start else change.start + len(expected)
+    current = lines[change.start : end]
+    if current == expected:
+        return None
+    if [_normalized(line) for line in current] == [_normalized(line) for line in expected]:
+        warnings.append(f"`expected` matches {_span(change)} except for white space; check the diff.")
+        return None
+    shown = "\n".join(f"{change.start + n}\t{line[:400]}" for n, line in enumerate(current[:HINTED_LINES], 1))
+    elsewhere = _find_lines(lines, expected)
+    hint = f"It is at line {', '.join(map(str, elsewhere))}. " if elsewhere else ""
+    return Refusal(
+        f"`expected` does not match {_span(change)}, nothing is changed. {hint}Current lines:\n{shown or '(no lines)'}"
+    )
+
+
+def _normalized(line: str) -> str:
+    return " ".join(line.split())
+
+
+def _find_lines(lines: Sequence[str], expected: Sequence[str]) -> list[int]:
+    """Return the line numbers, at most 5, where the `expected` lines occur exactly."""
+    if not expected:
+        return []
+    starts = (n for n, line in enumerate(lines) if line == expected[0])
+    found = (n + 1 for n in starts if list(lines[n : n + len(expected)]) == list(expected))
+    return [number for number, _ in zip(found, range(5), strict=False)]
+
+
+def _joined(text: str, lines: Sequence[str], changes: Sequence[LineEdit]) -> str:
+    usual = dominant_line_end(text)
+    old = text.split("\n")
+    ends = [_end_of(raw, is_last=number == len(old)) for number, raw in enumerate(old[: len(lines)], 1)]
+    final = ends[-1] if ends else usual
+    kept: list[tuple[str, str]] = []
+    at = 0
+    for change in changes:
+        kept += zip(lines[at : change.start], ends[at : change.start], strict=True)
+        kept += ((line, usual) for line in change.new)
+        at = change.end
+    kept += zip(lines[at:], ends[at:], strict=True)
+    if not kept:
+        return ""
+    whole = "".join(line + (end or usual) for line, end in kept[:-1])
+    line, end = kept[-1]
+    return whole + line + ((end or usual) if final or not line else "")
+
+
+def _end_of(raw: str, *, is_last: bool) -> str:
+    if is_last:
+        return ""
+    return "\r\n" if raw.endswith("\r") else "\n"
+
+
+def _hunks(lines: Sequence[str], changes: Sequence[LineEdit]) -> Iterator[str]:
+    grown = 0
+    for group in _groups(changes):
+        first = max(0, group[0].start - CONTEXT_LINES)
+        last = min(len(lines), group[-1].end + CONTEXT_LINES)
+        growth = sum(len(change.new) - (change.end - change.start) for change in group)
+        yield f"@@ -{first + 1},{last - first} +{first + grown + 1},{last - first + growth} @@"
+        grown += growth
+        at = first
+        for change in group:
+            yield from (f" {line}" for line in lines[at : change.start])
+            yield from (f"-{line}" for line in lines[change.start : change.end])
+            yield from (f"+{line}" for line in change.new)
+            at = change.end
+        yield from (f" {line}" for line in lines[at:last])
+
+
+def _groups(changes: Sequence[LineEdit]) -> Iterator[Sequence[LineEdit]]:
+    """Yield groups of changes whose diff contexts touch or overlap."""
+    group: list[LineEdit] = []
+    for change in changes:
+        if group and change.start - group[-1].end > 2 * CONTEXT_LINES:
+            yield group
+            group = []
+        group.append(change)
+    if group:
+        yield group
+
+
+def _span(change: LineEdit) -> str:
+    if change.end <= change.start + 1:
+        return f"line {change.start + 1}"
+    return f"lines {change.start + 1}-{change.end}"

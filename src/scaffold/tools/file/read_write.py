@@ -1,0 +1,236 @@
+"""The tools that read, write and list files of a workspace."""
+
+import os
+import stat
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec import Struct
+
+from scaffold.core.tool import Tool, ToolOutput
+from scaffold.policy.path.containment import Refusal
+from scaffold.tools.arguments import object_schema
+from scaffold.tools.file.line_reader import LineRange, decode_chunks, read_range
+from scaffold.tools.file.safe_open import open_file, open_folder, read_head, replace_file
+from scaffold.tools.file.text_encoding import (
+    LATIN_1,
+    SNIFF_BYTES,
+    UTF_8,
+    Decoded,
+    Encoding,
+    decode,
+    detect_encoding,
+    encode_text,
+    split_lines,
+)
+from scaffold.tools.workspace import (
+    MAX_ANSWER_CHARS,
+    Deadline,
+    ReadablePath,
+    Workspace,
+    failed_answer,
+    printable_name,
+    resolve_readable,
+    resolve_writable,
+    run_in_thread,
+    run_with_deadline,
+)
+
+MAX_LINES = 2_000
+MAX_LINE_CHARS = 2_000
+"""Longer lines are cut to this."""
+MAX_READ_BYTES = 10_000_000
+"""Files up to this size are read whole and can be edited; longer ones are streamed, encoding detected from the head."""
+READ_TIMEOUT_S = 10.0
+"""For reading a range of a long file and counting its lines."""
+MAX_ENTRIES = 1_000
+
+PATH_SCHEMA = {"type": "string", "description": "Relative to the workspace."}
+
+
+def read_file(workspace: Workspace, *, time_limit_s: float = READ_TIMEOUT_S) -> Tool:
+    """Return the tool that shows a text file: a line with total and range, then `NUMBER<TAB>LINE` for each line.
+
+    Files may have any length. If counting times out, the total is given as `more than` the lines counted.
+    """
+
+    def work(args: Mapping[str, Any], deadline: Deadline) -> ToolOutput:
+        readable = resolve_readable(workspace, args["path"])
+        if isinstance(readable, Refusal):
+            return failed_answer(readable.reason)
+        start = args.get("start_line", 1)
+        if args.get("end_line", start) < start:
+            return failed_answer(
+                f"`end_line` {args['end_line']} is before `start_line` {start}; give the lower number first."
+            )
+        end = min(args.get("end_line", start + MAX_LINES), start - 1 + MAX_LINES)
+        part = _read_excerpt(readable, args["path"], start, end, deadline)
+        return failed_answer(part.reason) if isinstance(part, Refusal) else _numbered(args, part)
+
+    return Tool(
+        name="read_file",
+        description=f"Read a text file with line numbers; at most {MAX_LINES} lines at once.",
+        schema=object_schema(
+            {"path": PATH_SCHEMA},
+            start_line={"type": "integer", "minimum": 1, "description": "First line, from 1; default 1."},
+            end_line={"type": "integer", "minimum": 1, "description": "Last line, inclusive; default the end."},
+        ),
+        category="file_read",
+        run=run_with_deadline(work, time_limit_s),
+    )
+
+
+def write_file(workspace: Workspace) -> Tool:
+    """Return the tool that creates or replaces a whole file; creates missing folders, keeps an existing mode."""
+
+    def work(args: Mapping[str, Any]) -> ToolOutput:
+        target = resolve_writable(workspace, args["path"])
+        if isinstance(target, Refusal):
+            return failed_answer(target.reason)
+        data = encode_text(args["content"], UTF_8)
+        if isinstance(data, Refusal):
+            return failed_answer(data.reason)
+        done = "replaced" if target.exists() else "created"
+        refusal = replace_file(workspace.root, target, data, args["path"], origin=None)
+        if refusal:
+            return failed_answer(refusal.reason)
+        return ToolOutput(f"{args['path']} {done}: {len(data)} bytes, {len(split_lines(args['content']))} lines.")
+
+    return Tool(
+        name="write_file",
+        description="Write a whole text file: replaces an existing file, creates missing folders.",
+        schema=object_schema(
+            {"path": PATH_SCHEMA, "content": {"type": "string", "description": "The whole new content."}}
+        ),
+        category="file_write",
+        run=run_in_thread(work),
+    )
+
+
+def list_dir(workspace: Workspace) -> Tool:
+    """Return the tool that lists a folder: `KIND SIZE MTIME NAME` a line, sorted by name, sizes in bytes."""
+
+    def work(args: Mapping[str, Any]) -> ToolOutput:
+        readable = resolve_readable(workspace, args["path"])
+        if isinstance(readable, Refusal):
+            return failed_answer(readable.reason)
+        if not readable.path.is_dir():
+            return failed_answer(f"{args['path']} is not a folder; list its parent folder.")
+        with open_folder(readable.folder, readable.path) as folder:
+            entries = sorted(name for name in os.listdir(folder) if name != ".git")  # noqa: PTH208 - of a descriptor
+            lines = [line for name in entries[:MAX_ENTRIES] if (line := _entry(folder, name))]
+        left_out = len(entries) - len(lines)
+        more = [f"... {left_out} more; list a subfolder, or use search_files."] if left_out else []
+        return ToolOutput("\n".join([f"{args['path']}: {len(entries)} entries", *lines, *more]))
+
+    return Tool(
+        name="list_dir",
+        description="List a folder: kind, size in bytes, last change (UTC) and name of each entry.",
+        schema=object_schema({"path": PATH_SCHEMA}),
+        category="file_read",
+        run=run_in_thread(work),
+    )
+
+
+def decode_file(readable: ReadablePath, shown: str) -> Decoded | Encoding | Refusal:
+    """Return a file's text, only its encoding if it is too long to read whole, or why it cannot be read.
+
+    `shown` is the path as the model wrote it.
+    """
+    content = read_head(readable.folder, readable.path, shown, limit_bytes=MAX_READ_BYTES)
+    if isinstance(content, Refusal):
+        return content
+    if content.cut:
+        known: Decoded | Encoding | None = detect_encoding(content.data[:SNIFF_BYTES], whole=False)
+    else:
+        known = decode(content.data)
+    size = max(content.origin.size, len(content.data))  # files generated by the kernel (/proc) report size 0
+    return known or Refusal(f"{shown} is a binary file of {size} bytes; look at it with shell (file, xxd).")
+
+
+def format_mtime(status: os.stat_result) -> str:
+    """Return the time of the last change: ISO 8601, UTC, whole seconds."""
+    return datetime.fromtimestamp(int(status.st_mtime), UTC).isoformat().replace("+00:00", "Z")
+
+
+def file_kind(status: os.stat_result) -> str:
+    """Return `file`, `dir`, `link`, or `other` for pipes, sockets and devices."""
+    kinds = ((stat.S_ISLNK, "link"), (stat.S_ISDIR, "dir"), (stat.S_ISREG, "file"))
+    return next((kind for fits, kind in kinds if fits(status.st_mode)), "other")
+
+
+class _FileExcerpt(Struct, frozen=True):
+    """The shown part of a file; `counted` if the file was read to its end."""
+
+    passage: LineRange
+    start: int
+    encoding: Encoding
+    counted: bool
+
+
+def _read_excerpt(
+    readable: ReadablePath, shown: str, start: int, end: int, deadline: Deadline
+) -> _FileExcerpt | Refusal:
+    """Return the lines `start` to `end` (inclusive) of a file, or why it cannot be read."""
+    text = decode_file(readable, shown)
+    if isinstance(text, Refusal):
+        return text
+    if isinstance(text, Decoded):
+        return _FileExcerpt(
+            read_range(iter([text.text]), start, end, MAX_LINE_CHARS), start, text.encoding, counted=True
+        )
+    with open_file(readable.folder, readable.path, os.O_RDONLY) as fd:
+        found = read_range(decode_chunks(fd, text, deadline), start, end, MAX_LINE_CHARS)
+    return _FileExcerpt(found, start, text, counted=not deadline.expired)
+
+
+def _numbered(args: Mapping[str, Any], part: _FileExcerpt) -> ToolOutput:
+    path, start, total = args["path"], part.start, part.passage.total
+    if total == 0 and part.counted:
+        return ToolOutput(f"{path}: total_lines 0, the file is empty")
+    requested_end = min(args.get("end_line", total), total)
+    if not part.passage.lines:
+        return failed_answer(_past_end_message(path, total, counted=part.counted))
+    shown: list[str] = []
+    room = MAX_ANSWER_CHARS
+    for number, line in enumerate(part.passage.lines, start):
+        more = f" ... {line.more} more characters" if line.more else ""
+        shown.append(f"{number}\t{line.text}{more}")
+        room -= len(shown[-1]) + 1
+        if room < 0:
+            break
+    last = start - 1 + len(shown)
+    rest = [f"... continue with start_line {last + 1}"] if last < requested_end else []
+    count = f"{total}" if part.counted else f"more than {total}"
+    head = f"{path}: total_lines {count}, range {start}-{last}{_note(part.encoding)}"
+    return ToolOutput("\n".join([head, *shown, *rest]))
+
+
+def _past_end_message(path: str, total: int, *, counted: bool) -> str:
+    if counted:
+        return f"{path} has {total} lines; ask for a range inside 1-{total}."
+    return f"Reading {path} timed out after {total} lines; read later ones with shell (sed -n, tail)."
+
+
+def _note(encoding: Encoding) -> str:
+    if encoding == UTF_8:
+        return ""
+    return f", encoding {encoding.name}" + (" (a guess: it is not UTF-8)" if encoding == LATIN_1 else "")
+
+
+def _entry(folder: int, name: str) -> str | None:
+    """Return the listing line of a folder entry; None if it no longer exists."""
+    try:
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        kind, changed, shown = file_kind(status), format_mtime(status), printable_name(name)
+        match kind:
+            case "link":
+                target = printable_name(os.readlink(name, dir_fd=folder))
+                return f"link {status.st_size} {changed} {shown} -> {target}"
+            case "dir":
+                return f"dir - {changed} {shown}/"
+            case _:
+                return f"{kind} {status.st_size} {changed} {shown}"
+    except FileNotFoundError:
+        return None

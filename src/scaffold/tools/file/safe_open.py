@@ -1,0 +1,176 @@
+"""Open regular files of a workspace by descriptor, so that a symlink swapped in later cannot lead outside."""
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from scaffold.policy.path.containment import Refusal
+
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_EFFECTIVE = os.access in os.supports_effective_ids
+_FILE_FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""O_NONBLOCK: a file that has become a FIFO since the check must not block us."""
+
+HEAD_BYTES = 65_536
+
+
+class FileVersion(Struct, frozen=True):
+    """The version of a file; if any field differs, the file has changed."""
+
+    device: int
+    inode: int
+    size: int
+    mtime_ns: int
+
+
+class FileContent(Struct, frozen=True):
+    """A file's bytes and their version; `cut` if `data` is only the beginning."""
+
+    data: bytes
+    origin: FileVersion
+    cut: bool = False
+
+
+def read_whole(root: Path, path: Path, shown: str, *, limit_bytes: int) -> FileContent | Refusal:
+    """Return all bytes of a file, or why it cannot be read.
+
+    `path` is absolute, free of symlinks and inside `root`; `shown` is the path as the model wrote it.
+    """
+    content = read_head(root, path, shown, limit_bytes=limit_bytes)
+    if isinstance(content, Refusal) or not content.cut:
+        return content
+    return Refusal(
+        f"{shown} has more than {limit_bytes} bytes, too many for this tool; use shell (sed -i, head, grep) or python."
+    )
+
+
+def read_head(root: Path, path: Path, shown: str, *, limit_bytes: int) -> FileContent | Refusal:
+    """Return all bytes of a file, or only its head if it exceeds `limit_bytes`; arguments as for `read_whole`."""
+    try:
+        with open_file(root, path, os.O_RDONLY) as fd:
+            status = os.fstat(fd)
+            if problem := unreadable_reason(status, shown):
+                return problem
+            known_long = status.st_size > limit_bytes
+            with os.fdopen(os.dup(fd), "rb") as file:
+                data = file.read(min(limit_bytes, HEAD_BYTES) if known_long else limit_bytes + 1)
+    except FileNotFoundError:
+        return Refusal(f"There is no file {shown}; look with list_dir, or find it with search_files.")
+    except IsADirectoryError:
+        return Refusal(f"{shown} is a folder; use list_dir.")
+    except OSError as error:
+        return Refusal(f"{shown} cannot be read ({error.strerror}); use another file.")
+    return FileContent(data, file_version(status), cut=known_long or len(data) > limit_bytes)
+
+
+def replace_file(root: Path, path: Path, data: bytes, shown: str, *, origin: FileVersion | None) -> Refusal | None:
+    """Write `data` to `path` atomically; return why it was refused, or None. Raises OSError.
+
+    Creates missing folders and keeps the mode and owner of an existing file. With `origin`, refuses if the file is
+    no longer that version. Other hard links of the file keep the old content.
+    """
+    with _folder(root, path.parent, make=True) as folder:
+        before = _status(folder, path.name)
+        if before is not None and not stat.S_ISREG(before.st_mode):
+            return Refusal(f"{shown} is not a regular file; choose another path.")
+        if before is not None and not os.access(path.name, os.W_OK, dir_fd=folder, effective_ids=_EFFECTIVE):
+            return Refusal(f"{shown} is not writable (mode {stat.S_IMODE(before.st_mode):04o}); ask the user.")
+        draft = f".{path.name[:200]}.{secrets.token_hex(6)}"
+        try:
+            _write_new(folder, draft, data, before)
+            after = _status(folder, path.name)
+            if origin is not None and (after is None or file_version(after) != origin):
+                return Refusal(f"{shown} was changed by another process, nothing is written; read it again.")
+            os.replace(draft, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(draft, dir_fd=folder)
+        os.fsync(folder)
+    return None
+
+
+@contextlib.contextmanager
+def open_file(root: Path, path: Path, flags: int, *, make: bool = False) -> Iterator[int]:
+    """Open a file without following any symlink below `root`; `make` creates its folders. Raises OSError.
+
+    A device is never opened: opening it can already have an effect.
+    """
+    with _folder(root, path.parent, make=make) as folder:
+        there = _status(folder, path.name)
+        if there is not None and (stat.S_ISCHR(there.st_mode) or stat.S_ISBLK(there.st_mode)):
+            raise OSError(errno.ENODEV, "It is a device", str(path))
+        fd = os.open(path.name, flags | _FILE_FLAGS, 0o666, dir_fd=folder)
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+
+
+@contextlib.contextmanager
+def open_folder(root: Path, path: Path) -> Iterator[int]:
+    """Open `root` or a folder below it without following any symlink below `root`. Raises OSError."""
+    with _folder(root, path, make=False) as folder:
+        yield folder
+
+
+def unreadable_reason(status: os.stat_result, shown: str) -> Refusal | None:
+    """Return why a file of this kind is not read; None for a regular file."""
+    if stat.S_ISDIR(status.st_mode):
+        return Refusal(f"{shown} is a folder; use list_dir.")
+    if not stat.S_ISREG(status.st_mode):
+        return Refusal(f"{shown} is a pipe, socket or device; use another path.")
+    return None
+
+
+def file_version(status: os.stat_result) -> FileVersion:
+    """Return the file version that `status` describes."""
+    return FileVersion(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+@contextlib.contextmanager
+def _folder(root: Path, path: Path, *, make: bool) -> Iterator[int]:
+    """Open the folder `path` step by step from `root`; `root` itself may be reached through symlinks.
+
+    Raises IsADirectoryError if `path` is the parent of `root`: the caller asked for `root`, which is no file.
+    """
+    home = root.resolve()
+    if not path.is_relative_to(home):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(home))
+    fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for name in path.relative_to(home).parts:
+            if make:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=fd)
+            below = os.open(name, _FOLDER_FLAGS, dir_fd=fd)
+            os.close(fd)
+            fd = below
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _status(folder: int, name: str) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def _write_new(folder: int, name: str, data: bytes, like: os.stat_result | None) -> None:
+    """Create and write a file with the mode and owner of `like`, or by the umask if `like` is None."""
+    fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE_FLAGS, 0o666, dir_fd=folder)
+    with os.fdopen(fd, "wb") as file:
+        file.write(data)
+        file.flush()
+        if like is not None:
+            with contextlib.suppress(PermissionError):
+                os.fchown(fd, like.st_uid, like.st_gid)
+            os.fchmod(fd, stat.S_IMODE(like.st_mode))
+        os.fsync(fd)

@@ -1,0 +1,1 @@
+"""The tool that searches files, and the process it searches in."""

@@ -1,0 +1,137 @@
+"""The tool that searches the files of a workspace line by line."""
+
+import re
+import sys
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from scaffold.core.tool import Tool, ToolOutput
+from scaffold.host.process.command import run_command
+from scaffold.policy.path.containment import Refusal
+from scaffold.tools.arguments import object_schema
+from scaffold.tools.search import worker
+from scaffold.tools.search.ripgrep import candidate_files
+from scaffold.tools.search.worker import (
+    ENCODING_ERRORS,
+    SearchQuery,
+    SearchRequest,
+    SearchTimeout,
+    encode_search,
+    run_search,
+)
+from scaffold.tools.workspace import (
+    Deadline,
+    ReadablePath,
+    Workspace,
+    failed_answer,
+    resolve_readable,
+    run_with_deadline,
+)
+
+DEFAULT_MATCHES = 100
+MAX_MATCHES = 1_000
+MAX_CONTEXT = 20
+TIME_LIMIT_S = 30.0
+MAX_OPTIONAL = 3
+_ESCAPED = re.compile(r"\\.", re.DOTALL)
+_GROUP = re.compile(r"\(\?")
+
+
+def search_files(workspace: Workspace, *, time_limit_s: float = TIME_LIMIT_S) -> Tool:
+    """Return the tool that finds lines: counts first, then `PATH` and `NUMBER: LINE` (context as `NUMBER- LINE`).
+
+    A search takes at most `time_limit_s`; a pattern that may backtrack badly runs in a separate process.
+    """
+
+    async def work(args: Mapping[str, Any]) -> ToolOutput:
+        request = _parse_request(workspace, args)
+        if isinstance(request, Refusal):
+            return failed_answer(request.reason)
+        readable, query = request
+        files = await candidate_files(workspace, readable.path, re.compile(query.pattern))
+        absolute = readable.folder != workspace.root
+        search = SearchRequest(readable.folder.resolve(), readable.path, files, query, absolute)
+        if _may_take_long(query.pattern):
+            return await _search_in_process(workspace, search, time_limit_s)
+        return await run_with_deadline(lambda _, deadline: _search_in_thread(search, deadline), time_limit_s)(args)
+
+    return Tool(
+        name="search_files",
+        description=(
+            "Find lines of text files that match a regular expression (Python syntax). Skips .git, binary files and "
+            "folders of installed packages; to search such a folder, give it as `path`."
+        ),
+        schema=object_schema(
+            {"pattern": {"type": "string", "description": "Regular expression, matched within each line."}},
+            path={"type": "string", "description": "File or folder to search; default the whole workspace."},
+            glob={"type": "string", "description": "Only matching files: `*.{py,md}`, or with folders `src/**/*.py`."},
+            context_lines={"type": "integer", "minimum": 0, "description": "Lines around each match; default 0."},
+            max_matches={"type": "integer", "minimum": 1, "description": f"Default {DEFAULT_MATCHES}."},
+        ),
+        category="file_read",
+        run=work,
+    )
+
+
+def _parse_request(workspace: Workspace, args: Mapping[str, Any]) -> tuple[ReadablePath, SearchQuery] | Refusal:
+    """Return the path to search and the query, or why the arguments are refused."""
+    path = args.get("path", ".")
+    readable = resolve_readable(workspace, path)
+    if isinstance(readable, Refusal):
+        return readable
+    try:
+        readable.path.stat()
+    except FileNotFoundError:
+        return Refusal(f"There is no {path}; leave `path` out to search the whole workspace.")
+    except OSError as error:
+        return Refusal(f"{path} cannot be searched ({error.strerror}); choose another `path`.")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # refuse e.g. `[[:alpha:]]`, which Python reads differently from grep
+            re.compile(args["pattern"])
+    except (re.error, RecursionError, OverflowError, FutureWarning) as error:
+        return Refusal(f"`pattern` is not a valid Python regular expression ({error}); escape literal characters.")
+    return readable, SearchQuery(
+        args["pattern"],
+        args.get("glob"),
+        min(args.get("context_lines", 0), MAX_CONTEXT),
+        min(args.get("max_matches", DEFAULT_MATCHES), MAX_MATCHES),
+    )
+
+
+def _may_take_long(pattern: str) -> bool:
+    """Return True if `pattern` may backtrack for very long; `re` holds the GIL, so no other task would run."""
+    plain = _GROUP.sub("(", _ESCAPED.sub("", pattern))
+    return any(mark in plain for mark in "*+{") or plain.count("?") > MAX_OPTIONAL
+
+
+def _search_in_thread(search: SearchRequest, deadline: Deadline) -> ToolOutput:
+    try:
+        return ToolOutput(run_search(search, deadline))
+    except SearchTimeout:
+        return _timeout_answer(deadline.seconds)
+
+
+def _timeout_answer(time_limit_s: float) -> ToolOutput:
+    return failed_answer(
+        f"The search took more than {time_limit_s:g} s; narrow it with `path` or `glob`, and avoid nested "
+        "repetition in `pattern`, like (a+)+."
+    )
+
+
+async def _search_in_process(workspace: Workspace, search: SearchRequest, time_limit_s: float) -> ToolOutput:
+    finished = await run_command(
+        [sys.executable, "-I", "-m", worker.__name__],
+        cwd=workspace.root,
+        env=workspace.env,
+        timeout_s=time_limit_s,
+        stdin=encode_search(search),
+        leash=True,
+    )
+    if finished.timed_out:
+        return _timeout_answer(time_limit_s)
+    if finished.exit_code != 0:
+        reason = finished.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        return failed_answer(f"The search failed ({' '.join(reason)}); try a simpler pattern.")
+    return ToolOutput(finished.stdout.decode(errors=ENCODING_ERRORS))

@@ -1,1 +1,0 @@
-"""The full-screen face. Empty until it is built (AL-25)."""

@@ -1,0 +1,220 @@
+"""Run every check of a contract on the exact tree that it judges."""
+
+import signal
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import assert_never
+
+from msgspec import Struct
+
+from scaffold.core.contract import Check, CheckResult, CheckVerdict, Contract, ExitCode, OutputContains, Verification
+from scaffold.core.ids import Commit
+from scaffold.core.printable_text import join_limited, utf8_safe
+from scaffold.git import commits
+from scaffold.git.command import Git
+from scaffold.git.worktree import remove_locks
+from scaffold.host.process.command import CommandResult
+from scaffold.host.sandbox.confinement import SandboxSpec
+from scaffold.policy.path.globs import matches
+from scaffold.policy.sandbox_profiles import READ_ONLY_PATHS
+from scaffold.verify.contract.tamper_detection import runs_tests, snapshot_files, tamper_message
+from scaffold.verify.contract.vacuous_runs import ran_nothing
+from scaffold.verify.services.lifecycle import Services, run_with_services
+
+DEFAULT_TIMEOUT_S = 60.0
+TIMEOUT_FACTOR = 3.0
+"""A check or gate times out after this many times its duration on the base."""
+DETAIL_CHARS = 2_000
+MAX_PATHS = 5
+COMMAND_NOT_FOUND = 127
+COMMAND_NOT_EXECUTABLE = 126
+SIGKILL_EXIT = 128 + signal.SIGKILL
+
+
+class Tree(Struct, frozen=True, kw_only=True):
+    """A clean checkout of one commit, judged by its difference from `base`."""
+
+    git: Git
+    """Git, with the top of the checkout as its working directory."""
+    base: Commit
+    commit: Commit
+    environ: Mapping[str, str]
+    """The complete environment variables of the checks."""
+    enclosure: SandboxSpec | None = None
+    """The sandbox of the checks; None to run them without one."""
+    services: Services = Services()
+    """The services that are started for each check and stopped after it."""
+    clean: Callable[[str], str] = utf8_safe
+    """Redacts secrets in the output of commands."""
+
+
+async def verify_contract(contract: Contract | None, tree: Tree) -> Verification:
+    """Check `tree` against `contract` only. Without one, any change passes and the result is weak."""
+    return await verify_changes(contract, tree, await commits.changed_paths(tree.git, tree.base, tree.commit))
+
+
+async def verify_changes(
+    contract: Contract | None, tree: Tree, changed: Sequence[str], *, red: Collection[str] | None = None
+) -> Verification:
+    """Check `tree` against `contract`, given the `changed` paths.
+
+    `red` are the names of the checks that failed on the base; None if they were not run there. If no required check
+    failed on the base, the result is weak: the checks would pass without the work, too.
+
+    Commands run one after another, so that they cannot disturb each other; all of them run, so that one round of
+    feedback names every failure. Each starts with the tracked files as committed. Untracked files they create stay.
+    """
+    if not changed:
+        return unchanged_result(tree.commit)
+    read_only = check_read_only_paths(changed)
+    if read_only:
+        return Verification(commit=tree.commit, results=(read_only,))
+    if contract is None or contract.empty:
+        detail = f"{len(changed)} path{'s' * (len(changed) != 1)} changed; there is no contract."
+        change = CheckResult(name="change", verdict="pass", detail=detail)
+        return Verification(commit=tree.commit, results=(change,), weak=True)
+    results = await run_checks(contract, tree, changed)
+    were_red = tuple(dict.fromkeys(result.name for result in results if result.name in (red or ())))
+    required = required_names(contract)
+    conclusive = required if red is None else required.intersection(were_red)
+    return Verification(commit=tree.commit, results=results, weak=not conclusive, failed_on_base=were_red)
+
+
+def required_names(contract: Contract) -> frozenset[str]:
+    """Return the names of the results that must pass: those of required commands and of all constraints."""
+    commands = (check.command for check in contract.commands if check.required)
+    return frozenset((*commands, *(result.name for result in check_constraints(contract, (), ()))))
+
+
+async def run_checks(contract: Contract, tree: Tree, changed: Sequence[str] = ()) -> tuple[CheckResult, ...]:
+    """Return the result of each constraint and command of the contract; works for an unchanged tree, too."""
+    needs_paths = contract.must_exist or contract.must_not_exist
+    paths = await commits.listed_paths(tree.git, tree.commit) if needs_paths else ()
+    results = list(check_constraints(contract, paths, changed))
+    for number, check in enumerate(contract.commands):
+        if number:
+            await restore_tracked_files(tree)
+        results.append(await run_check(check, tree))
+    return tuple(results)
+
+
+def unchanged_result(head: Commit) -> Verification:
+    """Return the verdict on a tree without changes."""
+    nothing = CheckResult(name="change", verdict="vacuous", detail="The tree is the same as before: nothing changed.")
+    return Verification(commit=head, results=(nothing,))
+
+
+def check_read_only_paths(changed: Sequence[str]) -> CheckResult | None:
+    """Return a failing result if `changed` has paths that git, Scaffold or other agents run or obey; None if not.
+
+    The sandbox and the file tools already protect these paths; this check covers commands that ran without a sandbox.
+    """
+    forbidden = [
+        path for path in changed if any(f"{path.casefold()}/".startswith(f"{name}/") for name in READ_ONLY_PATHS)
+    ]
+    if not forbidden:
+        return None
+    detail = (
+        "An agent must not change files that git, Scaffold or other agents run or obey; "
+        f"revert {join_limited(forbidden, MAX_PATHS)}."
+    )
+    return CheckResult(name="sealed", verdict="fail", detail=utf8_safe(detail))
+
+
+def check_constraints(contract: Contract, paths: Sequence[str], changed: Sequence[str]) -> Iterator[CheckResult]:
+    """Yield the result of each file constraint, given all `paths` of a commit and those `changed` since its base."""
+    for glob in contract.must_exist:
+        found = [path for path in paths if matches(glob, path)]
+        yield _constraint(
+            f"must_exist: {glob}", ok=bool(found), detail=join_limited(found, MAX_PATHS) or "no such path in the commit"
+        )
+    for glob in contract.must_not_exist:
+        found = [path for path in paths if matches(glob, path)]
+        yield _constraint(f"must_not_exist: {glob}", ok=not found, detail=join_limited(found, MAX_PATHS) or "none")
+    for glob in contract.must_not_change:
+        found = [path for path in changed if matches(glob, path)]
+        yield _constraint(
+            f"must_not_change: {glob}", ok=not found, detail=join_limited(found, MAX_PATHS) or "untouched"
+        )
+
+
+def _constraint(name: str, *, ok: bool, detail: str) -> CheckResult:
+    return CheckResult(name=name, verdict="pass" if ok else "fail", detail=utf8_safe(detail))
+
+
+async def restore_tracked_files(tree: Tree) -> None:
+    """Restore the tracked files that a check changed; untracked files stay, as the next check may need them."""
+    await remove_locks(tree.git)
+    await tree.git("checkout", "--force", "--detach", "--quiet", tree.commit)
+
+
+async def run_check(check: Check, tree: Tree) -> CheckResult:
+    """Return the result of one command; the tracked files must be as committed. A killed command is run again once."""
+    tests = await snapshot_files(tree.git, tree.commit, check.command) if runs_tests(check.command) else None
+    finished = await _run(check, tree)
+    if _was_killed(finished):
+        await restore_tracked_files(tree)
+        finished = await _run(check, tree)  # a signal says nothing about the work
+    verdict, why = check_verdict(check, finished)
+    if verdict == "pass" and tests is not None and (written := await tests.touched()):
+        verdict, why = "error", tamper_message(written)
+    if verdict != "pass" and not check.required:
+        verdict = "warn"
+    return CheckResult(
+        name=check.command,
+        verdict=verdict,
+        exit_code=finished.exit_code,
+        detail=result_detail(why, tree.clean((finished.stdout + finished.stderr).decode(errors="replace").strip())),
+        duration_s=round(finished.duration_s, 3),
+        output_hash=finished.stdout_sha256,
+    )
+
+
+async def _run(check: Check, tree: Tree) -> CommandResult:
+    return await run_with_services(
+        check.command,
+        tree.services,
+        tree.enclosure,
+        top=tree.git.cwd,
+        cwd=tree.git.cwd,
+        environ=tree.environ,
+        timeout_s=check.timeout_s or DEFAULT_TIMEOUT_S,
+    )
+
+
+def _was_killed(finished: CommandResult) -> bool:
+    """Return True if a signal ended the command, or SIGKILL a child of its shell (exit code 137)."""
+    if finished.timed_out or finished.crowded:
+        return False
+    return finished.signal is not None or finished.exit_code == SIGKILL_EXIT
+
+
+def check_verdict(check: Check, finished: CommandResult) -> tuple[CheckVerdict, str]:
+    """Return the verdict on a finished command and a sentence that explains it."""
+    if finished.timed_out:
+        return "timeout", f"Timed out after {check.timeout_s or DEFAULT_TIMEOUT_S:g} s."
+    if finished.crowded:
+        return "error", "Stopped because it started too many processes."
+    if finished.signal is not None:
+        return "error", f"Killed by signal {finished.signal} twice."
+    ok, expected = _meets_expectation(check, finished)
+    if not ok and finished.exit_code in {COMMAND_NOT_FOUND, COMMAND_NOT_EXECUTABLE}:
+        return "error", f"The command could not be run (exit code {finished.exit_code})."
+    if ran_nothing(check.command, finished):
+        return "vacuous", "It ran no tests."
+    return ("pass", expected) if ok else ("fail", f"Expected {expected}, but got exit code {finished.exit_code}.")
+
+
+def _meets_expectation(check: Check, finished: CommandResult) -> tuple[bool, str]:
+    match check.expect:
+        case ExitCode(code=code):
+            return finished.exit_code == code, f"exit code {code}"
+        case OutputContains(text=text):
+            return text in finished.stdout.decode(errors="replace"), f"`{text}` in the output"
+        case _:
+            assert_never(check.expect)
+
+
+def result_detail(why: str, output: str) -> str:
+    """Return the reason of a verdict, followed by the end of the output."""
+    tail = output if len(output) <= DETAIL_CHARS else "… " + output[-DETAIL_CHARS:]
+    return utf8_safe(f"{why}\n{tail}".strip())

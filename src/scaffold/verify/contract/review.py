@@ -1,0 +1,154 @@
+"""Parse a reviewer's verdict and check that the lines it cites exist."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from scaffold.core.contract import CheckResult, Verification
+from scaffold.core.ids import Commit
+from scaffold.core.printable_text import utf8_safe
+from scaffold.git.command import Git
+from scaffold.policy.secret.redaction import Redactor
+
+REVIEW = "review"
+"""The name of the result in a verification that holds a review."""
+MAX_CITATIONS = 100
+MAX_PATH_CHARS = 4_096
+CODE_FENCE = "```"
+VERDICT_FORMAT = (
+    '{"verdict": "approve" or "reject", "citations": [{"file": PATH, "line": NUMBER, "note": TEXT}], "summary": TEXT}'
+)
+
+_COUNTED = re.compile(rb"([^\0]+)\0(\d+)\n")
+
+
+class Citation(Struct, frozen=True):
+    """A line of the reviewed commit; `file` is relative to the top of the tree."""
+
+    file: str
+    line: Annotated[int, Meta(ge=1)]
+    note: str = ""
+
+
+class Review(Struct, frozen=True, kw_only=True):
+    """A reviewer's verdict with its citations."""
+
+    verdict: Literal["approve", "reject"]
+    citations: tuple[Citation, ...] = ()
+    summary: str
+
+
+def is_review_role(role: str) -> bool:
+    """Return True if the role only reads and gives a verdict."""
+    return role.endswith("_review") or role == "reviewer"
+
+
+def parse_review(text: str) -> Review | str:
+    """Return the verdict at the end of a reviewer's message, or a message to the reviewer that says what is wrong.
+
+    The JSON block must be the last thing in the text: an earlier block may be a quotation.
+    """
+    block = _last_block(text)
+    if block is None:
+        return f"Your message does not end with a fenced JSON block: {VERDICT_FORMAT}."
+    try:
+        review = msgspec.json.decode(block.encode(), type=Review)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
+        return f"The JSON block at the end of your message is no verdict ({error}). It must be: {VERDICT_FORMAT}."
+    return _review_problem(review) or msgspec.structs.replace(review, citations=tuple(map(_tidy, review.citations)))
+
+
+def review_text(review: Review) -> str:
+    """Return the review as readable text: its summary, then a line per citation."""
+    return "\n".join([review.summary.strip(), *_citation_lines(review.citations)]).strip()
+
+
+async def unresolved_citations(review: Review, git: Git, commit: Commit) -> tuple[str, ...]:
+    """Return a message for each citation whose file or line does not exist in `commit`, in order."""
+    lines = await _line_counts(
+        git, commit, sorted({each.file for each in review.citations if _is_valid_path(each.file)})
+    )
+    return tuple(_citation_problems(review.citations, lines))
+
+
+def approval_verification(
+    review: Review, commit: Commit, redactor: Redactor, checks: Sequence[CheckResult] = ()
+) -> Verification:
+    """Return a verification of the reviewed commit from an approval and the `checks` of the action's contract."""
+    encoded = msgspec.json.encode(redactor.clean_all(msgspec.to_builtins(review))).decode()
+    return Verification(commit=commit, results=(*checks, CheckResult(name=REVIEW, verdict="pass", detail=encoded)))
+
+
+def review_in(result: CheckResult) -> Review:
+    """Return the review in a result named `REVIEW`; msgspec.DecodeError if there is none."""
+    return msgspec.json.decode(result.detail.encode(), type=Review)
+
+
+def reviews(verification: Verification) -> tuple[Review, ...]:
+    """Return all reviews in a verification."""
+    return tuple(review_in(result) for result in verification.results if result.name == REVIEW)
+
+
+def _last_block(text: str) -> str | None:
+    """Return the content of the fenced block that `text` ends with; None if it does not end with one."""
+    lines = text.rstrip().split("\n")
+    if lines[-1].strip() != CODE_FENCE:
+        return None
+    begin = next((at for at in range(len(lines) - 2, -1, -1) if lines[at].strip().startswith(CODE_FENCE)), None)
+    if begin is None or lines[begin].strip().removeprefix(CODE_FENCE).strip().casefold() not in {"", "json"}:
+        return None
+    return "\n".join(lines[begin + 1 : -1])
+
+
+def _tidy(citation: Citation) -> Citation:
+    """Return the citation with its path as git writes it: `./a//b` is `a/b`."""
+    return msgspec.structs.replace(citation, file=str(PurePosixPath(citation.file)))
+
+
+def _review_problem(review: Review) -> str | None:
+    """Return why a well-formed verdict is not acceptable; None if it is."""
+    if not review.summary.strip():
+        return "`summary` is empty: say why, in a sentence or two."
+    if review.verdict == "approve" and not review.citations:
+        return "An approval must cite at least one file and line that shows the requested change."
+    if len(review.citations) > MAX_CITATIONS:
+        return f"There are {len(review.citations)} citations; give only the {MAX_CITATIONS} that matter most."
+    return None
+
+
+def _citation_lines(citations: Sequence[Citation]) -> Iterator[str]:
+    for citation in citations:
+        note = f": {citation.note.strip()}" if citation.note.strip() else ""
+        yield utf8_safe(f"- {citation.file}:{citation.line}{note}")
+
+
+def _citation_problems(citations: Sequence[Citation], lines: Mapping[str, int]) -> Iterator[str]:
+    for citation in citations:
+        position = f"{citation.file}:{citation.line}"
+        if citation.file not in lines:
+            yield f"{position}: the commit has no such file, or it is empty; paths start at the top of the worktree."
+        elif citation.line > lines[citation.file]:
+            yield f"{position}: the file has {lines[citation.file]} lines."
+
+
+def _is_valid_path(file: str) -> bool:
+    """Return True if the path is one that git can look up."""
+    path = PurePosixPath(file)
+    invalid = "\0" in file or file != utf8_safe(file) or len(file) > MAX_PATH_CHARS
+    return bool(path.parts) and not (invalid or path.is_absolute() or ".." in path.parts)
+
+
+async def _line_counts(git: Git, commit: Commit, files: Sequence[str]) -> Mapping[str, int]:
+    """Return the number of lines of each of `files` in `commit`; missing and empty files are left out."""
+    if not files:
+        return {}
+    paths = [f":(literal,top){file}" for file in files]
+    options = ("--count", "--text", "--null", "--full-name", "--no-recurse-submodules", "-e", "")
+    result = await git("grep", *options, commit, "--", *paths, ok=frozenset({0, 1}))
+    counted = _COUNTED.findall(result.out)
+    return {os.fsdecode(name).removeprefix(f"{commit}:"): int(count) for name, count in counted}

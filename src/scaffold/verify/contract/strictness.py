@@ -1,0 +1,77 @@
+"""Compare a final contract with its draft: it may add checks, but not remove or relax any."""
+
+from collections.abc import Iterator
+
+from msgspec import structs
+
+from scaffold.core.contract import Check, Contract, ExitCode, Expectation
+from scaffold.verify.contract.checks import DEFAULT_TIMEOUT_S
+
+GLOB_FIELDS = ("must_exist", "must_not_exist", "must_not_change")
+
+
+def find_weakenings(draft: Contract, final: Contract) -> tuple[str, ...]:
+    """Return one sentence for each way in which `final` demands less than `draft`."""
+    return (*_of_commands(draft, final), *_of_globs(draft, final))
+
+
+def strengthen(draft: Contract, answer: Contract) -> Contract:
+    """Return the draft with everything that `answer` adds; the draft's own checks stay first and so run first.
+
+    An optional check of the draft becomes required if `answer` requires it.
+    """
+    required = {_comparable(check) for check in answer.commands if check.required}
+    kept = tuple(_tightened(check, required) for check in draft.commands)
+    known = {_comparable(check) for check in kept}
+    added = {_comparable(check): check for check in reversed(answer.commands) if _comparable(check) not in known}
+    return structs.replace(
+        draft,
+        commands=(*kept, *reversed(added.values())),
+        must_exist=_joined(draft.must_exist, answer.must_exist),
+        must_not_exist=_joined(draft.must_not_exist, answer.must_not_exist),
+        must_not_change=_joined(draft.must_not_change, answer.must_not_change),
+    )
+
+
+def _of_commands(draft: Contract, final: Contract) -> Iterator[str]:
+    by_key: dict[tuple[str, Expectation], list[Check]] = {}
+    for check in final.commands:
+        by_key.setdefault(_comparable(check), []).append(check)
+    expected = {check.command: check.expect for check in final.commands}
+    for check in draft.commands:
+        same = by_key.get(_comparable(check), [])
+        if not same and check.command in expected:
+            now = _words(expected[check.command])
+            yield f"`{check.command}` expected {_words(check.expect)} and now expects {now}"
+        elif not same:
+            yield f"`{check.command}` was removed"
+        elif check.required and not any(each.required for each in same):
+            yield f"`{check.command}` was required and is now optional"
+        elif min(map(_timeout_s, same)) > _timeout_s(check):
+            yield f"`{check.command}` had a timeout of {_timeout_s(check):g} s and now has a longer one"
+
+
+def _of_globs(draft: Contract, final: Contract) -> Iterator[str]:
+    for kind in GLOB_FIELDS:
+        remaining = set(getattr(final, kind))
+        yield from (f"{kind}: `{glob}` was removed" for glob in getattr(draft, kind) if glob not in remaining)
+
+
+def _comparable(check: Check) -> tuple[str, Expectation]:
+    return check.command, check.expect
+
+
+def _tightened(check: Check, required: set[tuple[str, Expectation]]) -> Check:
+    return structs.replace(check, required=check.required or _comparable(check) in required)
+
+
+def _joined(first: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*first, *more)))
+
+
+def _timeout_s(check: Check) -> float:
+    return DEFAULT_TIMEOUT_S if check.timeout_s is None else check.timeout_s
+
+
+def _words(expect: Expectation) -> str:
+    return f"exit code {expect.code}" if isinstance(expect, ExitCode) else f"`{expect.text}` in its output"

@@ -1,0 +1,96 @@
+"""Detect test files that were written while a check ran: code that edits a test before it loads decides its result.
+
+Restoring the content does not hide the write: the kernel sets the ctime.
+"""
+
+import asyncio
+import contextlib
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from scaffold.core.ids import Commit
+from scaffold.core.printable_text import join_limited
+from scaffold.git import commits
+from scaffold.git.command import Git
+from scaffold.verify.paths.conventions import is_test, is_test_file
+
+MAX_LISTED = 3
+"""Most files named in a message."""
+
+_RUNS_TESTS = re.compile(
+    r"\b(?:pytest|py\.test|unittest|jest|vitest|tox|nox|(?:go|cargo|hatch) test)\b|\bnode\b.*--test\b"
+    r"|\b(?:make|just|task|rake|npm|pnpm|yarn|bun)\b.*\btests?\b|\btests?\.sh\b"
+)
+_COMPILES_NONE = re.compile(r"^(?!.*\s-\w*[IE]).*\b(?:pytest|py\.test|unittest)\b", re.DOTALL)
+"""Commands that write no bytecode because the environment forbids it; the options -I and -E ignore the environment."""
+_SUPPORT_FILES = frozenset({"conftest.py", "__init__.py"})
+"""Files that Python loads together with the tests in their folder."""
+
+FileState = tuple[int, int, int]
+"""(inode, size, ctime in ns)."""
+
+
+class FileSnapshot(Struct, frozen=True):
+    """The state of a checkout's test files before a command ran."""
+
+    top: Path
+    paths: Collection[str]
+    compiled: bool
+    """Whether bytecode files count, too."""
+    marks: Mapping[str, FileState]
+    """By path; missing files are left out."""
+
+    async def touched(self) -> tuple[str, ...]:
+        """Return the files that were written, replaced, removed or compiled since the snapshot, sorted."""
+        now = await asyncio.to_thread(_file_states, self.top, self.paths, compiled=self.compiled)
+        return tuple(sorted(path for path in {*self.marks, *now} if now.get(path) != self.marks.get(path)))
+
+
+async def snapshot_files(git: Git, at: Commit, command: str) -> FileSnapshot:
+    """Return the current state of the test files of a checkout, whose commit is `at`, before `command` runs."""
+    paths = [path for path in await commits.listed_paths(git, at) if is_test_file(path) or _is_test_support(path)]
+    compiled = _COMPILES_NONE.match(command) is not None
+    return FileSnapshot(
+        git.cwd, paths, compiled, await asyncio.to_thread(_file_states, git.cwd, paths, compiled=compiled)
+    )
+
+
+def runs_tests(command: str) -> bool:
+    """Return True if the command names a test runner."""
+    return _RUNS_TESTS.search(command) is not None
+
+
+def tamper_message(touched: Collection[str]) -> str:
+    """Return the message about test files that changed during a run."""
+    return f"Test files changed while they ran, so the result is void: {join_limited(sorted(touched), MAX_LISTED)}."
+
+
+def _is_test_support(path: str) -> bool:
+    return path.rpartition("/")[2] in _SUPPORT_FILES and is_test(path)
+
+
+def _file_states(top: Path, paths: Collection[str], *, compiled: bool) -> dict[str, FileState]:
+    """Return the state of each existing file and, if `compiled`, of the bytecode that Python may run instead."""
+    found = {}
+    for path in (*paths, *(_bytecode_files(top, paths) if compiled else ())):
+        try:
+            status = os.lstat(top / path)
+        except OSError:
+            continue
+        found[path] = (status.st_ino, status.st_size, status.st_ctime_ns)
+    return found
+
+
+def _bytecode_files(top: Path, paths: Collection[str]) -> Iterator[str]:
+    """Yield the bytecode files of the given sources."""
+    sources = frozenset(path.removesuffix(".py") for path in paths if path.endswith(".py"))
+    for folder in sorted({path.rpartition("/")[0] for path in sources}):
+        cache = f"{folder}/__pycache__" if folder else "__pycache__"
+        with contextlib.suppress(OSError):
+            for name in os.listdir(top / cache):  # noqa: PTH208 - names alone
+                if f"{cache.removesuffix('__pycache__')}{name.partition('.')[0]}" in sources:
+                    yield f"{cache}/{name}"

@@ -1,0 +1,43 @@
+"""Build the environment variables of checks, independent of the user's shell."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import structs
+
+from scaffold.core.gates import CheckEnvironment
+from scaffold.host.environment import NEVER_INHERITED
+from scaffold.host.sandbox.confinement import SandboxSpec
+
+TOP_PLACEHOLDER = "{top}"
+DROPPED_VARIABLES = (*NEVER_INHERITED, "NODE_PATH", "NODE_OPTIONS", "CONDA_PREFIX")
+"""Variables that make programs load code from elsewhere; dropped even if the user allows them."""
+FIXED_VARIABLES = {"PYTHONHASHSEED": "0"}
+"""Makes runs reproducible: otherwise the iteration order of a set could decide a verdict."""
+
+
+def check_environ(environment: CheckEnvironment | None, top: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment variables of checks in the checkout at `top`.
+
+    `environ` is what children may inherit; it is returned unchanged if `environment` is None.
+    """
+    if environment is None:
+        return dict(environ)
+    kept = {name: value for name, value in environ.items() if name not in DROPPED_VARIABLES}
+    first = [_filled(folder, top) for folder in environment.path]
+    own = {name: _filled(value, top) for name, value in environment.variables.items()}
+    return kept | FIXED_VARIABLES | own | {"PATH": os.pathsep.join([*first, kept.get("PATH", os.defpath)])}
+
+
+def with_shown_folders(environment: CheckEnvironment | None, sandbox: SandboxSpec | None) -> SandboxSpec | None:
+    """Return the sandbox with the folders readable that checks need outside the checkout; None for no sandbox."""
+    if environment is None or sandbox is None:
+        return sandbox
+    shown = tuple(Path(folder).resolve() for folder in environment.shown)
+    confinement = structs.replace(sandbox.confinement, readable=(*sandbox.confinement.readable, *shown))
+    return structs.replace(sandbox, confinement=confinement)
+
+
+def _filled(text: str, top: Path) -> str:
+    return text.replace(TOP_PLACEHOLDER, str(top))

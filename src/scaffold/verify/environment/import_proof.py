@@ -1,0 +1,176 @@
+"""Prove that checks load the checkout's code, not the user's checkout or an installed copy.
+
+An interpreter with the user's editable installation would test the wrong code in a worktree, and pass.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct, structs
+
+from scaffold.core.gates import CheckEnvironment
+from scaffold.core.printable_text import join_limited
+from scaffold.git import commits
+from scaffold.host.process.command import run_command
+from scaffold.verify.contract.checks import DETAIL_CHARS, Tree
+from scaffold.verify.environment.check_env import TOP_PLACEHOLDER, check_environ
+from scaffold.verify.environment.dependencies import NODE_MODULES
+from scaffold.verify.environment.importable_modules import python_modules
+from scaffold.verify.readiness import NotReady
+
+TIMEOUT_S = 60.0
+PROBE_SCRIPT = """\
+import sys
+asked_of = sys.path[sys.path[0] == "" :]  # a program that is started from elsewhere does not look here
+sys.path[:] = [folder for folder in asked_of if folder.startswith(sys.base_prefix)]
+import importlib.util, json
+sys.path[:] = asked_of
+names = json.loads(sys.stdin.read())
+def places(name):
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None:
+        return []
+    return [spec.origin] if spec.has_location else list(spec.submodule_search_locations or [])
+asked = [name for name in names if name.partition(".")[0] not in sys.stdlib_module_names]
+print("\\n" + json.dumps({name: places(name) for name in asked}))
+"""
+"""Prints where Python would load each name from; imports only the parent packages of dotted names."""
+
+
+class ForeignModule(Struct, frozen=True):
+    """A module of the checkout that would be loaded from elsewhere (`place`) or is not found (None)."""
+
+    name: str
+    place: str | None
+
+
+async def prove_imports(environment: CheckEnvironment, tree: Tree) -> CheckEnvironment | NotReady:
+    """Return an environment in which all code of the checkout is loaded from there; NotReady if there is none.
+
+    If modules are loaded from elsewhere, or those below `src` are not found, source folders are put first. The top of
+    the checkout is not added for modules that are merely not found: its names could shadow others, and a program
+    started at the top finds them anyway.
+
+    The tree must use the variables of `environment`, and its checkout must be provisioned.
+    """
+    paths = frozenset(await commits.listed_paths(tree.git, tree.commit))
+    if foreign := sorted(_foreign_links(tree.git.cwd, paths), key=lambda module: module.name):
+        return _not_ready(foreign)
+    modules = python_modules(paths)
+    found = await _foreign_modules(environment, tree, modules)
+    if isinstance(found, NotReady):
+        return found
+    roots = {modules[module.name] for module in found if module.place or modules[module.name]}
+    if not roots:
+        return environment
+    adjusted = _with_sources_first(environment, roots)
+    variables = check_environ(adjusted, tree.git.cwd, tree.environ)
+    found = await _foreign_modules(adjusted, structs.replace(tree, environ=variables), modules)
+    if isinstance(found, NotReady):
+        return found
+    elsewhere = [module for module in found if module.place]
+    return _not_ready(elsewhere) if elsewhere else adjusted
+
+
+async def _foreign_modules(
+    environment: CheckEnvironment, tree: Tree, modules: Mapping[str, str]
+) -> list[ForeignModule] | NotReady:
+    """Return the modules that some Python on PATH would not load from the checkout, sorted by name."""
+    found: dict[str, ForeignModule] = {}
+    for program in _interpreters(tree.environ) if modules else ():
+        places = await _probe(program, tree, tuple(modules))
+        if isinstance(places, NotReady):
+            return places
+        for name, origins in places.items():
+            for origin in origins or (None,):
+                if origin is None or not _is_source(environment, tree.git.cwd, Path(origin)):
+                    found[name] = ForeignModule(name, origin)
+    return sorted(found.values(), key=lambda module: module.name)
+
+
+async def _probe(program: str, tree: Tree, names: tuple[str, ...]) -> Mapping[str, tuple[str, ...]] | NotReady:
+    finished = await run_command(
+        [program, "-c", PROBE_SCRIPT],
+        cwd=tree.git.cwd,
+        env=tree.environ,
+        timeout_s=TIMEOUT_S,
+        stdin=msgspec.json.encode(names),
+        leash=True,
+        enclosure=tree.enclosure,
+    )
+    try:
+        return msgspec.json.decode(finished.stdout.strip().rpartition(b"\n")[2], type=dict[str, tuple[str, ...]])
+    except msgspec.MsgspecError:
+        printed = tree.clean((finished.stdout + finished.stderr).decode(errors="replace").strip())
+        return NotReady(
+            what=f"{program} could not report where it would import this repository's code from",
+            fix=f"run `{program} -c 'import site'` and fix the error it prints",
+            detail=printed[-DETAIL_CHARS:],
+        )
+
+
+def _interpreters(environ: Mapping[str, str]) -> list[str]:
+    path = environ.get("PATH", os.defpath)
+    found = [place for name in ("python3", "python") if (place := shutil.which(name, path=path))]
+    return list({Path(place).parent.resolve(): place for place in found}.values())
+
+
+def _is_source(environment: CheckEnvironment, top: Path, place: Path) -> bool:
+    """Return True if a path is a source file of the checkout, not in a folder of copied dependencies."""
+    real, root = place.resolve(), top.resolve()
+    if not real.is_relative_to(root):
+        return False
+    return not any(real.is_relative_to(root / copied.target) for copied in environment.copies)
+
+
+def _with_sources_first(environment: CheckEnvironment, roots: set[str]) -> CheckEnvironment:
+    """Return the environment with these folders of the checkout ahead of installed packages."""
+    value = os.pathsep.join(
+        f"{TOP_PLACEHOLDER}/{root}" if root else TOP_PLACEHOLDER for root in sorted(roots, reverse=True)
+    )
+    variables = {**environment.variables, "PYTHONPATH": value}
+    adjusted = structs.replace(environment, variables=variables)
+    return structs.replace(adjusted, fingerprint=_sources_first_fingerprint(environment.fingerprint))
+
+
+def _sources_first_fingerprint(fingerprint: str) -> str:
+    """Return the fingerprint of the environment with sources first, where other code may be found."""
+    return f"{fingerprint}-sources"
+
+
+def _foreign_links(top: Path, paths: frozenset[str]) -> Iterator[ForeignModule]:
+    """Yield the checkout's own Node packages whose link in node_modules points outside the checkout."""
+    root = top.resolve()
+    for name in _own_packages(top, paths):
+        link = top / NODE_MODULES / name
+        place = link.resolve()
+        if link.is_symlink() and not place.is_relative_to(root):
+            yield ForeignModule(name, str(place))
+
+
+def _own_packages(top: Path, paths: frozenset[str]) -> Iterator[str]:
+    for path in sorted(paths):
+        if path.rpartition("/")[2] == "package.json":
+            try:
+                manifest = msgspec.json.decode((top / path).read_bytes())
+            except (OSError, msgspec.MsgspecError):
+                continue
+            name = manifest.get("name") if isinstance(manifest, dict) else None
+            if isinstance(name, str) and ".." not in name.split("/") and not name.startswith("/"):
+                yield name
+
+
+def _not_ready(foreign: list[ForeignModule]) -> NotReady:
+    first, named = foreign[0], join_limited([each.name for each in foreign], 1)
+    return NotReady(
+        what=f"checks would load {named} from {first.place}, not from the checkout that they judge",
+        fix="let Scaffold install the dependencies of each checkout (`setup` in the configuration, `scaffold trust`), "
+        "or remove that installation",
+        detail="\n".join(f"{module.name}: {module.place}" for module in foreign),
+    )

@@ -1,0 +1,154 @@
+"""Provision checkouts: each gets its own copy of the prepared dependencies, with paths adjusted to it."""
+
+import asyncio
+import hashlib
+import os
+import stat
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+from scaffold.core.errors import ScaffoldError
+from scaffold.core.gates import CheckEnvironment, CopiedFolder
+from scaffold.git.worktree import delete_path
+from scaffold.host.files import write_atomic
+from scaffold.host.tree_copy import copy_tree
+from scaffold.verify.environment.relocation import relocate_copy, relocated_link
+
+IGNORE_ALL = "*\n"
+"""The .gitignore of a copied folder: it is never part of the work, whatever the repository ignores."""
+STAGING_FOLDER = "furnishing"
+"""The folder beside the golden environments for unfinished copies and the recorded states of copies."""
+
+
+async def provision_checkout(environment: CheckEnvironment | None, top: Path) -> None:
+    """Copy the prepared dependencies into the checkout at `top`, unless they already exist there.
+
+    Existing ones are not verified: clean a used checkout first. A target whose parent folder no longer exists is
+    skipped. ScaffoldError if a prepared folder is missing.
+    """
+    for copied in environment.copies if environment else ():
+        if _has_room(top, copied.target):
+            await _copy(copied, top)
+            await asyncio.to_thread(_record_copy_state, copied, top)
+
+
+@asynccontextmanager
+async def reprovision(environment: CheckEnvironment | None, top: Path) -> AsyncIterator[None]:
+    """Provision the checkout at `top` again after the block has reset it; unchanged copies are kept.
+
+    A changed copy is recognised by ctimes, which no command can set.
+    """
+    copies = environment.copies if environment else ()
+    kept = await asyncio.to_thread(_set_aside, copies, top)
+    try:
+        yield
+        for copied in kept:
+            if _has_room(top, copied.target):
+                _copy_record_path(copied, top, "kept").rename(top / copied.target)
+                await asyncio.to_thread(_record_copy_state, copied, top)
+    finally:
+        for copied in kept:
+            await asyncio.to_thread(delete_path, _copy_record_path(copied, top, "kept"))
+    await provision_checkout(environment, top)
+
+
+def _set_aside(copies: tuple[CopiedFolder, ...], top: Path) -> list[CopiedFolder]:
+    """Move the unchanged copies out of the checkout and return them."""
+    kept = [copied for copied in copies if _recorded_copy_state(copied, top) == _copy_state(top, copied.target)]
+    for copied in kept:
+        aside = _copy_record_path(copied, top, "kept")
+        delete_path(aside)
+        (top / copied.target).rename(aside)
+    return kept
+
+
+def _record_copy_state(copied: CopiedFolder, top: Path) -> None:
+    """Record the state of a copy that was just put into the checkout."""
+    write_atomic(_copy_record_path(copied, top, "note"), (_copy_state(top, copied.target) or "").encode())
+
+
+def _recorded_copy_state(copied: CopiedFolder, top: Path) -> str:
+    try:
+        return _copy_record_path(copied, top, "note").read_text("ascii")
+    except OSError:
+        return ""
+
+
+def _copy_record_path(copied: CopiedFolder, top: Path, what: str) -> Path:
+    """Return the path of a copy's record or temporary folder, on the file system of the golden environments."""
+    environments = Path(copied.source.removesuffix(copied.target)).parents[1]
+    name = hashlib.sha256(os.fsencode(top / copied.target)).hexdigest()[:32]
+    return environments / STAGING_FOLDER / f"{name}.{what}"
+
+
+def _copy_state(top: Path, target: str) -> str | None:
+    """Return a hash that changes with any change in a copy; None if the target or a parent is no real folder."""
+    if not all(_is_folder(top / each) for each in (Path(target), *Path(target).parents)):
+        return None
+    lines = hashlib.sha256()
+    for line in _file_states(str(top / target)):
+        lines.update(line.encode(errors="surrogateescape"))
+    return lines.hexdigest()
+
+
+def _file_states(folder: str) -> Iterator[str]:
+    yield _file_state(folder, os.lstat(folder))
+    with os.scandir(folder) as entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            if entry.is_dir(follow_symlinks=False):
+                yield from _file_states(entry.path)
+            else:
+                yield _file_state(entry.path, entry.stat(follow_symlinks=False))
+
+
+def _file_state(path: str, found: os.stat_result) -> str:
+    return f"{path}\0{found.st_ino}\0{found.st_ctime_ns}\0{found.st_size}\n"
+
+
+async def _copy(copied: CopiedFolder, top: Path) -> None:
+    staged = _copy_record_path(copied, top, "new")
+    staged.parent.mkdir(parents=True, exist_ok=True)
+    await asyncio.to_thread(delete_path, staged)
+    try:
+        await _stage(copied, top, staged)
+        staged.rename(top / copied.target)
+    except FileNotFoundError as error:
+        raise ScaffoldError(
+            f"{error.filename} is missing, but checks need it",
+            "run `scaffold baseline reset`, then `scaffold resume` to prepare it again",
+        ) from error
+    finally:
+        await asyncio.to_thread(delete_path, staged)
+
+
+async def _stage(copied: CopiedFolder, top: Path, staged: Path) -> None:
+    """Make the copy outside the checkout, so that the checkout never has a partial one."""
+    redirect = partial(relocated_link, copied.made_for, str(top), copied.target, copied.source)
+    await copy_tree(Path(copied.source), staged, led=redirect)
+    await asyncio.to_thread(_relocate_copy, staged, copied.made_for, str(top))
+
+
+def _relocate_copy(staged: Path, made_for: str, top: str) -> None:
+    relocate_copy(staged, made_for, top)
+    ignore = staged / ".gitignore"
+    if staged.is_dir() and not ignore.exists():
+        ignore.write_text(IGNORE_ALL)
+
+
+def _has_room(top: Path, target: str) -> bool:
+    """Return True if `target` does not exist and its parents are real folders of the checkout.
+
+    A symbolic link among the parents would redirect the write outside the checkout.
+    """
+    if os.path.lexists(top / target):
+        return False
+    return all(_is_folder(top / each) for each in Path(target).parents)
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return stat.S_ISDIR(path.lstat().st_mode)
+    except OSError:
+        return False

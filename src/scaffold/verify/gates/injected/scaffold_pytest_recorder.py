@@ -1,0 +1,192 @@
+"""A pytest plugin (pytest 7 or newer) that records the run and adds two canary tests.
+
+One canary must fail and one must pass: if the runner reports otherwise, its other results cannot be trusted. No other
+plugin sees the canaries' results, so they do not affect the exit code or `--maxfail`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Generator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from _pytest import runner
+from scaffold_recorder import Note, derived, open_record, restore, take_order, tidy  # type: ignore[import-not-found]
+
+WORKER_INPUT_KEY = "scaffold_recorder"
+OPTIONS_VARIABLE = "PYTEST_ADDOPTS"
+NOT_FAILURES = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
+"""Exceptions that a test may raise without failing."""
+
+_order = take_order()
+_note = open_record(_order["folder"], _order["key"]) if _order else None
+_keys = [derived(_order.pop("key"), "workers")] if _order else []
+"""The key from which those of pytest-xdist workers are derived; empty if there are no workers."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: Any) -> None:
+    """Start recording; a pytest-xdist worker uses the order that its controller passed on."""
+    order, note = _order, _note
+    if not getattr(config.option, "tx", None) and not getattr(config.option, "numprocesses", None):
+        _keys.clear()
+    received = getattr(config, "workerinput", {}).pop(WORKER_INPUT_KEY, None)
+    if received:
+        restore(received["environ"])
+        order, note = received, open_record(received["folder"], bytes.fromhex(received["key"]), received["record"])
+    if order and note:
+        config.option.maxfail = 0
+        config.pluginmanager.register(RecorderPlugin(order, note), "scaffold-watch")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(specs: list[Any]) -> None:
+    """Make pytest-xdist workers load this plugin, too; they find it by the same environment variables."""
+    if _order and _keys:
+        for spec in specs:
+            spec.env[OPTIONS_VARIABLE] = f"{os.environ.get(OPTIONS_VARIABLE, '')} -p {__name__}".strip()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Pass the order to a pytest-xdist worker."""
+    if _order and _keys:
+        record = f"record-{node.gateway.id}"
+        kept = {name: _order[name] for name in ("folder", "only", "token", "environ")}
+        node.workerinput[WORKER_INPUT_KEY] = {**kept, "record": record, "key": derived(_keys[0], record).hex()}
+
+
+class RecorderPlugin:
+    """Records what is collected, which tests start and raise, and what the runner reports."""
+
+    def __init__(self, order: dict[str, Any], note: Note) -> None:
+        self._only = frozenset(order["only"])
+        self._token = order["token"]
+        self._note = note
+        self._raised: set[str] = set()
+
+    def pytest_ignore_collect(self, collection_path: Path, config: Any) -> bool | None:
+        """Ignore files without selected tests."""
+        if not self._only or collection_path.name == "__init__.py" or collection_path.is_dir():
+            return None
+        return None if str(collection_path) in self._files(config) else True
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_collection_modifyitems(self, session: Any, config: Any, items: list[Any]) -> Generator[None, Any, None]:
+        """After all other plugins: drop the tests that are not selected, and add the canaries."""
+        yield
+        if self._only:
+            self._select(config, items)
+        self._note("collected", [tidy(item.nodeid) for item in items])
+        if items:
+            canaries = canary_tests(session, Path(items[-1].path).parent, self._token)
+            config.pluginmanager.register(CanaryPlugin(canaries, self._note, self._raised), "scaffold-canaries")
+            items.extend(canaries)
+
+    def pytest_collectreport(self, report: Any) -> None:
+        """Record a collection error."""
+        if report.failed:
+            self._note("collection", tidy(report.nodeid))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Record the start of a test."""
+        self._note("start", tidy(nodeid))
+
+    @pytest.hookimpl(hookwrapper=True, trylast=True)
+    def pytest_runtest_call(self, item: Any) -> Generator[None, Any, None]:
+        """Record whether a test raises, inside of any hook that could hide it."""
+        outcome = yield
+        raised = outcome.excinfo is not None and not issubclass(outcome.excinfo[0], NOT_FAILURES)
+        if raised != (item.nodeid in self._raised):
+            (self._raised.add if raised else self._raised.discard)(item.nodeid)
+            self._note("raised", tidy(item.nodeid), raised)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Record the report of a test; passed set-up and teardown phases are left out."""
+        if report.when == "call" or not report.passed:
+            self._note("outcome", tidy(report.nodeid), *_told(report))
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session: Any) -> Generator[None, Any, None]:
+        """Record the end of the session."""
+        yield
+        self._note("end", int(session.exitstatus))
+
+    def _files(self, config: Any) -> frozenset[str]:
+        """Return the absolute paths of the files with selected tests."""
+        names = {each.partition("::")[0] for each in self._only}
+        folders = (os.getcwd(), str(config.rootpath))  # noqa: PTH109 - fast, because it is called for each file
+        return frozenset(os.path.normpath(os.path.join(folder, name)) for name in names for folder in folders)  # noqa: PTH118
+
+    def _select(self, config: Any, items: list[Any]) -> None:
+        """Drop the tests that are selected neither by name nor by file."""
+        whole = {os.path.abspath(each) for each in self._only if "::" not in each}  # noqa: PTH100
+        partition: tuple[list[Any], list[Any]] = ([], [])
+        for item in items:
+            is_selected = not self._only.isdisjoint(_names(item)) or str(item.path) in whole
+            partition[is_selected].append(item)
+        dropped, items[:] = partition
+        if dropped:
+            config.hook.pytest_deselected(items=dropped)
+
+
+class CanaryPlugin:
+    """Runs the two canaries like any other test, but reports them only to the record."""
+
+    def __init__(self, canaries: list[Any], note: Note, raised: set[str]) -> None:
+        self._ours = frozenset(canaries)
+        self._note = note
+        self._raised = raised
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: Any) -> None:
+        """Exclude the canaries from the number of collected tests."""
+        session.testscollected -= len(self._ours)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: Any, nextitem: Any) -> bool | None:
+        """Run a canary; leave other tests to other plugins."""
+        if item not in self._ours:
+            return None
+        reports = runner.runtestprotocol(item, log=False, nextitem=nextitem)
+        self._note("canary", item.nodeid, item.nodeid in self._raised, [_told(report) for report in reports])
+        return True
+
+
+class _VirtualModule(pytest.Module):
+    """A test module without a file, beside a real one, so that the folder's conftest applies to it."""
+
+    def _getobj(self) -> ModuleType:
+        return ModuleType("scaffold_canaries")
+
+
+def canary_tests(session: Any, folder: Path, token: str) -> list[Any]:
+    """Return one test that must pass and one that must fail, with new names each time."""
+
+    def calm() -> None:
+        return None
+
+    def alarming() -> None:
+        raise AssertionError(token)
+
+    module = _VirtualModule.from_parent(session, path=folder / f"test_{_name(token, 0)}.py")
+    tests = ((_name(token, 1), calm), (_name(token, 2), alarming))
+    return [pytest.Function.from_parent(module, name=f"test_{name}", callobj=test) for name, test in tests]
+
+
+def _name(token: str, number: int) -> str:
+    return hashlib.blake2b(f"{token}{number}".encode(), digest_size=6).hexdigest()
+
+
+def _told(report: Any) -> tuple[str, str, bool]:
+    return report.when, report.outcome, hasattr(report, "wasxfail")
+
+
+def _names(item: Any) -> tuple[str, str, str]:
+    return item.nodeid, tidy(item.nodeid), item.nodeid.partition("::")[0]

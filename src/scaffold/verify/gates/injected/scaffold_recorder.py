@@ -1,0 +1,81 @@
+"""Record what a test runner does, from inside its process, so that tampering is detected.
+
+Each line is signed with a key and all previous lines. The key is removed from disk and environment before any project
+code runs; the process keeps only the state of the hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+FOLDER_VARIABLE = "SCAFFOLD_RECORDER"
+"""The environment variable with the folder of the order file."""
+ORDER = "order"
+RECORD = "record"
+LONGEST_NAME = 300
+KEPT_OF_A_NAME = 200
+
+Note = Callable[..., None]
+
+
+def take_order() -> dict[str, Any] | None:
+    """Return the order and remove all traces of it; None if there is none."""
+    folder = os.environ.pop(FOLDER_VARIABLE, None)
+    if folder is None:
+        return None
+    path = os.path.join(folder, ORDER)  # noqa: PTH118 - few imports: what is imported here is not imported by the project
+    try:
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123
+            order: dict[str, Any] = json.load(file)
+        os.unlink(path)  # noqa: PTH108
+    except OSError:
+        return None
+    restore(order["environ"])
+    return {**order, "folder": folder, "key": bytes.fromhex(order["key"])}
+
+
+def restore(environ: dict[str, Any]) -> None:
+    """Restore the variables to their values before our run; None removes a variable."""
+    for name, value in environ.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+def derived(key: bytes, name: str) -> bytes:
+    """Return a derived key for another process of the same run."""
+    return hashlib.blake2b(name.encode(), key=key, digest_size=32).digest()
+
+
+def open_record(folder: str, key: bytes, name: str = RECORD) -> Note:
+    """Return the function `note(kind, field, ...)`, which writes a line of a new record; it does nothing in a fork."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
+    descriptor = os.open(os.path.join(folder, name), flags, 0o600)  # noqa: PTH118
+    seal = hashlib.blake2b(key=key, digest_size=16)
+    write, process, encode = os.write, os.getpid, json.JSONEncoder().encode
+    owner = process()
+
+    def note(*fields: object) -> None:
+        if process() != owner:
+            return
+        line = encode(fields).encode()
+        seal.update(line)
+        rest = seal.copy().hexdigest().encode() + b" " + line + b"\n"
+        while rest:
+            rest = rest[write(descriptor, rest) :]
+
+    return note
+
+
+def tidy(name: str) -> str:
+    """Return the name of a test as one printable line of limited length; different names stay different."""
+    if not name.isprintable():
+        name = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in name)
+    if len(name) <= LONGEST_NAME:
+        return name
+    return name[:KEPT_OF_A_NAME] + "…" + hashlib.blake2b(name.encode(), digest_size=8).hexdigest()

@@ -1,0 +1,165 @@
+"""Replacement for `python -m unittest` whose runner records what it does.
+
+Two canary tests run after the others. One of them must fail, which shows whether failures are reported at all.
+"""
+
+from __future__ import annotations
+
+import sys
+import unittest
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from scaffold_recorder import Note, open_record, take_order, tidy  # type: ignore[import-not-found]
+
+NOT_LOADED = "unittest.loader._FailedTest."
+
+
+class RecordingResult(unittest.TextTestResult):
+    """Prints results as usual and records them."""
+
+    note: Note
+
+    def startTest(self, test: Any) -> None:  # noqa: D102, N802 - unittest's names, here and below
+        self.note("start", name_of_test(test))
+        super().startTest(test)
+
+    def addSuccess(self, test: Any) -> None:  # noqa: D102, N802
+        self.note("outcome", name_of_test(test), "call", "passed", False)
+        super().addSuccess(test)
+
+    def addFailure(self, test: Any, err: Any) -> None:  # noqa: D102, N802
+        self.note("outcome", name_of_test(test), "call", "failed", False)
+        super().addFailure(test, err)
+
+    def addError(self, test: Any, err: Any) -> None:  # noqa: D102, N802
+        if test.id().startswith(NOT_LOADED):
+            self.note("collection", name_of_test(test))
+        when = "call" if isinstance(test, unittest.TestCase) else "setup"
+        self.note("outcome", name_of_test(test), when, "failed", False)
+        super().addError(test, err)
+
+    def addSkip(self, test: Any, reason: str) -> None:  # noqa: D102, N802
+        self.note("outcome", name_of_test(test), "setup", "skipped", False)
+        super().addSkip(test, reason)
+
+    def addExpectedFailure(self, test: Any, err: Any) -> None:  # noqa: D102, N802
+        self.note("outcome", name_of_test(test), "call", "skipped", True)
+        super().addExpectedFailure(test, err)
+
+    def addUnexpectedSuccess(self, test: Any) -> None:  # noqa: D102, N802
+        self.note("outcome", name_of_test(test), "call", "failed", True)
+        super().addUnexpectedSuccess(test)
+
+    def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:  # noqa: D102, N802
+        if err is not None:
+            self.note("outcome", name_of_test(test), "call", "failed", False)
+        super().addSubTest(test, subtest, err)
+
+
+class RecordingRunner(unittest.TextTestRunner):
+    """Runs all selected tests, even after failures, then the two canary tests."""
+
+    order: dict[str, Any]
+    note: Note
+
+    def run(self, test: Any) -> Any:
+        """Return the result of the tests; the canaries' results are only recorded."""
+        self.failfast = False
+        if self.order["only"]:
+            test = unittest.TestSuite(
+                each for each in flattened(test) if is_selected(each, frozenset(self.order["only"]))
+            )
+        names = [name_of_test(each) for each in flattened(test)]
+        self.note("collected", names)
+        result = super().run(test)
+        if names:
+            for canary in canary_tests(self.order["token"]):
+                self._watch(canary)
+        self.note("end", 0 if result.wasSuccessful() else 1)
+        return result
+
+    def _watch(self, canary: Any) -> None:
+        silent: Any = unittest.TestResult()
+        canary.run(silent)
+        failed = bool(silent.failures or silent.errors) and not silent.wasSuccessful()
+        self.note("canary", canary.id(), canary.raised, [("call", "failed" if failed else "passed", False)])
+
+
+class SelectingLoader(unittest.TestLoader):
+    """Loads only the selected files, because loading a file can influence the others."""
+
+    order: dict[str, Any]
+
+    def _match_path(self, path: str, full_path: str, pattern: str) -> bool:
+        only = self.order["only"]
+        selected = not all(each.endswith(".py") for each in only) or any(_same(full_path, each) for each in only)
+        matching: bool = super()._match_path(path, full_path, pattern)
+        return matching and (selected or not only)
+
+
+def _same(path: str, other: str) -> bool:
+    return Path(path).resolve() == Path(other).resolve()
+
+
+def canary_tests(token: str) -> tuple[Any, Any]:
+    """Return one test that must pass, then one that must fail."""
+
+    class Canary(unittest.TestCase):
+        raised = False
+
+        def test_calm(self) -> None:
+            pass
+
+        def test_alarming(self) -> None:
+            self.raised = True
+            raise AssertionError(token)
+
+    return Canary("test_calm"), Canary("test_alarming")
+
+
+def flattened(tests: Any) -> Iterator[Any]:
+    """Yield the single tests of a suite in their order."""
+    if not isinstance(tests, unittest.BaseTestSuite):
+        yield tests
+        return
+    for each in tests:
+        yield from flattened(each)
+
+
+def name_of_test(test: Any) -> str:
+    """Return the name of a test, or of the module that could not be loaded."""
+    name: str = tidy(test.id().removeprefix(NOT_LOADED) if hasattr(str, "removeprefix") else test.id())
+    return name
+
+
+def is_selected(test: Any, only: frozenset[str]) -> bool:
+    """Return True if a test is selected by its name or file, or stands for a module that failed to load."""
+    module = sys.modules.get(type(test).__module__)
+    file = Path(getattr(module, "__file__", None) or "nowhere").resolve()
+    return (
+        test.id().startswith(NOT_LOADED)
+        or name_of_test(test) in only
+        or any(file == Path(each).resolve() for each in only)
+    )
+
+
+def main() -> None:
+    """Run `python -m unittest` with the arguments of this process."""
+    sys.argv[0] = "python -m unittest"
+    order = take_order()
+    if order is None:
+        unittest.main(module=None)
+        return
+    key = order.pop("key")
+    note = open_record(order["folder"], key)
+    members = {"note": staticmethod(note)}
+    result = type("TextTestResult", (RecordingResult,), members)
+    runner: Any = type("TextTestRunner", (RecordingRunner,), {**members, "order": order, "resultclass": result})
+    loader: Any = type("TestLoader", (SelectingLoader,), {"order": order})
+    unittest.main(module=None, testRunner=runner, testLoader=loader())
+
+
+if __name__ == "__main__":
+    main()

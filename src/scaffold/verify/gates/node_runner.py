@@ -1,0 +1,70 @@
+"""Node's built-in test runner: request a TAP report in our folder by NODE_OPTIONS, and read it."""
+
+import re
+from collections.abc import Iterator
+
+from scaffold.core.gates import TestOutcome
+from scaffold.verify.gates.jest import TITLE_SEPARATOR
+from scaffold.verify.gates.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit
+from scaffold.verify.gates.runner_result import (
+    RunnerResult,
+    match_exit_code,
+    printable_name,
+    read_untrusted,
+    trouble_result,
+)
+
+REPORT = "report.tap"
+INDENT = 4
+"""Spaces per nesting level of subtests."""
+
+_POINT = re.compile(r"(?P<indent> *)(?P<bad>not )?ok \d+ - (?P<name>.*?)(?: # (?P<mark>[A-Z]{4})\b.*)?")
+_BEGINS = re.compile(r"(?P<indent> *)# Subtest: (?P<name>.*)")
+_PLAN = re.compile(r"1\.\.\d+")
+
+
+def build_command(command: str, env: RunnerEnv) -> RunnerCommand:
+    """Return the command with a report in our folder; it always runs all tests."""
+    path = str(env.folder / REPORT).replace("\\", "\\\\").replace('"', '\\"')
+    options = f'--test-reporter=tap "--test-reporter-destination={path}"'
+    return RunnerCommand(command=command, variables={"NODE_OPTIONS": options})
+
+
+def read_report(ended: RunnerExit) -> RunnerResult:
+    """Return the result of a run that ended by itself."""
+    data = read_untrusted(ended.bench.folder / REPORT)
+    if isinstance(data, str):
+        return trouble_result("error", f"The runner left no usable report: {data} (exit code {ended.exit_code}).")
+    text = data.decode(errors="replace")
+    if _PLAN.search(text) is None:
+        return trouble_result("error", f"The runner's report is incomplete (exit code {ended.exit_code}).")
+    return match_exit_code(dict(_numbered(_points(text))), ended.exit_code, whole=ended.bench.whole)
+
+
+def _points(report: str) -> Iterator[tuple[str, TestOutcome]]:
+    """Yield every test with its outcome, subtests first; YAML blocks with failure details are skipped."""
+    parents: list[str] = []
+    yaml_indent = ""
+    for line in report.splitlines():
+        if yaml_indent:
+            yaml_indent = "" if line == f"{yaml_indent}..." else yaml_indent
+        elif line.strip() == "---":
+            yaml_indent = line.removesuffix("---")
+        elif begins := _BEGINS.fullmatch(line):
+            depth = len(begins["indent"]) // INDENT
+            parents[depth:] = [begins["name"]]
+        elif point := _POINT.fullmatch(line):
+            depth = len(point["indent"]) // INDENT
+            name = TITLE_SEPARATOR.join((*parents[:depth], point["name"]))
+            yield printable_name(name), "skipped" if point["mark"] else "failed" if point["bad"] else "passed"
+
+
+def _numbered(points: Iterator[tuple[str, TestOutcome]]) -> Iterator[tuple[str, TestOutcome]]:
+    """Yield the tests with equal names numbered, because the report does not contain the files."""
+    seen: dict[str, int] = {}
+    for name, outcome in points:
+        seen[name] = seen.get(name, 0) + 1
+        yield (name if seen[name] == 1 else f"{name} ({seen[name]})"), outcome
+
+
+NODE = RunnerAdapter(build_command=build_command, read_report=read_report)

@@ -1,0 +1,136 @@
+"""The paths of a repository and the contents of its manifests, from a commit or a folder."""
+
+import json
+import os
+import tomllib
+from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from scaffold.core.ids import Commit
+from scaffold.git.command import Git
+from scaffold.git.commits import batch_contents, blob_sizes, listed_files, listed_paths
+
+MANIFESTS = ("go.mod", "go.work", "package.json", "Cargo.toml", "pyproject.toml", "setup.py", "setup.cfg")
+READ_FILES = frozenset({*MANIFESTS, "tox.ini", "pytest.ini", "pnpm-workspace.yaml"})
+"""Names of the files whose contents are read."""
+SKIPPED_FOLDERS = frozenset(
+    {".git", "node_modules", ".venv", "venv", "target", "vendor", "__pycache__", "testdata", "fixtures"}
+)
+"""Folders that are not searched: third-party code, build output and test data."""
+MAX_BYTES = 1_000_000
+MAX_TEST_FILES = 200
+MAX_FILES = 50_000
+
+
+class ProjectFiles:
+    """Paths (with `/`, relative to a repository or a folder in it) and the contents of the files."""
+
+    def __init__(self, paths: Collection[str], read: Callable[[str], bytes | None]) -> None:
+        self.paths = frozenset(paths)
+        self._read = read
+
+    def at(self, folder: str) -> "ProjectFiles":
+        """Return the files below a folder, relative to it."""
+        if not folder:
+            return self
+        paths = [path.removeprefix(f"{folder}/") for path in self.paths if path.startswith(f"{folder}/")]
+        return ProjectFiles(paths, lambda path: self._read(f"{folder}/{path}"))
+
+    def has(self, *names: str) -> bool:
+        """Return True if one of the files exists."""
+        return not self.paths.isdisjoint(names)
+
+    def text(self, path: str) -> str:
+        """Return the text of a file; empty if it is missing or cannot be read."""
+        return (self._read(path) or b"").decode(errors="replace") if path in self.paths else ""
+
+    def toml(self, path: str) -> Mapping[str, Any]:
+        """Return the contents of a TOML file; empty if it cannot be parsed."""
+        try:
+            return tomllib.loads(self.text(path))
+        except (ValueError, RecursionError):
+            return {}
+
+    def json(self, path: str) -> Mapping[str, Any]:
+        """Return the object in a JSON file; empty if it cannot be parsed."""
+        try:
+            return as_table(json.loads(self.text(path)))
+        except (ValueError, RecursionError):
+            return {}
+
+    def folders_of(self, *names: str) -> tuple[str, ...]:
+        """Return the folders that contain a file with one of the names, outermost first."""
+        found = {str(PurePosixPath(path).parent) for path in self.paths if PurePosixPath(path).name in names}
+        return tuple(
+            sorted((folder for folder in found if _is_listed(folder)), key=lambda each: (each.count("/"), each))
+        )
+
+
+def as_table(value: object) -> Mapping[str, Any]:
+    """Return the value if it is a table, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_texts(value: object) -> tuple[str, ...]:
+    """Return the strings in a list; none if the value is no list."""
+    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
+
+
+def is_python_test(path: str) -> bool:
+    """Return True if a path has the name of a Python test file."""
+    name = PurePosixPath(path).name
+    return (name.startswith("test") or name.endswith("_test.py")) and name.endswith(".py") and _is_listed(path)
+
+
+async def files_at_commit(git: Git, commit: Commit) -> ProjectFiles:
+    """Return the files of a commit, with the contents of manifests and of some test files, if not too large."""
+    files = await listed_files(git, commit)
+    read_paths = [*filter(_is_read, files), *islice(filter(_may_test, files), MAX_TEST_FILES)]
+    contents = await _contents(git, {path: files[path] for path in read_paths})
+    return ProjectFiles(await listed_paths(git, commit), contents.get)
+
+
+def files_in_folder(folder: Path) -> ProjectFiles:
+    """Return the files below a folder."""
+    return ProjectFiles(tuple(_walk(folder)), lambda path: _file(folder / path))
+
+
+def _is_listed(path: str) -> bool:
+    return SKIPPED_FOLDERS.isdisjoint(PurePosixPath(path).parts)
+
+
+def _may_test(path: str) -> bool:
+    return is_python_test(path) or (path.endswith(".rs") and _is_listed(path))
+
+
+def _is_read(path: str) -> bool:
+    return PurePosixPath(path).name in READ_FILES and _is_listed(path)
+
+
+async def _contents(git: Git, blobs: Mapping[str, str]) -> Mapping[str, bytes]:
+    """Return the contents of the files by path, without files that are too large."""
+    sizes = zip(blobs, await blob_sizes(git, tuple(blobs.values())), strict=True)
+    read = [path for path, size in sizes if size is not None and size <= MAX_BYTES]
+    found = await batch_contents(git, [blobs[path] for path in read])
+    return {path: content for path, content in zip(read, found, strict=True) if content is not None}
+
+
+def _walk(folder: Path) -> Iterator[str]:
+    seen = 0
+    for at, folders, files in os.walk(folder):
+        folders[:] = sorted(each for each in folders if each not in SKIPPED_FOLDERS)
+        for name in files:
+            seen += 1
+            if seen > MAX_FILES:
+                return
+            yield (Path(at) / name).relative_to(folder).as_posix()
+
+
+def _file(path: Path) -> bytes | None:
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_BYTES)
+    except OSError:
+        return None

@@ -1,0 +1,100 @@
+"""The result that is read from a runner's report, with limits on what untrusted reports may contain."""
+
+import os
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from scaffold.core.gates import GateRunProblem, TestOutcome
+from scaffold.core.printable_text import join_limited, utf8_safe
+from scaffold.verify.gates.injected.scaffold_recorder import tidy
+
+MAX_TESTS = 20_000
+MAX_BYTES = 50_000_000
+"""Maximum size of a report, or of the output that contains it."""
+EXIT_OUTCOME = "exit"
+"""The name of the outcome that stands for the exit code."""
+
+
+class RunnerResult(Struct, frozen=True, kw_only=True):
+    """The result of one run."""
+
+    outcomes: Mapping[str, TestOutcome] = {}
+    counts: Mapping[str, int] = {}
+    trouble: GateRunProblem | None = None
+    why: str = ""
+    """A sentence about the trouble; empty if there is none."""
+    shown_output: str | None = None
+    """The text to show instead of machine-readable output; None to show the output."""
+
+
+def trouble_result(
+    trouble: GateRunProblem, why: str, outcomes: Mapping[str, TestOutcome] | None = None
+) -> RunnerResult:
+    """Return the result of an unusable run; its outcomes are only hints."""
+    return RunnerResult(trouble=trouble, why=why, outcomes=outcomes or {})
+
+
+def printable_name(name: str) -> str:
+    """Return a runner's name of a test as one printable line of limited length."""
+    return utf8_safe(tidy(name))
+
+
+def load_failure(what: str, names: Sequence[str]) -> RunnerResult:
+    """Return the result of a run in which the named files or packages could not be loaded."""
+    return trouble_result("error", f"{what}: {join_limited(names, 3)}.", dict.fromkeys(names, "error"))
+
+
+def worst_outcomes(outcomes: Iterable[tuple[str, TestOutcome]]) -> dict[str, TestOutcome]:
+    """Return one outcome for each name, the worst if there are several."""
+    found: dict[str, TestOutcome] = {}
+    for name, outcome in outcomes:
+        known = found.get(name)
+        if known is None or OUTCOME_RANK[outcome] > OUTCOME_RANK[known]:
+            found[name] = outcome
+    return found
+
+
+OUTCOME_RANK: Mapping[TestOutcome, int] = {"skipped": 0, "passed": 1, "flaky": 2, "error": 3, "failed": 4}
+
+
+def match_exit_code(outcomes: Mapping[str, TestOutcome], exit_code: int | None, *, whole: bool) -> RunnerResult:
+    """Return the result of a complete report after comparing it with the exit code.
+
+    If all tests passed but the exit code is not 0, for example because of low coverage, the exit code becomes a failed
+    outcome of its own; not if only some tests ran.
+    """
+    if len(outcomes) > MAX_TESTS:
+        return trouble_result("error", f"The report has {len(outcomes)} tests; at most {MAX_TESTS} can be read.")
+    failed = [name for name, outcome in outcomes.items() if outcome in {"failed", "error"}]
+    if failed and exit_code == 0:
+        return trouble_result(
+            "error", f"The report has failed tests, but the exit code is 0: {join_limited(failed, 1)}."
+        )
+    if not any(outcome != "skipped" for outcome in outcomes.values()):
+        return trouble_result("vacuous", "It ran no tests." if not outcomes else "Every test was skipped.", outcomes)
+    if exit_code != 0 and not failed and whole:
+        return RunnerResult(
+            outcomes={**outcomes, EXIT_OUTCOME: "failed"}, why=f"All tests passed, but the exit code is {exit_code}."
+        )
+    return RunnerResult(outcomes=outcomes)
+
+
+def read_untrusted(path: Path, most_bytes: int = MAX_BYTES) -> bytes | str:
+    """Return the content of a file that untrusted code could write, or why it is not read (a link, too large, ...)."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return "the file is missing"
+    except OSError as error:
+        return f"the file cannot be opened ({error.strerror})"
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return "it is not a regular file"
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            data = file.read(most_bytes + 1)
+    finally:
+        os.close(descriptor)
+    return data if len(data) <= most_bytes else f"the file is larger than {most_bytes} bytes"

@@ -1,0 +1,204 @@
+"""Read the record that our recorder writes inside pytest and unittest; every line must be signed."""
+
+import hashlib
+import hmac
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from scaffold.core.gates import TestOutcome
+from scaffold.core.printable_text import join_limited
+from scaffold.verify.gates.injected.scaffold_recorder import RECORD, derived
+from scaffold.verify.gates.runner_result import (
+    RunnerResult,
+    load_failure,
+    match_exit_code,
+    printable_name,
+    read_untrusted,
+    trouble_result,
+    worst_outcomes,
+)
+
+DIGEST_CHARS = 32
+MAX_WORKERS = 256
+LYING_RUNNER = "The test runner's report cannot be trusted"
+
+
+class CollectedLine(Struct, frozen=True, array_like=True, tag="collected"):
+    """The tests selected to run."""
+
+    names: tuple[str, ...]
+
+
+class UncollectedLine(Struct, frozen=True, array_like=True, tag="collection"):
+    """A file that could not be collected."""
+
+    name: str
+
+
+class StartedLine(Struct, frozen=True, array_like=True, tag="start"):
+    """A test started."""
+
+    name: str
+
+
+class RaisedLine(Struct, frozen=True, array_like=True, tag="raised"):
+    """Whether the last call of a test raised, as seen by the innermost hook."""
+
+    name: str
+    raised: bool
+
+
+class PhaseReport(Struct, frozen=True, array_like=True):
+    """The runner's report of one phase of a test."""
+
+    when: Literal["setup", "call", "teardown"]
+    outcome: str
+    foreseen: bool
+    """Whether the test is expected to fail (xfail)."""
+
+
+class ReportLine(Struct, frozen=True, array_like=True, tag="outcome"):
+    """The runner's report of one phase of a named test."""
+
+    name: str
+    when: Literal["setup", "call", "teardown"]
+    outcome: str
+    foreseen: bool
+
+
+class CanaryLine(Struct, frozen=True, array_like=True, tag="canary"):
+    """A canary, one of our own tests: whether it raised, and what the runner reported."""
+
+    name: str
+    raised: bool
+    told: tuple[PhaseReport, ...]
+
+
+class EndLine(Struct, frozen=True, array_like=True, tag="end"):
+    """The end of the record."""
+
+    exit_code: int
+
+
+RecordLine = CollectedLine | UncollectedLine | StartedLine | RaisedLine | ReportLine | CanaryLine | EndLine
+
+
+def read_record(folder: Path, key: bytes) -> tuple[RecordLine, ...] | str:
+    """Return the record of a run, including pytest-xdist workers, or why it cannot be trusted."""
+    lines = _read(folder / RECORD, key)
+    if isinstance(lines, str):
+        return lines
+    for path in sorted(folder.glob(f"{RECORD}-*"))[:MAX_WORKERS]:
+        more = _read(path, derived(derived(key, "workers"), path.name))
+        if isinstance(more, str):
+            return more
+        lines += tuple(line for line in more if not isinstance(line, EndLine))
+    return lines
+
+
+def judge_record(lines: Sequence[RecordLine], exit_code: int | None, *, whole: bool) -> RunnerResult:
+    """Return the result of a run that ended by itself."""
+    broken = sorted({printable_name(line.name) for line in lines if isinstance(line, UncollectedLine)})
+    if broken:
+        return load_failure("Collection failed", broken)
+    ends = [line for line in lines if isinstance(line, EndLine)]
+    if not ends:
+        running = ", ".join(unfinished_tests(lines)[:3])
+        where = f" in {running}" if running else ""
+        return trouble_result(
+            "error", f"The runner exited with code {exit_code}{where} before its report was complete."
+        )
+    chosen = {printable_name(name) for line in lines if isinstance(line, CollectedLine) for name in line.names}
+    outcomes = _outcomes(lines, chosen)
+    missing = sorted(chosen - outcomes.keys())
+    mismatch = (
+        _canary_mismatch([line for line in lines if isinstance(line, CanaryLine)]) if chosen and not missing else None
+    )
+    if mismatch:
+        return trouble_result("error", mismatch)
+    if missing:
+        return trouble_result("error", f"Collected tests did not run: {join_limited(missing, 1)}.", outcomes)
+    if exit_code not in {0, 1, 5} or ends[-1].exit_code not in {0, 1, 5}:
+        return trouble_result("error", f"The runner itself failed with exit code {exit_code}.", outcomes)
+    return match_exit_code(outcomes, exit_code, whole=whole)
+
+
+def unfinished_tests(lines: Sequence[RecordLine]) -> tuple[str, ...]:
+    """Return the tests that started and have no report."""
+    done = {line.name for line in lines if isinstance(line, ReportLine)}
+    started = [line.name for line in lines if isinstance(line, StartedLine)]
+    return tuple(dict.fromkeys(printable_name(name) for name in started if name not in done))
+
+
+def _read(path: Path, key: bytes) -> tuple[RecordLine, ...] | str:
+    data = read_untrusted(path)
+    if isinstance(data, str):
+        return f"Our recorder left no usable record: {data}."
+    try:
+        return tuple(msgspec.json.decode(line, type=RecordLine) for line in _verified_lines(data, key))
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return f"{LYING_RUNNER}: other code wrote into our record."
+
+
+def _verified_lines(data: bytes, key: bytes) -> Iterator[bytes]:
+    """Yield the complete lines; ValueError at the first with a wrong signature."""
+    seal = hashlib.blake2b(key=key, digest_size=DIGEST_CHARS // 2)
+    for line in data.split(b"\n")[:-1]:
+        text = line[DIGEST_CHARS + 1 :]
+        seal.update(text)
+        if not hmac.compare_digest(line[:DIGEST_CHARS], seal.copy().hexdigest().encode()):
+            raise ValueError("not signed")
+        yield text
+
+
+def _outcomes(lines: Iterable[RecordLine], chosen: set[str]) -> dict[str, TestOutcome]:
+    """Return one outcome for each test; a test that raised has failed, even if it was reported as passed."""
+    raised = {line.name: line.raised for line in lines if isinstance(line, RaisedLine)}
+    reported = worst_outcomes(
+        (printable_name(line.name), _outcome(line)) for line in lines if isinstance(line, ReportLine)
+    )
+    outcomes: dict[str, TestOutcome] = {
+        name: "failed" if outcome == "passed" and raised.get(name) else outcome for name, outcome in reported.items()
+    }
+    for name in sorted(chosen - outcomes.keys()):
+        fixture = next((reported[each] for each in reported if _fixture_covers(each, name)), None)
+        if fixture is not None:
+            outcomes[name] = fixture
+    return outcomes
+
+
+def _fixture_covers(fixture: str, name: str) -> bool:
+    """Return True if `fixture` is unittest's name for the set-up of the class or module of a test."""
+    head, _, scope = fixture.partition(" (")
+    return head in {"setUpClass", "setUpModule"} and name.startswith(f"{scope.removesuffix(')')}.")
+
+
+def _outcome(line: ReportLine) -> TestOutcome:
+    match line.outcome:
+        case "passed":
+            return "passed"
+        case "failed":
+            return "failed" if line.when == "call" else "error"
+        case _:
+            return "skipped"
+
+
+def _canary_mismatch(canaries: Sequence[CanaryLine]) -> str | None:
+    """Return why the runner's report cannot be trusted; None if it reported our canary tests correctly.
+
+    A project fixture that fails for the canaries as well proves nothing.
+    """
+    if not canaries:
+        return f"{LYING_RUNNER}: our two canary tests did not run."
+    if all(any(phase.when == "setup" and phase.outcome != "passed" for phase in each.told) for each in canaries):
+        return None
+    calls = {
+        (each.raised, phase.outcome, phase.foreseen) for each in canaries for phase in each.told if phase.when == "call"
+    }
+    if calls == {(True, "failed", False), (False, "passed", False)}:
+        return None
+    return f"{LYING_RUNNER}: it did not report that a canary test failed."

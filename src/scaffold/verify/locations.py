@@ -1,0 +1,94 @@
+"""Map the name of a test, as its runner reports it, to the file that it is in."""
+
+import re
+from collections.abc import Collection
+
+from scaffold.core.gates import Gate
+from scaffold.verify.gates.jest import TITLE_SEPARATOR
+
+PATH_SEPARATORS = {"pytest": "::", "jest": TITLE_SEPARATOR, "vitest": TITLE_SEPARATOR, "cargo": ": ", "findings": ": "}
+"""The text between the file and the rest of a test name, by runner."""
+_FUNCTION = re.compile(r"\.(?:Test|Example|Fuzz|Benchmark)")
+"""The boundary between package and function in the name of a Go test."""
+_NUMBERED = re.compile(r" \(\d+\)$")
+"""The number that tells equal test names apart where the runner reports no files."""
+
+
+def path_of_test(gate: Gate, name: str, paths: Collection[str]) -> str | None:
+    """Return the path of the file that contains a test or finding, relative to the repository; for Go its folder.
+
+    `paths` are all paths of the repository. None if the name does not identify a file.
+    """
+    match gate.runner:
+        case "unittest":
+            return _of_module(gate, name, paths)
+        case "go":
+            return _of_package(gate, name, paths)
+        case "exit" | "node":
+            return None
+        case runner:
+            head, found, _ = name.partition(PATH_SEPARATORS[runner])
+            path = path_from_top(gate, head)
+            return path if found or path in paths else None
+
+
+def name_in_file(gate: Gate, name: str) -> str:
+    """Return the name of a test without the file or package that it begins with."""
+    match gate.runner:
+        case "unittest":
+            return ".".join(name.split(".")[-2:])
+        case "go":
+            return name[found.start() + 1 :] if (found := _FUNCTION.search(name)) else name
+        case "node":
+            return _NUMBERED.sub("", name)
+        case "exit":
+            return name
+        case runner:
+            return name.partition(PATH_SEPARATORS[runner])[2] or name
+
+
+def title_in_source(gate: Gate, name: str) -> str:
+    """Return the part of a test's name that its source file contains: the function name or the last title."""
+    tail = name_in_file(gate, name)
+    match gate.runner:
+        case "pytest" | "unittest":
+            return re.split(r"::|\.", tail.partition("[")[0])[-1]
+        case "go":
+            return tail.partition("/")[0]
+        case "cargo":
+            return tail.rpartition("::")[2]
+        case _:
+            return tail.rpartition(TITLE_SEPARATOR)[2]
+
+
+def occurs_in(text: str, gate: Gate, name: str) -> bool:
+    """Return True if the text contains the name of a test as a whole word."""
+    return re.search(rf"(?<!\w){re.escape(title_in_source(gate, name))}(?!\w)", text) is not None
+
+
+def path_from_top(gate: Gate, path: str) -> str:
+    """Convert a path relative to the gate's folder to one relative to the repository."""
+    return f"{gate.folder}/{path}" if gate.folder else path
+
+
+def path_from_gate(gate: Gate, path: str) -> str | None:
+    """Convert a path relative to the repository to one relative to the gate's folder; None if it is outside."""
+    if not gate.folder:
+        return path
+    return path.removeprefix(f"{gate.folder}/") if path.startswith(f"{gate.folder}/") else None
+
+
+def _of_module(gate: Gate, name: str, paths: Collection[str]) -> str | None:
+    """Return the file of the longest existing module that the name begins with."""
+    parts = name.split(".")
+    candidates = (path_from_top(gate, "/".join(parts[:length]) + ".py") for length in range(len(parts), 0, -1))
+    return next((path for path in candidates if path in paths), None)
+
+
+def _of_package(gate: Gate, name: str, paths: Collection[str]) -> str | None:
+    """Return the longest folder with tests that the import path ends with, `""` for the top; None if there is none."""
+    parts = _FUNCTION.split(name, maxsplit=1)[0].split("/")
+    inner = (path_from_gate(gate, path) for path in paths if path.endswith("_test.go"))
+    folders = {path.rpartition("/")[0] for path in inner if path is not None}
+    tail = next((tail for at in range(len(parts) + 1) if (tail := "/".join(parts[at:])) in folders), None)
+    return tail if tail is None else path_from_top(gate, tail).rstrip("/")

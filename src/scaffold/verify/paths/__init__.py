@@ -1,0 +1,1 @@
+"""Classify changed paths: declared files, check inputs, shadowed modules."""

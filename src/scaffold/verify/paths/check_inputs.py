@@ -1,0 +1,304 @@
+"""Recognise check inputs by path: tests, runner configuration, startup files of interpreters, check scripts.
+
+Only parts of a manifest such as pyproject.toml are check inputs; `manifest` finds them.
+"""
+
+import ast
+import posixpath
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from functools import cached_property
+
+from scaffold.git.commits import PathChange
+from scaffold.verify.paths.conventions import is_test
+
+CONFIG_FILES = (
+    *("pytest.toml", ".pytest.toml", ".coveragerc", "jest.config.*", "jest.setup.*"),
+    *("vitest.config.*", "vitest.workspace.*", "vitest.setup.*", "vite.config.*", ".mocharc*", "karma.conf.*"),
+    *("playwright.config.*", "cypress.config.*", "ava.config.*", ".nycrc*", ".c8rc*", "babel.config.*", ".babelrc*"),
+    *("setuptests.*", "setup-tests.*", "test-setup.*", "jest-setup.*", "vitest-setup.*", "setupjest.*", "build.rs"),
+    *(".python-version", ".tool-versions", ".nvmrc", ".node-version", "mise.toml", ".mise*.toml", ".envrc", "uv.toml"),
+    *(".swcrc", "rust-toolchain", "rust-toolchain.toml", "clippy.toml", ".clippy.toml", "go.work"),
+    *(".golangci.*", "ruff.toml", ".ruff.toml", "mypy.ini", ".mypy.ini", ".flake8", ".pylintrc", "pylintrc"),
+    *(".pylintrc.toml", "pyrightconfig.json", "tsconfig*.json", ".eslintrc*", "eslint.config.*", ".eslintignore"),
+    *("biome.json", "biome.jsonc", ".bandit", ".npmrc", ".yarnrc*", ".pnpmfile.cjs", "config.toml", "config"),
+)
+"""Names of files that configure or select test runners, linters, type checkers and builds; `config` and `config.toml`
+count only in `.cargo`."""
+STARTUP_MODULES = ("sitecustomize", "usercustomize")
+"""Modules that every Python interpreter runs at startup."""
+INSTALL_FOLDERS = frozenset({"node_modules", ".venv", "venv", "site-packages", "__pypackages__"})
+"""Folders of installed packages."""
+BYTECODE_SUFFIXES = (".pyc", ".pyo")
+TASK_RUNNER_FILES = {
+    "make": ("gnumakefile", "makefile"),
+    "just": ("justfile", ".justfile"),
+    "task": ("taskfile.yml", "taskfile.yaml", "taskfile.dist.yml", "taskfile.dist.yaml"),
+    "nox": ("noxfile.py",),
+    "rake": ("rakefile",),
+}
+"""Task runners and the names of their files, in lower case."""
+PACKAGE_MANAGERS = frozenset({"npm", "pnpm", "yarn", "bun"})
+"""Programs that run the scripts of a package.json."""
+
+_CHECKER = re.compile(
+    r"(^|[-_.])(check(s|er|all)?|verif(y|ier)|validat(e|or)|smoke|lint|ci|(run|self|all)?tests?(all|er)?|specs?|e2e"
+    r"|assert|accept|acceptance|prove|proof|audit|judge|grader?)([-_.]|$)"
+)
+_WORD = re.compile(r"[^\s\"'`;|&()<>=]+")
+_MODULE = re.compile(r"\s-[A-Za-z]*m\s*([A-Za-z_][\w.]*)")
+_SHELLED = re.compile(r"(?:\b(?:ba|da|z|k)?sh|\bsource|(?:^|[\s;&|])\.)\s+(?:-[\w-]+\s+)*([\w./-]+)")
+_LAUNCHED = re.compile(
+    r"(?:\b(?:(?:ba|da|z|k)?sh|python[\d.]*|node|ruby|perl|source)\s+(?:-[\w-]+\s+)*(?:\./)?|(?<![\w./-])\./)([\w./-]+)"
+    r"|(?:^[ \t]*[@+-]*|[;&|\"(]\s*)([\w.-]+/[\w./-]+)",
+    re.MULTILINE,
+)
+_RULE = re.compile(r"^([\w-]+(?:[ \t]+[\w-]+)*)[ \t]*::?(?!=)((?:\\\n|[^\n])*)", re.MULTILINE)
+_PHONY = re.compile(r"^\.PHONY[ \t]*:((?:\\\n|[^\n])*)", re.MULTILINE)
+_ELSEWHERE = re.compile(r"\b(?:cd|pushd|chdir)\s|\s(?:-C|--prefix|--cwd|--directory)\b")
+"""Marks a command that runs in another folder than the top."""
+
+
+class BaseLayout:
+    """The paths and commands of the base that determine which files are check inputs."""
+
+    def __init__(
+        self,
+        paths: Collection[str],
+        commands: Sequence[str],
+        *,
+        tests: Collection[str] = (),
+        targets: Collection[str] = (),
+    ) -> None:
+        """Take all `paths` of the base, the `commands` that judge the work, and the files in which `tests` were found.
+
+        `targets` are the make targets that a file of the same name would satisfy.
+        """
+        self.paths = paths
+        self.commands = commands
+        self.tests = tests
+        self.targets = targets
+        self._words = frozenset(_words(commands))
+        self._loose = frozenset(_words(filter(_ELSEWHERE.search, commands)))
+        self._modules = {
+            path for command in commands for name in _MODULE.findall(command) for path in _module_paths(name)
+        }
+        self._shelled = {posixpath.normpath(word) for command in commands for word in _SHELLED.findall(command)}
+
+    @cached_property
+    def command_words(self) -> frozenset[str]:
+        """The words of all commands, without leading folders."""
+        return frozenset(word.rpartition("/")[2] for word in self._words)
+
+    @cached_property
+    def has_no_tests(self) -> bool:
+        """True if the repository has no tests, so changed test configuration weakens nothing."""
+        return not self.tests and not any(is_test(path) for path in self.paths)
+
+    def is_base_test(self, path: str) -> bool:
+        """Return True if `path` is a test by its name or folder, or because a runner found tests in it."""
+        return is_test(path) or path in self.tests
+
+    def runs(self, program: str) -> bool:
+        """Return True if a command names `program`."""
+        return program in self.command_words
+
+    def is_checker(self, path: str) -> bool:
+        """Return True if a command runs `path`, and its name is that of a check or it is a shell script.
+
+        A command that only runs the program, such as `python main.py`, does not make it a checker.
+        """
+        *_, folder, name = ("", *path.casefold().split("/"))
+        checker_name = folder if name == "__main__.py" else name
+        return self._names(path) and (_CHECKER.search(checker_name) is not None or self._is_shell(path))
+
+    def satisfies_target(self, path: str) -> bool:
+        """Return True if a new file or one of its folders has the name of a target, so that `make` would skip it."""
+        parts = path.split("/")
+        named = ["/".join(parts[:length]) for length in range(1, len(parts) + 1) if parts[length - 1] in self.targets]
+        return any(self._has_makefile(each) and not self._exists(each) for each in named)
+
+    def shadowed_module(self, path: str) -> str | None:
+        """Return the existing module that a command would no longer run if `path` is added; None if there is none."""
+        if path not in self._modules:
+            return None
+        endings = tuple(f"/{each}" for each in _module_paths(path.removesuffix(".py").removesuffix("/__main__")))
+        return next((each for each in sorted(self.paths) if each.endswith(endings)), None)
+
+    def _has_makefile(self, path: str) -> bool:
+        return any(_beside(path, name) in self.folded for name in TASK_RUNNER_FILES["make"])
+
+    @cached_property
+    def folded(self) -> frozenset[str]:
+        """All paths, casefolded."""
+        return frozenset(path.casefold() for path in self.paths)
+
+    def _exists(self, path: str) -> bool:
+        return any(each == path or each.startswith(f"{path}/") for each in self.paths)
+
+    def is_module(self, path: str) -> bool:
+        """Return True if a command runs the file with `-m`."""
+        return any(path == module or path.endswith(f"/{module}") for module in self._modules)
+
+    def _is_shell(self, path: str) -> bool:
+        return path.endswith((".sh", ".bash")) or any(self._meant(path, word) for word in self._shelled)
+
+    def _names(self, path: str) -> bool:
+        """Return True if a command names `path` or its module, whatever the import root."""
+        return self.is_module(path) or any(self._meant(path, word) for word in self._words)
+
+    def _meant(self, path: str, word: str) -> bool:
+        """Return True if a word of a command may mean `path`: relative to the top or another folder, or absolute."""
+        whole = word.startswith(("/", "$", "~")) and word.endswith(f"/{path}")
+        return whole or path == word or (word in self._loose and path.endswith(f"/{word}"))
+
+    def is_executed(self, path: str) -> bool:
+        """Return True if a command executes `path`, a task file or a script."""
+        name = path.rpartition("/")[2].casefold()
+        if name == "package.json":
+            return not PACKAGE_MANAGERS.isdisjoint(self.command_words)
+        if any(name in names and self.runs(program) for program, names in TASK_RUNNER_FILES.items()):
+            return True
+        return ("." not in name or self._is_shell(path)) and self.is_checker(path)
+
+
+def launched_commands(path: str, text: str) -> tuple[str, ...]:
+    """Return commands that run the repository's scripts and modules named in the task file or script at `path`.
+
+    Names may be relative to the top or to the file's folder, or to any folder if the text changes the directory.
+    """
+    prefix = "cd . && " if _ELSEWHERE.search(text) else ""
+    shelled = _SHELLED.findall(text)
+    others = [each for found in _LAUNCHED.findall(text) for each in found if each and each not in shelled]
+    modules = [module for name in _MODULE.findall(text) for module in _module_paths(name)]
+    folders = dict.fromkeys((posixpath.dirname(path), ""))
+    return tuple(
+        f"{prefix}{shell}{posixpath.normpath(posixpath.join(folder, each))}"
+        for shell, names in (("sh ", shelled), ("", [*others, *modules]))
+        for each in names
+        for folder in folders
+    )
+
+
+def satisfiable_targets(path: str, text: str, words: Collection[str]) -> frozenset[str]:
+    """Return the make targets in `path` that a file of the same name would satisfy: those that are not phony.
+
+    Only the first target and those named in `words`, the words of commands, count, with their prerequisites.
+    """
+    if path.rpartition("/")[2].casefold() not in TASK_RUNNER_FILES["make"]:
+        return frozenset()
+    rules = [(target, needs.split()) for names, needs in _RULE.findall(text) for target in names.split()]
+    requested = {target for target, _ in rules if target in words} or {target for target, _ in rules[:1]}
+    while more := {each for target, needs in rules if target in requested for each in needs} - requested:
+        requested |= more
+    phony = {word for found in _PHONY.findall(text) for word in found.split()}
+    return frozenset(target for target, _ in rules if target in requested) - phony
+
+
+def check_input_reason(change: PathChange, layout: BaseLayout) -> str | None:
+    """Return why a change is one of a check input, as the end of a sentence that begins with its path; None if not."""
+    name = change.path.rpartition("/")[2].casefold()
+    if name == "conftest.py":
+        return "decides how tests run"
+    if change.kind != "A" and layout.is_base_test(change.path):
+        return "is an existing test, or its data"
+    if change.kind == "A" and layout.satisfies_target(change.path):
+        return "has the name of a `make` target, which `make` would then skip"
+    if change.kind == "A" and (other := layout.shadowed_module(change.path)):
+        return f"is run instead of {other}"
+    return (
+        autorun_reason(change.path)
+        or _config_reason(change, name, layout)
+        or _checker_reason(change, name, layout)
+        or _vendored_reason(change, layout)
+    )
+
+
+def imported_before(change: PathChange, layout: BaseLayout) -> str | None:
+    """Return what a changed `__init__.py` runs before, if that checks the work; None otherwise.
+
+    In a folder of tests only a new `__init__.py` counts: an existing one is a check input already.
+    """
+    folder, _, name = change.path.rpartition("/")
+    if name != "__init__.py" or not folder:
+        return None
+    inside = [path for path in layout.paths if path.startswith(f"{folder}/")]
+    if change.kind == "A" and is_test(change.path) and any(map(is_test, inside)):
+        return "the tests in its folder"
+    return next((path for path in sorted(inside) if layout.is_module(path) and layout.is_checker(path)), None)
+
+
+def is_inert(source: bytes) -> bool:
+    """Return True if a module has no code except comments and constants."""
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    return all(isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant) for each in body)
+
+
+def autorun_reason(path: str) -> str | None:
+    """Return how a file takes effect without being imported or named by a command; None if it does not."""
+    *folders, name = path.casefold().split("/")
+    if name.split(".")[0] in STARTUP_MODULES or (folders and folders[-1] in STARTUP_MODULES) or name.endswith(".pth"):
+        return "is run by every Python interpreter at startup"
+    if any(folder.endswith((".egg-info", ".dist-info")) for folder in folders):
+        return "tells test runners which plugins to load"
+    if not INSTALL_FOLDERS.isdisjoint((*folders, name)):
+        return "is in a folder that is searched for installed packages"
+    if name.endswith(BYTECODE_SUFFIXES):
+        return "is bytecode, which may be run instead of its source"
+    if name == ".env" or name.startswith(".env."):
+        return "sets the environment of test runs"
+    return None
+
+
+def _config_reason(change: PathChange, name: str, layout: BaseLayout) -> str | None:
+    *_, folder = ("", *change.path.split("/")[:-1])
+    if change.path.startswith("__mocks__/"):
+        return "replaces a package in every test"
+    if name in {"config", "config.toml"} and folder != ".cargo":
+        return None
+    if not any(fnmatchcase(name, glob) for glob in CONFIG_FILES):
+        return None
+    if change.kind == "A" and layout.has_no_tests:
+        return None
+    return "configures what checks the work"
+
+
+def _vendored_reason(change: PathChange, layout: BaseLayout) -> str | None:
+    """Return why a change below a Go `vendor` folder decides checks; None for a new package, which is allowed."""
+    above, found, inner = f"/{change.path}".partition("/vendor/")
+    top = above.removeprefix("/")
+    if not found or (f"{top}/go.mod" if top else "go.mod") not in layout.paths:
+        return None
+    is_list = inner == "modules.txt"
+    return "replaces a package that tests may import" if (change.kind == "A") == is_list else None
+
+
+def _checker_reason(change: PathChange, name: str, layout: BaseLayout) -> str | None:
+    """Return why a task file or script decides checks; None if it does not, as for most new files."""
+    if name.endswith(".mk") and layout.runs("make") and change.kind != "A":
+        return "is included by `make`, which checks the work"
+    for program, names in TASK_RUNNER_FILES.items():
+        if name in names and layout.runs(program):
+            others = {_beside(change.path, other) for other in names} - {change.path.casefold()}
+            if change.kind != "A" or others & layout.folded:
+                return f"configures `{program}`, which checks the work"
+    return "is run to check the work" if change.kind != "A" and layout.is_checker(change.path) else None
+
+
+def _words(commands: Iterable[str]) -> Iterator[str]:
+    return (posixpath.normpath(word) for command in commands for word in _WORD.findall(command))
+
+
+def _module_paths(module: str) -> tuple[str, str]:
+    """Return the two files that `python -m` may run for a module, relative to the import root."""
+    path = module.replace(".", "/")
+    return f"{path}.py", f"{path}/__main__.py"
+
+
+def _beside(path: str, name: str) -> str:
+    folder = path.casefold().rpartition("/")[0]
+    return f"{folder}/{name}" if folder else name

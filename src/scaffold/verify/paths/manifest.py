@@ -1,0 +1,178 @@
+"""Find the changed parts of manifests that decide checks; other parts, such as dependencies, may change freely."""
+
+import configparser
+import hashlib
+import json
+import re
+import tomllib
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+MANIFESTS = ("pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "pytest.ini", ".pytest.ini", "package.json")
+BUILD_MANIFESTS = ("cargo.toml", "go.mod")
+HARMLESS_TOOLS = frozenset(
+    {"poetry", "uv", "pdm", "commitizen", "towncrier", "semantic_release", "bumpversion", "setuptools_scm", "flit"}
+)
+"""Tables of pyproject.toml that only describe a project, except their plugin and script settings."""
+SUBSTITUTION_KEYS = ("scripts", "build", "sources", "override-dependencies", "workspace")
+"""Keys of such a table that do decide what is run, or which package replaces another."""
+JS_TOOLS = (
+    *("jest", "vitest", "mocha", "ava", "tap", "nyc", "c8", "babel", "swc", "ts-node", "tsd", "xo", "standard"),
+    *("eslintConfig", "eslintIgnore", "stylelint", "wallaby"),
+)
+CARGO_PARTS = ("lib", "test", "profile", "lints", "patch", "replace")
+HARMLESS_WORKSPACE_KEYS = frozenset({"dependencies", "package", "metadata"})
+"""Keys of a Cargo workspace that do not decide checks."""
+PYTEST_CHECK_KEYS = frozenset(
+    {
+        *("addopts", "usefixtures", "required_plugins", "python_files", "python_classes", "python_functions"),
+        *("norecursedirs", "collect_ignore", "confcutdir"),
+    }
+)
+"""pytest settings that can deselect tests or load code."""
+
+SCRIPTS_KEY = '"scripts"'
+
+ManifestParts = Iterator[tuple[str, object]]
+
+_CHECKING = re.compile(
+    r"(test|tests|build|lint|type-?check|types|checks?|ci|verify|validate|tsc|coverage|e2e|unit)([:._-].*)?"
+)
+_HOOK = re.compile(r"(?:pre|post)(.+)")
+_REQUIRE = re.compile(r"^require\s*\([^)]*\)|^require\s+\S.*$", re.MULTILINE)
+_COMMENT = re.compile(r"//.*$", re.MULTILINE)
+_LOCAL = re.compile(r"[^\s\"'\[,]+\s*@\s*(?:file:|\.)[^\s\"']*")
+_PLUGIN = re.compile(r"pytest11")
+
+
+def is_manifest(path: str) -> bool:
+    """Return True if only parts of the file decide checks, so that its contents must be compared."""
+    return path.rpartition("/")[2].casefold() in {*MANIFESTS, *BUILD_MANIFESTS}
+
+
+def changed_check_settings(
+    path: str,
+    before: bytes | None,
+    after: bytes | None,
+    *,
+    untested: bool = False,
+    asked: Collection[str] = (),
+) -> tuple[str, ...]:
+    """Return the parts that decide checks and differ between two versions; a missing version is None.
+
+    Scripts named in `asked` always count. In an `untested` repository new settings are allowed, except those that
+    deselect pytest tests or load code.
+    """
+    name = path.rpartition("/")[2].casefold()
+    old, new = _parts(name, before, asked), _parts(name, after, asked)
+    differing = [part for part in {**old, **new} if old.get(part) != new.get(part) and not _new_script(part, old)]
+    if untested:
+        return tuple(part for part in differing if part in old or part.rpartition(" ")[2] in PYTEST_CHECK_KEYS)
+    return tuple(differing)
+
+
+def _new_script(part: str, old: Mapping[str, object]) -> bool:
+    """Return True for a new script that is no pre- or post-hook: no existing command runs it."""
+    key, _, name = part.partition(" ")
+    return key == SCRIPTS_KEY and part not in old and _HOOK.fullmatch(name) is None
+
+
+def _parts(name: str, text: bytes | None, asked: Collection[str]) -> Mapping[str, object]:
+    """Return the parts of a manifest that decide checks, by display name; all of it if it cannot be parsed."""
+    if text is None:
+        return {}
+    try:
+        decoded = text.decode("utf-8-sig")
+        return dict(_package(decoded, asked) if name == "package.json" else _READERS[name](decoded))
+    except (ValueError, configparser.Error, RecursionError):
+        return {"the whole file, which cannot be parsed": hashlib.sha256(text).hexdigest()}
+
+
+def _pyproject(text: str) -> ManifestParts:
+    data = tomllib.loads(text)
+    for key, value in data.items():
+        if key not in {"project", "dependency-groups", "tool"}:
+            yield f"[{key}]", value
+    yield from _plugins("project", "entry-points", _table(data.get("project")))
+    local = _LOCAL.findall(str(_table(data.get("project"))))
+    if local:
+        yield "dependencies from the repository itself", local
+    for tool, table in _table(data.get("tool")).items():
+        if tool == "pytest":
+            yield from _pytest("[tool.pytest]", _table(table) | _table(_table(table).get("ini_options")))
+        elif tool not in HARMLESS_TOOLS:
+            yield f"[tool.{tool}]", table
+        else:
+            yield from ((f"[tool.{tool}.{key}]", table[key]) for key in SUBSTITUTION_KEYS if key in _table(table))
+            yield from _plugins(f"tool.{tool}", "plugins", _table(table))
+
+
+def _plugins(where: str, key: str, table: Mapping[str, Any]) -> ManifestParts:
+    plugins = _table(table.get(key)).get("pytest11")
+    if plugins is not None:
+        yield f"[{where}.{key}.pytest11]", plugins
+
+
+def _pytest(where: str, table: Mapping[str, object]) -> ManifestParts:
+    yield from ((f"{where} {key}", value) for key, value in table.items() if key != "ini_options")
+
+
+def _ini(text: str) -> ManifestParts:
+    parser = configparser.RawConfigParser(strict=False)
+    parser.read_string(text)
+    for section in parser.sections():
+        values = dict(parser.items(section))
+        if section in {"pytest", "tool:pytest"}:
+            yield from _pytest(f"[{section}]", values)
+        elif section == "options.entry_points":
+            yield f"[{section}] pytest11", values.get("pytest11")
+        elif section != "metadata" and section.partition(".")[0] != "options":
+            yield f"[{section}]", values
+
+
+def _setup(text: str) -> ManifestParts:
+    """Yield the whole of setup.py if it mentions pytest plugins; code cannot be compared any further."""
+    if _PLUGIN.search(text):
+        yield "pytest11", text
+
+
+def _package(text: str, called: Collection[str]) -> ManifestParts:
+    data = _table(json.loads(text))
+    yield from ((f'"{key}"', data[key]) for key in JS_TOOLS if key in data)
+    scripts = _table(data.get("scripts"))
+    asked = {*called, *(word for command in scripts.values() for word in str(command).split())}
+    for name, command in scripts.items():
+        hook = _HOOK.fullmatch(name)
+        around = hook[1] if hook and hook[1] in scripts else name
+        if around in asked or _CHECKING.fullmatch(around):
+            yield f"{SCRIPTS_KEY} {name}", command
+
+
+def _cargo(text: str) -> ManifestParts:
+    data = tomllib.loads(text)
+    yield from ((f"[{key}]", data[key]) for key in CARGO_PARTS if key in data)
+    package = _table(data.get("package"))
+    yield from ((f"[package] {key}", package[key]) for key in ("autotests", "autobins", "build") if key in package)
+    workspace = _table(data.get("workspace"))
+    yield from ((f"[workspace] {key}", value) for key, value in workspace.items() if key not in HARMLESS_WORKSPACE_KEYS)
+
+
+def _module(text: str) -> ManifestParts:
+    kept = _REQUIRE.sub("", _COMMENT.sub("", text))
+    yield "settings other than required packages", tuple(kept.split())
+
+
+def _table(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+_READERS: Mapping[str, Callable[[str], ManifestParts]] = {
+    "pyproject.toml": _pyproject,
+    "setup.cfg": _ini,
+    "setup.py": _setup,
+    "tox.ini": _ini,
+    "pytest.ini": _ini,
+    ".pytest.ini": _ini,
+    "cargo.toml": _cargo,
+    "go.mod": _module,
+}

@@ -1,0 +1,172 @@
+"""Find new files that would be imported instead of existing modules: the standard library's, a runner's or others."""
+
+import sys
+from collections.abc import Collection, Iterator
+
+from msgspec import Struct
+
+from scaffold.verify.paths.conventions import TEST_NAME
+
+RUNNER_MODULES = frozenset(
+    {
+        *("pytest", "_pytest", "pluggy", "iniconfig", "py", "coverage", "nose", "nose2", "xdist", "hypothesis"),
+        *("pytest_asyncio", "pytest_cov", "pytest_django", "pytest_mock", "pytest_timeout", "anyio", "mock", "pip"),
+        *("setuptools", "pkg_resources", "mypy", "ruff", "flake8", "pyflakes", "pylint", "tox", "nox"),
+        *("packaging", "pygments", "execnet"),
+    }
+)
+"""Import names of tools that check code, and of their dependencies."""
+STDLIB_MODULES = sys.stdlib_module_names - {"test", "this", "antigravity", "idlelib", "turtledemo"}
+SOURCE_FOLDERS = ("src", "lib", "python")
+"""Top folders that usually contain packages and are import roots like the top itself."""
+PYTHON_SUFFIXES = (".py", ".so", ".pyd")
+SCRIPT_SUFFIXES = (".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx")
+INIT_FILE = "__init__.py"
+
+
+class Shadow(Struct, frozen=True):
+    """A new file that is imported instead of something else."""
+
+    path: str
+    why: str
+    """The end of a sentence that begins with the path."""
+    certain: bool = False
+    """Whether one of the two can never be imported, so that it cannot be intended."""
+
+
+class _ImportLayout(Struct, frozen=True):
+    """The importable modules of a tree and their import roots."""
+
+    packages: frozenset[str]
+    """Folders with an `__init__.py`."""
+    holding: frozenset[str]
+    """Folders with a Python file at any depth."""
+    roots: frozenset[str]
+    """Folders that are searched for modules; `""` is the top."""
+    testing: frozenset[str]
+    """The roots that test runners add because they contain tests."""
+    names: dict[str, frozenset[str]]
+    """Top-level module names by root."""
+
+
+def find_shadows(added: Collection[str], before: Collection[str], after: Collection[str]) -> Iterator[Shadow]:
+    """Yield each of the `added` paths that shadows something.
+
+    `before` and `after` are all paths without and with the change.
+    """
+    if any(path.endswith(PYTHON_SUFFIXES) for path in added):
+        yield from _python(added, _import_layout(before), _import_layout(after), frozenset(after))
+    if any(path.endswith(SCRIPT_SUFFIXES) for path in added):
+        yield from _scripts(added, before, frozenset(after))
+
+
+def _python(added: Collection[str], old: _ImportLayout, new: _ImportLayout, after: frozenset[str]) -> Iterator[Shadow]:
+    modules: dict[str, list[str]] = {}
+    for path in after:
+        if path.endswith(PYTHON_SUFFIXES):
+            modules.setdefault(_module(path), []).append(path)
+    for path in added:
+        if not path.endswith(PYTHON_SUFFIXES):
+            continue
+        same_module = _same_module_shadow(path, new, modules)
+        if same_module:
+            yield same_module
+        else:
+            yield from (Shadow(path, why) for why in _shadow_reasons(path, old, new))
+
+
+def _same_module_shadow(path: str, layout: _ImportLayout, modules: dict[str, list[str]]) -> Shadow | None:
+    """Return the shadow of a new file with the module name of something else in its folder; None if it is unique."""
+    folder, _, name = path.rpartition("/")
+    module = folder if name == INIT_FILE else _module(path)
+    if name != INIT_FILE and module in layout.holding:
+        return Shadow(path, f"has the name of the folder {module}/", certain=module in layout.packages)
+    other = next((other for other in modules.get(module, ()) if other != path), None)
+    return None if other is None else Shadow(path, f"has the name of {other}", certain=True)
+
+
+def _shadow_reasons(path: str, old: _ImportLayout, new: _ImportLayout) -> Iterator[str]:
+    """Yield the reasons why a new file would be imported instead of something else."""
+    for root, name in _names(path, new.roots, new.packages):
+        if name in old.names.get(root, ()) or TEST_NAME.fullmatch(f"{name}.py"):
+            continue
+        if name in RUNNER_MODULES or name in STDLIB_MODULES:
+            shadowed = "a test tool" if name in RUNNER_MODULES else "the standard library"
+            yield f"is imported instead of {shadowed}'s module `{name}`"
+        for other in (old.roots & new.roots) - {root}:
+            goes_first = root in new.testing or other not in new.testing
+            if goes_first and name in old.names[other] and name in new.names[other]:
+                yield f"is imported instead of {other}/{name}" if other else f"is imported instead of {name}"
+
+
+def _import_layout(paths: Collection[str]) -> _ImportLayout:
+    python = [path for path in paths if path.endswith(PYTHON_SUFFIXES)]
+    packages = frozenset(path.rpartition("/")[0] for path in python if path.endswith(f"/{INIT_FILE}"))
+    testing = frozenset(_above(path, packages) for path in python if TEST_NAME.fullmatch(path.rpartition("/")[2]))
+    roots = frozenset({"", *testing, *(name for name in SOURCE_FOLDERS if name not in packages)})
+    return _ImportLayout(
+        packages=packages,
+        holding=frozenset(folder for path in python for folder in _folders(path)),
+        roots=roots,
+        testing=testing - {"", *SOURCE_FOLDERS},
+        names=_importable(python, roots, packages),
+    )
+
+
+def _importable(python: Collection[str], roots: frozenset[str], packages: frozenset[str]) -> dict[str, frozenset[str]]:
+    """Return the names of the modules and packages that can be imported from each root."""
+    names: dict[str, set[str]] = {root: set() for root in roots}
+    for path in python:
+        for root, name in _names(path, roots, packages):
+            names[root].add(name)
+    return {root: frozenset(found) for root, found in names.items()}
+
+
+def _names(path: str, roots: frozenset[str], packages: frozenset[str]) -> Iterator[tuple[str, str]]:
+    """Yield (root, name) for each root from which a file, or a package that contains it, can be imported."""
+    inner, found = _module(path), True
+    while found:
+        root, _, name = inner.rpartition("/")
+        if root in roots:
+            yield root, name
+        inner, found = root, root in packages
+
+
+def _above(path: str, packages: frozenset[str]) -> str:
+    """Return the nearest folder above a test that is no package; runners add it to the import path."""
+    folder = path.rpartition("/")[0]
+    while folder in packages:
+        folder = folder.rpartition("/")[0]
+    return folder
+
+
+def _folders(path: str) -> Iterator[str]:
+    folder = path.rpartition("/")[0]
+    while folder:
+        yield folder
+        folder = folder.rpartition("/")[0]
+
+
+def _module(path: str) -> str:
+    """Return a file's path without the suffixes after the module name."""
+    folder, slash, name = path.rpartition("/")
+    return f"{folder}{slash}{name.split('.')[0]}"
+
+
+def _scripts(added: Collection[str], before: Collection[str], after: frozenset[str]) -> Iterator[Shadow]:
+    existing: dict[str, str] = {}
+    for path in before:
+        if path in after and path.endswith(SCRIPT_SUFFIXES):
+            existing.setdefault(_imported(path), path)
+    for path in added:
+        other = existing.get(_imported(path)) if path.endswith(SCRIPT_SUFFIXES) and not path.endswith(".d.ts") else None
+        if other is not None:
+            yield Shadow(path, f"is imported instead of {other}")
+
+
+def _imported(path: str) -> str:
+    """Return the path under which a script is imported: no suffix, no `/index`; a `.d.ts` file keeps its full path."""
+    if path.endswith(".d.ts"):
+        return path
+    stem = path.rpartition(".")[0]
+    return stem.removesuffix("/index")

@@ -1,0 +1,1 @@
+"""Compare gate runs with their baseline, test by test."""

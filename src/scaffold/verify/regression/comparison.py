@@ -1,0 +1,178 @@
+"""Compare a gate run with its baseline, test by test; pure functions."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Literal
+
+from msgspec import structs
+
+from scaffold.core.gates import GateResult, GateRun, GateVerdict, TestOutcome, TestVerdict
+from scaffold.core.printable_text import join_limited
+
+MAX_TESTS = 200
+"""Most tests kept by name, of those that did not simply pass."""
+MAX_NAMED = 3
+VERDICTS_WORST_FIRST: Sequence[Literal["new_failure", "flaky", "pre_existing", "fixed"]] = (
+    "new_failure",
+    "flaky",
+    "pre_existing",
+    "fixed",
+)
+"""A gate gets the first of these verdicts that one of its tests has; without any it passes."""
+FAILING_OUTCOMES: frozenset[TestOutcome] = frozenset({"failed", "error"})
+PASSING_OUTCOMES: frozenset[TestOutcome] = frozenset({"passed", "flaky"})
+
+
+def always_expected(_: str) -> bool:
+    """Return True: every test must run again."""
+    return True
+
+
+def compare_gate_runs(
+    before: GateRun | None, now: GateRun, *, expected: Callable[[str], bool] = always_expected
+) -> GateResult:
+    """Compare a gate run with its baseline; `before` is None for a gate that the change added.
+
+    A test that passed before and is missing or skipped now is a new failure if it was `expected` to run, because a
+    test that does not run proves nothing. A run with trouble gets that as its verdict.
+    """
+    verdicts = _verdicts(before, now)
+    lost = [] if before is None or now.trouble else sorted(filter(expected, _lost(before, now)))
+    verdicts |= dict.fromkeys(lost, "new_failure")
+    notable = sorted(
+        (name for name in verdicts if verdicts[name] != "pass"), key=lambda name: _by_severity(verdicts, name)
+    )
+    return GateResult(
+        gate=now.gate,
+        verdict=now.trouble or _worst(verdicts.values()),
+        tests={name: verdicts[name] for name in notable[:MAX_TESTS]},
+        counts=dict(Counter(verdicts.values())),
+        exit_code=now.exit_code,
+        detail=f"{_missing_detail(lost)}{now.detail}",
+        duration_s=now.duration_s,
+        output_hash=now.output_hash,
+    )
+
+
+def new_failures(before: GateRun | None, now: GateRun) -> tuple[str, ...]:
+    """Return the tests that failed now and did not fail before, sorted by name."""
+    return tuple(sorted(name for name, verdict in _verdicts(before, now).items() if verdict == "new_failure"))
+
+
+def missing_tests(before: GateRun | None, now: GateRun) -> tuple[str, ...]:
+    """Return the tests that passed before and are not reported now, sorted by name; skipped tests are reported."""
+    if before is None or now.trouble:
+        return ()
+    return tuple(sorted(name for name in _lost(before, now) if name not in now.outcomes))
+
+
+def with_renamed_files(run: GateRun, renamed: Mapping[str, str]) -> GateRun:
+    """Return the run with its tests and findings renamed after the files: `renamed` maps old to new paths.
+
+    Paths are relative to the gate's folder. Names contain the file, so without this an old failure in a renamed file
+    would look new.
+    """
+    if not renamed:
+        return run
+    names = _with_modules(renamed)
+    return structs.replace(
+        run,
+        outcomes={_renamed(name, names): outcome for name, outcome in run.outcomes.items()},
+        counts={_renamed(name, names): count for name, count in run.counts.items()},
+    )
+
+
+def renamed_name(name: str, renamed: Mapping[str, str]) -> str:
+    """Return the name of a test or finding after the file that it begins with was renamed."""
+    return _renamed(name, _with_modules(renamed))
+
+
+def _verdicts(before: GateRun | None, now: GateRun) -> dict[str, TestVerdict]:
+    """Return the verdict on each test that ran, and `fixed` for findings that disappeared."""
+    known = before.outcomes if before else {}
+    verdicts = {name: _verdict(known.get(name), outcome) for name, outcome in now.outcomes.items()}
+    if before is not None:
+        worse = [name for name in now.outcomes if name in known and _count(now, name) > _count(before, name)]
+        verdicts |= dict.fromkeys(worse, "new_failure")
+        if now.gate.runner == "findings" and not now.trouble:
+            verdicts |= dict.fromkeys(known.keys() - now.outcomes.keys(), "fixed")
+    return verdicts
+
+
+def _verdict(before: TestOutcome | None, now: TestOutcome) -> TestVerdict:
+    match now:
+        case "failed" | "error":
+            return "pre_existing" if before in FAILING_OUTCOMES else "new_failure"
+        case "passed":
+            return "fixed" if before in FAILING_OUTCOMES else "pass"
+        case "flaky" | "skipped":
+            return now
+
+
+def _worst(verdicts: Collection[TestVerdict]) -> GateVerdict:
+    for verdict in VERDICTS_WORST_FIRST:
+        if verdict in verdicts:
+            return verdict
+    return "pass"
+
+
+def _count(run: GateRun, name: str) -> int:
+    return run.counts.get(name, 1)
+
+
+def _lost(before: GateRun, now: GateRun) -> set[str]:
+    """Return the tests that passed before and do not run now.
+
+    A case of a parametrised test counts as lost only if fewer cases of that test pass than before: ids may change.
+    """
+    seen = {name for name, outcome in now.outcomes.items() if outcome != "skipped"}
+    lost = {name for name, outcome in before.outcomes.items() if outcome in PASSING_OUTCOMES and name not in seen}
+    was, passes = _cases(before), _cases(now)
+    return {name for name in lost if "[" not in name or passes[_test(name)] < was[_test(name)]}
+
+
+def _cases(run: GateRun) -> Counter[str]:
+    """Return how many cases passed, by test."""
+    return Counter(_test(name) for name, outcome in run.outcomes.items() if outcome in PASSING_OUTCOMES)
+
+
+def _test(name: str) -> str:
+    """Return the name without its parameters."""
+    return name.partition("[")[0]
+
+
+def _renamed(name: str, names: Mapping[str, str]) -> str:
+    for end in ("::", " > ", ": "):
+        head, found, rest = name.partition(end)
+        if found and head in names:
+            return f"{names[head]}{found}{rest}"
+    head = name
+    while "." in head:
+        head = head.rpartition(".")[0]
+        if head in names:
+            return f"{names[head]}{name[len(head) :]}"
+    return name
+
+
+def _with_modules(renamed: Mapping[str, str]) -> Mapping[str, str]:
+    return {**renamed, **{_module(old): _module(new) for old, new in renamed.items() if old.endswith(".py")}}
+
+
+def _module(path: str) -> str:
+    return path.removesuffix(".py").replace("/", ".")
+
+
+def _missing_detail(lost: list[str]) -> str:
+    if not lost:
+        return ""
+    subject = (
+        "1 test that passed before no longer runs"
+        if len(lost) == 1
+        else f"{len(lost)} tests that passed before no longer run"
+    )
+    return f"{subject}: {join_limited(lost, MAX_NAMED)}.\n"
+
+
+def _by_severity(verdicts: Mapping[str, TestVerdict], name: str) -> tuple[int, str]:
+    verdict = verdicts[name]
+    return VERDICTS_WORST_FIRST.index(verdict) if verdict in VERDICTS_WORST_FIRST else len(VERDICTS_WORST_FIRST), name

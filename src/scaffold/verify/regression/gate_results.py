@@ -1,0 +1,261 @@
+"""Run the gates that a change affects, compare them with the baseline, and repeat new failures."""
+
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+
+from msgspec import Struct, structs
+
+from scaffold.core.gates import Baseline, Gate, GateResult, GateRun, TaggedTests, Withdrawal
+from scaffold.git import commits
+from scaffold.host.slots import Slots
+from scaffold.verify.contract.checks import DEFAULT_TIMEOUT_S, TIMEOUT_FACTOR, Tree, restore_tracked_files
+from scaffold.verify.gates.detection import detect_at_commit
+from scaffold.verify.gates.required_tools import drop_unavailable_gates
+from scaffold.verify.gates.run import run_gate
+from scaffold.verify.locations import path_from_gate
+from scaffold.verify.paths.conventions import PROSE_SUFFIXES, is_test_file
+from scaffold.verify.regression.affected_tests import ChangeImpact, analyze_impact
+from scaffold.verify.regression.baseline import GateRunLookup
+from scaffold.verify.regression.comparison import (
+    FAILING_OUTCOMES,
+    MAX_TESTS,
+    compare_gate_runs,
+    missing_tests,
+    new_failures,
+    renamed_name,
+    with_renamed_files,
+)
+from scaffold.verify.regression.flaky_retry import retry_known_flaky, retry_new_failures
+from scaffold.verify.regression.removal import without_subject
+from scaffold.verify.regression.selection import LANGUAGE_FAMILIES
+from scaffold.verify.regression.withdrawal import Withdrawn, namesakes, put_back, told_broken, with_kept, withdrawn
+
+FLAKY_ROUNDS = 3
+"""How often a test that was flaky before the work is repeated."""
+
+
+class RegressionRequest(Struct, frozen=True, kw_only=True):
+    """What to compare a candidate's gates with, and how to run them."""
+
+    baseline: Baseline
+    focused: bool
+    """Whether only the affected tests run, instead of all."""
+    files: tuple[str, ...] = ()
+    """The paths that the action declared: tests in them may be removed if that loses nothing."""
+    end_of_run: bool = False
+    """Whether this is the check at the end of a run: moved tests may have been changed since at their new path."""
+    tagged: tuple[TaggedTests, ...] = ()
+    """Tests that are selected by their tags when certain paths change."""
+    off: tuple[str, ...] = ()
+    """Kinds of gates that do not run."""
+    find: GateRunLookup | None = None
+    """Finds a stored complete run by commit; None to run every gate."""
+    keep: Callable[[GateRun], None] | None = None
+    """Stores a complete run without trouble for `find`; None to store none."""
+    timeout_s: float = 600.0
+    """The timeout of a gate that the work added."""
+    set_work_aside: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    """Saves the work while its tree holds the old tests instead of the new ones."""
+
+
+async def judge_gates(request: RegressionRequest, tree: Tree, slots: Slots | None) -> tuple[GateResult, ...]:
+    """Return the result of each gate at the commit of `tree`: the baseline's gates first, then new ones.
+
+    Each gate run takes a slot; `slots` is None for no limit.
+    """
+    runs = request.baseline.runs
+    since = await commits.changed_paths(tree.git, runs[0].commit, tree.commit) if runs else None
+    new = await _new_gates(request, tree, since)
+    if not runs and not new:
+        return ()
+    renames = await _renames(runs, tree)
+    before = tuple(with_renamed_files(run, _within_gate(run.gate, renames)) for run in runs)
+    former = {new: old for old, new in renames.items()}
+    change = await analyze_impact(
+        tree, before, since or (), focused=request.focused, tagged=request.tagged, former=former
+    )
+    runner = _GateRunner(request, tree, slots, change)
+    known = [await runner.judged(run.gate, run) for run in before]
+    return (*known, *[await runner.judged(gate, None) for gate in new])
+
+
+def gate_timeout_s(gate: Gate, before: GateRun | None, otherwise_s: float) -> float:
+    """Return a gate's timeout: its own, else three times its duration at the base but at least the default.
+
+    `otherwise_s` counts for a gate without a timeout and a run at the base.
+    """
+    if gate.timeout_s is not None:
+        return gate.timeout_s
+    return otherwise_s if before is None else max(DEFAULT_TIMEOUT_S, TIMEOUT_FACTOR * before.duration_s)
+
+
+async def _renames(runs: Sequence[GateRun], tree: Tree) -> Mapping[str, str]:
+    """Return the renames since the baseline, old path to new; a test file renamed to something else is left out."""
+    renames = await commits.renames(tree.git, runs[0].commit, tree.commit) if runs else {}
+    return {old: new for old, new in renames.items() if is_test_file(new) or not is_test_file(old)}
+
+
+def _within_gate(gate: Gate, renames: Mapping[str, str]) -> dict[str, str]:
+    pairs = ((path_from_gate(gate, old), path_from_gate(gate, new)) for old, new in renames.items())
+    return {old: new for old, new in pairs if old and new}
+
+
+async def _new_gates(request: RegressionRequest, tree: Tree, since: Sequence[str] | None) -> tuple[Gate, ...]:
+    """Return the gates that were added since the baseline; a gate at the top covers all folders below.
+
+    `since` are the paths that changed since then; None if unknown.
+    """
+    known = {run.gate.name for run in request.baseline.runs}
+    covered = {*request.off, *(run.gate.kind for run in request.baseline.runs if not run.gate.folder)}
+    if since is not None and not any(_may_bring_a_gate(path, covered) for path in since):
+        return ()
+    found = drop_unavailable_gates(await detect_at_commit(tree.git, tree.commit), tree.git.cwd, tree.environ)
+    return tuple(gate for gate in found.gates if gate.name not in known and gate.kind not in covered)
+
+
+def _may_bring_a_gate(path: str, covered: Collection[str]) -> bool:
+    """Return True if a changed file may add a gate: a configuration file, or a test file if tests have no gate yet."""
+    ending = path.rpartition(".")[2]
+    if ending in PROSE_SUFFIXES:
+        return False
+    return ending not in LANGUAGE_FAMILIES or ("test" not in covered and (is_test_file(path) or ending == "rs"))
+
+
+class _GateRunner:
+    """Runs and judges the gates of one candidate."""
+
+    def __init__(self, request: RegressionRequest, tree: Tree, slots: Slots | None, change: ChangeImpact) -> None:
+        self._request = request
+        self._tree = tree
+        self._slots = slots
+        self._change = change
+        self._environment = request.baseline.environment.fingerprint
+
+    async def judged(self, gate: Gate, before: GateRun | None) -> GateResult:
+        """Return a gate's result, from a stored complete run at this commit or else by running the selected tests."""
+        reason = _broken_before_reason(before) or self._change.skip_reason(gate)
+        if reason:
+            return GateResult(gate=gate, verdict="not_applicable", detail=reason)
+        run, only = await self._shown(gate, before)
+        expected = self._change.expected(gate, only)
+        taken = await self._withdrawn(run, before, expected)
+        no_loss: Mapping[str, Withdrawal] = {}
+        if before is not None and taken.homes:
+            run, no_loss = await self._with_withdrawn(run, before, taken)
+
+        def missed(name: str) -> bool:
+            return name not in taken.before and name not in no_loss and expected(name)
+
+        result = compare_gate_runs(before, run, expected=missed)
+        named = dict(sorted(no_loss.items())[:MAX_TESTS])
+        return structs.replace(result, focused=bool(only), withdrawn=named)
+
+    async def _withdrawn(self, run: GateRun, before: GateRun | None, expected: Callable[[str], bool]) -> Withdrawn:
+        names = tuple(filter(expected, missing_tests(before, run)))
+        since = before.commit if before else self._tree.base
+        return await withdrawn(run.gate, names, self._tree, self._change, since=since, files=self._request.files)
+
+    async def _with_withdrawn(
+        self, run: GateRun, before: GateRun, taken: Withdrawn
+    ) -> tuple[GateRun, Mapping[str, Withdrawal]]:
+        """Return the run with the withdrawn tests that still pass, and for each harmless withdrawal its reason."""
+        run = with_kept(run, await self._as_it_was(before, taken), taken.homes)
+        left = {name: home for name, home in taken.homes.items() if name not in run.outcomes}
+        removed = await without_subject(run.gate, left, self._tree, self._change)
+        elsewhere = namesakes(run.gate, left, run) if self._request.end_of_run else frozenset[str]()
+        no_loss: dict[str, Withdrawal] = {
+            **dict.fromkeys(taken.homes.keys() - left.keys(), "passes"),
+            **dict.fromkeys(elsewhere, "moved"),
+            **dict.fromkeys(removed, "removed"),
+        }
+        broken = told_broken(sorted(left.keys() - no_loss.keys()))
+        return structs.replace(run, detail=f"{broken}{run.detail}"), no_loss
+
+    async def _as_it_was(self, before: GateRun, taken: Withdrawn) -> GateRun:
+        """Run the withdrawn tests on the work's code, with all test files as they were at the baseline."""
+        renamed = {new: old for new, old in self._change.former.items() if new in self._change.added}
+        then = _within_gate(before.gate, renamed)
+        now = {old: new for new, old in then.items()}
+        former = {name: renamed_name(name, then) for name in taken.homes}
+
+        async def rerun(names: Sequence[str]) -> GateRun:
+            tree = await put_back(self._tree, self._change)
+            only = [former.get(name, name) for name in names] or taken.selection(before.gate, former)
+            return with_renamed_files(await self._shown_by(tree, before.gate, before, only), now)
+
+        async with self._request.set_work_aside():
+            try:
+                return await retry_known_flaky(await rerun(()), _flaky(before), rerun, rounds=FLAKY_ROUNDS)
+            finally:
+                await restore_tracked_files(self._tree)
+
+    async def _shown(self, gate: Gate, before: GateRun | None) -> tuple[GateRun, tuple[str, ...]]:
+        """Return a gate's run and the test files that it was limited to; none for all."""
+        found = self._request.find(gate, self._tree.commit, self._environment) if self._request.find else None
+        if found is not None:
+            return found, ()
+        only = self._change.selected_files(gate)
+        run = await self._settled(gate, before, only)
+        if only and run.trouble == "vacuous":  # the selected files contain no tests
+            run, only = await self._settled(gate, before, ()), ()
+        run = await self._without_new_tests(run, before, only)
+        if self._request.keep and not only and run.trouble is None:
+            self._request.keep(run)
+        return run, only
+
+    async def _without_new_tests(self, run: GateRun, before: GateRun | None, only: Sequence[str]) -> GateRun:
+        """Return the run with the failures of a second run, in which the old tests run without the new files.
+
+        A new test file in the same process could make old tests pass.
+        """
+        isolated = () if before is None or run.trouble else self._change.files_to_isolate(run.gate, only)
+        if not isolated:
+            return run
+        alone = await self._settled(run.gate, before, isolated)
+        if alone.trouble:
+            return run if alone.trouble == "vacuous" else alone
+        broken = {name: outcome for name, outcome in alone.outcomes.items() if outcome in FAILING_OUTCOMES}
+        return structs.replace(run, outcomes={**run.outcomes, **broken}, detail=alone.detail if broken else run.detail)
+
+    async def _settled(self, gate: Gate, before: GateRun | None, only: Sequence[str]) -> GateRun:
+        """Run a gate, then repeat known flaky tests and new failures."""
+
+        async def rerun(names: Sequence[str]) -> GateRun:
+            return await self._run(gate, before, names or only)
+
+        run = await rerun(())
+        if gate.kind != "test" or run.trouble:
+            return run
+        flaky = _flaky(before)
+        run = await retry_known_flaky(run, flaky, rerun, rounds=FLAKY_ROUNDS)
+        return await retry_new_failures(run, [name for name in new_failures(before, run) if name not in flaky], rerun)
+
+    async def _run(self, gate: Gate, before: GateRun | None, only: Sequence[str]) -> GateRun:
+        """Run a gate once, with the tracked files as committed."""
+        await restore_tracked_files(self._tree)
+        return await self._shown_by(self._tree, gate, before, only)
+
+    async def _shown_by(self, tree: Tree, gate: Gate, before: GateRun | None, only: Sequence[str]) -> GateRun:
+        async with _slot_taken(self._slots):
+            timeout_s = gate_timeout_s(gate, before, self._request.timeout_s)
+            return await run_gate(gate, tree, only=only, environment=self._environment, timeout_s=timeout_s)
+
+
+def _broken_before_reason(before: GateRun | None) -> str:
+    """Return why a gate is skipped that could not run before the work; empty if it is not skipped."""
+    if before is None or before.trouble is None or before.gate.kind == "test":
+        return ""
+    return f"It could not be run before the work either: {before.detail.partition(chr(10))[0]}"
+
+
+def _flaky(before: GateRun | None) -> Collection[str]:
+    return frozenset(name for name, outcome in before.outcomes.items() if outcome == "flaky") if before else frozenset()
+
+
+@asynccontextmanager
+async def _slot_taken(slots: Slots | None) -> AsyncIterator[None]:
+    if slots is None:
+        yield
+        return
+    async with slots.taken():
+        yield

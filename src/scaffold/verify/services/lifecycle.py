@@ -1,0 +1,248 @@
+"""Run a command with its services, inside the sandbox and outside."""
+
+import asyncio
+import hashlib
+import os
+import tempfile
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from msgspec import Struct, structs
+
+from scaffold.host.process.command import CommandResult, run_command
+from scaffold.host.sandbox.confinement import SandboxSpec
+from scaffold.host.sandbox.port_forward import forward_ports, is_listening
+from scaffold.host.sandbox.sidecar import NOT_READY, with_services
+from scaffold.host.slots import Slots
+from scaffold.verify.readiness import NotReady
+from scaffold.verify.services import compose
+from scaffold.verify.services.compose import ComposeContext, ComposeProject
+from scaffold.verify.services.specs import (
+    ComposeSpec,
+    ExternalService,
+    external_services,
+    sandbox_commands,
+    sorted_ports,
+)
+
+READY_S = 60.0
+POLL_S = 0.05
+CONNECT_TIMEOUT_S = 1.0
+EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()
+
+
+class Services(Struct, frozen=True):
+    """The services of each check.
+
+    `lines` are those of the setting; `compose_context` is None if no service runs outside the sandbox.
+    """
+
+    lines: tuple[str, ...] = ()
+    compose_context: ComposeContext | None = None
+
+
+class RunningServices(Struct, frozen=True):
+    """How a command reaches its services; those outside are up."""
+
+    inside: tuple[str, ...]
+    enclosure: SandboxSpec | None
+    socket_folder: Path | None = None
+    """The folder of the sockets that forward the ports into the sandbox; None if the ports are reachable directly."""
+
+
+async def run_with_services(
+    command: str,
+    services: Services,
+    enclosure: SandboxSpec | None,
+    *,
+    top: Path,
+    cwd: Path,
+    environ: Mapping[str, str],
+    timeout_s: float,
+    limit_bytes: int = 1_000_000,
+) -> CommandResult:
+    """Run a shell command with its services; exit code 126 if they do not start.
+
+    Services inside the sandbox start in `top`. The timeout starts once the services outside are up.
+    """
+    async with services_up(services, enclosure) as found:
+        if isinstance(found, NotReady):
+            return _not_started(found)
+        return await run_command(
+            with_services(found.inside, ["/bin/sh", "-c", command], top=top, ways=found.socket_folder),
+            cwd=cwd,
+            env=environ,
+            timeout_s=timeout_s,
+            limit_bytes=limit_bytes,
+            leash=True,
+            enclosure=found.enclosure,
+        )
+
+
+@asynccontextmanager
+async def services_up(services: Services, enclosure: SandboxSpec | None) -> AsyncIterator[RunningServices | NotReady]:
+    """Start the services outside for the block, yield how a command reaches them or the problem, and stop them.
+
+    Other processes that need one of the ports wait meanwhile.
+    """
+    inside, outside, context = (
+        sandbox_commands(services.lines),
+        external_services(services.lines),
+        services.compose_context,
+    )
+    if not outside or context is None:
+        yield RunningServices(inside, enclosure)
+        return
+    async with AsyncExitStack() as stack:
+        trouble = unreachable_reason(enclosure) or await _start_all(context, outside, stack)
+        if trouble:
+            yield trouble
+        elif enclosure is None or enclosure.level != "bubblewrap":
+            yield RunningServices(inside, enclosure)
+        else:
+            sockets = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="scaffold-")))
+            await stack.enter_async_context(forward_ports(sockets, sorted_ports(outside)))
+            yield RunningServices(inside, _with_socket_folder(enclosure, sockets), sockets)
+
+
+async def prove_services(services: Services, enclosure: SandboxSpec | None, *, trusted: bool) -> NotReady | None:
+    """Start and stop the services outside once; return why checks cannot use them, or None.
+
+    Nothing is started from a folder that is not trusted.
+    """
+    outside = external_services(services.lines)
+    if not trusted and any(isinstance(service, ComposeSpec) for service in outside):
+        return NotReady(
+            what="`services` starts compose services outside the sandbox, and the folder is not trusted",
+            fix="review the repository's compose files, then run `scaffold trust`; or change `services`",
+        )
+    async with services_up(services, enclosure) as found:
+        return found if isinstance(found, NotReady) else None
+
+
+def unreachable_reason(enclosure: SandboxSpec | None) -> NotReady | None:
+    """Return why a command in this sandbox cannot reach a service outside; None if it can."""
+    if enclosure is None:
+        return None
+    if enclosure.level == "landlock":
+        what = "services outside the sandbox cannot be reached at sandbox level `landlock`, which has no network"
+        return NotReady(what=what, fix="run `scaffold doctor` to see how to get bubblewrap; or change `services`")
+    if enclosure.confinement.network == "none":
+        what = "services outside the sandbox cannot be reached because `sandbox.network` is `none`"
+        return NotReady(what=what, fix="set it to `loopback`, or change `services`")
+    return None
+
+
+async def stop_leftovers(context: ComposeContext) -> None:
+    """Stop the projects that a run left up when it was killed during a check, except those in use.
+
+    A process that now holds a project's ports has already stopped that project.
+    """
+    in_use = [project for project in compose.projects_of_run(context) if not await _stop_if_unused(context, project)]
+    if not in_use and context.folder.exists():
+        await compose.remove_checkout(context)
+
+
+async def _stop_if_unused(context: ComposeContext, project: ComposeProject) -> bool:
+    """Stop a project unless another process holds its ports; return whether the ports were free."""
+    async with AsyncExitStack() as stack:
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                await _lock_ports(context, project.ports, stack)
+        except TimeoutError:
+            return False
+        await _stop_or_report(context, project)
+    return True
+
+
+async def _stop_or_report(context: ComposeContext, project: ComposeProject) -> None:
+    if trouble := await compose.stop_project(context, project):
+        context.tell(compose.still_running_message(project, trouble))
+
+
+async def _start_all(
+    context: ComposeContext, outside: Sequence[ExternalService], stack: AsyncExitStack
+) -> NotReady | None:
+    """Start all services, to be stopped by `stack`; return the problem or None."""
+    ports = sorted_ports(outside)
+    await _lock_ports(context, ports, stack)
+    for project in compose.recorded_projects(context):
+        if not set(ports).isdisjoint(project.ports) and (trouble := await compose.stop_project(context, project)):
+            return trouble
+    specs = [service for service in outside if isinstance(service, ComposeSpec)]
+    if specs and (trouble := await _start_compose(context, specs, stack)):
+        return trouble
+    return await _await_ports(outside)
+
+
+async def _lock_ports(context: ComposeContext, ports: Sequence[int], stack: AsyncExitStack) -> None:
+    for port in ports:
+        await stack.enter_async_context(Slots(context.shared / "ports" / str(port), 1).taken())
+
+
+async def _start_compose(
+    context: ComposeContext, specs: Sequence[ComposeSpec], stack: AsyncExitStack
+) -> NotReady | None:
+    if taken := [port for port in sorted_ports(specs) if await is_listening(port)]:
+        what = f"port {taken[0]} on this machine is already in use, but compose must publish a service there"
+        return NotReady(what=what, fix="stop that process, or publish another port")
+    program = await compose.find_compose(context)
+    if isinstance(program, NotReady):
+        return program
+    stack.push_async_callback(compose.remove_checkout, context)
+    if trouble := await compose.check_out_files(context):
+        return trouble
+    for number, service in enumerate(specs, 1):
+        project = ComposeProject(
+            name=f"{context.name}_{number}",
+            program=program,
+            files=service.files,
+            folder=os.fspath(context.folder),
+            ports=service.ports,
+        )
+        stack.push_async_callback(_stop_or_report, context, project)
+        if trouble := await compose.start_project(context, service, project):
+            return trouble
+    return None
+
+
+async def _await_ports(outside: Sequence[ExternalService]) -> NotReady | None:
+    """Return the problem of the first port that does not accept connections, or None; new containers get time."""
+    for service in outside:
+        timeout_s = READY_S if isinstance(service, ComposeSpec) else 0.0
+        for port in service.ports:
+            if not await _accepts_within(port, timeout_s):
+                what = f"nothing listens on port {port} on this machine, where a service is expected"
+                fix = "start the service, or let compose publish it on 127.0.0.1, or change `services`"
+                return NotReady(what=what, fix=fix)
+    return None
+
+
+async def _accepts_within(port: int, timeout_s: float) -> bool:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + timeout_s
+    while True:
+        if (found := await is_listening(port)) or loop.time() >= deadline:
+            return found
+        await asyncio.sleep(POLL_S)
+
+
+def _with_socket_folder(enclosure: SandboxSpec, sockets: Path) -> SandboxSpec:
+    confinement = enclosure.confinement
+    shown = (*confinement.readable, sockets.resolve())
+    return structs.replace(enclosure, confinement=structs.replace(confinement, readable=shown))
+
+
+def _not_started(trouble: NotReady) -> CommandResult:
+    message = "\n".join(filter(None, (f"{trouble.what}; {trouble.fix}", trouble.detail)))
+    return CommandResult(
+        exit_code=NOT_READY,
+        signal=None,
+        timed_out=False,
+        stdout=b"",
+        stderr=message.encode(),
+        stdout_sha256=EMPTY_SHA256,
+        truncated=False,
+        duration_s=0,
+    )

@@ -1,1 +1,0 @@
-"""The browser's face. Empty until it is built."""

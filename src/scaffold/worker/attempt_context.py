@@ -1,0 +1,83 @@
+"""The context of one running attempt: its task, workspace, sandbox, human and records."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from scaffold.core.contract import CheckResult, Contract
+from scaffold.core.gates import Baseline, CheckEnvironment
+from scaffold.core.ids import Commit
+from scaffold.git import worktree
+from scaffold.host.environment import agent_variables, child_environment
+from scaffold.host.sandbox.confinement import SandboxSpec
+from scaffold.run.assignment import Assignment
+from scaffold.run.context import RunContext
+from scaffold.run.services import check_services
+from scaffold.verify.contract.checks import Tree, run_checks
+from scaffold.verify.environment.check_env import check_environ
+from scaffold.worker.activity import ActivityClock
+from scaffold.worker.attempt_record import AttemptRecorder
+from scaffold.worker.inbox_approval import InboxApprover
+from scaffold.worker.outcome import NoCandidate
+from scaffold.worker.turn_watchdog import NoProgress
+from scaffold.worker.watchdog import ESCALATION_TEXT, next_escalation
+from scaffold.worker.workspace import AttemptWorkspace
+
+
+class AttemptContext(Struct, frozen=True, kw_only=True):
+    """One running attempt and the objects its phases share."""
+
+    site: RunContext
+    task: Assignment
+    workspace: AttemptWorkspace
+    sandbox: SandboxSpec | None
+    """Confines the commands of the agent and of the checks; without it (None) the agent's commands need approval."""
+    human: InboxApprover
+    pulse: ActivityClock
+    record: AttemptRecorder
+    baseline: Baseline | None = None
+    """The run's baseline; None if none was captured."""
+
+    @property
+    def environment(self) -> CheckEnvironment | None:
+        """The environment of the checks and of the agent's commands."""
+        return self.baseline.environment if self.baseline else None
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """Return the environment variables of everything the attempt starts.
+
+        They are the allow-listed ones, the attempt's marks, and those of the check environment.
+        """
+        site, task, attempt = self.site, self.task, self.task.attempt
+        marks = {"SCAFFOLD_RUN": attempt.run_id, "SCAFFOLD_ACTION": task.action.key, "SCAFFOLD_ATTEMPT": attempt.id}
+        own = child_environment(site.environ, marks | agent_variables(attempt.id), names=task.run.settings.environment)
+        return check_environ(self.environment, self.workspace.path, own)
+
+    def tree(self, commit: Commit) -> Tree:
+        """Return the worktree as a tree to check at `commit`, which must be checked out."""
+        return Tree(
+            git=self.workspace.git,
+            base=self.workspace.base,
+            commit=commit,
+            environ=self.environ,
+            enclosure=self.sandbox,
+            services=check_services(self.site, self.task.run, self.environment),
+            clean=self.site.redactor.clean,
+        )
+
+    async def results_at_base(self, contract: Contract | None) -> Sequence[CheckResult]:
+        """Return the contract's check results on the attempt's base commit; empty without a contract."""
+        if contract is None or contract.empty:
+            return ()
+        results = await run_checks(contract, self.tree(self.workspace.base))
+        await worktree.restore(self.workspace.git, self.workspace.base)
+        return results
+
+    def end_without_progress(self, stuck: NoProgress) -> NoCandidate:
+        """Return the ending of an attempt without progress, with the next escalation in its error."""
+        settings, action = self.task.run.settings, self.task.action
+        spent = self.site.store.actions.failures(action.id) + 1
+        left = settings.attempts + action.extra_attempts - spent
+        escalation = next_escalation(nudged=True, attempts_left=left, planner=settings.planner)
+        return NoCandidate(stuck.outcome, f"{stuck.cause}. {ESCALATION_TEXT[escalation]}")

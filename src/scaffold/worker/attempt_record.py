@@ -1,0 +1,62 @@
+"""A worker's records of its attempt: each phase before it begins, each answer as soon as it arrives."""
+
+from scaffold.core.contract import Verification
+from scaffold.core.events import CritiqueRecorded, VerificationFailed
+from scaffold.core.ids import Commit
+from scaffold.core.model import Action, Attempt, CriticScore
+from scaffold.core.printable_text import utf8_safe
+from scaffold.core.states import AttemptPhase, Landing, Running, Verifying
+from scaffold.run.context import RunContext
+
+
+class AttemptRecorder:
+    """Writes one attempt's rows; every method raises StaleFence once another process ended the attempt."""
+
+    def __init__(self, site: RunContext, attempt: Attempt, action: Action) -> None:
+        self._site = site
+        self._attempt = attempt
+        self._action = action
+
+    def enter(self, phase: AttemptPhase, *, verification: Verification | None = None) -> None:
+        """Record that a phase begins, with the verification of the phase before it."""
+        store, attempt = self._site.store, self._attempt
+        state = Running() if phase == "executing" else Verifying()
+        with store.transaction():
+            store.attempts.advance(attempt.id, fence=attempt.fence, phase=phase, verification=verification)
+            action = store.actions.get(attempt.action_id)
+            if action is not None and action.state != state:
+                store.actions.move(attempt.action_id, state)
+
+    def answered(self, words: str, *, iteration: int) -> None:
+        """Record the agent's whole final answer, before its work is verified."""
+        store, attempt = self._site.store, self._attempt
+        text = self._site.redactor.clean(utf8_safe(words))
+        with store.transaction():
+            store.attempts.advance(attempt.id, fence=attempt.fence, phase="executing", result=text, iteration=iteration)
+
+    def criticised(self, verification: Verification, *, iteration: int, score: CriticScore, done: bool) -> None:
+        """Record the critic's score for work that passed `verification`; `done` if no iteration follows."""
+        store, attempt = self._site.store, self._attempt
+        criticised = CritiqueRecorded(self._action.key, iteration, score.total, verification.passed, done)
+        with store.transaction():
+            store.attempts.advance(
+                attempt.id, fence=attempt.fence, phase="critiquing", verification=verification, score=score
+            )
+            store.events.append(attempt.run_id, criticised)
+
+    def never_passed(self, verification: Verification, *, iterations: int, summary: str) -> None:
+        """Record why the work still fails after its last iteration."""
+        store, attempt = self._site.store, self._attempt
+        text = self._site.redactor.clean(utf8_safe(summary))
+        with store.transaction():
+            store.attempts.advance(attempt.id, fence=attempt.fence, phase="verifying", verification=verification)
+            store.events.append(attempt.run_id, VerificationFailed(self._action.key, iterations, text))
+
+    def hand_in(self, head: Commit, verification: Verification) -> None:
+        """Offer a verified commit for landing; from here on the run's owner decides about it."""
+        store, attempt = self._site.store, self._attempt
+        with store.transaction(durable=True):
+            store.attempts.advance(
+                attempt.id, fence=attempt.fence, phase="candidate", head_sha=head, verification=verification
+            )
+            store.actions.move(attempt.action_id, Landing())

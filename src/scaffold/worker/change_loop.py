@@ -1,0 +1,317 @@
+"""Work that changes files: the agent iterates until its change passes and is good enough, or makes no progress."""
+
+import asyncio
+from typing import assert_never
+
+from msgspec import Struct
+
+from scaffold.agent.turn_loop import TurnResult
+from scaffold.core.contract import CheckResult, Contract, Verification
+from scaffold.core.errors import BudgetExceeded, GitError, HumanDecisionRequired, ModelError
+from scaffold.core.ids import Commit
+from scaffold.core.model import Attempt
+from scaffold.core.ports import Model
+from scaffold.core.printable_text import utf8_safe
+from scaffold.core.states import AttemptOutcome
+from scaffold.git import commits, refs, worktree
+from scaffold.run.assignment import TESTING_ROLE
+from scaffold.run.failure_summary import summarize_failures
+from scaffold.run.notices import inform
+from scaffold.verify.contract.checks import unchanged_result
+from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.critic import Critic
+from scaffold.worker.critic_prompt import critique_prompt, improve_prompt
+from scaffold.worker.critique import (
+    Critique,
+    HandIn,
+    Improve,
+    IterationState,
+    NextStep,
+    StopFailed,
+    decide_next_step,
+    requests_end,
+)
+from scaffold.worker.native_executor import watched_agent
+from scaffold.worker.outcome import CandidateReady, NoCandidate
+from scaffold.worker.prompts import failure_prompt, task_prompt
+from scaffold.worker.protected_review import approve_protected_change
+from scaffold.worker.resume_change import restore_waiting_change
+from scaffold.worker.turn_watchdog import NoProgress, WatchedAgent
+from scaffold.worker.verification import AttemptVerifier
+from scaffold.worker.workspace import rescue_work
+
+DIFF_BYTES = 128 * 1024
+"""Bytes of the change's diff; the critic's prompt cuts it further."""
+HAND_IN_RESERVE_S = 2.0
+"""Seconds of an attempt's time reserved for handing in work that passed."""
+
+
+class WorkCommit(Struct, frozen=True):
+    """The work after an agent's turn: a commit on top of the base, and its tree."""
+
+    head: Commit
+    tree: str
+
+
+class IterationResult(Struct, frozen=True, kw_only=True):
+    """The work after one iteration, its verification and its critique."""
+
+    left: str | Verification
+    """Its tree, or the error if it could not be committed; equal to the previous one if nothing changed."""
+    verification: Verification
+    critique: Critique | None = None
+    """None if no critic was asked, or none gave a usable answer."""
+    asked_for_end: bool = False
+    """Whether the agent answered a critique with `DONE`."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the work may land."""
+        return self.verification.passed
+
+
+async def make_change(context: AttemptContext, model: Model) -> CandidateReady | NoCandidate:
+    """Prepare the contract, then run the agent, whose work is verified and criticised in each iteration."""
+    verifier = await AttemptVerifier.prepare(context, model)
+    critic = Critic(context, model) if context.task.run.settings.critic else None
+    base = context.workspace.base
+    start = IterationResult(
+        left=await commits.tree_of(context.workspace.git, base), verification=unchanged_result(base)
+    )
+    return await ChangeLoop(context, watched_agent(context, model), verifier, critic, start).carry_out()
+
+
+class ChangeLoop:
+    """The loop around one agent. Work that passed is handed in even if a later improvement fails."""
+
+    def __init__(
+        self,
+        context: AttemptContext,
+        agent: WatchedAgent,
+        verifier: AttemptVerifier,
+        critic: Critic | None,
+        start: IterationResult,
+    ) -> None:
+        """`start` is the unchanged base, which does not pass; without a `critic`, passing is enough."""
+        self._context = context
+        self._agent = agent
+        self._verifier = verifier
+        self._critic = critic
+        self._start = start
+        self._last = start
+        self._passed: IterationResult | None = None
+        """The latest iteration that passed."""
+
+    async def carry_out(self) -> CandidateReady | NoCandidate:
+        """Run iterations until one decides the end; one that changes nothing is the last."""
+        self._context.record.enter("executing")
+        if (before := await restore_waiting_change(self._context)) is not None:
+            ending = await self._hand_in_restored(before)
+            if ending is not None:
+                return ending
+        prompt = task_prompt(self._context.task, self._verifier.contract)
+        for iteration in range(1, self._context.task.run.settings.iterations + 1):
+            move = await self._iteration(prompt, iteration)
+            match move:
+                case NoCandidate():
+                    return await self._last_passed_or(move)
+                case HandIn():
+                    if move.reason == "nothing_changed":
+                        self._context.record.enter("verifying")
+                    return await self._hand_in(self._last.verification)
+                case StopFailed():
+                    return await self._failed(move, iteration)
+                case Improve():
+                    prompt = await self._next_prompt()
+                case _:
+                    assert_never(move)
+        return NoCandidate("contract_failed", "the tier allows no iteration at all")
+
+    async def _hand_in_restored(self, before: Attempt) -> CandidateReady | NoCandidate | None:
+        """Hand in the restored work that waited for a human; None if it no longer passes and has to be redone."""
+        record, workspace = self._context.record, self._context.workspace
+        work = await _commit_all(self._context)
+        if isinstance(work, WorkCommit):
+            record.answered(before.result or "", iteration=before.iteration)
+            record.enter("verifying")
+            verification = await self._verifier.verify(work.head)
+            if verification.passed:
+                return await self._hand_in(verification)
+        await worktree.restore(workspace.git, workspace.base)
+        record.enter("executing")
+        return None
+
+    async def _iteration(self, prompt: str, iteration: int) -> NextStep | NoCandidate:
+        """Run one iteration; once something has passed, stop early enough to hand that in."""
+        spare = None if self._passed is None else max(0.0, self._context.human.left_s - HAND_IN_RESERVE_S)
+        deadline = asyncio.timeout(spare)
+        try:
+            async with deadline:
+                finish = await self._turn(prompt)
+                return finish if isinstance(finish, NoCandidate) else await self._evaluate(finish, iteration)
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            return NoCandidate("timeout", "the attempt's time is up")
+
+    async def _turn(self, prompt: str) -> TurnResult | NoCandidate:
+        try:
+            finish = await self._agent.turn(prompt)
+        except (BudgetExceeded, ModelError) as error:
+            if self._passed is None:
+                raise
+            return NoCandidate("executor_failed", error.in_full)
+        return self._context.end_without_progress(finish) if isinstance(finish, NoProgress) else finish
+
+    async def _evaluate(self, finish: TurnResult, iteration: int) -> NextStep:
+        """Commit, verify and criticise the turn's work, and return the next step."""
+        record, settings = self._context.record, self._context.task.run.settings
+        record.answered(finish.text, iteration=iteration)
+        work = await _commit_all(self._context)
+        left = work.tree if isinstance(work, WorkCommit) else work
+        changed = left != self._last.left
+        if changed:
+            record.enter("verifying")
+            asked = self._last.critique is not None and requests_end(finish.text)
+            self._last = await self._judged(work, iteration, asked_for_end=asked)
+        last, critique = self._last, self._last.critique
+        move = decide_next_step(
+            IterationState(
+                passed=last.passed,
+                changed=changed,
+                score=critique.total if critique else None,
+                threshold=settings.threshold,
+                done=last.asked_for_end or (critique is not None and critique.done),
+                iteration=iteration,
+                maximum=settings.iterations,
+            )
+        )
+        if changed and critique is not None:
+            done = isinstance(move, HandIn)
+            score = critique.score(threshold=settings.threshold)
+            record.criticised(last.verification, iteration=iteration, score=score, done=done)
+        return move
+
+    async def _judged(self, work: WorkCommit | Verification, iteration: int, *, asked_for_end: bool) -> IterationResult:
+        """Verify the work and, if it passes, have it criticised unless the agent asked for an end."""
+        if isinstance(work, Verification):
+            return IterationResult(left=work, verification=work, asked_for_end=asked_for_end)
+        verification = await self._verifier.verify(work.head)
+        if verification.passed:
+            verification = await self._verifier.strengthened(verification)
+        judged = IterationResult(left=work.tree, verification=verification, asked_for_end=asked_for_end)
+        if not judged.passed:
+            return judged
+        self._passed = judged
+        if self._critic is None or asked_for_end:
+            return judged
+        self._context.record.enter("critiquing", verification=verification)
+        critique = await self._critic.critique(await self._question(verification, iteration))
+        return IterationResult(left=work.tree, verification=verification, critique=critique)
+
+    async def _question(self, verification: Verification, iteration: int) -> str:
+        git, base = self._context.workspace.git, self._context.workspace.base
+        return critique_prompt(
+            self._context.task.action,
+            self._verifier.contract,
+            verification,
+            await commits.diff_text(git, base, verification.commit, limit_bytes=DIFF_BYTES),
+            iteration=iteration,
+            maximum=self._context.task.run.settings.iterations,
+        )
+
+    async def _next_prompt(self) -> str:
+        """Restore passing work as it was committed, and return the prompt of the next iteration."""
+        last = self._last
+        if last.passed:
+            await worktree.restore(self._context.workspace.git, last.verification.commit)
+        self._context.record.enter("executing", verification=last.verification)
+        if last.critique is not None:
+            return improve_prompt(last.critique)
+        return failure_prompt(last.verification, asked_for_end=last.asked_for_end)
+
+    async def _failed(self, move: StopFailed, iteration: int) -> CandidateReady | NoCandidate:
+        """Return the ending for work that does not pass."""
+        if self._last is self._start:
+            return await _end_unchanged(self._context, self._verifier.contract)
+        failed = self._last.verification
+        if move.reason == "nothing_changed":
+            return await self._last_passed_or(NoCandidate(_outcome(failed), _nothing_changed(failed)))
+        if self._passed is None:
+            self._context.record.never_passed(failed, iterations=iteration, summary=summarize_failures(failed))
+        return await self._last_passed_or(NoCandidate(_outcome(failed), summarize_failures(failed)))
+
+    async def _last_passed_or(self, gave_up: NoCandidate) -> CandidateReady | NoCandidate:
+        """Hand in the latest work that passed, or return `gave_up` if none did. Later work is pinned."""
+        if self._passed is None:
+            return gave_up
+        context, key = self._context, self._context.task.action.key
+        await rescue_work(context.site, context.task.run, context.task.attempt.id)
+        why = gave_up.error.partition("\n")[0]
+        text = f"{key} is handed in as it last passed; improving it further failed: {why}"
+        inform(context.site, context.task.run.id, text)
+        context.record.enter("executing")
+        context.record.enter("verifying")
+        return await self._hand_in(self._passed.verification)
+
+    async def _hand_in(self, verification: Verification) -> CandidateReady | NoCandidate:
+        """Offer passing work for landing; a change of protected paths first needs a human's approval."""
+        context, head = self._context, verification.commit
+        try:
+            rejected = await approve_protected_change(context, head)
+        except HumanDecisionRequired:
+            await worktree.restore(context.workspace.git, head)
+            raise
+        if rejected is not None:
+            return rejected
+        await refs.pin(context.site.git, refs.work_ref(context.task.attempt.id), head)
+        context.record.hand_in(head, verification)
+        return CandidateReady(head)
+
+
+async def _commit_all(context: AttemptContext) -> WorkCommit | Verification:
+    """Commit everything git does not ignore, whether or not the agent made commits.
+
+    If that fails, return a failed verification: the agent may have caused the failure and can fix it.
+    """
+    git, base, settings = context.workspace.git, context.workspace.base, context.task.run.settings
+    message = f"Work on {context.task.action.key}"
+    try:
+        head = await commits.commit_all_info(git, message, author=settings.author, committer=settings.committer)
+        if await commits.contains(git, head, base):
+            return WorkCommit(head.commit, head.tree)
+    except GitError as error:
+        return _uncommitted(base, f"{error.what}\n{error.fix}")
+    fix = f"Go back with `git checkout --detach {base}` and make your changes there."
+    return _uncommitted(base, f"HEAD does not contain the commit this task starts from. {fix}")
+
+
+async def _end_unchanged(context: AttemptContext, contract: Contract | None) -> CandidateReady | NoCandidate:
+    """Return the ending of an attempt that changed nothing.
+
+    A tester hands in the base if the contract's checks pass on it: existing tests may already show the behaviour.
+    """
+    if context.task.action.role == TESTING_ROLE and context.task.prerequisite_facts:
+        context.record.enter("verifying")
+        results = tuple(await context.results_at_base(contract))
+        found = Verification(commit=context.workspace.base, results=results)
+        if any(result.verdict == "pass" for result in results) and found.passed:
+            context.record.hand_in(found.commit, found)
+            return CandidateReady(found.commit)
+        if not found.passed:
+            return NoCandidate("contract_failed", _nothing_changed(found))
+    return NoCandidate("contract_failed", "the agent said it was done, but nothing changed")
+
+
+def _uncommitted(base: Commit, why: str) -> Verification:
+    problem = CheckResult(name="commit", verdict="error", detail=utf8_safe(why))
+    return Verification(commit=base, results=(problem,))
+
+
+def _nothing_changed(failed: Verification) -> str:
+    return f"nothing changed after the checks failed: {summarize_failures(failed)}"
+
+
+def _outcome(failed: Verification) -> AttemptOutcome:
+    """Return `gate_failed` if only gates failed, otherwise `contract_failed`."""
+    return "contract_failed" if failed.failures else "gate_failed"

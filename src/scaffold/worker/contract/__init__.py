@@ -1,0 +1,1 @@
+"""Contracts written by a model: drafted before the work, strengthened after it."""

@@ -1,0 +1,53 @@
+"""Messages of the human to a running agent, or to its action before."""
+
+from collections.abc import Sequence
+
+from scaffold.agent.messages.text import format_age, quote
+from scaffold.core.conversation import Text
+from scaffold.core.model import Attempt, Envelope
+from scaffold.run.context import RunContext
+
+HUMAN_SENDER = "human"
+"""The sender of these messages; no agent has this name."""
+MAX_MESSAGES = 1_000
+MAX_MESSAGE_CHARS = 32_000
+
+
+class HumanMessages:
+    """The human's messages to one attempt. Implements `agent.ports.Incoming`.
+
+    Each attempt gets a message to its action once; a message to the attempt itself is consumed on delivery.
+    """
+
+    def __init__(self, site: RunContext, attempt: Attempt) -> None:
+        self._site = site
+        self._attempt = attempt
+        self._looked: tuple[Envelope, ...] = ()
+        self._delivered: set[int] = set()
+
+    def look(self) -> Sequence[Text]:
+        """Return the messages not yet taken, oldest first."""
+        attempt = self._attempt
+        found = (*self._waiting(attempt.action_id), *self._waiting(attempt.id))
+        self._looked = tuple(sorted(found, key=lambda envelope: envelope.seq))
+        return tuple(Text(self._prompt(envelope)) for envelope in self._looked)
+
+    def take(self) -> None:
+        """Mark the last look's messages as delivered: they are in the conversation now."""
+        looked, self._looked = self._looked, ()
+        self._delivered.update(envelope.seq for envelope in looked)
+        own = [envelope for envelope in looked if envelope.recipient == self._attempt.id]
+        if own:
+            with self._site.store.transaction():
+                for envelope in own:
+                    self._site.store.messages.consume(envelope.scope, envelope.seq)
+
+    def _waiting(self, recipient: str) -> list[Envelope]:
+        found = self._site.store.messages.peek(self._attempt.run_id, recipient, limit=MAX_MESSAGES)
+        new = (envelope for envelope in found if envelope.seq not in self._delivered)
+        return [envelope for envelope in new if envelope.sender == HUMAN_SENDER]
+
+    def _prompt(self, envelope: Envelope) -> str:
+        age = format_age(self._site.clock.now() - envelope.created_at)
+        head = f"The human you work for wrote this {age} ago. Follow it, within your task and your permissions."
+        return f"{head}\n{quote(self._site.redactor.clean(str(envelope.body.get('text', ''))))}"

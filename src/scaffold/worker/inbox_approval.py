@@ -1,0 +1,220 @@
+"""A worker's permissions: decided by rules, and where these ask, by a human in the run's inbox."""
+
+import asyncio
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from scaffold.agent.messages.poller import StorePoller
+from scaffold.core.errors import HumanDecisionRequired
+from scaffold.core.model import InboxItem, InboxKind, RunSettings
+from scaffold.core.printable_text import utf8_safe
+from scaffold.core.tool import ToolCategory
+from scaffold.host.random_ids import new_id
+from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalListener
+from scaffold.policy.rule.rules import PermissionRequest, parse_rule
+from scaffold.policy.rule.ruleset import Decision, PolicyDecision, RuleSet, tighten_categories
+from scaffold.policy.shell.command_policy import ShellCommandPolicy
+from scaffold.run.assignment import Assignment
+from scaffold.run.context import RunContext
+
+QUESTION_LIFETIME = timedelta(days=7)
+"""How long a question stays open; an older one may no longer match the situation."""
+SHUTDOWN_RESERVE_S = 0.5
+"""Seconds of an attempt's time reserved to stop it, so that it does not time out while it waits for a human."""
+WORKTREE_PLACEHOLDER = "<worktree>"
+"""Replaces the path of an attempt's worktree."""
+SUBJECT_CHARS = 160
+"""Characters of a command or path in an inbox item's text; its detail has all of it."""
+
+
+def worker_rules(settings: RunSettings, *, confined: bool) -> RuleSet:
+    """Return the rules for a worker: it may write files in its worktree and, if `confined`, run any command.
+
+    A stricter setting of the user for a category wins.
+    """
+    free: tuple[ToolCategory, ...] = ("file_write", "shell", "python") if confined else ("file_write",)
+    allowed: dict[ToolCategory, Decision] = dict.fromkeys(free, "allow")
+    return RuleSet(
+        categories=tighten_categories(allowed, settings.approvals),
+        allow=tuple(map(parse_rule, settings.allow)),
+        deny=tuple(parse_rule(rule, denies=True) for rule in settings.deny),
+        yolo=settings.yolo,
+    )
+
+
+def worker_gate(
+    site: RunContext,
+    settings: RunSettings,
+    root: Path,
+    human: "InboxApprover",
+    *,
+    confined: bool,
+    tell: ApprovalListener,
+) -> ApprovalGate:
+    """Return the approval gate for a worker's tools in `root`; `human` decides what the rules leave open."""
+    return ApprovalGate(
+        worker_rules(settings, confined=confined),
+        root=root,
+        home=Path.home(),
+        clock=site.clock,
+        tell=tell,
+        shell=partial(ShellCommandPolicy, site.environ),
+        refer=human.decide_call,
+    )
+
+
+class InboxApprover:
+    """Asks the human for one attempt, by the run's inbox.
+
+    A decision made before is reused. If no answer comes in time, HumanDecisionRequired stops the attempt.
+    """
+
+    def __init__(
+        self, site: RunContext, task: Assignment, waiting: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> None:
+        """For an attempt that begins now; each wait is inside `waiting` and within the attempt's timeout."""
+        self._waiting = waiting
+        self._site = site
+        self._task = task
+        self._until_s = site.clock.monotonic() + task.run.settings.attempt_timeout_s - SHUTDOWN_RESERVE_S
+
+    async def decide_call(self, request: PermissionRequest, decision: PolicyDecision) -> PolicyDecision:
+        """Return a human's decision about exactly this request, asked for exactly this reason.
+
+        Implements the approval gate's `refer`.
+        """
+        asked, reason = self._portable(request, decision)
+        worktree = WORKTREE_PLACEHOLDER if (asked, reason) != (request, decision) else ""
+        detail = _call_detail(asked, reason, worktree=worktree)
+        clean = self._site.redactor.clean_all
+        decided = await self._decided(self._item("approval", clean(_describe_call(asked)), clean(detail)))
+        why = f": {decided.answer}" if decided.answer else ""
+        if decided.state == "approved":
+            return PolicyDecision("allow", "human", f"a human approved it{why}")
+        return PolicyDecision("deny", "human", f"a human rejected it{why}. Do not try the same in another way")
+
+    async def answer(self, question: str, options: Sequence[str]) -> str:
+        """Return the human's answer to the agent's question."""
+        clean = self._site.redactor.clean
+        asked, suggested = clean(utf8_safe(question)), [clean(utf8_safe(option)) for option in options]
+        detail = {"question": asked, "options": suggested, "action": self._task.action.key}
+        return (await self._decided(self._item("question", asked, detail))).answer or ""
+
+    async def request_approval(self, text: str, detail: Mapping[str, Any]) -> InboxItem:
+        """Return the item a human approved or rejected; the decision holds for exactly this `detail`."""
+        clean = self._site.redactor.clean_all
+        return await self._decided(self._item("approval", clean(utf8_safe(text)), clean(detail)))
+
+    @property
+    def left_s(self) -> float:
+        """The seconds left of the attempt's time."""
+        return self._until_s - self._site.clock.monotonic()
+
+    def _portable(
+        self, request: PermissionRequest, decision: PolicyDecision
+    ) -> tuple[PermissionRequest, PolicyDecision]:
+        """Return both with the worktree's path replaced, so that a decision also holds in the next attempt's worktree.
+
+        Both stay unchanged if one of them already contains the placeholder.
+        """
+        folder = self._site.attempt_folder(self._task.run.id, self._task.attempt.id)
+        if any(WORKTREE_PLACEHOLDER in text for text in (request.subject, request.args, decision.reason)):
+            return request, decision
+        ported = {
+            "subject": _replace_worktree_path(folder, request.subject),
+            "args": _replace_worktree_path(folder, request.args),
+        }
+        reason = _replace_worktree_path(folder, decision.reason)
+        return msgspec.structs.replace(request, **ported), msgspec.structs.replace(decision, reason=reason)
+
+    async def _decided(self, item: InboxItem) -> InboxItem:
+        """Wait for a decision about `item` and return it; HumanDecisionRequired if none comes in time."""
+        store, asked = self._site.store, item
+        poller = StorePoller(store.data_version)
+        tick = poller.tick()
+        try:
+            with self._waiting():
+                async with asyncio.timeout(self._wait_s()):
+                    while (decided := store.inbox.in_force(item)) is None:
+                        if not store.inbox.is_open(asked.id):
+                            asked = self._ask(item)
+                        tick = await poller.past(tick)
+        except TimeoutError:
+            raise _waiting_error(asked) from None
+        return decided
+
+    def _wait_s(self) -> float:
+        return min(self._task.run.settings.inbox_wait_s, self.left_s)
+
+    def _ask(self, item: InboxItem) -> InboxItem:
+        """Add the item to the inbox; also used again if it was closed without a decision."""
+        attempt = self._task.attempt
+        with self._site.store.transaction(durable=True):
+            self._site.store.attempts.check(attempt.id, fence=attempt.fence)
+            return self._site.store.inbox.ask(msgspec.structs.replace(item, id=new_id()))
+
+    def _item(self, kind: InboxKind, text: str, detail: Mapping[str, Any]) -> InboxItem:
+        now = self._site.clock.now()
+        return InboxItem(
+            id=new_id(),
+            run_id=self._task.run.id,
+            goal_id=self._task.goal.id,
+            action_id=self._task.action.id,
+            attempt_id=self._task.attempt.id,
+            kind=kind,
+            text=text,
+            detail=detail,
+            created_at=now,
+            expires_at=now + QUESTION_LIFETIME,
+        )
+
+
+def _replace_worktree_path(folder: Path, text: str) -> str:
+    """Return `text`, which may be JSON, with the placeholder in place of the folder's path."""
+    names = {name for path in (folder, folder.resolve()) for name in (str(path), json.dumps(str(path))[1:-1])}
+    longest_first = sorted(map(re.escape, names), key=len, reverse=True)
+    return re.sub(rf"(?:{'|'.join(longest_first)})(?![\w.-])", WORKTREE_PLACEHOLDER, text)
+
+
+def _describe_call(request: PermissionRequest) -> str:
+    """Return the request as text for a person, without the action: several may request the same."""
+    subject = utf8_safe(" ".join(request.subject.split()))
+    shown = subject if len(subject) <= SUBJECT_CHARS else f"{subject[: SUBJECT_CHARS - 1]}…"
+    match request.kind:
+        case "command":
+            return f"{request.tool} wants to run `{shown}`"
+        case "path":
+            return f"{request.tool} wants {shown}"
+        case "url":
+            return f"{request.tool} wants to reach {shown}"
+        case "text":
+            return f"{request.tool} wants to be called with {shown}"
+
+
+def _call_detail(request: PermissionRequest, decision: PolicyDecision, *, worktree: str) -> dict[str, Any]:
+    """Return what a decision holds for: exactly this call, by its digest, and the reason for asking.
+
+    `worktree` is the placeholder used for the worktree's path; empty if none is used.
+    """
+    return {
+        "tool": request.tool,
+        "category": request.category,
+        "subject": utf8_safe(request.subject),
+        "args": utf8_safe(request.args),
+        "digest": request.digest,
+        "reason": utf8_safe(decision.reason),
+        "worktree": worktree,
+    }
+
+
+def _waiting_error(item: InboxItem) -> HumanDecisionRequired:
+    how = f"scaffold answer {item.id} TEXT" if item.kind == "question" else f"scaffold approve {item.id}"
+    return HumanDecisionRequired(f"{item.text} (no decision yet)", f"Decide with `{how}`.", item=item.id)

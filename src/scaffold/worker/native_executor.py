@@ -1,0 +1,103 @@
+"""The native executor: ralph itself, in the attempt's worktree."""
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from scaffold.agent.journal import Journal, JournalFile, approval_logger
+from scaffold.agent.ports import AgentIO, MergedIncoming
+from scaffold.agent.prompts import worker_prompt
+from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec
+from scaffold.core.conversation import Caller
+from scaffold.core.ports import Model
+from scaffold.core.tool import Tool
+from scaffold.host.identity import own_identity
+from scaffold.run.notices import warn
+from scaffold.store.spending.run_budget import RunBudget
+from scaffold.tools.builtin import builtin_tools
+from scaffold.tools.human_question import ask_human
+from scaffold.tools.read_cache import with_read_cache
+from scaffold.tools.todos import Todos, todo_read, todo_write
+from scaffold.tools.workspace import Workspace as ToolRoot
+from scaffold.verify.contract.review import is_review_role
+from scaffold.worker.activity import WaitAwareBudget
+from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.human_messages import HumanMessages
+from scaffold.worker.inbox_approval import worker_gate
+from scaffold.worker.turn_watchdog import RepeatGuard, WatchedAgent, worktree_fingerprint
+
+
+def watched_agent(context: AttemptContext, model: Model) -> WatchedAgent:
+    """Return a watched agent that works in the attempt's workspace and is paid from the run's budget."""
+    repeats = RepeatGuard(partial(worktree_fingerprint, context.workspace.git, context.workspace.base))
+    agent = native_agent(context, model, repeats)
+    return WatchedAgent(agent, context.pulse, repeats, idle_s=context.task.run.settings.idle_s)
+
+
+def native_agent(context: AttemptContext, model: Model, repeats: RepeatGuard) -> Agent:
+    """Return the agent without its watchdog; `repeats` sees its failing tool calls and can send it a message."""
+    site, task, attempt = context.site, context.task, context.task.attempt
+    journal = JournalFile(
+        site.journal(task.goal.name, task.action.key),
+        clock=site.clock,
+        fields={"run": attempt.run_id, "action": task.action.key, "attempt": attempt.number},
+        redactor=site.redactor,
+    )
+    budget = RunBudget(
+        site.store, attempt, limit_usd=task.run.settings.budget_usd, clock=site.clock, owner=own_identity()
+    )
+    return Agent(
+        model=model,
+        tools=tuple(map(repeats.guard, map(context.pulse.guard, _tools(context, journal)))),
+        brief=AgentSpec(
+            caller=Caller(role=task.action.role, action=task.action.key, attempt=attempt.number),
+            system=_system_prompt(context, journal),
+        ),
+        outside=AgentIO(
+            hear=context.pulse.hear, news=MergedIncoming(repeats, HumanMessages(site, attempt)), redactor=site.redactor
+        ),
+        books=AgentRecords(journal=journal, budget=WaitAwareBudget(budget, context.pulse)),
+    )
+
+
+def _system_prompt(context: AttemptContext, journal: Journal) -> str:
+    """Return the system prompt of the action's role; warn once in a run about an unusable custom prompt."""
+
+    def notice(text: str) -> None:
+        journal.note("notice", text=text)
+        warn(context.site, context.task.run.id, text)
+
+    return worker_prompt(context.task.action.role, folders=context.task.run.settings.prompts, notice=notice)
+
+
+def _tools(context: AttemptContext, journal: Journal) -> Iterator[Tool]:
+    """Yield a worker's tools: files, commands and Python in its worktree, a todo list, and questions to the human.
+
+    A reviewer gets no file-writing tools.
+    """
+    site, settings, attempt = context.site, context.task.run.settings, context.task.attempt
+    root = context.workspace.path
+    outputs = site.outputs(attempt.run_id, attempt.id)
+    tool_root = ToolRoot(
+        root,
+        context.environ,
+        readable=(outputs,),
+        enclosure=context.sandbox,
+        redactor=site.redactor,
+        on_output=context.pulse.beat,
+    )
+    confined = context.sandbox is not None
+    gate = worker_gate(site, settings, root, context.human, confined=confined, tell=approval_logger(journal))
+    reviews = is_review_role(context.task.action.role)
+    yield from (
+        gate.guard(each)
+        for each in _builtin_tools(tool_root, outputs)
+        if not (reviews and each.category == "file_write")
+    )
+    if not settings.yolo:
+        yield ask_human(context.human.answer)
+
+
+def _builtin_tools(root: ToolRoot, outputs: Path) -> tuple[Tool, ...]:
+    todos = Todos()
+    return with_read_cache((*builtin_tools(root, outputs=outputs), todo_write(todos), todo_read(todos)), root.root)

@@ -1,0 +1,86 @@
+"""Reviews: the agent changes nothing, and its verdict counts only with citations that can be resolved."""
+
+from msgspec import Struct
+
+from scaffold.core.contract import Verification
+from scaffold.core.states import AttemptOutcome
+from scaffold.git import refs, worktree
+from scaffold.run.failure_summary import summarize_failures
+from scaffold.run.notices import inform
+from scaffold.verify.contract.review import (
+    Review,
+    approval_verification,
+    parse_review,
+    review_text,
+    unresolved_citations,
+)
+from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.outcome import CandidateReady, NoCandidate
+from scaffold.worker.prompts import task_prompt
+from scaffold.worker.turn_watchdog import NoProgress, WatchedAgent
+from scaffold.worker.workspace import rescue_work
+
+
+class UnusableVerdict(Struct, frozen=True):
+    """A verdict that does not count; `why` tells the reviewer."""
+
+    outcome: AttemptOutcome
+    """The attempt's outcome if no usable verdict follows."""
+    why: str
+
+
+async def run_review(context: AttemptContext, agent: WatchedAgent) -> CandidateReady | NoCandidate:
+    """Run the review until its verdict can be used; a rejection fails the action for good."""
+    prompt = task_prompt(context.task)
+    context.record.enter("executing")
+    unusable = UnusableVerdict("executor_failed", "the tier allows no iteration at all")
+    for iteration in range(1, context.task.run.settings.iterations + 1):
+        finish = await agent.turn(prompt)
+        if isinstance(finish, NoProgress):
+            return context.end_without_progress(finish)
+        context.record.answered(finish.text, iteration=iteration)
+        context.record.enter("verifying")
+        await _discard_changes(context)
+        ending = await _examine(context, parse_review(finish.text))
+        if not isinstance(ending, UnusableVerdict):
+            return ending
+        unusable = ending
+        context.record.enter("executing")
+        prompt = f"Your verdict cannot be used yet. {unusable.why}\n\nGive it again, at the end of your message."
+    return NoCandidate(unusable.outcome, f"no usable verdict: {unusable.why}")
+
+
+async def _examine(context: AttemptContext, review: Review | str) -> CandidateReady | NoCandidate | UnusableVerdict:
+    """Return what follows from a review; a str is the reason why the agent's answer is none."""
+    if isinstance(review, str):
+        return UnusableVerdict("executor_failed", review)
+    base = context.workspace.base
+    missing = await unresolved_citations(review, context.site.git, base)
+    if missing:
+        return UnusableVerdict("executor_failed", "\n".join(["These citations point at nothing:", *missing]))
+    if review.verdict == "reject":
+        return NoCandidate("gate_failed", f"rejected: {review_text(review)}", for_good=True)
+    results = await context.results_at_base(context.task.action.contract)
+    verification = approval_verification(review, base, context.site.redactor, results)
+    if not verification.passed:
+        return UnusableVerdict(
+            "contract_failed", f"You approved, but the contract's checks fail:\n\n{summarize_failures(verification)}"
+        )
+    return _hand_in(context, verification)
+
+
+async def _discard_changes(context: AttemptContext) -> None:
+    """Pin any changes the reviewer made and restore the worktree."""
+    attempt = context.task.attempt
+    if await rescue_work(context.site, context.task.run, attempt.id) is None:
+        return
+    await worktree.restore(context.workspace.git, context.workspace.base)
+    text = (
+        f"{context.task.action.key}: a review must not change files; its changes are in {refs.rescue_ref(attempt.id)}."
+    )
+    inform(context.site, attempt.run_id, text)
+
+
+def _hand_in(context: AttemptContext, verification: Verification) -> CandidateReady:
+    context.record.hand_in(context.workspace.base, verification)
+    return CandidateReady(context.workspace.base)

@@ -1,0 +1,134 @@
+"""Verification of an attempt's work: its contract and the gates, in its cleaned worktree."""
+
+from functools import partial
+
+import msgspec
+
+from scaffold.core.contract import Contract, Verification
+from scaffold.core.errors import BudgetExceeded
+from scaffold.core.gates import GateRun
+from scaffold.core.ids import Commit
+from scaffold.core.ports import Model
+from scaffold.git import commits, worktree
+from scaffold.policy.path.protected_areas import ProtectedAreas
+from scaffold.run.assignment import TESTING_ROLE
+from scaffold.run.contracts import contract_in_force
+from scaffold.run.notices import warn
+from scaffold.verify.contract.base_checks import BaseCheckResults, with_timeouts
+from scaffold.verify.contract.checks import required_names
+from scaffold.verify.contract.new_tests_on_base import added_tests, still_red_on_base
+from scaffold.verify.environment.provisioning import reprovision
+from scaffold.verify.paths.conventions import is_test
+from scaffold.verify.proof import ProofRequest, prove_candidate
+from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.contract.draft import check_on_base, draft_contract, refine_contract, try_write_contract_files
+from scaffold.worker.workspace import pinned_meanwhile
+
+
+class AttemptVerifier:
+    """Verifies one attempt's work; reads the contract from the store each time, out of the agent's reach."""
+
+    def __init__(self, context: AttemptContext, model: Model, base_results: BaseCheckResults | None) -> None:
+        """`base_results` are the contract's results on the base; None without a contract."""
+        self._context = context
+        self._model = model
+        self._base_results = base_results
+
+    @classmethod
+    async def prepare(cls, context: AttemptContext, model: Model) -> "AttemptVerifier":
+        """Return the verifier before the work begins: draft a contract if there is none, and run it on the base."""
+        try_write_contract_files(context)  # an earlier attempt may have died between sealing and writing
+        contract = contract_in_force(context.site.store, context.task.action.id)
+        if contract is None and context.task.run.settings.drafter:
+            contract = await draft_contract(context, model)
+        if contract is None or contract.empty:
+            return cls(context, model, None)
+        return cls(context, model, await check_on_base(context, contract))
+
+    @property
+    def contract(self) -> Contract | None:
+        """The contract in force; None if there is none."""
+        return contract_in_force(self._context.site.store, self._context.task.action.id)
+
+    async def verify(self, head: Commit) -> Verification:
+        """Verify the commit in a clean, provisioned worktree.
+
+        Afterwards the worktree keeps what the checks left behind if the work passes, and is restored if it fails.
+        """
+        git, path = self._context.workspace.git, self._context.workspace.path
+        async with reprovision(self._context.environment, path):
+            await worktree.reset_and_clean(git, head)
+        verification = await prove_candidate(self._standard(head), self._context.tree(head))
+        if not verification.passed:
+            await worktree.restore(git, head)
+        return await self._without_test_only_checks(verification)
+
+    async def _without_test_only_checks(self, found: Verification) -> Verification:
+        """Return the verification with `failed_on_base` reduced to checks that need the change itself.
+
+        A check that passes on the base with the change's new tests added proves nothing about the change.
+        """
+        context, contract = self._context, self._contract_with_timeouts
+        if not (found.passed and found.failed_on_base) or contract is None:
+            return found
+        changes = await commits.path_changes(context.workspace.git, context.workspace.base, found.commit)
+        if context.task.action.role == TESTING_ROLE and all(is_test(change.path) for change in changes):
+            return found  # the tests are the work; the code they test existed before
+        if not added_tests(changes):
+            return found
+        async with pinned_meanwhile(context.site, context.task.attempt.id, found.commit):
+            red = await still_red_on_base(contract, found.failed_on_base, changes, context.tree(found.commit))
+        weak = found.weak or required_names(contract).isdisjoint(red)
+        return msgspec.structs.replace(found, failed_on_base=red, weak=weak)
+
+    async def strengthened(self, passed: Verification) -> Verification:
+        """Have the drafter strengthen the contract that the work passed; verify again if it changed."""
+        before = self.contract
+        try:
+            after = await refine_contract(self._context, self._model, passed.commit)
+        except BudgetExceeded as error:
+            key = self._context.task.action.key
+            warn(self._context.site, self._context.task.run.id, f"The contract of {key} stays as drafted: {error.what}")
+            return passed
+        if after is None or after == before:
+            return passed
+        async with pinned_meanwhile(self._context.site, self._context.task.attempt.id, passed.commit):
+            self._base_results = await self._check_on_clean_base(after)
+            return await self.verify(passed.commit)
+
+    async def _check_on_clean_base(self, contract: Contract) -> BaseCheckResults:
+        """Check out the base in place of the work and return the contract's results on it."""
+        workspace = self._context.workspace
+        async with reprovision(self._context.environment, workspace.path):
+            await worktree.reset_and_clean(workspace.git, workspace.base)
+        return await check_on_base(self._context, contract)
+
+    @property
+    def _contract_with_timeouts(self) -> Contract | None:
+        """The contract in force, with timeouts based on the checks' times on the base."""
+        contract, base_results = self.contract, self._base_results
+        return with_timeouts(contract, base_results) if contract and base_results else contract
+
+    def _standard(self, head: Commit) -> ProofRequest:
+        settings, base_results = self._context.task.run.settings, self._base_results
+        return ProofRequest(
+            contract=self._contract_with_timeouts,
+            files=self._context.task.action.files,
+            areas=ProtectedAreas.with_added(settings.areas),
+            red=base_results.red if base_results else None,
+            baseline=self._context.baseline if settings.gates else None,
+            tagged=settings.tagged,
+            gates_off=settings.gates_off,
+            gate_timeout_s=settings.gate_timeout_s,
+            slots=self._context.site.slots(settings.gate_slots),
+            find=self._context.site.store.baselines.find,
+            keep=self._keep,
+            set_work_aside=partial(pinned_meanwhile, self._context.site, self._context.task.attempt.id, head),
+        )
+
+    def _keep(self, run: GateRun) -> None:
+        """Store a complete gate run, for reuse at the same commit."""
+        store, attempt = self._context.site.store, self._context.task.attempt
+        with store.transaction():
+            store.attempts.check(attempt.id, fence=attempt.fence)
+            store.baselines.keep(run)

@@ -1,0 +1,250 @@
+"""Consent for subagents: asked in one process, decided in another."""
+
+import asyncio
+import json
+from contextlib import closing
+
+import pytest
+
+from company import ME, seated
+from scaffold.agent.messages.poller import StorePoller
+from scaffold.agent.subagents.approval_relay import ApprovalRelay
+from scaffold.core.errors import StoreError
+from scaffold.core.tool import Tool, ToolOutput
+from scaffold.host.clock import SystemClock
+from scaffold.host.identity import is_alive
+from scaffold.policy.permission.approval_gate import ApprovalGate
+from scaffold.policy.rule.rules import PermissionRequest, parse_rule
+from scaffold.policy.rule.ruleset import PolicyDecision, RuleSet
+from scaffold.policy.shell.command_policy import ShellCommandPolicy
+from scaffold.store.user_store import SESSIONS, UserStore
+from scaffold.tools.arguments import object_schema
+
+WISH = PermissionRequest(
+    tool="shell", category="shell", kind="command", subject="make deploy", paths=("make", "deploy")
+)
+ASKS = PolicyDecision("ask", "shell", "it is not known")
+SUB = f"{ME}/sub-1"
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "home" / "user.db"
+
+
+@pytest.fixture
+def child(path):
+    """The store as the subagent's process opens it."""
+    with seated(path), closing(UserStore.open(path, clock=SystemClock())) as store:
+        yield store
+
+
+def referral(child, patience_s=10.0):
+    return ApprovalRelay(child, SystemClock(), me=SUB, parent=ME, patience_s=patience_s)
+
+
+async def spawned(seat):
+    said = await seat.call("subagent", task="sleep 60")
+    assert json.loads(said.content)["subagent_id"] == "sub-1"
+
+
+async def test_what_a_subagent_may_do_is_decided_by_its_parent(path, child):
+    """RA-11, RA-13: approvals are proxied to the parent, whose user hears whose wish it is."""
+    heard = []
+
+    async def judge(agent, wish):
+        heard.append((agent, wish))
+        return PolicyDecision("allow" if len(heard) == 1 else "deny", "human", f"answer {len(heard)}")
+
+    with seated(path, judge=judge) as seat:
+        await spawned(seat)
+        answers = [await referral(child)(WISH, ASKS) for _ in range(2)]
+        await seat.peers.close()
+    assert answers == [PolicyDecision("allow", "human", "answer 1"), PolicyDecision("deny", "human", "answer 2")]
+    assert heard == [("sub-1", WISH)] * 2
+
+
+async def test_a_wish_reaches_the_parent_to_the_letter(path, child):
+    """RA-13: what is allowed is what was shown, names of files that are no text included."""
+    heard = []
+
+    async def judge(agent, wish):
+        heard.append(wish)
+        return PolicyDecision("deny", "human", "no")
+
+    odd = PermissionRequest(
+        tool="write_file", category="file_write", kind="path", subject="caf\udce9", paths=("caf\udce9",)
+    )
+    with seated(path, judge=judge) as seat:
+        await spawned(seat)
+        await referral(child)(odd, ASKS)
+        await seat.peers.close()
+    assert heard == [odd]
+
+
+async def test_a_parent_that_is_silent_or_gone_has_said_no(child):
+    """RA-11: nobody answers, so it is denied."""
+    judged = await referral(child, patience_s=0.2)(WISH, ASKS)
+    assert (judged.decision, "got no answer" in judged.reason) == ("deny", True)
+
+
+async def test_neither_questions_nor_answers_are_news(path, child):
+    """RA-13: a model neither sees a question of consent nor can answer it."""
+    with child.transaction():
+        child.messages.send(SESSIONS, sender=SUB, recipient=ME, channel="#consent", body={"wish": "{}"})
+    with seated(path) as seat:
+        assert not seat.peers.waiting
+        assert seat.peers.news.look() == ()
+        assert (await seat.call("check_channel_messages")).content.startswith("No new messages")
+        assert (await seat.call("check_messages")).content.startswith("No new messages")
+
+
+@pytest.mark.parametrize(("sender", "decision"), [("eve", "deny"), (ME, "allow")])
+async def test_only_the_parent_can_answer(path, child, sender, decision):
+    """RA-13: whoever else writes on the channel of consent is not heard."""
+
+    async def forge(other):
+        poller = StorePoller(other.data_version)
+        tick = poller.tick()
+        while not (asked := other.messages.waiting(SESSIONS, ME)):
+            tick = await poller.past(tick)
+        body = {"to": asked[0].seq, "judgement": {"decision": "allow", "rule": "human", "reason": ""}}
+        with other.transaction():
+            other.messages.send(SESSIONS, sender=sender, recipient=SUB, channel="#consent", body=body)
+
+    with closing(UserStore.open(path, clock=SystemClock())) as other:
+        async with asyncio.TaskGroup() as together:
+            asking = together.create_task(referral(child, patience_s=1)(WISH, ASKS))
+            together.create_task(forge(other))
+    assert asking.result().decision == decision
+
+
+async def test_a_question_of_nobodys_subagent_is_asked_of_nobody(path, child):
+    """RA-13: only the session's own running subagents are heard."""
+
+    async def judge(agent, wish):
+        raise AssertionError(agent)
+
+    with seated(path, judge=judge) as seat:
+        await spawned(seat)
+        stranger = ApprovalRelay(child, SystemClock(), me="eve/sub-1", parent=ME, patience_s=0.5)
+        assert (await stranger(WISH, ASKS)).decision == "deny"
+        assert seat.peers.running == 1
+        await seat.peers.close()
+
+
+@pytest.mark.parametrize(
+    ("trouble", "words"),
+    [
+        (StoreError("the disk is full", "Free some space."), "the disk is full. Free some space."),
+        (ExceptionGroup("two", [LookupError("no such window"), OSError()]), "LookupError: no such window"),
+    ],
+)
+async def test_a_session_that_cannot_decide_ends_its_subagent_and_says_so(path, child, trouble, words):
+    """RA-11: never a hang; a failed result for the agent, a line for the user, and the session goes on."""
+
+    async def judge(agent, wish):
+        raise trouble
+
+    with seated(path, judge=judge) as seat:
+        await spawned(seat)
+        asking = asyncio.create_task(referral(child, patience_s=1)(WISH, ASKS))
+        async with asyncio.timeout(5):
+            await seat.peers.arrival()
+        ended = seat.peers.roster()[0]
+        assert (ended.status, ended.error) == ("failure", f"it was stopped by an error in its session: {words}")
+        assert seat.warnings == [f"sub-1 was stopped: {words}"]
+        assert not is_alive(ended.process)
+        assert (await asking).decision == "deny"
+        await seat.peers.close()
+
+
+async def test_a_question_that_is_open_when_the_subagent_dies_is_withdrawn(path, child):
+    """RA-11: a human who thinks holds nothing up that is over."""
+    withdrawn = asyncio.Event()
+
+    async def judge(agent, wish):
+        try:
+            await asyncio.Event().wait()
+        finally:
+            withdrawn.set()
+
+    with seated(path, judge=judge) as seat:
+        await seat.call("subagent", task="while ! [ -e asked ]; do sleep 0.01; done")
+        asking = asyncio.create_task(referral(child, patience_s=1)(WISH, ASKS))
+        await asyncio.sleep(0.3)
+        (path.parent / "asked").touch()
+        async with asyncio.timeout(5):
+            await seat.peers.arrival()
+            await withdrawn.wait()
+        assert (await asking).decision == "deny"
+
+
+async def test_the_time_a_human_takes_is_not_the_subagents(path, child):
+    """RA-11: waiting for consent does not count against the timeout."""
+
+    async def judge(agent, wish):
+        await asyncio.sleep(1.5)
+        return PolicyDecision("allow", "human", "yes")
+
+    with seated(path, judge=judge) as seat:
+        await seat.call("subagent", task="while ! [ -e answered ]; do sleep 0.01; done; exit 7", timeout_s=1)
+        assert (await referral(child)(WISH, ASKS)).decision == "allow"
+        (path.parent / "answered").touch()
+        await seat.peers.arrival()
+        assert "exit code 7" in seat.peers.roster()[0].error
+
+
+def gate(path, *, ask=None, refer=None, **rules):
+    told = []
+    places = {"root": path.parent, "home": path.parent}
+    gate = ApprovalGate(
+        RuleSet(**rules),
+        **places,
+        clock=SystemClock(),
+        tell=told.append,
+        shell=ShellCommandPolicy,
+        ask=ask,
+        refer=refer,
+    )
+    return told, gate
+
+
+def tool(ran):
+    async def run(args):
+        ran.append(args["command"])
+        return ToolOutput("ran")
+
+    return Tool(name="shell", description="", schema=object_schema({}), category="shell", run=run)
+
+
+async def test_two_gates_decide_like_one(path, child):
+    """RA-11, RA-13: the child's rules, then what the parent allowed meanwhile, then its user, who sees who asks."""
+    asked, ran = [], []
+
+    async def ask(question):
+        asked.append((question.agent, question.subject))
+        return {"make a": "allow", "make b": "always"}.get(question.subject, "deny")
+
+    told, parents = gate(path, ask=ask, allow=(parse_rule("shell:make c"),))
+    with seated(path, judge=parents.judge_for) as seat:
+        await spawned(seat)
+        _, childs = gate(path, refer=referral(child), allow=(parse_rule("shell:make d"),))
+        guarded = childs.guard(tool(ran))
+        for target in "abbcde":
+            await guarded.run({"command": f"make {target}"})
+        await seat.peers.close()
+    assert ran == ["make a", "make b", "make b", "make c", "make d"]
+    assert asked == [("sub-1", "make a"), ("sub-1", "make b"), ("sub-1", "make e")]
+    assert {approval.agent for approval in told} == {"sub-1"}
+
+
+async def test_where_the_parent_can_ask_nobody_a_subagent_hears_what_would_allow_it(path, child):
+    """RA-13: denied without a user, and the model is told so."""
+    _, parents = gate(path)
+    with seated(path, judge=parents.judge_for) as seat:
+        await spawned(seat)
+        _, childs = gate(path, refer=referral(child))
+        said = await childs.guard(tool([])).run({"command": "make"})
+        await seat.peers.close()
+    assert (said.failed, "no user can be asked here" in said.content) == (True, True)

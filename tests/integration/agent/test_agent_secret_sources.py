@@ -1,0 +1,56 @@
+"""Which secrets are known: read from the environment, the workspace and the home."""
+
+import os
+
+import pytest
+
+from scaffold.agent.journal import JournalFile
+from scaffold.host.clock import SystemClock
+from scaffold.policy.secret.sources import redactor_for
+
+
+@pytest.fixture
+def home(tmp_path):
+    (tmp_path / "home" / ".aws").mkdir(parents=True)
+    (tmp_path / "folder").mkdir()
+    return tmp_path / "home"
+
+
+def test_secrets_of_the_environment_the_folder_and_the_home_are_known(tmp_path, home):
+    """BX-9: keys, `.env` files, logins; each under the name it has there."""
+    folder = tmp_path / "folder"
+    (folder / ".env").write_text("SERVICE_SECRET=from-env-file\n")
+    (folder / ".env.local").write_text("SERVICE_SECRET=from-local-file\n")
+    (home / ".aws" / "credentials").write_text("[default]\naws_session_token = from-the-home\n")
+    (home / ".git-credentials").write_text("https://me:from-git-login@host\n")
+    redactor = redactor_for({"MY_TOKEN": "from-environment", "HOME": str(home), "LANG": "C.UTF-8-lang"}, folder)
+    text = "from-environment from-env-file from-local-file from-the-home from-git-login C.UTF-8-lang"
+    assert redactor.clean(text) == (
+        "[redacted:MY_TOKEN] [redacted:SERVICE_SECRET] [redacted:SERVICE_SECRET] [redacted:aws_session_token] "
+        "[redacted:login-1] C.UTF-8-lang"
+    )
+
+
+def test_templates_and_what_cannot_be_read_hold_nothing(tmp_path, home):
+    """BX-9: an example is no secret; a folder, a pipe and a dead link are passed over."""
+    folder = tmp_path / "folder"
+    (folder / ".env.example").write_text("SERVICE_SECRET=put-yours-here\n")
+    (folder / ".env.d").mkdir()
+    os.mkfifo(folder / ".env.pipe")
+    (folder / ".env.dead").symlink_to("nowhere")
+    (folder / ".env.bytes").write_bytes(b"\xff\xfeA_KEY=\x00\x01binary-ish\n")
+    text = "put-yours-here"
+    assert redactor_for({"HOME": str(home)}, folder).clean(text) is text
+    assert redactor_for({}, tmp_path / "gone").clean(text) is text
+
+
+def test_a_journal_holds_no_secret(tmp_path):
+    """BX-9: in no field of any entry."""
+    path = tmp_path / "log.jsonl"
+    redactor = redactor_for({"MY_TOKEN": "canary-7f3e6a1d"}, tmp_path)
+    journal = JournalFile(path, clock=SystemClock(), fields={"run": "r"}, redactor=redactor)
+    journal.note("prompt", text="use canary-7f3e6a1d")
+    journal.note("tool_call", id="c", name="shell", args={"command": ["echo", "canary-7f3e6a1d"]})
+    lines = path.read_text()
+    assert "canary" not in lines
+    assert lines.count("[redacted:MY_TOKEN]") == 2

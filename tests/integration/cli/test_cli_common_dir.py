@@ -1,0 +1,66 @@
+"""The shared git directory, found by hand where git itself would find it."""
+
+import os
+import subprocess  # noqa: TID251 - git itself is the judge
+from pathlib import Path
+
+import pytest
+
+from builders import git, make_repository
+from scaffold.core.errors import RepositoryError
+from scaffold.git.common_dir import find_common_dir
+
+
+def _as_git_says(folder: Path) -> Path:
+    argv = ["git", "rev-parse", "--path-format=absolute", "--git-common-dir"]
+    done = subprocess.run(argv, cwd=folder, capture_output=True, check=True)
+    return Path(os.fsdecode(done.stdout.rstrip(b"\n")))
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    return make_repository(tmp_path / "my shop")
+
+
+def test_from_anywhere_in_a_checkout_its_git_directory_is_found(shop: Path) -> None:
+    inner = shop / "a" / "b"
+    inner.mkdir(parents=True)
+    for folder in (shop, inner):
+        assert find_common_dir(folder) == _as_git_says(folder) == shop / ".git"
+
+
+def test_worktrees_share_the_directory_of_their_repository(shop: Path, tmp_path: Path) -> None:
+    git(shop, "worktree", "add", "--quiet", "--detach", str(tmp_path / "tree"))
+    assert find_common_dir(tmp_path / "tree") == _as_git_says(tmp_path / "tree") == shop / ".git"
+
+
+def test_a_git_directory_elsewhere_is_followed(shop: Path, tmp_path: Path) -> None:
+    git(shop, "init", "--quiet", f"--separate-git-dir={tmp_path / 'kept'}")
+    assert find_common_dir(shop) == _as_git_says(shop) == tmp_path / "kept"
+
+
+def test_a_repository_within_another_is_its_own(shop: Path) -> None:
+    inner = make_repository(shop / "inner")
+    assert find_common_dir(inner) == _as_git_says(inner) == inner / ".git"
+
+
+def test_what_only_looks_like_a_git_directory_is_passed_by(shop: Path) -> None:
+    for name in ("empty", "file"):
+        (shop / name).mkdir()
+    (shop / "empty" / ".git").mkdir()
+    (shop / "file" / ".git").write_text("gitdir: /nowhere\n")
+    assert find_common_dir(shop / "empty") == _as_git_says(shop / "empty") == shop / ".git"
+    assert find_common_dir(shop / "file") == shop / ".git"
+
+
+def test_a_link_leads_to_the_checkout_it_names(shop: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(shop)
+    assert find_common_dir(tmp_path / "link") == shop / ".git"
+
+
+def test_where_there_is_no_checkout_the_reason_is_told(shop: Path, tmp_path: Path) -> None:
+    git(shop, "init", "--quiet", "--bare", str(tmp_path / "bare.git"))
+    with pytest.raises(RepositoryError, match=r"bare\.git is a bare repository"):
+        find_common_dir(tmp_path / "bare.git")
+    with pytest.raises(RepositoryError, match="is not in a git repository"):
+        find_common_dir(tmp_path)

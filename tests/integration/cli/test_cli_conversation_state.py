@@ -1,0 +1,56 @@
+from contextlib import closing
+
+import pytest
+
+from scaffold.core.errors import ConversationBusy
+from scaffold.host.clock import FakeClock
+from scaffold.host.identity import own_identity
+from scaffold.session.conversation import open_conversation
+from scaffold.session.conversation_state import stored_modes, stored_todos
+from scaffold.store.user_store import UserStore
+
+
+@pytest.fixture
+def store(tmp_path):
+    with closing(UserStore.open(tmp_path / "user.db", clock=FakeClock())) as store:
+        yield store
+
+
+@pytest.fixture
+def seat(store):
+    """A new conversation, claimed."""
+    with open_conversation(store, None, cwd="/shop", model="m", title="t", me=own_identity()) as seat:
+        yield seat
+
+
+def test_mode_and_todos_are_kept_as_soon_as_they_change(seat):
+    """RA-5."""
+    modes, todos = stored_modes(seat, None), stored_todos(seat)
+    assert (modes.current, todos.entries) == ("default", ())
+    modes.switch("debug")
+    todos.change("create", [{"content": "mend the clock"}])
+    assert stored_modes(seat, None).current == "debug"
+    assert stored_todos(seat).render() == "[ ] 1. mend the clock"
+
+
+def test_the_mode_that_is_asked_for_wins_and_is_kept(seat):
+    """RA-5."""
+    assert stored_modes(seat, "plan").current == "plan"
+    assert stored_modes(seat, None).current == "plan"
+
+
+def test_a_mode_of_a_newer_program_is_the_default_one_and_stays_kept(seat):
+    with seat.store.transaction():
+        seat.store.conversations.keep_mode(seat.id, "zen", me=seat.owner)
+    assert stored_modes(seat, None).current == "default"
+    assert seat.store.conversations.standing(seat.id).mode == "zen"
+
+
+def test_what_another_process_goes_on_with_is_not_changed_here(seat):
+    """RA-10."""
+    todos = stored_todos(seat)
+    with seat.store.transaction():
+        seat.store.conversations.release(seat.id, seat.owner)
+    with pytest.raises(ConversationBusy):
+        todos.change("create", [{"content": "a"}])
+    assert todos.entries == ()

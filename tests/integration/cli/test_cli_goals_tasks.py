@@ -1,0 +1,225 @@
+"""`goals` and `tasks`: the tree of actions, with what shows each effect."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from builders import begin, fail, hand_in, land, make_run, work
+from scaffold.cli.render.goals_tasks_agents import evidence_line
+from scaffold.core.model import Evidence, PlanningTurn, Usage
+from scaffold.core.states import Completed, Failed, Paused, Pending, Running
+from scaffold.orchestrator.owner.control_requests import PAUSED_BY_USER
+
+NESTED = """\
+version: 1
+goals:
+  - name: shop
+    goal_state: [shop_works]
+    actions:
+      - {key: shop, kind: compound, effects: [shop_works]}
+      - {key: shelf, parent: shop, effects: [shelf_stands], role: carpentry}
+      - {key: till, parent: shop, preconditions: [shelf_stands], effects: [shop_works]}
+  - name: street
+    goal_state: [street_swept]
+    actions:
+      - {key: sweep, effects: [street_swept]}
+"""
+
+
+def test_children_stand_below_their_compound(site, scaffold):
+    """SC-19: the action tree with status and effects."""
+    make_run(site, NESTED)
+    assert scaffold("tasks").out.splitlines() == [
+        "shop: planning",
+        "  3 pending",
+        "  · pending shop (implementation, compound) ready",
+        "      · missing shop_works",
+        "    · pending shelf (carpentry) waits for shop to begin",
+        "        · missing shelf_stands",
+        "    · pending till (implementation) waits for shelf_stands",
+        "        · missing shop_works",
+        "",
+        "street: planning",
+        "  1 pending",
+        "  · pending sweep (implementation) ready",
+        "      · missing street_swept",
+    ]
+
+
+def test_facts_stand_with_their_evidence_and_results_with_their_first_line(site, plan, scaffold):
+    """BX-1: a fact holds only with evidence, and people see which."""
+    run = begin(site, make_run(site, plan))
+    landed = land(site, run, "store", {"store.py": "x = 1\n"})[:8]
+    assert scaffold("tasks").out.splitlines()[1:6] == [
+        "  1 done, 1 pending",
+        f"  ✓ completed store (implementation, done) landed as {landed}",
+        "      ✓ holds store_works",
+        f"          make test, exit 0 at {landed}",
+        "      said: Did store.",
+    ]
+    assert scaffold("goals").out.splitlines() == [
+        "shop: active",
+        "  A shop that sells",
+        "  ✓ holds store_works",
+        f"      make test, exit 0 at {landed}",
+        "  · missing api_works",
+    ]
+
+
+def test_a_weak_or_stale_fact_says_so(site, plan, scaffold):
+    run = begin(site, make_run(site, plan))
+    land(site, run, "store", {"store.py": "x = 1\n"})
+    (goal,) = site.store.goals.of_run(run.id)
+    with site.store.transaction():
+        site.store.facts.invalidate(goal.id, "store_works", "stale")
+        site.store.facts.show(goal.id, "api_works", commit=run.base_sha, weak=True, paths=(), evidence=())
+    out = scaffold("goals").out
+    assert "! stale store_works" in out
+    assert "✓ holds api_works, weak: nothing tells it from no work at all" in out
+
+
+def test_the_json_of_tasks_has_the_evidence_too(site, plan, scaffold):
+    """BX-1: what the tree shows, programs get."""
+    run = begin(site, make_run(site, plan))
+    land(site, run, "store", {"store.py": "x = 1\n"})
+    (goal,) = scaffold("status", "--json").json["goals"]
+    (fact,) = goal["facts"]
+    assert fact["evidence"]
+    assert scaffold("tasks", "--json").json["facts"] == [{"goal_id": goal["id"], **fact}]
+
+
+def test_the_json_is_that_of_status(site, scaffold):
+    run = make_run(site, NESTED)
+    status = scaffold("status", "--json").json
+    assert scaffold("goals", "--json").json == {"run": run.id, "goals": status["goals"]}
+    assert scaffold("tasks", "--json").json == {"run": run.id, "actions": status["actions"], "facts": []}
+    street = [action for action in status["actions"] if action["key"] == "sweep"]
+    assert scaffold("tasks", "street", "--json").json == {"run": run.id, "actions": street, "facts": []}
+
+
+def test_one_goal_can_be_asked_for_and_a_wrong_one_is_answered_with_the_closest(site, scaffold):
+    run = make_run(site, NESTED)
+    assert scaffold("tasks", "street").out.splitlines()[0] == "street: planning"
+    answer = scaffold("tasks", "stret")
+    assert answer.code == 64
+    assert answer.err.splitlines() == [
+        f"error: run {run.id} has no goal `stret`",
+        f"  Did you mean `street`? `scaffold goals --run {run.id}` lists them.",
+    ]
+
+
+def test_an_older_run_can_be_asked_for(site, plan, scaffold):
+    older = make_run(site, plan)
+    make_run(site, NESTED)
+    assert scaffold("goals", "--run", older.id, "--json").json["run"] == older.id
+
+
+def test_without_a_run_the_lists_are_empty(repository, scaffold):
+    assert scaffold("goals", "--json").json == {"run": None, "goals": []}
+    assert scaffold("tasks", "--json").json == {"run": None, "actions": [], "facts": []}
+    assert scaffold("tasks").out.startswith("There is no run")
+    assert scaffold("tasks", "shop").code == 64
+
+
+def lines_of(scaffold, *args):
+    return [line.strip() for line in scaffold("tasks", *args).out.splitlines()]
+
+
+def test_a_task_says_in_common_words_how_it_does_beside_its_status(site, plan, scaffold):
+    """AL-3b: pending, in_progress, verifying, blocked, done, failed."""
+    run = begin(site, make_run(site, plan))
+    land(site, run, "store", {"store.py": "x = 1\n"})
+    work(site, run, "api")
+    assert "1 done, 1 in_progress" in lines_of(scaffold)
+    assert [each["task_state"] for each in scaffold("tasks", "--json").json["actions"]] == ["done", "in_progress"]
+    assert [each["status"] for each in scaffold("tasks", "--json").json["actions"]] == ["completed", "running"]
+
+
+def test_the_attempt_is_counted_by_the_actions_own_failures(site, plan, scaffold):
+    """SC-20: attempt 2 of 3, though it is the third by number: one was lost to a crash."""
+    run = begin(site, make_run(site, plan, attempts=3))
+    fail(site, run, "store", {})
+    assert "· pending store (implementation) ready, attempt 2 of 3" in lines_of(scaffold)
+    lost = work(site, run, "store")
+    with site.store.transaction():
+        site.store.attempts.end(lost.id, outcome="lost", fence=run.fence)
+        site.store.actions.move(lost.action_id, Pending())
+    again = hand_in(site, run, "store", {"store.py": "x = 2\n"})
+    (line,) = [line for line in lines_of(scaffold) if "landing store" in line]
+    assert line.startswith("↓ landing store (implementation, verifying) attempt 2 of 3 (#3), candidate, ")
+    assert again.number == 3
+
+
+def test_a_ready_action_says_what_slot_it_waits_for(site, scaffold):
+    text = NESTED.replace("{key: sweep, ", "{key: wash, effects: [washed]}\n      - {key: sweep, ")
+    run = begin(site, make_run(site, text, agents=1))
+    work(site, run, "wash")
+    (line,) = [line for line in lines_of(scaffold, "street") if "sweep" in line and "pending" in line]
+    assert line == "· pending sweep (implementation) ready: waits for a slot, 1 of 1 are taken"
+
+
+def test_an_action_of_a_goal_that_was_set_aside_says_so(site, plan, scaffold):
+    run = begin(site, make_run(site, plan))
+    with site.store.transaction():
+        site.store.goals.move(site.store.goals.of_run(run.id)[0].id, Paused(PAUSED_BY_USER))
+    assert "· pending store (implementation) ready, but its goal is paused" in lines_of(scaffold)
+    assert scaffold("goals", "--json").json["goals"][0]["agent_state"] == "paused"
+
+
+def test_a_compound_says_how_far_it_is_or_what_its_supervisor_is_asked(site, scaffold):
+    run = begin(site, make_run(site, NESTED))
+    shop = site.store.actions.by_key(run.id, "shop")
+    with site.store.transaction():
+        site.store.actions.move(shop.id, Running())
+    land(site, run, "shelf", {"shelf.py": "x = 1\n"})
+    assert "▶ running shop (implementation, compound, in_progress) 1/2 done" in lines_of(scaffold)
+    with site.store.transaction():
+        site.store.turns.begin(
+            PlanningTurn(
+                id="t1",
+                run_id=run.id,
+                goal_id=shop.goal_id,
+                action_id=shop.id,
+                event="replan",
+                usage=Usage(),
+                started_at=site.clock.now(),
+            )
+        )
+    (line,) = [line for line in lines_of(scaffold) if "running shop" in line]
+    assert line.startswith("▶ running shop (implementation, compound, in_progress) replan for ")
+
+
+@pytest.mark.parametrize("state", [Completed(), Failed("no way")])
+def test_the_agent_state_of_a_goal_is_that_of_its_supervisor(site, plan, scaffold, state):
+    """AL-3b: agents are told in the same words everywhere."""
+    run = begin(site, make_run(site, plan))
+    with site.store.transaction():
+        site.store.goals.move(site.store.goals.of_run(run.id)[0].id, state)
+    shown = scaffold("goals", "--json").json["goals"][0]
+    assert shown["agent_state"] == {"completed": "done", "failed": "failed"}[shown["status"]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "command", "exit_code", "detail", "line"),
+    [
+        ("contract", "make test", 0, "3 passed", "make test, exit 0 at cccccccc"),
+        ("change", "change", None, "2 paths changed", "a change: 2 paths changed at cccccccc"),
+        ("change", "change", None, "", "a change at cccccccc"),
+        (
+            "gate",
+            "pytest",
+            1,
+            "test: pre_existing, 4 pass",
+            "gate test: pre_existing, 4 pass (pytest), exit 1 at cccccccc",
+        ),
+        ("review", None, None, "Sound.\n- a:1", "review: Sound. at cccccccc"),
+        ("human", None, None, "approved as i1: fine\nwhat", "human: approved as i1: fine at cccccccc"),
+        ("human", None, None, "", "human at cccccccc"),
+        ("trivial", None, None, "", "trivial at cccccccc"),
+    ],
+)
+def test_every_kind_of_evidence_says_on_one_line_what_it_is(kind, command, exit_code, detail, line):
+    """BX-1: commands by how they ended, all others by what they say."""
+    then = datetime(2030, 1, 1, tzinfo=UTC)
+    evidence = Evidence(kind=kind, command=command, exit_code=exit_code, commit="c" * 40, at=then, detail=detail)
+    assert evidence_line(evidence, 200) == line

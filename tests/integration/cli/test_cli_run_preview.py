@@ -1,0 +1,109 @@
+"""What is offered before a run starts."""
+
+import msgspec
+import pytest
+
+from builders import make_repository, make_run, make_site
+from scaffold.cli.render.run_preview import MAX_ACTIONS, RunPreview, billing_note, cost_estimate
+from scaffold.orchestrator.planning.apply_plan import stored_plan
+
+PLAN = """\
+version: 1
+goals:
+  - name: shop
+    goal_state: [sold]
+    actions:
+      - {key: store, kind: compound, effects: [stored]}
+      - {key: model, parent: store, effects: [modelled]}
+      - {key: table, parent: store, preconditions: [modelled], effects: [stored]}
+      - {key: sell, preconditions: [stored], effects: [sold, "paid\\u0301"]}
+"""
+
+
+@pytest.fixture
+def site(tmp_path):
+    made = make_site(make_repository(tmp_path / "repo"))
+    yield made
+    made.store.close()
+
+
+def offered(site, plan=PLAN, **settings):
+    """Return the offer of a run of this plan."""
+    run = make_run(site, plan, **settings)
+    return RunPreview(run, stored_plan(site.store, run))
+
+
+def priced(offer, model):
+    """Return the offer for another model."""
+    settings = msgspec.structs.replace(offer.run.settings, model=model)
+    return RunPreview(msgspec.structs.replace(offer.run, settings=settings), offer.plan)
+
+
+def test_it_shows_goals_actions_as_a_tree_and_what_they_make_true(site):
+    """SC-8: what was planned can be judged before it starts."""
+    lines = offered(site, agents=4, budget_usd=2.5).text().splitlines()
+    assert lines[:5] == [
+        "shop: sold",
+        "  store (compound) -> stored",
+        "    model -> modelled",
+        "    table -> stored",
+        "  sell -> sold, paid\u0301",
+    ]
+    rest = "\n".join(lines[5:])
+    assert "nothing needs the effect `paid\u0301`" in rest
+    assert "4 actions in 1 goal, up to 4 agents at once" in rest
+    assert "longest chain model -> table -> sell" in rest
+    assert "worth 1 agent" in rest
+    assert "at most $2.50" in rest
+
+
+def test_it_gives_no_advice_that_reckons_with_another_cap_than_the_run_has(site):
+    """SC-22: how many agents a goal may have is the user's to set."""
+    assert "worth" not in offered(site, goal_agents=5).text()
+
+
+def test_a_long_plan_is_cut_and_says_so(site):
+    actions = "".join(f"      - {{key: a{n}, effects: [e{n}]}}\n" for n in range(100))
+    text = f"version: 1\ngoals:\n  - name: g\n    goal_state: [e0]\n    actions:\n{actions}"
+    told = offered(site, text, plan_path="/plan.yaml").text()
+    assert f"and {100 - MAX_ACTIONS} more actions" in told
+    assert told.count(" -> e") == MAX_ACTIONS
+
+
+def test_the_estimate_grows_with_the_plan_and_says_where_there_is_none(site):
+    """SC-8: work is told of with what it may cost, and who pays."""
+    offer = priced(offered(site), "anthropic:claude-sonnet-4-5")
+    told = cost_estimate(offer.run, offer.plan)
+    assert told.startswith("roughly $")
+    low, high = (float(amount.strip("$")) for amount in told.removeprefix("roughly ").split(" to "))
+    assert 0 < low < high
+    for model, words in (
+        ("cassette:/x.yaml", "no estimate needed"),
+        ("local:llama@http://127.0.0.1:1/v1", "no estimate needed"),
+        ("openai:nobody-knows-it", "its price is not known"),
+    ):
+        other = priced(offer, model)
+        assert cost_estimate(other.run, other.plan) == words
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("cassette:/x.yaml", "nobody pays"),
+        ("local:llama@http://127.0.0.1:1/v1", "a server of your own"),
+        ("codex:gpt-5", "subscription"),
+        ("anthropic:claude-sonnet-4-5", "your key"),
+    ],
+)
+def test_who_pays_is_named(model, words):
+    assert words in billing_note(model)
+
+
+def test_no_escape_of_a_plan_reaches_the_terminal(site):
+    offer = offered(site)
+    shouted = msgspec.structs.replace(offer.plan.goals[0], name="\x1b[31mshop")
+    run = msgspec.structs.replace(offer.run, base_branch="\x1b[31mmain")
+    text = RunPreview(run, msgspec.structs.replace(offer.plan, goals=(shouted,))).text()
+    assert "shop: sold" in text
+    assert "main at" in text
+    assert "\x1b" not in text

@@ -1,0 +1,81 @@
+"""Where the state lies: a file in the git directory, or a schema that only this repository uses."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+
+import pytest
+
+from scaffold.core.errors import StoreError, UsageError
+from scaffold.store.driver.location import PostgresLocation, StoreLocation
+from scaffold.store.state_location import DATABASE_URL, database_path, existing_state_location, state_location
+
+URL = "postgresql://ada@localhost/work"
+ON_SERVER = {DATABASE_URL: URL}
+
+
+@pytest.fixture
+def common_dir(tmp_path: Path) -> Path:
+    return tmp_path / "My Shop!" / ".git"
+
+
+@pytest.mark.parametrize("environ", [{}, {DATABASE_URL: ""}])
+def test_without_a_server_the_state_is_a_file(common_dir: Path, environ: dict) -> None:
+    assert state_location(common_dir, environ) == database_path(common_dir)
+    assert existing_state_location(common_dir, environ) is None
+    database_path(common_dir).parent.mkdir(parents=True)
+    database_path(common_dir).touch()
+    assert existing_state_location(common_dir, environ) == database_path(common_dir)
+
+
+def test_a_schema_is_named_once_and_for_all(common_dir: Path) -> None:
+    """OR-8: repositories share a server, never a schema."""
+    assert existing_state_location(common_dir, ON_SERVER) is None
+    assert not common_dir.exists()
+    place = state_location(common_dir, ON_SERVER)
+    assert isinstance(place, PostgresLocation)
+    assert place.url == URL
+    assert place.schema.startswith("scaffold_my_shop_")
+    assert state_location(common_dir, ON_SERVER) == existing_state_location(common_dir, ON_SERVER) == place
+    assert [entry.name for entry in (common_dir / "scaffold").iterdir()] == ["schema"]
+
+
+def test_repositories_of_one_name_get_schemas_of_their_own(tmp_path: Path) -> None:
+    places = {state_location(tmp_path / user / "shop" / ".git", ON_SERVER).schema for user in ("ada", "bob")}
+    assert len(places) == 2
+
+
+def test_of_many_that_choose_a_name_at_once_one_wins(tmp_path: Path) -> None:
+    at_once = Barrier(4)
+
+    def choose(common_dir: Path) -> StoreLocation:
+        at_once.wait(timeout=60)
+        return state_location(common_dir, ON_SERVER)
+
+    with ThreadPoolExecutor(4) as pool:
+        for number in range(20):
+            places = set(pool.map(choose, [tmp_path / str(number) / ".git"] * 4))
+            assert len(places) == 1
+
+
+@pytest.mark.parametrize("content", ["", "shop; DROP SCHEMA public", "\udcff"])
+def test_a_name_that_was_tampered_with_is_trouble(common_dir: Path, content: str) -> None:
+    path = common_dir / "scaffold" / "schema"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content.encode(errors="surrogateescape"))
+    with pytest.raises(StoreError, match="schema") as caught:
+        state_location(common_dir, ON_SERVER)
+    assert "backup" in caught.value.fix
+
+
+def test_a_place_that_cannot_be_written_is_trouble(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match="schema"):
+        state_location(tmp_path / "file" / ".git", ON_SERVER)
+
+
+@pytest.mark.parametrize("url", ["mysql://localhost/work", "state.db", "localhost", "postgresql://["])
+def test_an_address_of_something_else_is_a_usage_problem_that_does_not_show_it(common_dir: Path, url: str) -> None:
+    with pytest.raises(UsageError, match=DATABASE_URL) as caught:
+        existing_state_location(common_dir, {DATABASE_URL: url})
+    assert url not in caught.value.what

@@ -1,0 +1,286 @@
+"""Commands that end."""
+
+import asyncio
+import hashlib
+import os
+import select
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from scaffold.host.identity import is_alive
+from scaffold.host.process.child import start_child
+from scaffold.host.process.command import run_command
+from scaffold.host.process.reaper_pipe import ReaperPipe
+
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux hands orphans to a keeper")
+EITHER_WAY = pytest.mark.parametrize("leash", [False, True], ids=["free", "leashed"])
+
+DAEMON = "(setsid sh -c 'echo $$ > daemon.pid; exec sleep 60' </dev/null >/dev/null 2>&1 &); "
+STUBBORN = "trap '' TERM; sh -c 'echo $$ > deep.pid; while :; do sleep 60; done' & while :; do sleep 60; done"
+UNTIL_THERE = "while [ ! -s daemon.pid ]; do sleep 0.01; done; "
+
+
+@EITHER_WAY
+async def test_a_command_is_reported_with_its_exit_code_and_both_outputs(sh, leash):
+    finished = await sh("echo out; echo err >&2; exit 3", leash=leash)
+    assert (finished.exit_code, finished.signal, finished.timed_out) == (3, None, False)
+    assert (finished.stdout, finished.stderr, finished.truncated) == (b"out\n", b"err\n", False)
+    assert finished.stdout_sha256 == hashlib.sha256(b"out\n").hexdigest()
+    assert 0 < finished.duration_s < 10
+
+
+@EITHER_WAY
+async def test_a_command_ended_by_a_signal_has_no_exit_code(sh, leash):
+    """An exit code of 128 + n and a signal n are two things."""
+    killed, exited = await sh("kill -SEGV $$", leash=leash), await sh("exit 139", leash=leash)
+    assert (killed.exit_code, killed.signal) == (None, signal.SIGSEGV)
+    assert (exited.exit_code, exited.signal) == (139, None)
+
+
+@EITHER_WAY
+@pytest.mark.parametrize(
+    ("program", "code", "reason"),
+    [("no-such-program", 127, b"No such file"), ("/etc/passwd", 126, b"Permission denied")],
+)
+async def test_a_program_that_cannot_be_started_is_reported_as_a_shell_would(
+    tmp_path, env, leash, program, code, reason
+):
+    finished = await run_command([program], cwd=tmp_path, env=env, timeout_s=10, leash=leash)
+    assert finished.exit_code == code
+    assert reason in finished.stderr
+    assert program.encode() in finished.stderr
+
+
+@EITHER_WAY
+async def test_stdin_is_what_was_given_and_otherwise_empty(sh, leash):
+    payload = bytes(range(256)) * 4096
+    assert (await sh("cat", stdin=payload, leash=leash, limit_bytes=2_000_000)).stdout == payload
+    assert (await sh("cat", leash=leash)).stdout == b""
+
+
+@EITHER_WAY
+async def test_the_environment_is_exactly_what_was_given(tmp_path, leash):
+    env = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "NAME": "Zoë"}
+    finished = await run_command(["env"], cwd=tmp_path, env=env, timeout_s=10, leash=leash)
+    assert sorted(finished.stdout.decode().splitlines()) == ["LC_ALL=C", "NAME=Zoë", "PATH=/usr/bin:/bin"]
+
+
+@EITHER_WAY
+async def test_arguments_need_not_be_utf_8(tmp_path, env, leash):
+    finished = await run_command(["printf", "%s", "a\udcff b\n"], cwd=tmp_path, env=env, timeout_s=10, leash=leash)
+    assert finished.stdout == b"a\xff b\n"
+
+
+@EITHER_WAY
+async def test_a_broken_pipe_ends_a_leashed_command_as_it_would_in_a_shell(sh, leash):
+    """Python ignores SIGPIPE; what it starts must not."""
+    finished = await sh("yes | head -c 1 >/dev/null; kill -PIPE $$; echo survived", leash=leash)
+    assert finished.signal == signal.SIGPIPE
+
+
+@EITHER_WAY
+async def test_a_flood_of_output_is_cut_in_the_middle_and_hashed_whole(sh, leash):
+    finished = await sh("yes | head -c 20000000", limit_bytes=1000, leash=leash)
+    assert finished.truncated
+    assert b"... 19999000 bytes left out ..." in finished.stdout
+    assert len(finished.stdout) < 1100
+    assert finished.stdout_sha256 == hashlib.sha256(b"y\n" * 10_000_000).hexdigest()
+
+
+async def test_all_output_is_kept_in_a_file_in_the_order_it_came(sh, tmp_path):
+    kept = tmp_path / "logs" / "check.log"
+    await sh("echo one; sleep 0.1; echo two >&2; sleep 0.1; echo three; yes | head -c 5000", keep=kept, limit_bytes=10)
+    assert kept.read_bytes() == b"one\ntwo\nthree\n" + b"y\n" * 2500
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full disk")
+async def test_output_that_cannot_be_kept_is_an_error(sh):
+    with pytest.raises(OSError, match="No space left"):
+        await sh("echo lost", keep=Path("/dev/full"))
+
+
+@EITHER_WAY
+async def test_a_timeout_ends_a_tree_that_ignores_sigterm(sh, tmp_path, process_in, eventually, leash):
+    """BX-17"""
+    task = asyncio.create_task(sh(STUBBORN, timeout_s=0.5, leash=leash))
+    deep = await process_in(tmp_path / "deep.pid")
+    assert is_alive(deep)
+    finished = await task
+    assert (finished.timed_out, finished.exit_code, finished.signal) == (True, None, signal.SIGKILL)
+    assert finished.duration_s < 5
+    await eventually(lambda: not is_alive(deep))
+
+
+async def test_a_free_command_may_tidy_up_when_its_time_is_over(sh):
+    finished = await sh("trap 'echo tidied; exit 0' TERM; sleep 60 & wait", timeout_s=0.3)
+    assert (finished.timed_out, finished.exit_code, finished.stdout) == (True, None, b"tidied\n")
+
+
+@EITHER_WAY
+async def test_a_cancelled_command_is_gone_when_the_cancellation_arrives(sh, tmp_path, process_in, leash):
+    task = asyncio.create_task(sh("echo $$ > it.pid; exec sleep 60", leash=leash))
+    command = await process_in(tmp_path / "it.pid")
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not is_alive(command)
+
+
+@LINUX
+async def test_a_cancellation_that_comes_twice_saves_nobody(sh, tmp_path, process_in):
+    """BX-17, RA-19."""
+    brood = "for i in $(seq 100); do sleep 60 & done; echo $! > it.pid; wait"
+    task = asyncio.create_task(sh(brood, leash=True))
+    last = await process_in(tmp_path / "it.pid")
+    task.cancel()
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not is_alive(last)
+
+
+async def test_a_command_that_is_cancelled_while_it_is_started_never_begins(sh, tmp_path):
+    """BX-17, RA-19: its keeper was there, and we were too busy to notice."""
+    task = asyncio.create_task(sh("touch begun; exec sleep 60", leash=True))
+    await asyncio.sleep(0)
+    select.select([], [], [], 0.3)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not (tmp_path / "begun").exists()
+
+
+@EITHER_WAY
+async def test_one_who_keeps_the_output_open_does_not_make_us_wait(sh, tmp_path, process_in, leash):
+    finished = await sh("sleep 60 & echo $! > it.pid; echo done", leash=leash)
+    assert (finished.exit_code, finished.stdout) == (0, b"done\n")
+    assert finished.duration_s < 5
+    left = await process_in(tmp_path / "it.pid")
+    assert (left is None) == leash
+    if left:
+        await sh(f"kill -9 {left.pid}")
+
+
+@LINUX
+async def test_a_daemon_ends_with_the_leashed_command_that_started_it(sh, tmp_path, process_in):
+    """BX-17"""
+    finished = await sh(DAEMON + UNTIL_THERE + "exit 5", leash=True)
+    assert finished.exit_code == 5
+    assert await process_in(tmp_path / "daemon.pid") is None
+
+
+@LINUX
+async def test_a_daemon_ends_with_a_leashed_command_that_runs_out_of_time(sh, tmp_path, process_in):
+    """BX-17"""
+    finished = await sh(DAEMON + UNTIL_THERE + "sleep 60", timeout_s=1, leash=True)
+    assert finished.timed_out
+    assert await process_in(tmp_path / "daemon.pid") is None
+
+
+@LINUX
+async def test_many_generations_end_with_their_leashed_command(sh):
+    """BX-17"""
+    await sh("for i in 1 2 3 4 5 6 7 8 9; do (sh -c 'sleep 61.25 & setsid sleep 61.25 &' &); done", leash=True)
+    assert (await sh("ps -eo args | grep -c '^slee[p] 61.25'")).stdout == b"0\n"
+
+
+ORCHESTRATOR = """
+import asyncio, os, pathlib
+from scaffold.host.process.command import run_command
+asyncio.run(run_command(["sh", "-c", os.environ["SCRIPT"]], cwd=pathlib.Path.cwd(), env=os.environ, timeout_s=60,
+                        leash=True))
+"""
+
+
+@LINUX
+async def test_everything_on_a_leash_ends_when_we_are_killed(tmp_path, env, process_in, eventually):
+    """BX-17"""
+    script = DAEMON + "echo $$ > it.pid; exec sleep 60"
+    us = await start_child(
+        [sys.executable, "-c", ORCHESTRATOR], cwd=tmp_path, env=env | {"SCRIPT": script}, log=tmp_path / "log"
+    )
+    command, daemon = await process_in(tmp_path / "it.pid"), await process_in(tmp_path / "daemon.pid")
+    assert is_alive(command)
+    assert is_alive(daemon)
+    us.kill()
+    assert await us.wait() == -signal.SIGKILL
+    await eventually(lambda: not is_alive(command) and not is_alive(daemon))
+
+
+@LINUX
+async def test_a_keeper_that_is_told_to_end_takes_its_command_along(sh, tmp_path, process_in):
+    task = asyncio.create_task(sh("echo $PPID > keeper.pid; " + DAEMON + UNTIL_THERE + "sleep 60", leash=True))
+    keeper, daemon = await process_in(tmp_path / "keeper.pid"), await process_in(tmp_path / "daemon.pid")
+    await sh(f"kill -TERM {keeper.pid}")
+    finished = await task
+    assert (finished.exit_code, finished.signal, finished.timed_out) == (None, signal.SIGKILL, False)
+    assert not is_alive(daemon)
+
+
+async def test_a_keeper_that_is_killed_counts_as_its_command_and_ends_it(sh, tmp_path, process_in, eventually):
+    """RA-4: a command that kills its keeper gains nothing."""
+    task = asyncio.create_task(sh("echo $PPID > keeper.pid; echo $$ > it.pid; exec sleep 60", leash=True))
+    keeper, command = await process_in(tmp_path / "keeper.pid"), await process_in(tmp_path / "it.pid")
+    await sh(f"kill -KILL {keeper.pid}")
+    finished = await task
+    assert (finished.exit_code, finished.signal) == (None, signal.SIGKILL)
+    await eventually(lambda: not is_alive(command))
+
+
+@LINUX
+def test_an_owner_who_dies_as_the_command_begins_leaves_nothing_of_it(tmp_path, monkeypatch):
+    """BX-17: a keeper that has nobody to report to ends what it was told to start."""
+    monkeypatch.chdir(tmp_path)
+    leash = ReaperPipe(["sleep", "60"])
+    theirs = [os.dup(end) for end in leash.passed]
+    leash.begin()
+    leash.close()
+    for end in theirs:
+        os.set_inheritable(end, True)
+    argv = [*leash.argv[:4], *map(str, theirs), *leash.argv[6:]]
+    keeper = os.posix_spawn(argv[0], argv, os.environ)
+    assert os.waitstatus_to_exitcode(os.waitpid(keeper, 0)[1]) == 0
+    for end in theirs:
+        os.close(end)
+    assert not [
+        process
+        for process in Path("/proc").glob("[0-9]*")
+        if process.name != str(os.getpid()) and _place_of(process) == str(tmp_path)
+    ]
+
+
+def _place_of(process):
+    try:
+        return str((process / "cwd").readlink())
+    except OSError:
+        return ""
+
+
+async def test_commands_side_by_side_do_not_hold_each_other_s_pipes(sh):
+    """A leaked write end would keep the quick ones waiting for the slow one's end."""
+    async with asyncio.TaskGroup() as group:
+        slow = group.create_task(sh("sleep 3", leash=True))
+        quick = [group.create_task(sh("echo $$", leash=bool(n % 2))) for n in range(6)]
+        async with asyncio.timeout(2.5):
+            await asyncio.wait(quick)
+        assert not slow.done()
+        assert all(task.result().duration_s < 0.9 for task in quick)
+        slow.cancel()
+
+
+def descriptors():
+    return sorted(path.name for path in Path("/dev/fd").iterdir())
+
+
+async def test_no_descriptor_is_left_open(sh):
+    await sh("true", leash=True)
+    before = descriptors()
+    for leash in (False, True):
+        await sh("cat", leash=leash, stdin=b"x")
+        await sh("sleep 60", leash=leash, timeout_s=0.1)
+        await run_command(["no-such-program"], cwd=Path("/"), env={}, timeout_s=1, leash=leash)
+    assert descriptors() == before

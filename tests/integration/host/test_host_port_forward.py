@@ -1,0 +1,204 @@
+"""Ways out of a sandbox to servers on this machine's loopback, spoken to directly and from inside."""
+
+import asyncio
+import socket
+import sys
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+from msgspec import structs
+
+from builders import bubblewrap_or_skip
+from daemon import free_port
+from scaffold.host.process.command import run_command
+from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
+from scaffold.host.sandbox.port_forward import MAX_CONNECTIONS, forward_ports, is_listening
+from scaffold.host.sandbox.sidecar import NOT_READY, with_services
+
+MANY = """\
+import socket, sys, threading
+port = int(sys.argv[1])
+kept = [socket.create_connection(("127.0.0.1", port)) for _ in range(20)]
+[each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\\1\\0\\0\\0\\0\\0\\0\\0") for each in kept]
+[each.close() for each in kept]  # all of them break off
+answers = []
+def ask(number):
+    with socket.create_connection(("127.0.0.1", port)) as server:
+        server.sendall(str(number).encode() * 50_000)
+        server.shutdown(socket.SHUT_WR)
+        answers.append(server.makefile().read() == str(number) * 50_000)
+threads = [threading.Thread(target=ask, args=(number,)) for number in range(300)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+print(all(answers), len(answers))
+"""
+
+
+async def echo(reader, writer):
+    """Answer with all that was said, once that has ended."""
+    writer.write(await reader.read())
+    writer.close()
+
+
+async def expect_end(reader):
+    """Nothing comes any more."""
+    with suppress(ConnectionResetError):
+        assert await reader.read() == b""
+
+
+@asynccontextmanager
+async def way_to(folder, serve, **options):
+    """Yield the port of a server and the socket that leads to it."""
+    async with await asyncio.start_server(serve, "127.0.0.1", 0, **options) as server:
+        port = server.sockets[0].getsockname()[1]
+        async with forward_ports(folder, [port]):
+            yield port, folder / str(port)
+
+
+async def test_who_has_said_all_is_answered_all_the_same(tmp_path):
+    """Each direction ends by itself; not a byte is lost."""
+    said = bytes(range(256)) * 20_000
+    async with way_to(tmp_path, echo) as (_, path):
+        reader, writer = await asyncio.open_unix_connection(path)
+        writer.write(said)
+        writer.write_eof()
+        assert await reader.read() == said
+        writer.close()
+
+
+async def test_what_nobody_reads_is_not_taken_from_who_sends_it(tmp_path):
+    """A server that sends without end is held up, not kept in memory."""
+    sent = 0
+
+    async def pour(_, writer):
+        nonlocal sent
+        with suppress(OSError):
+            while True:
+                writer.write(b"x" * 65_536)
+                await writer.drain()
+                sent += 65_536
+
+    async with way_to(tmp_path, pour) as (_, path):
+        reader, writer = await asyncio.open_unix_connection(path, limit=65_536)
+        await reader.readexactly(65_536)
+        before = -1
+        while sent != before:
+            before = sent
+            await asyncio.sleep(0.2)
+        held_up_at = sent
+        await reader.readexactly(held_up_at)
+        writer.transport.abort()
+    assert 0 < held_up_at < 40_000_000
+
+
+@pytest.mark.parametrize("who", ["server", "client"])
+async def test_where_one_breaks_off_so_does_the_other(tmp_path, who):
+    ended = asyncio.Event()
+
+    async def serve(reader, writer):
+        if who == "server":
+            writer.transport.abort()
+        else:
+            assert await reader.read() == b""
+        ended.set()
+        writer.close()
+
+    async with way_to(tmp_path, serve) as (_, path):
+        reader, writer = await asyncio.open_unix_connection(path)
+        if who == "server":
+            await expect_end(reader)
+        else:
+            writer.transport.abort()
+        await asyncio.wait_for(ended.wait(), 10)
+        assert ended.is_set()
+        writer.close()
+
+
+async def test_with_the_block_every_connection_ends_and_so_does_the_way(tmp_path):
+    async def serve(reader, writer):
+        writer.write(b"here")
+        with suppress(OSError):
+            await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        async with forward_ports(tmp_path, [port]):
+            reader, writer = await asyncio.open_unix_connection(tmp_path / str(port))
+            assert await reader.readexactly(4) == b"here"
+        await expect_end(reader)
+        with pytest.raises(OSError, match=r"."):
+            await asyncio.open_unix_connection(tmp_path / str(port))
+        writer.close()
+
+
+async def test_where_nobody_listens_any_more_who_asks_sees_an_end(tmp_path):
+    port = free_port()
+    async with forward_ports(tmp_path, [port]):
+        reader, writer = await asyncio.open_unix_connection(tmp_path / str(port))
+        await expect_end(reader)
+        writer.close()
+    assert not await is_listening(port)
+
+
+async def test_there_are_only_so_many_connections_at_once_and_more_take_turns(tmp_path, eventually):
+    """Descriptors of ours are few, and a check could ask for any number."""
+    served, leaving = 0, asyncio.Event()
+
+    async def hold(_, writer):
+        nonlocal served
+        served += 1
+        await leaving.wait()
+        writer.close()
+
+    async with way_to(tmp_path, hold, backlog=2 * MAX_CONNECTIONS) as (_, path):
+        callers = []
+        for _ in range(MAX_CONNECTIONS + 20):
+            caller = socket.socket(socket.AF_UNIX)
+            caller.setblocking(False)
+            await asyncio.get_running_loop().sock_connect(caller, str(path))
+            callers.append(caller)
+            await asyncio.sleep(0.001)  # who finds the line full is turned away at once, as nobody can wait without us
+        await eventually(lambda: served >= MAX_CONNECTIONS)
+        await asyncio.sleep(0.05)
+        at_once = served
+        leaving.set()
+        for caller in callers:
+            caller.close()
+        await eventually(lambda: served == len(callers))
+    assert (at_once, served) == (MAX_CONNECTIONS, len(callers))
+
+
+@pytest.fixture
+async def sandboxed(tmp_path, env):
+    """Run a Python script in a sandbox, beside services, with what lies behind ways."""
+    finding = await bubblewrap_or_skip()
+    workspace = tmp_path.resolve() / "workspace"
+    workspace.mkdir()
+    zone = Confinement(writable=(workspace,), temporary=tmp_path.resolve() / "temporary")
+
+    async def started(script, port, ways, services=()):
+        argv = with_services(services, [sys.executable, "-c", script, str(port)], top=workspace, ways=ways)
+        walls = SandboxSpec("bubblewrap", structs.replace(zone, readable=(ways,)), program=finding.program)
+        return await run_command(argv, cwd=workspace, env=env, timeout_s=60, leash=True, enclosure=walls)
+
+    return started
+
+
+async def test_many_speak_at_once_from_inside_and_some_break_off(sandboxed, tmp_path):
+    """AL-9: a check finds on its own loopback what listens on the machine's; more than can be at once take turns."""
+    ways = tmp_path.resolve() / "ways"
+    async with way_to(ways, echo, backlog=512):
+        port = next(ways.iterdir()).name
+        ended = await sandboxed(MANY, port, ways)
+    assert (ended.exit_code, ended.stdout) == (0, b"True 300\n"), ended.stderr
+
+
+async def test_a_way_that_a_service_inside_stands_in_is_told(sandboxed, tmp_path):
+    ways, port = tmp_path.resolve() / "ways", free_port()
+    ways.mkdir()
+    (ways / str(port)).touch()
+    taken = f"exec '{sys.executable}' -m http.server --bind 127.0.0.1 {port} @{port}"
+    ended = await sandboxed("print('ran')", port, ways, [taken])
+    assert (ended.exit_code, ended.stdout) == (NOT_READY, b"")
+    assert f"port {port} is already in use".encode() in ended.stderr

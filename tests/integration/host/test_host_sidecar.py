@@ -1,0 +1,102 @@
+"""Services beside a command."""
+
+import os
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from scaffold.host.process.command import run_command
+from scaffold.host.sandbox.sidecar import NOT_READY, with_services
+
+SERVE = f"exec '{sys.executable}' -m http.server --bind 127.0.0.1 {{port}} @{{port}}"
+ASK = f"""'{sys.executable}' -c "
+import urllib.request
+print(urllib.request.urlopen('http://127.0.0.1:{{port}}/greeting').read().decode())" """
+
+
+QUEUE = Path("/proc/sys/net/core/somaxconn")
+LONG_QUEUES = QUEUE.exists() and int(QUEUE.read_text()) >= 500
+
+
+@pytest.fixture
+def beside_it(tmp_path, env):
+    """Run a shell command with services beside it."""
+
+    async def started(services, command):
+        (tmp_path / "greeting").write_text("hello")
+        (tmp_path / "inner").mkdir(exist_ok=True)
+        argv = with_services(services, ["/bin/sh", "-c", command], top=tmp_path)
+        environ = env | {"TMPDIR": str(tmp_path)}
+        return await run_command(argv, cwd=tmp_path / "inner", env=environ, timeout_s=60, leash=True)
+
+    return started
+
+
+def listens(port):
+    with socket.socket() as caller:
+        return caller.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_without_services_the_command_is_started_itself(tmp_path):
+    assert with_services((), ["true", "x"], top=tmp_path) == ("true", "x")
+
+
+@pytest.mark.parametrize("code", [0, 3])
+async def test_a_command_finds_its_services_ready_and_they_end_with_it(beside_it, port, code):
+    """AL-9: loopback services run beside a check and are ended with it; they begin at the top of the checkout."""
+    ended = await beside_it([SERVE.format(port=port)], f"{ASK.format(port=port)}; exit {code}")
+    assert (ended.exit_code, ended.stdout) == (code, b"hello\n"), ended.stderr
+    assert not listens(port)
+
+
+@pytest.mark.skipif(not LONG_QUEUES, reason="the system has no queue of connections that is as long")
+async def test_hundreds_may_ask_at_once_what_is_outside_and_none_is_turned_away(tmp_path, env, port):
+    """Where a queue of connections is full, Linux answers by cookies, and what is said first can be lost."""
+    ways = tmp_path / "ways"
+    ways.mkdir()
+    with socket.socket(socket.AF_UNIX) as outside:
+        outside.bind(str(ways / str(port)))
+        outside.listen(500)
+        asking = f"import socket\nheld = [socket.create_connection(('127.0.0.1', {port}), 2) for _ in range(500)]"
+        argv = with_services((), [sys.executable, "-c", asking], top=tmp_path, ways=ways)
+        ended = await run_command(argv, cwd=tmp_path, env=env, timeout_s=60, leash=True)
+    assert (ended.exit_code, ended.stderr) == (0, b"")
+
+
+async def test_a_service_that_ends_before_it_is_ready_is_told_with_its_output(beside_it, port, tmp_path):
+    ended = await beside_it([f"echo no such database; exit 7 @{port}"], "touch ran")
+    assert ended.exit_code == NOT_READY
+    assert b"`echo no such database; exit 7` ended with exit 7 before it was ready" in ended.stderr
+    assert ended.stderr.endswith(b"no such database\n")
+    assert not (tmp_path / "inner" / "ran").exists()
+
+
+async def test_a_port_that_somebody_has_already_is_no_service_of_ours(beside_it):
+    """Otherwise a check would be made against a server of the user's."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        taken = other.getsockname()[1]
+        ended = await beside_it([SERVE.format(port=taken)], "true")
+    assert ended.exit_code == NOT_READY
+    assert f"port {taken} is already in use".encode() in ended.stderr
+
+
+async def test_nobody_waits_for_a_service_without_a_port(beside_it):
+    ended = await beside_it(["sleep 60.5"], "echo checked")
+    assert (ended.exit_code, ended.stdout) == (0, b"checked\n")
+
+
+async def test_a_service_that_goes_on_behind_may_end_itself(beside_it, port):
+    serve = SERVE.format(port=port).removesuffix(f" @{port}").removeprefix("exec ")
+    ended = await beside_it([f"{serve} & exit 0 @{port}"], ASK.format(port=port))
+    assert (ended.exit_code, ended.stdout) == (0, b"hello\n"), ended.stderr
+    assert not listens(port)
+
+
+async def test_a_command_that_is_not_there_is_told_as_ever(tmp_path, env):
+    argv = with_services(["true"], [str(tmp_path / "nothing")], top=tmp_path)
+    ended = await run_command(argv, cwd=tmp_path, env=env | {"PATH": os.environ["PATH"]}, timeout_s=60, leash=True)
+    assert ended.exit_code == 127

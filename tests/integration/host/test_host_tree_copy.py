@@ -1,0 +1,84 @@
+"""Folders copied."""
+
+import asyncio
+import contextlib
+import os
+import stat
+
+import pytest
+
+from scaffold.host.tree_copy import copy_tree
+
+
+@pytest.fixture
+def source(tmp_path):
+    folder = tmp_path / "source"
+    (folder / "deep" / "er").mkdir(parents=True)
+    (folder / "deep" / "er" / "empty").touch()
+    (folder / "tool").write_bytes(os.urandom(300_000))
+    (folder / "tool").chmod(0o4755)
+    os.utime(folder / "tool", ns=(1_000_000_001, 2_000_000_002))
+    (folder / "ümläut\n").write_text("name")
+    os.link(folder / "tool", folder / "same tool")
+    (folder / "link").symlink_to("deep/er")
+    (folder / "dangling").symlink_to("nowhere")
+    os.mkfifo(folder / "pipe")
+    return folder
+
+
+async def test_files_links_modes_and_times_are_the_same_in_the_copy(source, tmp_path):
+    copy = tmp_path / "copy"
+    await copy_tree(source, copy)
+    told = (copy / "tool").stat()
+    assert (copy / "tool").read_bytes() == (source / "tool").read_bytes()
+    assert (stat.S_IMODE(told.st_mode), told.st_mtime_ns) == (0o755, 2_000_000_002)
+    assert [str((copy / name).readlink()) for name in ("link", "dangling")] == ["deep/er", "nowhere"]
+    names = sorted(str(path.relative_to(copy)) for path in copy.rglob("*"))
+    assert names == ["dangling", "deep", "deep/er", "deep/er/empty", "link", "same tool", "tool", "ümläut\n"]
+
+
+async def test_what_is_written_to_a_copy_stays_in_it(source, tmp_path):
+    """No hard links: agents write to their copies."""
+    copy, before = tmp_path / "copy", (source / "tool").read_bytes()
+    await copy_tree(source, copy)
+    (copy / "tool").write_text("mine")
+    assert [path.stat().st_nlink for path in (copy / "tool", copy / "same tool")] == [1, 1]
+    assert (source / "tool").read_bytes() == (copy / "same tool").read_bytes() == before
+
+
+async def test_a_folder_nobody_may_write_to_is_copied_to_one_that_can_be_deleted(tmp_path):
+    source = tmp_path / "source"
+    (source / "module").mkdir(parents=True)
+    (source / "module" / "code").write_text("code")
+    (source / "module").chmod(0o555)
+    await copy_tree(source, tmp_path / "copy")
+    assert stat.S_IMODE((tmp_path / "copy" / "module").stat().st_mode) == 0o755
+    (source / "module").chmod(0o755)
+
+
+async def test_a_single_file_is_copied_too_and_nothing_is_overwritten(source, tmp_path):
+    await copy_tree(source / "tool", tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == (source / "tool").read_bytes()
+    with pytest.raises(FileExistsError):
+        await copy_tree(source / "tool", tmp_path / "copy")
+
+
+async def test_links_lead_where_they_are_told_to(source, tmp_path):
+    await copy_tree(source, tmp_path / "copy", led=lambda folder, leads: f"{folder} {leads}")
+    assert str((tmp_path / "copy" / "link").readlink()) == f"{source} deep/er"
+
+
+async def test_nobody_works_on_a_copy_that_was_cancelled(tmp_path, eventually):
+    source, copy = tmp_path / "source", tmp_path / "copy"
+    for number in range(40):
+        (source / str(number)).mkdir(parents=True)
+        for other in range(50):
+            (source / str(number) / str(other)).touch()
+    work = asyncio.create_task(copy_tree(source, copy))
+    await eventually(copy.exists)
+    work.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await work
+    there = sum(1 for _ in copy.rglob("*"))
+    await asyncio.sleep(0.05)
+    assert there == sum(1 for _ in copy.rglob("*")) < 2_040

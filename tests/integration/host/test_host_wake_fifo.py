@@ -1,0 +1,95 @@
+"""Doorbells between processes: real pipes, real processes."""
+
+import asyncio
+import stat
+import sys
+
+import pytest
+
+from fakes import until
+from scaffold.host.process.command import run_command
+from scaffold.host.wake_fifo import WakeFifo, has_pending_wake, wake_up
+
+RING = "import sys; from pathlib import Path; from scaffold.host.wake_fifo import wake_up; wake_up(Path(sys.argv[1]))"
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "bells" / "owner"
+
+
+@pytest.fixture
+async def rings(path):
+    """Listen at `path`; the list grows with each time something was heard."""
+    heard = []
+    bell = WakeFifo(path, lambda: heard.append(1))
+    yield heard
+    bell.close()
+
+
+async def test_another_process_wakes_us(path, rings):
+    """SC-14: a notification only wakes."""
+    rang = await run_command([sys.executable, "-c", RING, str(path)], cwd=path.parent, env={}, timeout_s=30)
+    assert rang.exit_code == 0
+    await until(lambda: rings)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+async def test_many_rings_are_heard_and_none_blocks(path, rings):
+    for _ in range(100_000):
+        wake_up(path)
+    await until(lambda: rings)
+    before = len(rings)
+    wake_up(path)
+    await until(lambda: len(rings) > before)
+    assert len(rings) < 100
+
+
+async def test_a_ring_before_anybody_looks_is_not_missed(path):
+    heard = asyncio.Event()
+    bell = WakeFifo(path, heard.set)
+    wake_up(path)
+    wake_up(path)
+    await until(heard.is_set)
+    bell.close()
+    assert heard.is_set()
+
+
+async def test_ringing_where_nobody_listens_is_no_error(path, rings, tmp_path):
+    wake_up(tmp_path / "nowhere")
+    (tmp_path / "file").write_text("precious")
+    wake_up(tmp_path / "file")
+    (tmp_path / "link").symlink_to(path)
+    wake_up(tmp_path / "link")
+    await asyncio.sleep(0)
+    assert (tmp_path / "file").read_text() == "precious"
+    assert rings == []
+
+
+async def test_a_bell_that_was_closed_can_be_opened_again(path):
+    first = WakeFifo(path, lambda: None)
+    first.close()
+    wake_up(path)
+    heard = asyncio.Event()
+    second = WakeFifo(path, heard.set)
+    wake_up(path)
+    async with asyncio.timeout(5):
+        await heard.wait()
+    second.close()
+    assert [each.name for each in path.parent.iterdir()] == ["owner"]
+
+
+async def test_it_can_be_told_whether_a_listener_hears(path):
+    """SC-16: whoever is stopped, or stuck, leaves the ring where it is."""
+    assert not has_pending_wake(path), "nobody listens"
+    heard = asyncio.Event()
+    bell = WakeFifo(path, heard.set)
+    assert not has_pending_wake(path), "nobody rang"
+    wake_up(path)
+    assert has_pending_wake(path)
+    assert has_pending_wake(path), "to look is not to hear"
+    await until(heard.is_set)
+    assert not has_pending_wake(path)
+    wake_up(path)
+    bell.close()
+    assert not has_pending_wake(path), "nobody listens any more"

@@ -1,0 +1,181 @@
+"""Good replies over real sockets, on all three wires."""
+
+import pytest
+
+from scaffold.core.conversation import (
+    AssistantMessage,
+    Caller,
+    Request,
+    Text,
+    TextDelta,
+    Thinking,
+    ThinkingDelta,
+    ToolCall,
+    ToolCallDelta,
+    ToolResult,
+    UserMessage,
+)
+from scaffold.core.tool import Tool, ToolOutput
+from wires.asking import asking
+from wires.server import KEY, serve
+from wires.turn import Call, Turn, Used
+
+WIRES = ("anthropic", "chat", "responses")
+SAID = Turn(
+    thinking="Let me look around first.",
+    text="I look at what is there, then I tell.",
+    calls=(Call("shell", {"command": "ls -l", "timeout_s": 3}), Call("read_file", {"path": "ä.py"}), Call("todo")),
+    usage=Used(input=2_000, cached=1_500, output=30),
+)
+ARGS = [{"command": "ls -l", "timeout_s": 3}, {"path": "ä.py"}, {}]
+
+
+async def run(args):
+    return ToolOutput("")
+
+
+SHELL = Tool(
+    name="shell", description="Run a command.", schema={"type": "object", "properties": {}}, category="shell", run=run
+)
+
+
+def joined(heard, kind):
+    return "".join(delta.text for delta in heard if isinstance(delta, kind))
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("stream", [True, False])
+async def test_thoughts_words_calls_and_usage_arrive_whole_and_are_told(wire, stream):
+    """RA-1, RA-2: with and without streaming."""
+    async with serve(wire, [SAID]) as server, asking(server, stream=stream) as asked:
+        reply = await asked.reply(tools=(SHELL,))
+    assert [part.text for part in reply.message.parts if isinstance(part, Thinking)] == [SAID.thinking]
+    assert reply.message.text == SAID.text
+    assert [(call.name, call.args) for call in reply.message.tool_calls] == list(
+        zip(["shell", "read_file", "todo"], ARGS, strict=True)
+    )
+    assert reply.stop == "tool_calls"
+    assert reply.message.model == server.model
+    assert asked.model.window_tokens == {"anthropic": 200_000, "chat": 1_000_000, "responses": 400_000}[wire]
+    used = reply.usage
+    assert (used.input_tokens, used.cached_input_tokens, used.output_tokens, used.requests) == (2_000, 1_500, 30, 1)
+    assert joined(asked.heard, TextDelta) == SAID.text
+    assert joined(asked.heard, ThinkingDelta) == SAID.thinking
+    assert [d.name for d in asked.heard if isinstance(d, ToolCallDelta) and d.index == 1 and d.name][:1] == [
+        "read_file"
+    ]
+    assert len([delta for delta in asked.heard if isinstance(delta, TextDelta)]) == (4 if stream else 1)
+    assert server.requests[0].json.get("stream", False) is stream
+
+
+@pytest.mark.parametrize(("wire", "usd"), [("anthropic", 2_400e-6), ("chat", 1_990e-6), ("responses", 1_112.5e-6)])
+async def test_what_a_request_cost_is_worked_out_with_cached_input_cheaper(wire, usd):
+    """RA-1."""
+    async with serve(wire, [SAID]) as server, asking(server) as asked:
+        reply = await asked.reply()
+    assert reply.usage.cost_usd == pytest.approx(usd)
+
+
+async def test_a_local_server_costs_nobody_knows_what_and_needs_no_key():
+    """RA-1."""
+    async with (
+        serve("chat", [Turn(text="<think>hm</think>hello")]) as server,
+        asking(server, model=server.local_model, environ={}) as asked,
+    ):
+        reply = await asked.reply()
+    assert reply.message.parts == (Thinking("hm"), Text("hello"))
+    assert reply.usage.cost_usd is None
+    assert reply.usage.tokens == 110
+    assert "authorization" not in server.requests[0].headers
+    assert server.requests[0].json["model"] == "tiny"
+
+
+async def test_each_provider_gets_its_key_where_it_looks_for_it():
+    seen = {}
+    for wire in WIRES:
+        async with serve(wire, [Turn(text="hi")]) as server, asking(server) as asked:
+            await asked.reply()
+        seen[wire] = server.requests[0].headers
+    assert seen["anthropic"]["x-api-key"] == KEY
+    assert seen["chat"]["authorization"] == seen["responses"]["authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_a_conversation_goes_on_over_one_connection_and_its_beginning_stays_the_same(wire):
+    """RA-3: what was sent once is sent the same way again, or no provider could cache it."""
+    messages = [UserMessage((Text("look"),))]
+    async with serve(wire, [SAID, Turn(text="done")]) as server, asking(server) as asked:
+        first = await asked.reply(*messages, tools=(SHELL,))
+        results = tuple(ToolResult(call.id, call.name, "x") for call in first.message.tool_calls)
+        await asked.reply(*messages, first.message, UserMessage(results), tools=(SHELL,))
+    assert server.connections == 1
+    one, two = (request.json for request in server.requests)
+    history = {"anthropic": "messages", "chat": "messages", "responses": "input"}[wire]
+    assert len(two[history]) > len(one[history])
+    if wire != "anthropic":  # whose mark moves to the last message
+        assert two[history][: len(one[history])] == one[history]
+    for fixed in ("tools", "system", "instructions"):
+        assert one.get(fixed) == two.get(fixed)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_call_that_was_cut_at_the_limit_is_told_apart(wire, stream):
+    """RA-2: a call cut by the limit never looks whole."""
+    cut = Turn(text="so", calls=(Call("shell", {"command": "rm -r build"}),), stop="max_tokens")
+    async with serve(wire, [cut]) as server, asking(server, stream=stream) as asked:
+        reply = await asked.reply()
+    assert reply.stop == "max_tokens"
+    assert all(call.args == {} for call in reply.message.tool_calls)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_an_estimate_learns_from_the_reply_before(wire):
+    """BX-11."""
+    start = UserMessage((Text("word " * 400),))
+    async with serve(wire, [SAID]) as server, asking(server) as asked:
+        first = await asked.reply(start)
+    again = Request(caller=Caller(role="agent"), system="Be brief.", messages=(start, first.message))
+    usage = asked.model.estimate(again)
+    assert 2_000 < usage.input_tokens < 2_400
+    assert (usage.cached_input_tokens, usage.output_tokens) == (1_500, 30)
+    assert usage.cost_usd > 0
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_thoughts_go_back_to_the_model_that_had_them_and_to_no_other(wire):
+    foreign = AssistantMessage((Thinking("secret thought", signature="s"), ToolCall("a", "shell", {})), model="other:m")
+    after = UserMessage((ToolResult("a", "shell", "x"),))
+    async with serve(wire, [Turn(text="ok")]) as server, asking(server) as asked:
+        await asked.reply(UserMessage((Text("go"),)), foreign, after)
+    assert b"secret thought" not in server.requests[0].body
+
+
+async def test_a_server_that_does_not_stream_is_read_all_the_same():
+    whole = '{"choices":[{"message":{"role":"assistant","content":"all at once"},"finish_reason":"stop"}]}'
+    async with (
+        serve("chat", [Turn(body=whole, content_type="application/json")]) as server,
+        asking(server) as asked,
+    ):
+        reply = await asked.reply()
+    assert reply.message.text == "all at once"
+    assert asked.heard == [TextDelta("all at once")]
+
+
+async def test_a_local_server_that_takes_one_system_message_gets_one_from_then_on():
+    """RA-1, RA-3: two system messages, base first; a server whose template refuses that is asked again in one."""
+
+    def strict(received):
+        systems = [message for message in received.json["messages"] if message["role"] == "system"]
+        if len(systems) > 1:
+            return Turn(status=500, error=("server_error", "System message must be at the beginning."))
+        return Turn(text="ok")
+
+    request = Request(
+        caller=Caller(role="agent"), system="Base.", context="Today.", messages=(UserMessage((Text("hi"),)),)
+    )
+    async with serve("chat", strict) as server, asking(server, model=server.local_model) as asked:
+        assert (await asked.model.reply(request)).message.text == "ok"
+        assert (await asked.model.reply(request)).message.text == "ok"
+    systems = [[m["content"] for m in r.json["messages"] if m["role"] == "system"] for r in server.requests]
+    assert systems == [["Base.", "Today."], ["Base.\n\nToday."], ["Base.\n\nToday."]]

@@ -1,0 +1,125 @@
+"""The local engine with a small real worker."""
+
+import asyncio
+
+import pytest
+
+from fakes import act, goal, until
+from scaffold.host.identity import identify, is_alive, own_identity
+from scaffold.orchestrator.owner.engine import AttemptExit, SupervisorExit
+from scaffold.orchestrator.owner.local_engine import FAILED_EXIT_CODE, LocalEngine
+from scaffold.orchestrator.owner.processes import FreshProcessStarter, ProcessMain
+
+
+@pytest.fixture
+async def engine(tmp_path):
+    """Workers and supervisors are shells; what each is to do is in a file of its name."""
+
+    def argv(_part, name):
+        return ["/bin/sh", str(tmp_path / f"{name}.sh")]
+
+    main = ProcessMain(
+        argv=argv,
+        environ={"PATH": "/usr/bin:/bin"},
+        cwd=tmp_path,
+        log=lambda part, name: tmp_path / "logs" / f"{part} {name}",
+    )
+    made = LocalEngine(FreshProcessStarter(main))
+    yield made
+    await made.close(grace_s=0.1)
+
+
+@pytest.fixture
+async def attempt(house):
+    run = await house.own(goal("g", act("a")))
+    return await house.queue(run, "a")
+
+
+@pytest.fixture
+def doing(tmp_path):
+    """Have the attempt's worker, or the goal's supervisor, do this."""
+
+    def make(of, command):
+        name = of if isinstance(of, str) else of.id
+        (tmp_path / f"{name}.sh").write_text(command)
+        return of
+
+    return make
+
+
+async def next_exit(engine):
+    async with asyncio.timeout(10):
+        return await engine.next_exit()
+
+
+@pytest.mark.parametrize(("command", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", -9)])
+async def test_how_a_worker_ended_is_told(engine, attempt, doing, command, code):
+    await engine.start_attempt(doing(attempt, command))
+    assert await next_exit(engine) == AttemptExit(attempt.id, code)
+
+
+async def test_what_a_worker_prints_goes_to_its_log(engine, attempt, doing, tmp_path):
+    await engine.start_attempt(doing(attempt, "echo out; echo err >&2"))
+    await next_exit(engine)
+    assert sorted((tmp_path / "logs" / f"worker {attempt.id}").read_text().split()) == ["err", "out"]
+
+
+async def test_a_stopped_worker_takes_its_group_along(engine, attempt, doing, tmp_path):
+    """OR-10: TERM, then KILL, for all it started."""
+    await engine.start_attempt(doing(attempt, "trap '' TERM; sleep 60 & echo $! > pid; wait; sleep 60"))
+    await until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
+    sleeper = identify(int((tmp_path / "pid").read_text()))
+    await engine.stop_attempt(attempt.id, grace_s=0.05)
+    assert await next_exit(engine) == AttemptExit(attempt.id, -9)
+    await until(lambda: sleeper is None or not is_alive(sleeper))
+    await engine.stop_attempt(attempt.id, grace_s=0.05)
+
+
+async def test_close_leaves_no_child(engine, attempt, doing):
+    await engine.start_attempt(doing(attempt, "exec sleep 60"))
+    await engine.start_supervisor(doing("goal", "exec sleep 60"))
+    await engine.close(grace_s=0.1)
+    assert [await next_exit(engine), await next_exit(engine)] == [
+        SupervisorExit("goal", -15),
+        AttemptExit(attempt.id, -15),
+    ]
+
+
+async def test_a_supervisor_is_a_process_whose_end_is_told(engine, doing):
+    """SC-14, SC-16: who it is is known while it lives, and how it ended afterwards."""
+    identity = await engine.start_supervisor(doing("goal", "read line; exit 4"))
+    assert is_alive(identity)
+    await engine.stop_supervisor("goal", grace_s=0.1)
+    assert await next_exit(engine) == SupervisorExit("goal", -15)
+    assert not is_alive(identity)
+    await engine.start_supervisor(doing("goal", "exit 4"))
+    assert await next_exit(engine) == SupervisorExit("goal", 4)
+
+
+async def test_a_goal_may_be_pursued_inside(tmp_path):
+    """SC-22: what is too little for a process of its own; a stop ends it, and whatever it raises is told."""
+    waiting = asyncio.Event()
+
+    async def pursue(goal):
+        if goal == "broken":
+            raise LookupError
+        if goal == "long":
+            waiting.set()
+            await asyncio.Event().wait()
+        return 0
+
+    made = LocalEngine(None, here=pursue)
+    assert await made.start_supervisor("short") == own_identity()
+    assert await next_exit(made) == SupervisorExit("short", 0)
+    await made.start_supervisor("broken")
+    assert await next_exit(made) == SupervisorExit("broken", FAILED_EXIT_CODE)
+    await made.start_supervisor("long")
+    await waiting.wait()
+    await made.stop_supervisor("long", grace_s=0)
+    assert await next_exit(made) == SupervisorExit("long", FAILED_EXIT_CODE)
+
+
+async def test_a_program_that_is_not_there_cannot_be_started(tmp_path, attempt):
+    main = ProcessMain(argv=lambda *_: ["/no/such"], environ={}, cwd=tmp_path, log=lambda _part, name: tmp_path / name)
+    with pytest.raises(OSError, match="/no/such"):
+        await LocalEngine(FreshProcessStarter(main)).start_attempt(attempt)

@@ -1,0 +1,354 @@
+"""The nine planning tools as a model calls them: through a toolbox, on a real store."""
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from integration.store.nouns import HEAD, THEN, a_goal, a_run, an_action, an_attempt, claim, events_of
+from scaffold.agent.toolbox import Toolbox
+from scaffold.core.conversation import ToolCall
+from scaffold.core.events import AssertionProposed
+from scaffold.core.states import Completed, Failed, Landing, Pending, Running, Verifying
+from scaffold.host.clock import FakeClock
+from scaffold.orchestrator.planning.apply_plan import apply_changes, read_draft
+from scaffold.orchestrator.planning.proposals import DraftProposals
+from scaffold.orchestrator.planning.tool_responses import RESPONSE_CHARS
+from scaffold.orchestrator.planning.tools import planning_tools, supervisor_tools
+from scaffold.store.database import Store
+from thorough import up_to
+
+NINE = [
+    "goap_create_goal",
+    "goap_create_actions",
+    "goap_get_goal",
+    "goap_list_actions",
+    "goap_update_action",
+    "goap_dispatch_action",
+    "goap_update_world_state",
+    "goap_check_complete",
+    "goap_get_action_results",
+]
+GOAL = a_goal("shop", desired=("store_works", "api_works"), id="goal-1")
+
+
+@pytest.fixture
+def store(tmp_path):
+    opened = Store.open(tmp_path / "state.db", clock=FakeClock())
+    with opened.transaction():
+        opened.runs.add(a_run())
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def desk(store):
+    return DraftProposals(store, store.runs.get("run-1"))
+
+
+def lay(store, *actions):
+    """Store the goal with these actions, in order."""
+    with store.transaction():
+        store.goals.add(GOAL)
+        store.actions.add([replace(action, position=place) for place, action in enumerate(actions)])
+
+
+def act(key, **fields):
+    return an_action(key, goal=GOAL, **fields)
+
+
+def land(store, key, result):
+    """Have an action completed with a result, and its effects shown."""
+    action = store.actions.by_key("run-1", key)
+    with store.transaction():
+        for state in (Running(), Verifying(), Landing()):
+            store.actions.move(action.id, state)
+        store.actions.move(action.id, Completed(), result=result)
+        store.facts.show_all("goal-1", action.effects, commit=HEAD, weak=False, paths=(), evidence=())
+
+
+def fail(store, key, error):
+    """Have an attempt at an action fail, and the action with it."""
+    attempt = an_attempt(store.actions.by_key("run-1", key))
+    claim(store, attempt, "executing")
+    with store.transaction():
+        store.attempts.end(attempt.id, outcome="contract_failed", error=error)
+        store.actions.move(attempt.action_id, Running())
+        store.actions.move(attempt.action_id, Failed(error))
+
+
+async def call(desk, name, /, **args):
+    """Return what the model is told, and whether it counts as failed."""
+    result = await Toolbox(supervisor_tools(desk)).result(ToolCall("1", name, args))
+    return result.content, result.failed
+
+
+async def told(desk, name, /, **args):
+    """Return the answer of a call that works."""
+    content, failed = await call(desk, name, **args)
+    assert not failed, content
+    return json.loads(content)
+
+
+async def refusal(desk, name, /, **args):
+    """Return the words of a call that does not."""
+    content, failed = await call(desk, name, **args)
+    assert failed, content
+    assert "broke" not in content
+    return content
+
+
+def spec(key, **fields):
+    return {
+        "key": key,
+        "description": f"Do {key}.",
+        "kind": "primitive",
+        "preconditions": [],
+        "effects": [key],
+    } | fields
+
+
+async def a_goal_is_made(desk):
+    return await told(desk, "goap_create_goal", name="shop", description="A shop.", goal_state=["store", "api"])
+
+
+def test_a_planner_lays_out_and_a_supervisor_has_all_nine(desk):
+    """SC-12."""
+    assert [tool.name for tool in planning_tools(desk)] == NINE[:4]
+    assert [tool.name for tool in supervisor_tools(desk)] == NINE
+
+
+async def test_a_plan_is_laid_out_call_by_call_and_nothing_is_stored_yet(store, desk):
+    """SC-8, SC-12: the draft holds all of it; writing it stores all of it."""
+    assert await a_goal_is_made(desk) == {"goal": "shop", "created": True}
+    made = await told(desk, "goap_create_actions", goal="shop", actions=[spec("all", kind="compound", effects=["api"])])
+    assert made == {
+        "goal": "shop",
+        "created": ["all"],
+        "not_sound_yet": ["goal `shop` is never reached: no action makes `store` true"],
+    }
+    children = [spec("store"), spec("api", preconditions=["store"], acceptance="it answers")]
+    made = await told(desk, "goap_create_actions", goal="shop", parent="all", actions=children)
+    assert made == {"goal": "shop", "created": ["store", "api"]}
+    assert (await told(desk, "goap_get_goal", goal="shop"))["actions"] == {"pending": 3}
+    assert store.goals.of_run("run-1") == ()
+    with store.transaction():
+        apply_changes(store, desk.run, desk.draft.changes, now=THEN)
+    assert read_draft(store, desk.run).plan == desk.draft.plan
+
+
+async def test_what_exists_with_the_same_content_is_returned(desk):
+    """SC-12: idempotent by name and key; other content is an error."""
+    await a_goal_is_made(desk)
+    assert (await a_goal_is_made(desk))["note"] == "An identical goal already exists."
+    await told(desk, "goap_create_actions", goal="shop", actions=[spec("store")])
+    again = await told(desk, "goap_create_actions", goal="shop", actions=[spec("store"), spec("api")])
+    assert again == {"goal": "shop", "created": ["api"], "existed": ["store"]}
+    other = [spec("x"), spec("store", role="testing")]
+    assert "actions[1] `store` exists already, with another role" in await refusal(
+        desk, "goap_create_actions", goal="shop", actions=other
+    )
+    assert desk.draft.action("x") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "words"),
+    [
+        ("goap_create_goal", {"name": "x", "description": "x", "goal_state": []}, "its goal state is empty"),
+        ("goap_create_goal", {"name": "x", "description": "x"}, "goap_create_goal needs `goal_state`"),
+        ("goap_create_actions", {"goal": "shap", "actions": [spec("a")]}, "Did you mean `shop`?"),
+        ("goap_create_actions", {"goal": "shop", "actions": []}, "list of actions is empty"),
+        ("goap_create_actions", {"goal": "shop", "actions": [spec("a", depends_on=[])]}, "has no `depends_on`"),
+        ("goap_create_actions", {"goal": "shop", "actions": [spec("a", kind="big")]}, "must be one of primitive"),
+        ("goap_create_actions", {"goal": "shop", "actions": [spec("-a")]}, "starts with `-`"),
+        ("goap_create_actions", {"goal": "shop", "parent": "stor", "actions": [spec("a")]}, "Did you mean `store`?"),
+        ("goap_create_actions", {"goal": "shop", "parent": "store", "actions": [spec("a")]}, "is primitive"),
+        ("goap_create_actions", {"goal": "shop", "actions": [spec("a", contract={"checks": []})]}, "`checks` is not"),
+        ("goap_list_actions", {"goal": "shop", "status": "done"}, "A status is one of: failed"),
+        ("goap_list_actions", {"goal": "shop", "parent": "nobody"}, "there is no action `nobody`"),
+        ("goap_update_action", {"action": "store", "status": "completed"}, "only evidence completes"),
+        ("goap_update_action", {"action": "store", "status": "cancelled"}, "only by a human"),
+        ("goap_update_action", {"action": "store", "status": "running"}, "cannot be set to `running`"),
+        ("goap_update_action", {"action": "stores", "status": "skipped"}, "Did you mean `store`?"),
+        ("goap_update_world_state", {"goal": "shop", "assertions": {"store": "yes"}}, "neither true nor false"),
+        ("goap_update_world_state", {"goal": "shop", "assertions": {"stor": True}}, "Did you mean `store`?"),
+        ("goap_update_world_state", {"goal": "shop", "assertions": [True]}, "must be an object"),
+        ("goap_get_action_results", {"goal": "shop", "actions": ["store"]}, "has no result"),
+        ("goap_dispatch_action", {"action": "nobody"}, "there is no action `nobody`"),
+    ],
+)
+async def test_errors_teach_the_model(desk, name, args, words):
+    """SC-12: what was wrong with which thing, and what to do."""
+    await a_goal_is_made(desk)
+    await told(desk, "goap_create_actions", goal="shop", actions=[spec("store")])
+    before = desk.draft.changes
+    assert words in await refusal(desk, name, **args)
+    assert desk.draft.changes == before
+
+
+async def test_the_answer_to_a_change_names_the_first_few_faults(desk):
+    """SC-8, SC-12: a plan that is not sound yet is said to be so at once."""
+    await told(desk, "goap_create_goal", name="shop", description="A shop.", goal_state=["a", "b", "c", "d", "e"])
+    made = await told(desk, "goap_create_actions", goal="shop", actions=[spec("a")])
+    assert len(made["not_sound_yet"]) == 4
+    assert made["not_sound_yet"][3] == "... and 1 more"
+
+
+async def test_goals_and_actions_are_meant_by_name_key_or_id(store):
+    """SC-12."""
+    lay(store, act("store", effects=("store_works",)), act("api"))
+    desk = DraftProposals(store, store.runs.get("run-1"))
+    assert (await told(desk, "goap_check_complete", goal="goal-1"))["goal"] == "shop"
+    changed = await told(desk, "goap_update_action", action="run-1/api", status="skipped", result="bought")
+    assert changed == {
+        "action": "api",
+        "status": "skipped",
+        "changed": True,
+        "not_sound_yet": ["goal `shop` is never reached: no action makes `api_works` true"],
+    }
+
+
+async def test_complete_is_what_the_facts_say(store):
+    """SC-3, SC-12: decided mechanically."""
+    lay(store, act("store", effects=("store_works",)), act("api", effects=("api_works",)))
+    land(store, "store", "Wrote it.")
+    desk = DraftProposals(store, store.runs.get("run-1"))
+    assert await told(desk, "goap_check_complete", goal="shop") == {
+        "goal": "shop",
+        "complete": False,
+        "unmet": ["api_works"],
+    }
+    report = await told(desk, "goap_get_goal", goal="shop")
+    assert report["goal_state"] == {"api_works": False, "store_works": True}
+    assert report["world_state"] == {"store_works": True}
+    assert (report["status"], report["complete"]) == ("active", False)
+    land(store, "api", "Wrote that.")
+    desk = DraftProposals(store, store.runs.get("run-1"))
+    assert (await told(desk, "goap_check_complete", goal="shop"))["complete"] is True
+
+
+async def test_a_claim_is_answered_with_what_the_evidence_says(store):
+    """SC-3, SC-12: a claim is recorded, and makes nothing true."""
+    lay(store, act("store", effects=("store_works",)), act("api", effects=("api_works",)))
+    land(store, "store", "Wrote it.")
+    desk = DraftProposals(store, store.runs.get("run-1"))
+    claims = {"store_works": True, "api_works": True}
+    said = await told(desk, "goap_update_world_state", goal="shop", assertions=claims, evidence="`store`, then api.")
+    assert (said["holds"], said["not_shown"]) == (["store_works"], ["api_works"])
+    assert said["notes"] == [
+        "`store_works` already holds: it was shown when `store` landed.",
+        "`api` is pending: `api_works` will hold once it has landed with evidence.",
+    ]
+    denied = await told(desk, "goap_update_world_state", goal="shop", assertions={"store_works": False}, summary="no")
+    assert denied["notes"] == ["`store_works` holds by evidence; only a failing check can refute it."]
+    with store.transaction():
+        apply_changes(store, desk.run, desk.draft.changes, now=THEN)
+    assert AssertionProposed("shop", "api_works", True, "`store`, then api.") in events_of(store)
+    assert store.facts.holding("goal-1") == {"store_works"}
+    assert store.goals.get("goal-1").summary == "no"
+
+
+async def test_a_list_has_what_needs_a_thought_first_and_counts_the_rest(store):
+    """SC-12: at most 50, filtered by status and parent."""
+    lay(
+        store,
+        act("top", kind="compound", effects=("all",)),
+        *(act(f"part-{n}", parent_id="run-1/top", preconditions=("never",)) for n in range(60)),
+        act("broken"),
+    )
+    fail(store, "broken", "it cracked")
+    desk = DraftProposals(store, store.runs.get("run-1"))
+    listing = await told(desk, "goap_list_actions", goal="shop")
+    assert (listing["found"], len(listing["actions"]), listing["left_out"]) == (62, 50, 12)
+    assert listing["actions"][0]["key"] == "broken"
+    assert listing["actions"][0]["reason"] == "it cracked"
+    below = await told(desk, "goap_list_actions", goal="shop", parent="top", status="pending")
+    assert below["found"] == 60
+    assert below["actions"][0]["not_yet_true"] == ["never"]
+    assert (await told(desk, "goap_list_actions", goal="shop", status="running"))["actions"] == []
+
+
+async def test_results_are_cut_and_the_way_to_the_rest_is_told(store):
+    """SC-11, SC-12: truncated for context, whole in the store."""
+    lay(store, *(act(f"a{n}") for n in range(6)), act("broken", guidance="use bricks"))
+    for n in range(6):
+        land(store, f"a{n}", f"{n}" * 10_000)
+    fail(store, "broken", "it cracked")
+    desk = DraftProposals(store, store.runs.get("run-1"))
+    content, failed = await call(desk, "goap_get_action_results", goal="shop")
+    answer = json.loads(content)
+    assert not failed
+    assert len(content) <= RESPONSE_CHARS
+    assert answer["results"][0] == {
+        "action": "broken",
+        "status": "failed",
+        "attempts": 1,
+        "error": "it cracked",
+        "other_approach": "use bricks",
+    }
+    assert [each["action"] for each in answer["results"]][1:] + answer["left_out"] == [f"a{n}" for n in range(6)]
+    assert all(len(each["result"]) < 2_100 for each in answer["results"][1:])
+    assert answer["rest"] == "Name fewer in `actions` to see more of each."
+    alone = await told(desk, "goap_get_action_results", goal="shop", actions=["run-1/a3"])
+    assert 7_000 < len(alone["results"][0]["result"]) < RESPONSE_CHARS
+    assert store.actions.by_key("run-1", "a3").result == "3" * 10_000
+
+
+async def test_no_answer_is_long_however_much_there_is(store):
+    """OR-4, SC-12: a thousand actions with long words cost no more than fifty."""
+    long = tuple(f"{n}-{'x' * 150}" for n in range(90))
+    lay(store, *(act(f"a{n}", description="x" * 5_000, effects=long, preconditions=long) for n in range(200)))
+    desk = DraftProposals(store, store.runs.get("run-1"))
+    for name in ("goap_get_goal", "goap_list_actions", "goap_get_action_results", "goap_check_complete"):
+        content, failed = await call(desk, name, goal="shop")
+        assert not failed
+        assert len(content) <= RESPONSE_CHARS
+
+
+async def test_in_a_draft_dispatching_happens_by_itself(store):
+    """SC-13."""
+    lay(store, act("store"))
+    desk = DraftProposals(store, store.runs.get("run-1"))
+    said = await told(desk, "goap_dispatch_action", action="store")
+    assert said == {
+        "action": "store",
+        "dispatched": False,
+        "note": "Ready actions are dispatched automatically as soon as a worker is free.",
+    }
+    assert store.actions.by_key("run-1", "store").state == Pending()
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+likely = st.sampled_from(["shop", "goal-1", "store", "run-1/store", "pending", "skipped", "store_works", ""])
+objects = st.fixed_dictionaries(
+    {},
+    optional=dict.fromkeys(
+        ("key", "description", "kind", "effects", "contract", "acceptance", "files"), likely | json_values
+    ),
+)
+arguments = st.fixed_dictionaries(
+    {},
+    optional=dict.fromkeys(("goal", "name", "action", "status", "result", "parent"), likely | json_values)
+    | {
+        "actions": st.lists(objects | json_values, max_size=3) | json_values,
+        "goal_state": st.lists(likely) | json_values,
+    }
+    | {"assertions": st.dictionaries(likely, st.booleans() | json_values) | json_values, "description": json_values},
+)
+
+
+@settings(max_examples=up_to(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(name=st.sampled_from(NINE), args=arguments)
+async def test_rubbish_of_every_kind_is_a_told_failure(store, name, args):
+    """SC-12: whatever a model sends, the tool answers; it never breaks."""
+    if store.goals.get("goal-1") is None:
+        lay(store, act("store", effects=("store_works",)))
+    content, _ = await call(DraftProposals(store, store.runs.get("run-1")), name, **args)
+    assert content
+    assert "broke:" not in content

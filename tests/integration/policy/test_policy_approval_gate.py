@@ -1,0 +1,391 @@
+import asyncio
+
+import pytest
+
+from scaffold.core.errors import HumanDecisionRequired
+from scaffold.core.tool import Tool, ToolOutput
+from scaffold.host.clock import FakeClock
+from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalQuestion
+from scaffold.policy.permission.request import ToolInvocation, permission_request
+from scaffold.policy.rule.rules import PermissionRequest, parse_rule
+from scaffold.policy.rule.ruleset import PolicyDecision, RuleSet
+from scaffold.policy.shell.command_policy import ShellCommandPolicy
+from scaffold.policy.shell.workspace_paths import DiskFileSystem, WorkspacePaths
+from scaffold.tools.arguments import object_schema
+
+
+class Door:
+    """Tools behind a gate: what ran, what was told, what was asked."""
+
+    def __init__(self, root, *, answers=None, asking=None, mode="default", refer=None, **rules):
+        self.ran, self.told, self.asked = [], [], []
+        self.mode = mode
+        self.clock = FakeClock()
+        self.answers = list(answers or ())
+        ask = asking or (None if answers is None else self._ask)
+        self.gate = ApprovalGate(
+            RuleSet(**rules),
+            root=root,
+            home=root.parent / "home",
+            clock=self.clock,
+            tell=self.told.append,
+            shell=ShellCommandPolicy,
+            ask=ask,
+            refer=refer,
+            mode=lambda: self.mode,
+        )
+
+    async def _ask(self, question):
+        self.asked.append(question)
+        await asyncio.sleep(0)
+        return self.answers.pop(0)
+
+    async def __call__(self, name, category, **args):
+        async def run(args):
+            self.ran.append((name, dict(args)))
+            return ToolOutput("done")
+
+        tool = Tool(name=name, description=name, schema=object_schema({}), category=category, run=run)
+        return await self.gate.guard(tool).run(args)
+
+    async def write(self, path):
+        return await self("write_file", "file_write", path=path, content="x")
+
+    async def shell(self, command):
+        return await self("shell", "shell", command=command)
+
+    @property
+    def decided(self):
+        return [(approval.decision, approval.rule) for approval in self.told]
+
+
+async def test_where_nobody_can_be_asked_the_call_is_denied_and_the_model_told_what_would_allow_it(tmp_path):
+    """RA-13: non-interactive denial."""
+    door = Door(tmp_path)
+    output = await door.write("a.py")
+    assert output.failed
+    assert output.content == (
+        "Denied: write_file needs approval (file_write), and no user can be asked here. It would be allowed by "
+        '`--allow "write_file:a.py"`, `--allow-category file_write` or `--yolo`. Continue without it, or report what '
+        "you would have done."
+    )
+    assert door.ran == []
+    [approval] = door.told
+    assert (approval.tool, approval.category, approval.decision, approval.rule) == (
+        "write_file",
+        "file_write",
+        "deny",
+        "category",
+    )
+
+
+async def test_a_command_that_is_denied_hears_why_and_which_rule_would_allow_its_like(tmp_path):
+    """RA-14: the pattern generator; where no rule is for such a command, none is made up."""
+    output = await Door(tmp_path).shell("git commit -m x && git log -1 | head")
+    assert output.content.startswith("Denied: `git`: `git commit` is not known to only read here, and no user can")
+    assert '`--allow "shell:git commit"`' in output.content
+    assert '`--allow "shell:PATTERN"`' in (await Door(tmp_path).shell("rm x > y")).content
+
+
+async def test_what_is_allowed_beforehand_runs_without_a_word(tmp_path):
+    """RA-13: what only follows the defaults or --yolo is not worth an entry; a rule is."""
+    free = Door(tmp_path, yolo=True)
+    await free.shell("ls -la")
+    await free.write("a.py")
+    await free("read_file", "file_read", path="a.py")
+    assert (len(free.ran), free.told) == (3, [])
+    ruled = Door(tmp_path, allow=(parse_rule("shell:git add"),))
+    await ruled.shell("git add x")
+    assert (len(ruled.ran), ruled.decided) == (1, [("allow", "shell:git add")])
+
+
+async def test_a_human_decides_what_would_ask(tmp_path):
+    """RA-13: prompt if interactive."""
+    door = Door(tmp_path, answers=["allow", "deny"])
+    assert not (await door.shell("make")).failed
+    denied = await door.shell("make")
+    assert denied.content.startswith("Denied: the user said no")
+    asked = ApprovalQuestion(
+        tool="shell",
+        category="shell",
+        subject="make",
+        args='{"command":"make"}',
+        digest="94a77c7e46edd1fa2bf1ae102f31348c6d912d71137e38df4a340e54f8f89dca",
+        why="`make` is not known to only read, and no rule allows it",
+    )
+    assert door.asked == [asked] * 2
+    assert door.decided == [("allow", "human"), ("deny", "human")]
+    assert len(door.ran) == 1
+
+
+async def test_always_means_exactly_this_call_from_now_on(tmp_path):
+    """RA-13: allow always."""
+    door = Door(tmp_path, answers=["always", "deny"])
+    await door.shell("make")
+    await door.shell("make")
+    await door.shell("make all")
+    assert door.decided == [("allow", "human"), ("allow", "always"), ("deny", "human")]
+    assert [args["command"] for _, args in door.ran] == ["make", "make"]
+
+
+ALWAYS = [
+    # asked about -> the rule, what it covers, and what it does not
+    (
+        "git commit -m x",
+        "shell:git commit",
+        ["git commit --amend", "ls && git commit"],
+        ["git push", "git commit -F ../x"],
+    ),
+    ("npm run build", "shell:npm run build", ["npm run build"], ["npm run deploy", "npm install"]),
+    ("pytest -q tests", "shell:pytest", ["pytest tests/a.py"], ["pytest -c evil.ini", "pytest ../x"]),
+    ("python -m pytest", "shell:python -m pytest", ["python -m pytest -x"], ["python -m http.server"]),
+    ("cargo test | tail -5", "shell:cargo test", ["cargo test -q"], ["cargo run"]),
+    ("python x.py", "", ["python x.py"], ["python y.py", "python x.py 1"]),
+    ("sudo make install", "", ["sudo make install"], ["sudo make install x", "make install"]),
+    ("rm -rf build", "", ["rm -rf build"], ["rm -rf build src"]),
+    ("make a && make b", "", ["make a && make b"], ["make a", "make b"]),
+    ("git push --force", "", ["git push --force"], ["git push", "git push --force x"]),
+    ("echo $(date)", "", ["echo $(date)"], ["echo $(id)"]),
+]
+
+
+@pytest.mark.parametrize(("command", "rule", "covered", "not_covered"), ALWAYS)
+async def test_always_makes_the_rule_that_was_shown(tmp_path, command, rule, covered, not_covered):
+    """RA-13, RA-14: allow-always by first words; interpreters, wrappers and what is risky exactly as it was."""
+    door = Door(tmp_path, answers=["always", *["deny"] * len(not_covered)])
+    await door.shell(command)
+    assert [question.always for question in door.asked] == [rule]
+    for again in covered:
+        assert not (await door.shell(again)).failed, again
+    assert len(door.asked) == 1
+    for other in not_covered:
+        door.clock.advance(60.0)
+        assert (await door.shell(other)).failed, other
+
+
+async def test_always_is_for_this_tool_on_this_path_and_for_this_host(tmp_path):
+    """RA-13."""
+    door = Door(tmp_path, answers=["always", "deny", "deny", "always", "deny"])
+    await door.write("a[1].py")
+    assert not (await door.write("./a[1].py")).failed
+    assert (await door.write("a1.py")).failed
+    assert (await door("append_file", "file_write", path="a[1].py", content="x")).failed
+    await door("web_fetch", "network", url="https://docs.example.org/a")
+    assert not (await door("web_fetch", "network", url="https://docs.example.org/b?c")).failed
+    assert (await door("web_fetch", "network", url="https://example.org/")).failed
+    assert [question.always for question in door.asked] == [
+        "write_file:a[[]1].py",
+        "write_file:a1.py",
+        "append_file:a[[]1].py",
+        "web_fetch:docs.example.org",
+        "web_fetch:example.org",
+    ]
+
+
+async def test_always_on_a_link_holds_only_while_it_leads_to_the_same_file(tmp_path):
+    """RA-14."""
+    (tmp_path / "link").symlink_to("a.py")
+    door = Door(tmp_path, answers=["always", "deny"])
+    await door.write("link")
+    assert not (await door.write("link")).failed
+    (tmp_path / "link").unlink()
+    (tmp_path / "link").symlink_to("b.py")
+    assert (await door.write("link")).failed
+
+
+async def test_an_answer_settles_what_else_waits_and_is_allowed_by_it(tmp_path):
+    """RA-13: questions stand beside each other; a rule that one answer makes answers the others, too."""
+    given, shown, withdrawn = asyncio.Event(), [], []
+
+    async def ask(question):
+        shown.append(question.subject)
+        if len(shown) == 3:
+            given.set()
+        if question.subject == "git commit -m a":
+            await given.wait()
+            return "always"
+        try:
+            return await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            withdrawn.append(question.subject)
+            raise
+
+    door = Door(tmp_path, asking=ask)
+    async with asyncio.TaskGroup() as together:
+        calls = [together.create_task(door.shell(f"git commit -m {name}")) for name in "abc"]
+    assert [call.result().failed for call in calls] == [False] * 3
+    assert withdrawn == ["git commit -m b", "git commit -m c"]
+
+
+async def test_whoever_is_referred_to_hears_why_and_may_wait_for_a_human(tmp_path):
+    """RA-13, BX-13: what it raises reaches the session, and nothing has run."""
+    heard = []
+
+    async def refer(wish, judged):
+        heard.append((wish.subject, wish.digest, judged))
+        raise HumanDecisionRequired("waits", "Approve it.", item="7")
+
+    door = Door(tmp_path, refer=refer)
+    with pytest.raises(HumanDecisionRequired) as caught:
+        await door.shell("make")
+    [(subject, digest, judged)] = heard
+    assert (subject, len(digest), caught.value.item) == ("make", 64, "7")
+    assert judged == PolicyDecision("ask", "shell", "`make` is not known to only read, and no rule allows it")
+    assert door.ran == []
+
+
+async def test_in_a_mode_that_changes_nothing_reading_goes_on(tmp_path):
+    """RA-13: the mode counts as it is now, whatever else allows more."""
+    door = Door(tmp_path, mode="plan", yolo=True)
+    assert (await door.write("a.py")).content.startswith("Denied: the mode plan allows no changes")
+    assert (await door.shell("touch x")).failed
+    assert not (await door.shell("ls | head -3")).failed
+    for _ in range(4):
+        await door.write("a.py")
+    door.mode = "default"
+    assert not (await door.write("a.py")).failed
+    assert [rule for _, rule in door.decided] == ["mode:plan"] * 6
+
+
+async def test_a_rule_that_denies_wins_over_every_other_and_pauses_nothing(tmp_path):
+    """RA-13, RA-14."""
+    denies = [
+        parse_rule(text, denies=True) for text in ("shell:git push", "shell:/make (deploy|release).*/", "*:no/**")
+    ]
+    door = Door(tmp_path, yolo=True, allow=(parse_rule("shell:git push"),), deny=tuple(denies))
+    denied = ["git push", "git -C . push origin", "ls; /usr/bin/git push", "sudo git push", "make deploy now"]
+    for command in denied:
+        assert (await door.shell(command)).failed, command
+    assert (await door.write("no/x")).failed
+    for command in ("git pull", "make test", "echo git push"):
+        assert not (await door.shell(command)).failed, command
+
+
+async def test_every_command_may_be_denied(tmp_path):
+    """RA-13."""
+    door = Door(tmp_path, yolo=True, deny=(parse_rule("shell:*", denies=True),))
+    assert [(await door.shell(command)).failed for command in ("ls", "$(x)", "a | b", "ls\u200b")] == [True] * 4
+
+
+async def test_what_cannot_be_parsed_is_still_looked_at(tmp_path):
+    """RA-14: --yolo lifts no denial where a text is too long, or holds what nobody sees."""
+    door = Door(tmp_path, yolo=True)
+    commands = [
+        "echo x > .e\u200bnv",
+        "cat ~/.ssh/id_rsa\u00a0",
+        "echo 1\r; tee .bashrc",
+        f"cat > a <<'E'\n{'x' * 9_000}\nE\necho y >> .git/hooks/pre-commit",
+    ]
+    for command in commands:
+        assert (await door.shell(command)).failed, command
+    assert not (await door.shell(f"cat > a <<'E'\n{'x' * 9_000}\nE")).failed
+
+
+async def test_after_three_denials_a_category_rests_and_others_do_not(tmp_path):
+    """RA-14: 1 s doubling to 60 s, per category."""
+    door = Door(tmp_path, allow=(parse_rule("shell:git *"), parse_rule("write_file:*")), answers=["deny"] * 4)
+    for _ in range(3):
+        await door.shell("rm x")
+    assert "asks" not in door.told[-1].rule
+    paused = await door.shell("git add x")
+    assert "denied too often; try again in 1.0 s" in paused.content
+    assert not (await door.write("a")).failed
+    door.clock.advance(1.0)
+    assert not (await door.shell("git add x")).failed
+    await door.shell("rm x")
+    assert "in 2.0 s" in (await door.shell("git add x")).content
+    assert [rule for _, rule in door.decided] == [
+        *("human", "human", "human", "pause", "write_file:*", "shell:git *", "human", "pause"),
+    ]
+
+
+@pytest.mark.parametrize("path", [".env", "a/../.env", "./sub/.git/config", "link", "folder/config", ".ENV"])
+async def test_protected_files_stay_protected_however_they_are_named(tmp_path, path):
+    """RA-13, RA-14: --yolo and rules do not lift it; paths are normalised, links followed."""
+    (tmp_path / "link").symlink_to(".env")
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "folder").symlink_to(".git")
+    door = Door(tmp_path, yolo=True, allow=(parse_rule("write_file:**"),), categories={"file_write": "allow"})
+    output = await door.write(path)
+    assert output.failed
+    assert "is protected" in output.content
+    assert door.ran == []
+    assert door.decided[0][1].startswith("protected:")
+
+
+@pytest.mark.parametrize("command", ["echo x > .env", "rm -rf sub/../.git", "tee link", "cp a ~/.ssh/authorized_keys"])
+async def test_commands_that_name_protected_files_as_targets_do_not_run(tmp_path, command):
+    """RA-14: --yolo does not lift it."""
+    (tmp_path / "link").symlink_to(".env")
+    door = Door(tmp_path, yolo=True)
+    said = (await door.shell(command)).content
+    assert "is protected" in said or "holds secrets" in said
+    assert door.ran == []
+    assert not (await door.shell("cat README .env.example > out")).failed
+
+
+async def test_denials_of_protected_files_do_not_pause_the_category(tmp_path):
+    door = Door(tmp_path, yolo=True)
+    for _ in range(5):
+        await door.write(".env")
+    assert not (await door.write("a.py")).failed
+
+
+async def test_a_rule_must_allow_what_a_link_leads_to(tmp_path):
+    """RA-14."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "src").mkdir()
+    (tmp_path / "docs" / "link").symlink_to("../src/a.py")
+    door = Door(tmp_path, allow=(parse_rule("write_file:docs/**"),))
+    assert not (await door.write("docs/a.md")).failed
+    assert (await door.write("docs/link")).failed
+    assert (await door.write("docs/../src/a.py")).failed
+    assert (await door.write("../docs/a.md")).failed
+
+
+async def test_a_folder_of_an_odd_name_above_the_workspace_protects_nothing(tmp_path):
+    root = tmp_path / ".scaffold" / "work"
+    root.mkdir(parents=True)
+    door = Door(root, yolo=True)
+    assert not (await door.write("a.py")).failed
+    assert not (await door.write(str(root / "b.py"))).failed
+    assert (await door.write("../state.db")).failed
+
+
+def test_paths_that_cannot_be_resolved_are_judged_as_they_are_named(tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+
+    def wish(**args):
+        return permission_request(ToolInvocation(tool="write_file", category="file_write", args=args), at(tmp_path))
+
+    assert "loop" in wish(path="loop").paths
+    assert wish(path="a\0b").paths == ("a\0b",)
+    assert wish(other=1).subject == '{"other":1}'
+
+
+def at(root):
+    return WorkspacePaths(root=str(root), home="/home/u", files=DiskFileSystem())
+
+
+def test_a_call_is_told_by_its_command_path_or_address(tmp_path):
+    def subject(category, **args):
+        wish = permission_request(ToolInvocation(tool="t", category=category, args=args), at(tmp_path))
+        return (wish.kind, wish.subject)
+
+    assert subject("shell", command="ls", timeout_s=3) == ("command", "ls")
+    assert subject("file_read", path="a") == ("path", "a")
+    assert subject("network", url="https://a/") == ("url", "https://a/")
+    assert subject("shell", script="ls") == ("text", '{"script":"ls"}')
+    assert subject("mcp", command="ls") == ("text", '{"command":"ls"}')
+    assert subject("mcp", path="a", b=1) == ("text", '{"b":1,"path":"a"}')
+
+
+async def test_a_subagent_that_is_denied_too_often_pauses_nobody_else(tmp_path):
+    """RA-13: the pause after denials is for each agent."""
+    door = Door(tmp_path)
+    wish = PermissionRequest(tool="shell", category="shell", kind="command", subject="make")
+    rules = [(await door.gate.judge_for("sub-1", wish)).rule for _ in range(4)]
+    assert rules == ["category", "category", "category", "pause"]
+    assert (await door.gate.judge_for("sub-2", wish)).rule == "category"
+    await door.shell("make")
+    assert [(approval.agent, approval.rule) for approval in door.told[-2:]] == [("sub-2", "category"), ("", "category")]

@@ -1,0 +1,91 @@
+"""Commands of a session on a real machine: rules of every kind, programs that are missing, a broken repository."""
+
+import os
+
+import pytest
+
+from builders import make_repository
+from scaffold.policy.rule.rules import parse_rule
+from scaffold.policy.shell.command_policy import ShellCommandPolicy
+from scaffold.policy.shell.decision_context import DecisionContext
+from scaffold.policy.shell.workspace_paths import DiskFileSystem, EmptyFileSystem, WorkspacePaths
+
+PLACE = WorkspacePaths(root="/w", home="/home/u", files=EmptyFileSystem())
+
+RULES = [
+    # rule, command -> what it comes to
+    ("shell:git commit *", "git commit", "allow"),
+    ("shell:git commit *", "git commit -m 'a b'", "allow"),
+    ("shell:git commit *", "git commit --no-verify", "ask"),
+    ("shell:npm run *:dev", "npm run web:dev", "allow"),
+    ("shell:npm run *:dev", "npm run web:dev --prefix /x", "ask"),
+    ("shell:npm run *:dev", "npm run evil", "ask"),
+    ("shell:npm run *", "npm run evil", "ask"),
+    ("shell:pytest tests/*", "pytest tests/a.py", "allow"),
+    ("shell:pytest tests/*", "pytest tests/../../x.py", "ask"),
+    ("shell:pytest *s", "pytest --flags", "ask"),
+    ("shell:touch *.py", "touch a.py", "allow"),
+    ("shell:touch *.py", "touch ../a.py", "ask"),
+    ("shell:touch *.py", "touch .git/a.py", "deny"),
+    ("shell:[s]udo ls", "sudo ls", "ask"),
+    ("shell:bash [a-z]*", "bash script", "allow"),
+    ("shell:bash [!a]*", "bash -c", "ask"),
+    ("shell:/make (test|lint)/", "make test", "allow"),
+    ("shell:/make (test|lint)/", "make test && make lint", "allow"),
+    ("shell:/make (test|lint)/", "make test deploy", "ask"),
+    ("shell:/make (test|lint)/", "make test > out", "ask"),
+    ("shell:/make .*/", "make $(x)", "ask"),
+    ("shell:/python -c .*/", "python -c 'import x'", "ask"),
+    ("shell:/sudo .*/", "sudo ls", "ask"),
+    ("shell:/cp .* .*/", "cp a ../b", "ask"),
+    ("shell:/echo 'a b' x/", 'echo "a b" x > y', "ask"),
+    ("shell:/touch 'a b'/", 'touch "a b"', "allow"),
+    ("python:make", "make", "ask"),
+    ("*:make test", "make test", "allow"),
+]
+
+
+@pytest.mark.parametrize(("rule", "command", "decision"), RULES)
+async def test_a_rule_covers_what_it_names_and_no_more(rule, command, decision):
+    """RA-14: words, globs for a word each, expressions for a whole command; risks, wrappers and paths are looked at."""
+    allow = tuple(each for each in (parse_rule(rule),) if each.is_for("shell"))
+    judged = await ShellCommandPolicy().judge(command, DecisionContext(place=PLACE, allow=allow))
+    assert judged.decision == decision, judged
+
+
+async def test_without_bash_only_what_every_shell_reads_alike_is_allowed(tmp_path):
+    """RA-14: the shell tool falls back to another shell, which none of the two parsers knows."""
+    ground = DecisionContext(place=PLACE, allow=(parse_rule("shell:touch a"),))
+    poor, rich = ShellCommandPolicy({"PATH": str(tmp_path)}), ShellCommandPolicy()
+    commands = ["ls -la | head -3", "touch a && ls 'x y'", r"ls a\ b", "ls a$", "cat .env"]
+    assert [(await rich.judge(each, ground)).decision for each in commands] == [*["allow"] * 4, "deny"]
+    assert [(await poor.judge(each, ground)).decision for each in commands] == ["allow", "allow", "ask", "ask", "deny"]
+    assert "bash is not installed here" in (await poor.judge(r"ls a\ b", ground)).reason
+
+
+async def test_without_the_second_parser_what_is_not_plain_is_asked_about(tmp_path):
+    """RA-14: no crash; what needs no second opinion is judged as ever, and denials stand."""
+    commands = ShellCommandPolicy(parser=tmp_path / "nowhere" / "shfmt")
+    asked = await commands.judge(r"ls a\ b", DecisionContext(place=PLACE))
+    assert (asked.decision, "shfmt cannot be run" in asked.reason) == ("ask", True)
+    assert (await commands.judge("ls -la", DecisionContext(place=PLACE))).decision == "allow"
+    assert (await commands.judge(r"cat .env a\ b", DecisionContext(place=PLACE))).decision == "deny"
+    assert await commands.suggest_pattern(r"touch a\ b", DecisionContext(place=PLACE)) is None
+
+
+@pytest.fixture
+def shop(tmp_path):
+    return make_repository(tmp_path / "shop")
+
+
+async def test_a_repository_whose_settings_cannot_be_read_is_asked_about(shop):
+    """RA-14."""
+    (shop / ".git" / "config").write_text("[core\n")
+    ground = DecisionContext(place=WorkspacePaths(root=str(shop), home="/home/u", files=DiskFileSystem()))
+    said = [await ShellCommandPolicy(os.environ).judge(each, ground) for each in ("git status", "ls", "git diff .env")]
+    assert [(each.decision, each.rule.partition(":")[0]) for each in said] == [
+        ("ask", "git"),
+        ("allow", "read-only"),
+        ("deny", "secret"),
+    ]
+    assert await ShellCommandPolicy(os.environ).suggest_pattern("git commit", ground) is None

@@ -1,0 +1,84 @@
+import os
+
+import pytest
+
+from scaffold.policy.path.containment import Refusal, resolve_inside
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A workspace `work` beside a folder `work-else` that is none of its business."""
+    root = tmp_path / "work"
+    (root / "src").mkdir(parents=True)
+    (root / "src" / "a.py").touch()
+    (root / ".git").mkdir()
+    (tmp_path / "work-else").mkdir()
+    (tmp_path / "work-else" / "secret").touch()
+    (root / "inward").symlink_to("src")
+    (root / "outward").symlink_to("../work-else")
+    (root / "secret").symlink_to("../work-else/secret")
+    (root / "dangling").symlink_to("../work-else/new")
+    (root / "history").symlink_to(".git")
+    (root / "loop").symlink_to("loop")
+    return root
+
+
+@pytest.mark.parametrize(
+    ("path", "place"),
+    [
+        (".", "."),
+        ("src/a.py", "src/a.py"),
+        ("src/../src/a.py", "src/a.py"),
+        ("inward/a.py", "src/a.py"),
+        ("inward/new/deep.py", "src/new/deep.py"),
+        ("new/folder/file", "new/folder/file"),
+        (".gitignore", ".gitignore"),
+        (".github/x.git", ".github/x.git"),
+        ("~", "~"),
+    ],
+)
+def test_what_stays_inside_is_resolved(root, path, place):
+    assert resolve_inside(root, path) == root / place
+
+
+def test_an_absolute_path_inside_is_welcome(root):
+    assert resolve_inside(root, str(root / "src")) == root / "src"
+
+
+def test_a_root_behind_a_link_is_the_same_root(root, tmp_path):
+    (tmp_path / "alias").symlink_to(root)
+    assert resolve_inside(tmp_path / "alias", "src/a.py") == root / "src" / "a.py"
+    assert resolve_inside(tmp_path / "alias", str(tmp_path / "alias" / "src")) == root / "src"
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("", "empty"),
+        ("a\0b", "NUL"),
+        ("..", "outside"),
+        ("../work-else/secret", "outside"),
+        ("src/../../work-else", "outside"),
+        ("/etc/passwd", "outside"),
+        ("outward/secret", "outside"),
+        ("outward/new", "outside"),
+        ("secret", "outside"),
+        ("dangling", "outside"),
+        ("inward/../../work-else", "outside"),
+        ("loop/x", "cannot be resolved"),
+        ("\ud800", "cannot be resolved"),
+        (".git", "belongs to git"),
+        (".git/hooks/pre-commit", "belongs to git"),
+        (".GIT/config", "belongs to git"),
+        ("src/vendored/.git/config", "belongs to git"),
+        ("history/config", "belongs to git"),
+    ],
+)
+def test_what_leads_out_or_into_git_is_refused_with_the_reason(root, path, reason):
+    refusal = resolve_inside(root, path)
+    assert isinstance(refusal, Refusal)
+    assert reason in refusal.reason
+
+
+def test_an_absolute_path_to_the_neighbour_with_our_name_as_prefix_is_refused(root):
+    assert isinstance(resolve_inside(root, os.fspath(root) + "-else/secret"), Refusal)

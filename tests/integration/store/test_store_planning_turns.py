@@ -1,0 +1,128 @@
+"""Turns of planners and supervisors, and wishes: what came of them, what they cost, and what counts as fruitless."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from integration.store.nouns import OWNER, an_action, lay_out
+from scaffold.core.errors import BudgetExceeded, StaleFence
+from scaffold.core.events import PlanningTurnEnded, PlanningTurnStarted
+from scaffold.core.ids import Commit, GoalId
+from scaffold.core.model import ControlRequest, PlanningTurn, Usage
+from scaffold.host.clock import FakeClock
+from scaffold.store.database import Store
+from scaffold.store.spending.run_budget import RunBudget
+
+GOAL = GoalId("run-1/shop")
+AT = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+def a_turn(name: str, **fields: object) -> PlanningTurn:
+    plain = {
+        "run_id": "run-1",
+        "goal_id": GOAL,
+        "action_id": None,
+        "event": "replan",
+        "usage": Usage(),
+        "started_at": AT,
+    }
+    return PlanningTurn(id=name, **plain | fields)
+
+
+def begin(store: Store, turn: PlanningTurn) -> None:
+    with store.transaction():
+        store.turns.begin(turn)
+
+
+def end(store: Store, name: str, outcome: str) -> None:
+    with store.transaction():
+        store.turns.end(name, outcome, error=None if outcome == "done" else "why")
+
+
+def show(store: Store, assertion: str) -> None:
+    with store.transaction():
+        store.facts.show(GOAL, assertion, commit=Commit("c" * 40), weak=False, paths=(), evidence=())
+
+
+def test_a_turn_is_told_of_when_it_begins_and_when_it_ends(store: Store) -> None:
+    """SC-14: what a supervisor was asked and what came of it is in the run's story."""
+    lay_out(store, an_action("a"))
+    begin(store, a_turn("t1", action_id=an_action("a").id, event="decompose"))
+    assert [turn.id for turn in store.turns.open_of_run("run-1")] == ["t1"]
+    end(store, "t1", "refused")
+    assert store.turns.open_of_run("run-1") == ()
+    (kept,) = store.turns.of_run("run-1")
+    assert (kept.outcome, kept.error, kept.ended_at is not None) == ("refused", "why", True)
+    told = [recorded.event for recorded in store.events.since("run-1", 0)]
+    assert PlanningTurnStarted("decompose", "shop", "a") in told
+    assert PlanningTurnEnded("decompose", "shop", "a", "refused", "why") in told
+
+
+def test_a_turn_ends_once(store: Store) -> None:
+    lay_out(store)
+    begin(store, a_turn("t1"))
+    end(store, "t1", "lost")
+    with pytest.raises(StaleFence):
+        end(store, "t1", "done")
+    with pytest.raises(StaleFence):
+        store.turns.check("t1")
+
+
+def test_turns_are_fruitless_until_something_new_is_shown(store: Store) -> None:
+    """OR-3: three replans without progress are enough; a fact that comes and goes is no progress."""
+    lay_out(store, an_action("a"))
+    for name in ("t1", "t2"):
+        begin(store, a_turn(name))
+        end(store, name, "done")
+    begin(store, a_turn("t3", action_id=an_action("a").id))
+    end(store, "t3", "failed")
+    begin(store, a_turn("t4"))
+    end(store, "t4", "lost")
+    assert store.turns.count_without_progress(GOAL, "replan", None) == 2
+    assert store.turns.count_without_progress_of_goal(GOAL, "replan") == 3
+    assert store.turns.count_without_progress(GOAL, "decompose", None) == 0
+    show(store, "stocked")
+    assert store.turns.count_without_progress_of_goal(GOAL, "replan") == 0
+    begin(store, a_turn("t5"))
+    end(store, "t5", "done")
+    with store.transaction():
+        store.facts.invalidate(GOAL, "stocked", "refuted")
+    show(store, "stocked")
+    assert store.turns.count_without_progress_of_goal(GOAL, "replan") == 1
+    with store.transaction():
+        store.turns.forgive(GOAL)
+    assert store.turns.count_without_progress_of_goal(GOAL, "replan") == 0
+
+
+@pytest.mark.asyncio
+async def test_what_a_turn_spends_counts_against_the_budget_of_the_run(store: Store, clock: FakeClock) -> None:
+    """BX-11: the planner's money is the run's."""
+    lay_out(store)
+    turn = a_turn("t1")
+    begin(store, turn)
+    budget = RunBudget(store, turn, limit_usd=1.0, clock=clock, owner=OWNER)
+    reservation = await budget.reserve(Usage(cost_usd=0.5))
+    budget.settle(reservation, Usage(input_tokens=10, output_tokens=5, cost_usd=2.0, requests=1))
+    assert store.runs.spent("run-1") == Usage(input_tokens=10, output_tokens=5, cost_usd=2.0, requests=1)
+    with pytest.raises(BudgetExceeded):
+        await budget.reserve(Usage(cost_usd=0.1))
+    end(store, "t1", "budget")
+    with pytest.raises(StaleFence):
+        await budget.reserve(Usage(cost_usd=0.1))
+
+
+def test_wishes_are_kept_until_they_are_done(store: Store) -> None:
+    """SC-17: what a human asked of a goal or an action outlives the process that was asked."""
+    lay_out(store, an_action("a"))
+    wishes = [
+        ControlRequest(id="w1", run_id="run-1", kind="pause", goal_id=GOAL, created_at=AT),
+        ControlRequest(id="w2", run_id="run-1", kind="stop", goal_id=GOAL, action_id=an_action("a").id, created_at=AT),
+    ]
+    with store.transaction():
+        for wish in wishes:
+            store.wishes.add(wish)
+    assert store.wishes.open_of_run("run-1") == tuple(wishes)
+    with store.transaction():
+        store.wishes.settle("w1")
+        store.wishes.settle("w1")
+    assert store.wishes.open_of_run("run-1") == (wishes[1],)

@@ -1,0 +1,58 @@
+"""Contracts as they were sealed: once for each phase, and noticed if somebody writes over them."""
+
+import pytest
+
+from integration.store.nouns import an_action, events_of, lay_out
+from scaffold.core.contract import Check, Contract
+from scaffold.core.errors import IllegalTransition, StoreError
+from scaffold.core.events import ContractSealed
+from scaffold.store.database import Store
+
+DRAFT = Contract(intent="it adds", commands=(Check(command="true"),), must_exist=("a.py",))
+FINAL = Contract(intent="it adds", commands=(Check(command="true"), Check(command="test -f a.py")))
+ACTION = "run-1/x"
+
+
+@pytest.fixture
+def store(store: Store) -> Store:
+    lay_out(store, an_action("x"))
+    return store
+
+
+def _seal(store: Store, phase: str, contract: Contract) -> None:
+    with store.transaction():
+        store.seals.add(ACTION, phase, contract)
+
+
+def test_the_final_contract_is_in_force_once_there_is_one(store: Store) -> None:
+    """AL-7: the draft until then, and what was given where nothing was ever sealed."""
+    assert store.seals.in_force(ACTION) is None
+    _seal(store, "draft", DRAFT)
+    assert store.seals.in_force(ACTION).contract == store.actions.get(ACTION).contract == DRAFT
+    _seal(store, "final", FINAL)
+    assert store.seals.in_force(ACTION).contract == store.actions.get(ACTION).contract == FINAL
+    assert [(seal.phase, seal.contract) for seal in store.seals.of_action(ACTION)] == [
+        ("draft", DRAFT),
+        ("final", FINAL),
+    ]
+
+
+def test_what_is_sealed_is_sealed_once(store: Store) -> None:
+    """BX-5: the same again changes nothing, another contract is refused."""
+    _seal(store, "draft", DRAFT)
+    _seal(store, "draft", DRAFT)
+    with pytest.raises(IllegalTransition):
+        _seal(store, "draft", FINAL)
+    sealed = [event for event in events_of(store) if isinstance(event, ContractSealed)]
+    assert [(event.action, event.phase, event.checks) for event in sealed] == [("x", "draft", 2)]
+
+
+def test_what_is_not_as_it_was_sealed_holds_nobody_to_anything(store: Store) -> None:
+    """BX-5: hashed before work; who writes into the database is found out."""
+    _seal(store, "draft", DRAFT)
+    with store.transaction():
+        store._connection.write(
+            "UPDATE sealed_contract SET body = :body WHERE phase = 'draft'", body='{"intent":"nothing"}'
+        )
+    with pytest.raises(StoreError, match="is not what was sealed"):
+        store.seals.in_force(ACTION)

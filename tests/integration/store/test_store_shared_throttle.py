@@ -1,0 +1,297 @@
+"""The shared back-off: one that is refused parks all processes of the user, and all come back step by step."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from integration.store.nouns import ALIVE, ME, OWNER, let_run, pass_time
+from scaffold.core.errors import ModelError
+from scaffold.core.throttling import MAX_COOLDOWN_S, SUCCESSES_PER_STEP, UNTHROTTLED
+from scaffold.host.clock import FakeClock
+from scaffold.store.shared_throttle import SharedThrottle
+from scaffold.store.user_store import UserStore
+
+HOST = "api.example.org"
+
+
+@pytest.fixture
+def mine(user: UserStore, clock: FakeClock) -> SharedThrottle:
+    return SharedThrottle(user, clock=clock, me=ME)
+
+
+@pytest.fixture
+def theirs(neighbour: UserStore, clock: FakeClock) -> SharedThrottle:
+    """Another living process's."""
+    return SharedThrottle(neighbour, clock=clock, me=ALIVE)
+
+
+@pytest.fixture
+def onlooker(user: UserStore, user_path: Path, clock: FakeClock) -> Iterator[UserStore]:
+    with closing(UserStore.open(user_path, clock=clock)) as onlooker:
+        yield onlooker
+
+
+async def _enter(throttle: SharedThrottle, count: int = 1, endpoint: str = HOST) -> list[str]:
+    return [await throttle.enter(endpoint, patience_s=0) for _ in range(count)]
+
+
+async def _limit(throttle: SharedThrottle, in_flight: int, retry_after_s: float | None = 5.0) -> list[str]:
+    """Have one of several requests refused, and return the tickets of the others."""
+    refused, *others = await _enter(throttle, in_flight)
+    throttle.leave(refused, "limited", retry_after_s=retry_after_s)
+    return others
+
+
+def _start(throttle: SharedThrottle, count: int, patience_s: float = 60) -> list[asyncio.Task]:
+    return [asyncio.create_task(throttle.enter(HOST, patience_s=patience_s)) for _ in range(count)]
+
+
+def _admitted(tasks: list[asyncio.Task]) -> list[str]:
+    return [task.result() for task in tasks if task.done()]
+
+
+async def test_while_nothing_is_refused_nothing_is_written(mine: SharedThrottle, onlooker: UserStore) -> None:
+    """AL-31: the back-off costs those who do not need it next to nothing."""
+    before = onlooker.data_version()
+    tickets = await _enter(mine, 50)
+    for ticket, verdict in zip(tickets, ["ok", "failed"] * 25, strict=True):
+        mine.leave(ticket, verdict)
+    assert len(set(tickets)) == 50
+    assert onlooker.data_version() == before
+
+
+async def test_while_nothing_is_refused_nobody_waits_for_the_database(
+    mine: SharedThrottle, onlooker: UserStore
+) -> None:
+    with onlooker.transaction():
+        for verdict in ("ok", "failed"):
+            (ticket,) = await _enter(mine)
+            mine.leave(ticket, verdict)
+        assert mine.wait_s(HOST) == 0.0
+
+
+async def test_one_refusal_parks_all_processes(mine: SharedThrottle, theirs: SharedThrottle, clock: FakeClock) -> None:
+    """AL-31: one 429 parks them all, for as long as Retry-After says."""
+    theirs.leave((await _enter(theirs))[0], "ok")
+    await _limit(mine, 1, retry_after_s=7.0)
+    tasks = _start(mine, 1) + _start(theirs, 1)
+    assert theirs.wait_s(HOST) == mine.wait_s(HOST) == 7
+    await pass_time(clock, 6.9)
+    assert _admitted(tasks) == []
+    assert theirs.wait_s(HOST) == pytest.approx(0.1)
+    await pass_time(clock, 0.5)
+    assert len(_admitted(tasks)) == 1
+    assert theirs.wait_s(HOST) == 0
+
+
+async def test_other_endpoints_go_on(mine: SharedThrottle, theirs: SharedThrottle) -> None:
+    await _limit(mine, 1)
+    assert theirs.wait_s("elsewhere") == 0
+    await _enter(mine, 3, "elsewhere")
+    await _enter(theirs, 3, "elsewhere")
+
+
+async def test_without_a_wish_the_parks_of_all_processes_double(
+    mine: SharedThrottle, theirs: SharedThrottle, clock: FakeClock
+) -> None:
+    """AL-31: shared exponential with jitter, 1 s doubling to 30 s."""
+    for strike, throttle in enumerate([mine, theirs] * 4):
+        await _limit(throttle, 1, retry_after_s=None)
+        longest = min(2.0**strike, MAX_COOLDOWN_S)
+        assert longest / 2 <= mine.wait_s(HOST) <= longest
+        assert theirs.wait_s(HOST) == pytest.approx(mine.wait_s(HOST))
+        clock.advance(longest)
+
+
+async def test_half_as_many_as_were_under_way_come_back(mine: SharedThrottle, clock: FakeClock) -> None:
+    """AL-31: concurrency lowered."""
+    others = await _limit(mine, 8, retry_after_s=1.0)
+    for ticket in others:
+        mine.leave(ticket, "failed")
+    tasks = _start(mine, 20)
+    await pass_time(clock, 3)
+    assert len(_admitted(tasks)) == 4
+
+
+async def test_requests_that_are_still_under_way_take_up_room(mine: SharedThrottle, clock: FakeClock) -> None:
+    others = await _limit(mine, 8, retry_after_s=1.0)
+    tasks = _start(mine, 20)
+    await pass_time(clock, 3)
+    assert _admitted(tasks) == []
+    for ticket in others[:5]:
+        mine.leave(ticket, "failed")
+    await pass_time(clock, 1)
+    assert len(_admitted(tasks)) == 2
+
+
+async def test_all_processes_together_keep_to_the_width(
+    mine: SharedThrottle, theirs: SharedThrottle, clock: FakeClock
+) -> None:
+    for ticket in await _limit(mine, 8, retry_after_s=1.0):
+        mine.leave(ticket, "failed")
+    tasks = _start(mine, 10) + _start(theirs, 10)
+    most = 0
+    for _ in range(40):
+        await pass_time(clock, 0.1)
+        most = max(most, len(_admitted(tasks)))
+        assert most <= 4
+    assert most == 4
+
+
+async def test_what_others_had_under_way_before_the_trouble_counts_once_they_learn_of_it(
+    mine: SharedThrottle, theirs: SharedThrottle, user: UserStore, clock: FakeClock
+) -> None:
+    old = await _enter(theirs, 3)
+    for ticket in await _limit(mine, 4, retry_after_s=1.0):
+        mine.leave(ticket, "failed")
+    assert user.endpoints.in_flight(HOST) == 0
+    clock.advance(2)
+    tasks = _start(theirs, 1)
+    await pass_time(clock, 1)
+    assert user.endpoints.in_flight(HOST) == 3
+    assert _admitted(tasks) == []
+    theirs.leave(old[0], "ok")
+    theirs.leave(old[1], "ok")
+    await pass_time(clock, 1)
+    assert len(_admitted(tasks)) == 1
+
+
+async def test_many_refused_together_are_one_trouble(mine: SharedThrottle, user: UserStore) -> None:
+    tickets = await _enter(mine, 16)
+    for ticket in tickets:
+        mine.leave(ticket, "limited")
+    pace = user.endpoints.pace(HOST)
+    assert (pace.cooldowns, pace.max_in_flight, pace.restore_at) == (1, 8, 16)
+    assert user.endpoints.in_flight(HOST) == 0
+
+
+async def test_answers_raise_the_width_until_the_endpoint_is_free_and_forgotten(
+    mine: SharedThrottle, theirs: SharedThrottle, onlooker: UserStore, clock: FakeClock
+) -> None:
+    """AL-31: and raised again, until nothing is written any more."""
+    for ticket in await _limit(mine, 4, retry_after_s=1.0):
+        mine.leave(ticket, "failed")
+    clock.advance(2)
+    widths = []
+    while onlooker.endpoints.pace(HOST) != UNTHROTTLED:
+        widths.append(onlooker.endpoints.pace(HOST).max_in_flight)
+        for throttle, _ in zip([mine, theirs] * 5, range(SUCCESSES_PER_STEP), strict=False):
+            (ticket,) = await _enter(throttle)
+            throttle.leave(ticket, "ok")
+    assert widths == [2, 3, 4]
+    assert onlooker.endpoints.in_flight(HOST) == 0
+    before = onlooker.data_version()
+    for throttle in (mine, theirs):
+        for ticket in await _enter(throttle, 20):
+            throttle.leave(ticket, "ok")
+    assert onlooker.data_version() == before
+
+
+async def test_trouble_after_trouble_counts_what_is_under_way_anew(
+    mine: SharedThrottle, user: UserStore, clock: FakeClock
+) -> None:
+    await _limit(mine, 1, retry_after_s=1.0)
+    clock.advance(2)
+    for _ in range(SUCCESSES_PER_STEP):
+        mine.leave((await _enter(mine))[0], "ok")
+    assert user.endpoints.pace(HOST) == UNTHROTTLED
+    await _limit(mine, 6, retry_after_s=1.0)
+    assert user.endpoints.in_flight(HOST) == 5
+    assert user.endpoints.pace(HOST).max_in_flight == 3
+
+
+async def test_what_is_under_way_since_the_last_trouble_counts_in_the_next(
+    mine: SharedThrottle, theirs: SharedThrottle, user: UserStore, clock: FakeClock
+) -> None:
+    old = await _limit(theirs, 4, retry_after_s=1.0)
+    assert user.endpoints.in_flight(HOST) == 3
+    clock.advance(2)
+    with user.transaction():
+        user.endpoints.set_pace(HOST, UNTHROTTLED)
+    assert user.endpoints.in_flight(HOST) == 0
+    theirs.leave(old[0], "limited")
+    assert user.endpoints.in_flight(HOST) == 2
+    assert user.endpoints.pace(HOST).restore_at == 3
+
+
+async def test_a_failure_of_another_kind_changes_no_pace(
+    mine: SharedThrottle, user: UserStore, clock: FakeClock
+) -> None:
+    others = await _limit(mine, 4, retry_after_s=1.0)
+    clock.advance(2)
+    before = user.endpoints.pace(HOST)
+    for ticket in others:
+        mine.leave(ticket, "failed")
+    assert user.endpoints.pace(HOST) == before
+    assert user.endpoints.in_flight(HOST) == 0
+
+
+async def test_a_park_longer_than_patience_is_told_at_once(mine: SharedThrottle, theirs: SharedThrottle) -> None:
+    """RA-21: nobody waits for what cannot come in time, and everybody is told when to ask again."""
+    await _limit(mine, 1, retry_after_s=90.0)
+    with pytest.raises(ModelError) as caught:
+        await theirs.enter(HOST, patience_s=60)
+    trouble = caught.value
+    assert trouble.what == f"{HOST} takes no requests before 2030-01-01 00:01:30 UTC, in 90 s"
+    assert (trouble.limited, trouble.transient, trouble.retry_after_s) == (True, False, 90)
+    assert trouble.fix
+
+
+async def test_parks_of_one_call_count_together(mine: SharedThrottle, theirs: SharedThrottle, clock: FakeClock) -> None:
+    """RA-21: Retry-After is honoured up to a total for each request."""
+    others = await _limit(mine, 2, retry_after_s=40.0)
+    (waiting,) = _start(theirs, 1)
+    await pass_time(clock, 39.9)
+    mine.leave(others[0], "limited", retry_after_s=30.0)
+    await pass_time(clock, 1)
+    with pytest.raises(ModelError, match="takes no requests before"):
+        await waiting
+
+
+async def test_waiting_for_others_to_end_takes_no_patience(mine: SharedThrottle, clock: FakeClock) -> None:
+    others = await _limit(mine, 2, retry_after_s=1.0)
+    (waiting,) = _start(mine, 1, patience_s=2)
+    await pass_time(clock, 100)
+    assert not waiting.done()
+    mine.leave(others[0], "ok")
+    await pass_time(clock, 1)
+    assert waiting.done()
+
+
+async def test_those_who_waited_do_not_come_back_at_the_same_moment(mine: SharedThrottle, clock: FakeClock) -> None:
+    others = await _limit(mine, 100, retry_after_s=1.0)
+    for ticket in others:
+        mine.leave(ticket, "failed")
+    tasks = _start(mine, 50)
+    counts = []
+    for _ in range(150):
+        await pass_time(clock, 0.01)
+        counts.append(len(_admitted(tasks)))
+    assert counts[-1] == 50
+    assert len(set(counts)) > 5
+
+
+async def test_the_dead_take_up_no_room(user: UserStore, mine: SharedThrottle, clock: FakeClock) -> None:
+    """OR-8: a process that died during a request holds nobody up."""
+    dead = SharedThrottle(user, clock=clock, me=OWNER)
+    await _limit(dead, 4, retry_after_s=1.0)
+    assert user.endpoints.in_flight(HOST) == 3
+    tasks = _start(mine, 4)
+    await pass_time(clock, 4)
+    assert len(_admitted(tasks)) == 2
+    assert user.endpoints.owners(HOST) == (ME,)
+
+
+async def test_who_gives_up_waiting_leaves_nothing_behind(
+    mine: SharedThrottle, user: UserStore, clock: FakeClock
+) -> None:
+    others = await _limit(mine, 2, retry_after_s=1.0)
+    (waiting,) = _start(mine, 1)
+    await pass_time(clock, 2)
+    waiting.cancel()
+    await let_run()
+    mine.leave(others[0], "failed")
+    assert user.endpoints.in_flight(HOST) == 0

@@ -1,0 +1,62 @@
+import os
+
+import pytest
+
+from scaffold.tools.arguments import argument_problems
+from scaffold.tools.builtin import builtin_tools
+from scaffold.tools.catalog import all_tools
+from scaffold.tools.read_cache import is_read_only
+from scaffold.tools.todos import Todos
+from scaffold.tools.web.http import web_fetch
+from scaffold.tools.workspace import Workspace
+
+
+@pytest.fixture
+def tools(tmp_path):
+    workspace = Workspace(tmp_path, {"PATH": os.environ["PATH"]})
+    folders = {"packages": tmp_path / "packages", "outputs": tmp_path / "outputs"}
+    return all_tools(workspace, fetch=web_fetch().run, todos=Todos(), **folders)
+
+
+def test_all_tools_have_the_names_arguments_and_categories_that_cassettes_and_rules_use(tools):
+    """RA-4, RA-5."""
+    assert {tool.name: (tool.category, list(tool.schema["properties"])) for tool in tools} == {
+        "read_file": ("file_read", ["path", "start_line", "end_line"]),
+        "write_file": ("file_write", ["path", "content"]),
+        "append_file": ("file_write", ["path", "content"]),
+        "apply_delta": ("file_write", ["path", "operations"]),
+        "list_dir": ("file_read", ["path"]),
+        "search_files": ("file_read", ["pattern", "path", "glob", "context_lines", "max_matches"]),
+        "file_info": ("file_read", ["path"]),
+        "shell": ("shell", ["command", "timeout_s"]),
+        "python": ("python", ["code", "timeout_s"]),
+        "web_fetch": ("network", ["url", "max_chars"]),
+        "pip_list": ("file_read", ["name"]),
+        "pip_install": ("network", ["packages"]),
+        "TodoWrite": ("memory", ["todos", "action"]),
+        "TodoRead": ("memory", ["status", "priority"]),
+    }
+
+
+def test_the_first_tools_are_the_builtin_ones_word_for_word(tools, tmp_path):
+    few = builtin_tools(Workspace(tmp_path, {"PATH": os.environ["PATH"]}))
+    told = [[(tool.name, tool.description, tool.schema) for tool in each] for each in (few, tools[: len(few)])]
+    assert told[0] == told[1]
+
+
+def test_what_only_reads_is_marked_as_such(tools):
+    """RA-19: these may run side by side."""
+    reading = {"read_file", "list_dir", "search_files", "file_info", "web_fetch", "pip_list", "TodoRead"}
+    assert {tool.name for tool in tools if is_read_only(tool)} == reading
+
+
+@pytest.mark.parametrize("number", range(14))
+async def test_every_tool_says_what_it_needs_and_none_raises_for_an_odd_path_or_text(tools, number):
+    tool = tools[number]
+    if tool.schema["required"]:
+        assert f"{tool.name} needs" in (argument_problems(tool, {}) or "")
+    for odd in ("", "\0", "..", "/", "x" * 5000, "\ud800", "a/" * 3000):
+        args = {name: odd for name in tool.schema["required"] if tool.schema["properties"][name]["type"] == "string"}
+        lists = {name: [] for name in tool.schema["required"] if name not in args}
+        if not argument_problems(tool, args | lists):
+            await tool.run(args | lists)

@@ -1,0 +1,97 @@
+import os
+import stat
+
+import pytest
+
+from scaffold.policy.path.containment import Refusal
+from scaffold.tools.file.safe_open import FileContent, open_file, open_folder, read_whole, replace_file
+
+
+@pytest.fixture
+def root(tmp_path):
+    folder = tmp_path / "work"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "sub" / "a").write_text("old")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "a").write_text("secret")
+    return folder
+
+
+def read(root, limit_bytes=100):
+    return read_whole(root, root / "sub" / "a", "sub/a", limit_bytes=limit_bytes)
+
+
+def swap_folder(root):
+    (root / "sub").rename(root / "was")
+    (root / "sub").symlink_to("../outside")
+
+
+def test_a_link_that_appears_after_the_check_is_not_followed(root):
+    (root / "sub" / "a").unlink()
+    (root / "sub" / "a").symlink_to("../../outside/a")
+    assert isinstance(read(root), Refusal)
+    refusal = replace_file(root, root / "sub" / "a", b"x", "sub/a", origin=None)
+    assert isinstance(refusal, Refusal)
+    with pytest.raises(OSError, match="symbolic links"), open_file(root, root / "sub" / "a", os.O_WRONLY):
+        pass
+    assert (root.parent / "outside" / "a").read_text() == "secret"
+
+
+def test_a_folder_that_becomes_a_link_out_is_not_entered(root):
+    swap_folder(root)
+    assert isinstance(read(root), Refusal)
+    with pytest.raises(OSError, match=r"Not a directory|symbolic links"):
+        replace_file(root, root / "sub" / "a", b"x", "sub/a", origin=None)
+    with pytest.raises(OSError, match=r"Not a directory|symbolic links"), open_folder(root, root / "sub"):
+        pass
+    assert (root.parent / "outside" / "a").read_text() == "secret"
+
+
+def test_a_file_that_becomes_a_pipe_holds_nobody(root):
+    (root / "sub" / "a").unlink()
+    os.mkfifo(root / "sub" / "a")
+    assert isinstance(read(root), Refusal)
+    assert isinstance(replace_file(root, root / "sub" / "a", b"x", "sub/a", origin=None), Refusal)
+
+
+@pytest.mark.parametrize("change", ["content", "size", "another file", "gone"])
+def test_a_file_that_changed_since_it_was_read_is_not_overwritten(root, change):
+    place = root / "sub" / "a"
+    os.utime(place, ns=(1, 1))
+    content = read(root)
+    assert isinstance(content, FileContent)
+    match change:
+        case "content":
+            place.write_text("new")
+        case "size":
+            place.write_text("longer")
+            os.utime(place, ns=(1, 1))
+        case "another file":
+            place.rename(root / "was")
+            place.write_text("old")
+            os.utime(place, ns=(1, 1))
+        case "gone":
+            place.unlink()
+    before = place.read_text() if place.exists() else None
+    refusal = replace_file(root, place, b"mine", "sub/a", origin=content.origin)
+    assert isinstance(refusal, Refusal)
+    assert "read it again" in refusal.reason
+    assert (place.read_text() if place.exists() else None) == before
+    assert [entry.name for entry in (root / "sub").iterdir()] == ([] if before is None else ["a"])
+
+
+def test_a_version_that_was_read_is_replaced_with_its_mode(root):
+    place = root / "sub" / "a"
+    place.chmod(0o4751)
+    content = read(root)
+    assert isinstance(content, FileContent)
+    assert replace_file(root, place, b"mine", "sub/a", origin=content.origin) is None
+    assert place.read_bytes() == b"mine"
+    assert stat.S_IMODE(place.stat().st_mode) == 0o4751
+
+
+def test_more_than_the_limit_is_not_read(root):
+    assert isinstance(read(root, limit_bytes=3), FileContent)
+    refusal = read(root, limit_bytes=2)
+    assert isinstance(refusal, Refusal)
+    assert "more than 2 bytes" in refusal.reason

@@ -1,0 +1,101 @@
+"""What contracts show before the work."""
+
+import msgspec
+import pytest
+
+from scaffold.core.contract import Check, Contract, ExitCode, OutputContains
+from scaffold.git import refs, worktree
+from scaffold.verify.contract.base_checks import (
+    BaseCheckResults,
+    CheckResultCache,
+    recall_results,
+    run_on_base,
+    with_timeouts,
+)
+from scaffold.verify.contract.checks import Tree
+from scaffold.verify.proof import ProofRequest, prove_candidate
+
+COUNTED = "echo x >> {count}; grep -q four list"
+
+
+@pytest.fixture
+async def base(house, tmp_path):
+    """A checkout of the base."""
+    commit = await refs.resolve(house.site.git, "HEAD")
+    git = await worktree.add(house.site.repository, tmp_path / "tree", commit)
+    return Tree(git=git, base=commit, commit=commit, environ=dict(house.site.environ))
+
+
+@pytest.fixture
+def memory(house):
+    return CheckResultCache(house.store, "e1")
+
+
+async def test_what_fails_before_the_work_is_red_for_whatever_reason(base, memory):
+    """BX-5: it failed, its tool or test is not there yet, it ran no test at all, its file is missing."""
+    contract = Contract(
+        commands=(
+            Check(command="grep -q four list"),
+            Check(command="nosuchtool --check"),
+            Check(command="echo Ran 0 tests in 1s >&2 # unittest"),
+            Check(command="false", required=False),
+            Check(command="grep -q one list"),
+            Check(command="cat list", expect=OutputContains("four")),
+            Check(command="exit 3", expect=ExitCode(3)),
+        ),
+        must_exist=("new.py", "list"),
+        must_not_exist=("README",),
+        must_not_change=("README",),
+    )
+    found = await run_on_base(contract, base, memory)
+    assert found.red == (
+        *("grep -q four list", "nosuchtool --check", "echo Ran 0 tests in 1s >&2 # unittest", "false", "cat list"),
+        *("must_exist: new.py", "must_not_exist: README"),
+    )
+
+
+async def test_no_attempt_repeats_what_is_known_of_the_same_base(base, memory, tmp_path, house):
+    """BX-5: by commit, command, expectation and environment."""
+    check = Check(command=COUNTED.format(count=tmp_path / "count"))
+    other = msgspec.structs.replace(check, expect=ExitCode(1))
+    for contract in (Contract(commands=(check,)), Contract(commands=(check,)), Contract(commands=(other,))):
+        await run_on_base(contract, base, memory)
+    assert (tmp_path / "count").read_text() == "x\nx\n"
+    await run_on_base(Contract(commands=(check,)), base, CheckResultCache(house.store, "e2"))
+    assert (tmp_path / "count").read_text() == "x\nx\nx\n"
+    assert recall_results(Contract(commands=(check, other)), base.commit, memory).red == (check.command,)
+    assert recall_results(Contract(commands=(Check(command="new"),)), base.commit, memory) == BaseCheckResults()
+
+
+async def test_a_check_finds_the_base_as_committed_whatever_the_one_before_did(base, memory):
+    contract = Contract(commands=(Check(command="echo four >> list"), Check(command="grep -q four list")))
+    assert (await run_on_base(contract, base, memory)).red == ("grep -q four list",)
+
+
+@pytest.mark.parametrize(
+    ("contract", "weak"),
+    [
+        (Contract(commands=(Check(command="grep -q four list"),)), False),
+        (Contract(commands=(Check(command="true"),)), True),
+        (Contract(commands=(Check(command="grep -q four list", required=False), Check(command="true"))), True),
+        (Contract(must_exist=("new",)), False),
+        (Contract(must_exist=("list",), must_not_change=("README",)), True),
+    ],
+)
+async def test_what_no_required_check_tells_from_nothing_is_weak(house, tmp_path, base, memory, contract, weak):
+    """BX-5: red on the base, or marked weak."""
+    found = await run_on_base(contract, base, memory)
+    await house.sh("echo four >> list; touch new; git add -A; git commit -qm work")
+    head = await refs.resolve(house.site.git, "HEAD")
+    git = await worktree.add(house.site.repository, tmp_path / "work", head)
+    tree = msgspec.structs.replace(base, git=git, commit=head)
+    verification = await prove_candidate(ProofRequest(contract=contract, red=found.red), tree)
+    assert (verification.passed, verification.weak) == (True, weak)
+    assert set(verification.failed_on_base) == set(found.red)
+
+
+def test_a_check_gets_three_times_what_it_took_on_the_base_but_never_less_than_a_minute():
+    """AL-8: the default of a timeout."""
+    contract = Contract(commands=(Check(command="slow"), Check(command="quick"), Check(command="given", timeout_s=5.0)))
+    found = BaseCheckResults(durations={"slow": 40.0, "quick": 1.0, "given": 100.0})
+    assert [check.timeout_s for check in with_timeouts(contract, found).commands] == [120.0, None, 5.0]

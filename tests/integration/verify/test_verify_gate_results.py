@@ -1,0 +1,188 @@
+"""Baselines and candidates of a real repository, with real pytest."""
+
+import pytest
+
+from candidates import CALC, TEST, TEST_CALC
+from scaffold.core.gates import Gate
+from scaffold.verify.proof import ProofRequest, prove_candidate
+from scaffold.verify.readiness import NotReady
+from scaffold.verify.regression.baseline import BaselineResult
+
+FLAKY = """\
+import pathlib
+
+
+def test_sometimes():
+    mark = pathlib.Path({mark!r})
+    if not mark.exists():
+        mark.touch()
+        raise AssertionError("the first time")
+"""
+
+
+async def test_a_change_is_held_against_what_failed_before_it(bench):
+    """AL-9, AL-10, BX-4: a failure of the baseline is allowed, a new one blocks, and is named."""
+    base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
+    captured = await bench.capture(base)
+    head = await bench.commit({"calc.py": CALC.replace("a - b", "a - b - 1")})
+    test = (await bench.judge(captured, base, head))["test"]
+    assert (test.verdict, test.blocks) == ("new_failure", True)
+    assert test.tests == {"test_calc.py::test_sub": "new_failure", "test_calc.py::test_known_to_fail": "pre_existing"}
+    assert test.counts == {"pass": 1, "new_failure": 1, "pre_existing": 1}
+
+
+@pytest.mark.slow
+async def test_a_new_failure_that_passes_unchanged_is_flaky_and_does_not_block(bench, tmp_path):
+    """BX-4: it fails, then it passes, and nothing was changed."""
+    base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
+    captured = await bench.capture(base)
+    head = await bench.commit({"test_flaky.py": FLAKY.format(mark=str(tmp_path / "mark"))})
+    test = (await bench.judge(captured, base, head))["test"]
+    assert (test.tests["test_flaky.py::test_sometimes"], test.blocks) == ("flaky", False)
+
+
+@pytest.mark.slow
+async def test_a_baseline_is_captured_once_and_what_failed_is_asked_again(bench, tmp_path):
+    """AL-10, BX-4: the next capture at the same commit runs nothing."""
+    mark = tmp_path / "mark"
+    base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC, "test_f.py": FLAKY.format(mark=str(mark))})
+    captured = await bench.capture(base)
+    outcomes = captured.baseline.runs[0].outcomes
+    assert outcomes["test_f.py::test_sometimes"] == "flaky"
+    assert outcomes["test_calc.py::test_known_to_fail"] == "failed"
+    await bench.house.sh(f"git worktree remove --force {bench.folder}/tree-{base[:8]}")
+    again = await bench.capture(base)
+    assert (again, bench.told) == (captured, [("test", False), ("test", True)])
+
+
+async def test_an_import_error_at_the_base_is_no_baseline(bench):
+    """AL-10: the missing module is named, and what to do about it."""
+    base = await bench.commit({"test_it.py": "import nowhere_to_be_found\n\n\ndef test_it():\n    pass\n"})
+    problem = await bench.capture(base, left_out=("pip install -e .",))
+    assert isinstance(problem, NotReady)
+    assert "the Python module `nowhere_to_be_found` is not installed" in problem.what
+    assert "`pip install -e .`" in problem.fix
+    assert "`scaffold trust`" in problem.fix
+
+
+@pytest.mark.slow
+async def test_tests_of_which_none_passes_are_no_baseline(bench):
+    """AL-10: nothing could be told from such tests."""
+    base = await bench.commit({"test_it.py": "def test_it():\n    assert False\n"})
+    problem = await bench.capture(base)
+    assert isinstance(problem, NotReady)
+    assert "none of its 1 tests passes" in problem.what
+
+
+@pytest.mark.slow
+async def test_a_detected_linter_that_cannot_be_run_is_left_out_and_one_that_was_given_is_not(bench):
+    """AL-10, BX-4: a tool that nobody installed says nothing of anybody's work."""
+    base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
+    lint = Gate(kind="lint", command="nosuchlinter .", runner="findings")
+    captured = await bench.capture(base, TEST, lint)
+    assert isinstance(captured, BaselineResult)
+    assert "lint is not checked: `nosuchlinter .` cannot be run at the base" in captured.notes[0]
+    head = await bench.commit({"other.py": "VALUE = 1\n"})
+    assert (await bench.judge(captured, base, head))["lint"].verdict == "not_applicable"
+    await bench.house.sh(f"git worktree remove --force {bench.folder}/tree-{base[:8]}")
+    problem = await bench.capture(base, TEST, lint, given=frozenset({"lint"}))
+    assert isinstance(problem, NotReady)
+    assert "the program `nosuchlinter` was not found" in problem.what
+
+
+@pytest.mark.slow
+async def test_the_first_tests_of_a_repository_are_a_gate_of_the_work(bench):
+    """AL-10: there was nothing before, so all that fails is new."""
+    base = await bench.commit({"pyproject.toml": '[project]\nname = "calc"\nversion = "1"\n', "calc.py": CALC})
+    captured = BaselineResult(baseline=(await bench.capture(base, Gate(kind="build", command="true"))).baseline)
+    head = await bench.commit({"tests/test_calc.py": "def test_it():\n    assert False\n"})
+    test = (await bench.judge(captured, base, head))["test"]
+    assert (test.verdict, test.tests) == ("new_failure", {"tests/test_calc.py::test_it": "new_failure"})
+
+
+async def test_only_tests_that_have_to_do_with_the_change_run(bench):
+    """AL-11: five tests beside the change are enough; what the others would show comes at the end."""
+    tests = "\n\n".join(f"def test_{number}():\n    import pkg.a\n" for number in range(5))
+    base = await bench.commit(
+        {
+            "pkg/__init__.py": "",
+            "pkg/a.py": "VALUE = 1\n",
+            "pkg/test_a.py": tests,
+            "far/test_far.py": "import pathlib\n\n\ndef test_far():\n    assert not pathlib.Path('broken').exists()\n",
+        }
+    )
+    captured = await bench.capture(base)
+    head = await bench.commit({"pkg/a.py": "VALUE = 2\n", "pkg/broken": ""})
+    focused = (await bench.judge(captured, base, head))["test"]
+    assert (focused.focused, focused.counts) == (True, {"pass": 5})
+
+
+@pytest.mark.slow
+async def test_a_new_test_cannot_mend_for_others_what_the_work_broke(bench):
+    """AL-9, BX-5: tests that were there have to pass without those that came with the work."""
+    base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
+    captured = await bench.capture(base)
+    mends = "import calc\n\ncalc.sub = lambda a, b: a - b\n\n\ndef test_sub():\n    assert calc.sub(2, 2) == 0\n"
+    head = await bench.commit({"calc.py": CALC.replace("a - b", "0"), "test_a.py": mends})
+    test = (await bench.judge(captured, base, head))["test"]
+    assert test.verdict == "new_failure"
+    assert test.tests["test_calc.py::test_sub"] == "new_failure"
+
+
+@pytest.mark.slow
+async def test_a_new_test_is_welcome_beside_those_that_were_there(bench):
+    """AL-9, AL-10: what failed before goes on to count for nothing."""
+    base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
+    captured = await bench.capture(base)
+    head = await bench.commit({"test_a.py": "import calc\n\n\ndef test_a():\n    assert calc.add(0, 0) == 0\n"})
+    test = (await bench.judge(captured, base, head))["test"]
+    assert (test.verdict, test.blocks) == ("pre_existing", False)
+    assert test.counts == {"pass": 3, "pre_existing": 1}
+
+
+@pytest.mark.slow
+async def test_a_renamed_file_of_tests_keeps_its_history(bench):
+    """AL-10: what failed in it goes on failing, what passed goes on passing, and no test is missed."""
+    base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
+    captured = await bench.capture(base)
+    head = await bench.commit({"test_calc.py": None, "test_sums.py": TEST_CALC})
+    test = (await bench.judge(captured, base, head))["test"]
+    assert (test.verdict, test.tests) == ("pre_existing", {"test_sums.py::test_known_to_fail": "pre_existing"})
+
+
+@pytest.mark.slow
+async def test_tests_that_landed_before_are_asked_too(bench):
+    """AL-11: what is newer than the baseline counts as much, and what was deleted before is not missed."""
+    passing = "def test_it():\n    pass\n"
+    base = await bench.commit({"pkg/a.py": CALC, "pkg/test_other.py": passing, "pkg/test_old.py": passing})
+    captured = await bench.capture(base)
+    landed = "from a import sub\n\n\ndef test_it():\n    assert sub(2, 1) == 1\n"
+    tip = await bench.commit({"pkg/test_a.py": landed, "pkg/test_old.py": None})
+    head = await bench.commit({"pkg/a.py": CALC.replace("a - b", "b - a")})
+    test = (await bench.judge(captured, tip, head))["test"]
+    assert test.focused
+    assert dict(test.tests) == {"pkg/test_a.py::test_it": "new_failure"}
+
+
+@pytest.mark.slow
+async def test_a_whole_run_that_is_known_at_the_commit_is_not_repeated(bench):
+    """AL-11: the run at the end costs nothing where the landing ran everything."""
+    base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
+    captured = await bench.capture(base)
+    head = await bench.commit({"calc.py": CALC + "\n\nVALUE = 1\n"})
+    first = await bench.judge(captured, base, head, focused=False, keep=bench.keep)
+    await bench.house.sh(f"git worktree remove --force {bench.folder}/tree-{head[:8]}")
+    (bench.house.repo / "test_calc.py").write_text("broken(")
+    again = await bench.judge(captured, base, head, focused=False, find=bench.find)
+    assert (again, first["test"].verdict) == (first, "pre_existing")
+
+
+async def test_the_gates_are_asked_last_and_block_what_the_contract_lets_pass(bench):
+    """AL-9: safety, contract, gates."""
+    base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
+    captured = await bench.capture(base)
+    head = await bench.commit({"calc.py": CALC.replace("a + b", "a + b + 1")})
+    standard = ProofRequest(contract=None, baseline=captured.baseline, slots=bench.slots)
+    proven = await prove_candidate(standard, await bench.tree(base, head))
+    assert (proven.passed, proven.failures) == (False, ())
+    assert [gate.gate.name for gate in proven.broken_gates] == ["test"]

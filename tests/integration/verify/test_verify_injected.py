@@ -1,0 +1,164 @@
+"""The proof that checks load the checkout's code, with real interpreters, virtual environments and installations."""
+
+import pytest
+
+from scaffold.core.gates import CheckEnvironment
+from scaffold.host.environment import child_environment
+from scaffold.verify.environment.check_env import check_environ
+from scaffold.verify.environment.import_proof import prove_imports
+from scaffold.verify.readiness import NotReady
+from standing import PYTHON, Ground, seen
+
+CODE = {"src/calc/__init__.py": "WHO = 'repository'\n", ".gitignore": ".venv\nnode_modules\n"}
+WHO = "python -c 'import calc; print(calc.__file__)'"
+FIRST_OF_ALL = """\
+import importlib.util, sys
+class Finder:
+    def find_spec(name, path=None, target=None):
+        if name == "calc":
+            return importlib.util.spec_from_file_location(name, "{place}/__init__.py")
+sys.meta_path.insert(0, Finder)
+"""
+
+
+@pytest.fixture
+async def ground(house, tmp_path):
+    """A repository of Python, in whose checkout its user has a virtual environment."""
+    made = Ground(house, tmp_path)
+    await made.commit(CODE)
+    await house.sh(f"'{PYTHON}' -m venv --without-pip .venv")
+    return made
+
+
+def packages(ground):
+    return next((ground.repo / ".venv" / "lib").glob("*/site-packages"))
+
+
+async def proven(ground, tree, environment):
+    """Prove it, and return the tree as checks find it after that."""
+    found = await prove_imports(environment, tree)
+    assert isinstance(found, CheckEnvironment), found
+    tree.environ.update(check_environ(found, tree.git.cwd, child_environment(ground.environ)))
+    return found
+
+
+async def test_the_users_editable_installation_gives_way_to_the_checkout(ground):
+    """A worktree linked to it would test the wrong code, and pass."""
+    (packages(ground) / "_calc.pth").write_text(f"{ground.repo}/src\n")
+    environment = await ground.prepared()
+    async with ground.tree(environment) as tree:
+        outside = tree.git.cwd.parent
+        assert await seen(tree, WHO, cwd=outside) == f"{ground.repo}/src/calc/__init__.py"
+        mended = await proven(ground, tree, environment)
+        assert await seen(tree, WHO, cwd=outside) == f"{tree.git.cwd}/src/calc/__init__.py"
+        assert mended.fingerprint != environment.fingerprint
+        assert await prove_imports(mended, tree) == mended
+
+
+async def test_an_installation_that_comes_before_everything_is_named(ground):
+    """environment_not_ready: what is named, where it was found, and what to do."""
+    place = ground.repo / "src" / "calc"
+    (packages(ground) / "_calc_finder.py").write_text(FIRST_OF_ALL.format(place=place))
+    (packages(ground) / "_calc.pth").write_text("import _calc_finder\n")
+    environment = await ground.prepared()
+    async with ground.tree(environment) as tree:
+        found = await prove_imports(environment, tree)
+    assert isinstance(found, NotReady)
+    assert found.what == f"checks would load calc from {place}/__init__.py, not from the checkout that they judge"
+    assert "remove that installation" in found.fix
+
+
+async def test_a_copy_that_was_installed_is_not_the_code_either(ground):
+    """Not even in the checkout's own virtual environment: it is the base's code for ever."""
+    install = (
+        f"'{PYTHON}' -m venv --without-pip .venv",
+        "cp -r src/calc .venv/lib/$(ls .venv/lib)/site-packages/",
+    )
+    await ground.house.sh("rm -r .venv")
+    environment = await ground.prepared(*install)
+    async with ground.tree(environment) as tree:
+        assert ".venv" in await seen(tree, WHO)
+        await proven(ground, tree, environment)
+        assert await seen(tree, WHO) == f"{tree.git.cwd}/src/calc/__init__.py"
+
+
+async def test_sources_that_nobody_installed_are_found(ground):
+    """Nor does one see a user's installation that lies where the sandbox shows nothing."""
+    environment = await ground.prepared()
+    async with ground.tree(environment) as tree:
+        await proven(ground, tree, environment)
+        assert await seen(tree, WHO, cwd=tree.git.cwd.parent) == f"{tree.git.cwd}/src/calc/__init__.py"
+
+
+async def test_where_nothing_leads_elsewhere_the_environment_stays_as_it_is(ground):
+    await ground.house.sh("git rm -rq src; git commit -qm flat")
+    (packages(ground) / "other.py").write_text("")
+    await ground.commit({"json.py": "a name of the standard library", "pages/__init__.py": ""})
+    environment = await ground.prepared()
+    async with ground.tree(environment) as tree:
+        assert await prove_imports(environment, tree) == environment
+
+
+async def test_a_flat_repository_is_no_other(ground):
+    await ground.house.sh("git rm -rq src; git commit -qm flat")
+    await ground.commit({"flat/__init__.py": "", "flat/inner.py": ""})
+    (packages(ground) / "_flat.pth").write_text(f"{ground.repo}\n")
+    environment = await ground.prepared()
+    async with ground.tree(environment) as tree:
+        mended = await proven(ground, tree, environment)
+        assert await seen(tree, "python -c 'import flat; print(flat.__file__)'", cwd=tree.git.cwd.parent) == (
+            f"{tree.git.cwd}/flat/__init__.py"
+        )
+    assert mended.variables["PYTHONPATH"] == "{top}"
+
+
+async def test_an_interpreter_that_cannot_tell_is_not_believed(ground):
+    (packages(ground) / "sitecustomize.py").write_text("print('{}'); import os; os._exit(0)\n")
+    (packages(ground) / "_calc.pth").write_text("import os; os.write(2, b'broken here'); os._exit(3)\n")
+    environment = await ground.prepared()
+    async with ground.tree(environment) as tree:
+        found = await prove_imports(environment, tree)
+    assert isinstance(found, NotReady)
+    assert found.what.endswith("/python could not report where it would import this repository's code from")
+    assert found.detail == "broken here"
+
+
+async def test_without_any_module_no_interpreter_is_asked(house, tmp_path):
+    ground = Ground(house, tmp_path)
+    environment = await ground.prepared()
+    async with ground.tree(environment) as tree:
+        tree.environ["PATH"] = "/nowhere"
+        assert await prove_imports(environment, tree) == environment
+
+
+async def test_a_node_package_of_the_repository_that_a_link_leads_elsewhere_for_is_named(ground):
+    """npm link: the user's checkout would be tested."""
+    await ground.house.sh("git rm -rq src; git commit -qm flat")
+    await ground.commit({"package.json": '{"name": "web"}', "own/package.json": '{"name": "@web/own"}'})
+    environment = await ground.prepared()
+    async with ground.tree(environment) as tree:
+        link = tree.git.cwd / "node_modules" / "@web" / "own"
+        link.parent.mkdir(parents=True)
+        link.symlink_to("../../own")
+        assert await prove_imports(environment, tree) == environment
+        link.unlink()
+        link.symlink_to(ground.repo / "own")
+        found = await prove_imports(environment, tree)
+    assert isinstance(found, NotReady)
+    assert found.what.startswith(f"checks would load @web/own from {ground.repo}/own")
+
+
+async def test_manifests_of_any_content_name_nothing_outside(ground):
+    await ground.house.sh("git rm -rq src; git commit -qm flat")
+    await ground.commit(
+        {
+            "a/package.json": '{"name": "../../../etc"}',
+            "b/package.json": '{"name": "/etc"}',
+            "c/package.json": "[1]",
+            "d/package.json": "{",
+            "e/package.json": '{"name": 5}',
+        }
+    )
+    environment = await ground.prepared()
+    async with ground.tree(environment) as tree:
+        assert await prove_imports(environment, tree) == environment

@@ -1,0 +1,55 @@
+"""Tests that came with the work, on the base."""
+
+import pytest
+
+from fakes import AUTHOR, COMMITTER
+from scaffold.core.contract import Check, Contract
+from scaffold.git import commits, refs, worktree
+from scaffold.verify.contract.checks import Tree
+from scaffold.verify.contract.new_tests_on_base import still_red_on_base
+
+RUNS = "sh tests/test_four.sh"
+
+
+@pytest.fixture
+async def work(house, tmp_path):
+    """Return a function that makes files and returns the tree that has them, and how it differs from its base."""
+    base = await refs.resolve(house.site.git, "HEAD")
+    git = await worktree.add(house.site.repository, tmp_path / "tree", base)
+
+    async def made(**files):
+        for name, text in files.items():
+            path = git.cwd / name.replace("__", "/")
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+        head = await commits.commit_all(git, "work", author=AUTHOR, committer=COMMITTER)
+        tree = Tree(git=git, base=base, commit=head, environ=dict(house.site.environ))
+        return tree, await commits.path_changes(git, base, head)
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("test", "red"), [("grep -q four list", (RUNS,)), ("true", ()), ("exit 1", (RUNS,)), ("grep -q one list", ())]
+)
+async def test_a_test_that_passes_without_the_work_shows_nothing(work, test, red):
+    """BX-5: it was red on the base only because it was not there."""
+    tree, changes = await work(list="one\ntwo\nthree\nfour\n", **{"tests__test_four.sh": test})
+    contract = Contract(commands=(Check(command=RUNS),))
+    assert await still_red_on_base(contract, (RUNS, "must_exist: x"), changes, tree) == (*red, "must_exist: x")
+
+
+async def test_the_work_is_there_again_afterwards(work):
+    """BX-5: what is judged next is the work, not the base."""
+    tree, changes = await work(list="four\n", **{"tests__test_four.sh": "echo x > list; touch left; grep -q four list"})
+    await still_red_on_base(Contract(commands=(Check(command=RUNS),)), (RUNS,), changes, tree)
+    assert (tree.git.cwd / "list").read_text() == "four\n"
+    assert (await tree.git("status", "--porcelain")).out == b""
+    assert (await tree.git("rev-parse", "HEAD")).line == tree.commit
+
+
+async def test_work_without_new_tests_is_not_looked_at_again(work):
+    """BX-5: nothing came with it that could have turned a check green."""
+    tree, changes = await work(list="four\n")
+    contract = Contract(commands=(Check(command="true"),))
+    assert await still_red_on_base(contract, ("true",), changes, tree) == ("true",)

@@ -1,0 +1,131 @@
+"""Files of tests that are changed while they run, by what they test."""
+
+import pytest
+
+from gates import lay_out, tree_in, tried
+from scaffold.core.contract import Check
+from scaffold.core.gates import Gate
+from scaffold.verify.contract.checks import run_check
+from scaffold.verify.contract.tamper_detection import runs_tests
+
+REWRITES = """
+import os
+import pathlib
+
+HELD = pathlib.Path("tests/test_sums.py")
+HONEST = HELD.read_bytes()
+WHEN = HELD.stat()
+HELD.write_text("import unittest\\n\\n\\nclass Sums(unittest.TestCase):\\n    def test_add(self):\\n        pass\\n")
+
+
+def put_back():
+    HELD.write_bytes(HONEST)
+    os.utime(HELD, ns=(WHEN.st_atime_ns, WHEN.st_mtime_ns))
+"""
+FIRST = """
+import unittest
+
+import sums
+
+
+class First(unittest.TestCase):
+    def test_first(self):
+        self.assertTrue(sums.add)
+"""
+LAST = """
+import unittest
+
+import sums
+
+
+class Last(unittest.TestCase):
+    def test_last(self):
+        getattr(sums, "put_back", print)()
+"""
+FAILS = (
+    FIRST.replace("First", "Sums")
+    .replace("test_first", "test_add")
+    .replace("True(sums.add)", "Equal(sums.add(1, 2), 3)")
+)
+TESTS = {"tests/__init__.py": "", "tests/test_a.py": FIRST, "tests/test_sums.py": FAILS, "tests/test_z.py": LAST}
+WRONG = "def add(a, b):\n    return 0\n"
+RUNNERS = {"pytest": "python -m pytest -q", "unittest": "python -m unittest discover -t . tests"}
+SAID = "Test files changed while they ran, so the result is void: tests/test_sums.py."
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+async def test_tests_that_are_rewritten_as_they_are_loaded_show_nothing_though_they_are_put_back(tmp_path, runner):
+    """BX-4, BX-5: as a gate, and as a check of a contract."""
+    lay_out(tmp_path, {"sums.py": WRONG + REWRITES, **TESTS})
+    gate = Gate(kind="test", command=RUNNERS[runner], runner=runner)
+    run = await tried(tmp_path, gate)
+    assert set(run.outcomes.values()) == {"passed"}, "all is well, as it seems"
+    assert (run.trouble, run.detail.partition("\n")[0]) == ("error", SAID)
+    result = await run_check(Check(command=gate.command), tree_in(tmp_path))
+    assert (result.verdict, result.detail.partition("\n")[0]) == ("error", SAID)
+    assert (tmp_path / "tests/test_sums.py").read_text() == FAILS
+
+
+PLANTS = """
+import importlib.util
+import marshal
+import pathlib
+
+import _pytest.assertion.rewrite as rewriting
+
+HELD = pathlib.Path("tests/test_sums.py").resolve()
+TEXT = "import unittest\\nclass Sums(unittest.TestCase):\\n    def test_add(self):\\n        pass\\n"
+CODE = compile(TEXT, str(HELD), "exec")
+FOLDER = HELD.parent / "__pycache__"
+FOLDER.mkdir(exist_ok=True)
+HEAD = importlib.util.MAGIC_NUMBER + bytes([3, 0, 0, 0]) + importlib.util.source_hash(HELD.read_bytes())[:8]
+(FOLDER / f"{HELD.stem}{rewriting.PYC_TAIL}").write_bytes(HEAD + marshal.dumps(CODE))
+"""
+
+
+async def test_tests_that_are_compiled_by_what_they_test_show_nothing(tmp_path):
+    """BX-4, BX-5: a runner takes what is compiled for what was written."""
+    lay_out(tmp_path, {"sums.py": WRONG + PLANTS, **TESTS})
+    run = await tried(tmp_path, Gate(kind="test", command=RUNNERS["pytest"], runner="pytest"))
+    assert (set(run.outcomes.values()), run.trouble) == ({"passed"}, "error")
+    assert run.detail.startswith(
+        "Test files changed while they ran, so the result is void: tests/__pycache__/test_sums."
+    )
+
+
+async def test_what_tests_write_beside_themselves_is_theirs(tmp_path):
+    """BX-4: data of theirs, and a file of tests that they make each time and git does not know."""
+    makes = "import pathlib\n\n\ndef test_makes():\n    {}\n    {}\n    {}\n".format(
+        'pathlib.Path("tests/data.txt").write_text("new")',
+        'pathlib.Path("tests/test_made.py").write_text("def test_made():\\n    pass\\n")',
+        "pathlib.Path(__file__).read_text()",
+    )
+    lay_out(tmp_path, {"tests/test_a.py": makes, "tests/data.txt": "old", ".gitignore": "test_made.py\n"})
+    tree, gate = tree_in(tmp_path), Gate(kind="test", command=RUNNERS["pytest"], runner="pytest")
+    assert (await run_check(Check(command=gate.command), tree)).verdict == "pass"
+    assert (await run_check(Check(command=gate.command), tree)).verdict == "pass"
+    assert (await tried(tmp_path, gate)).trouble is None
+
+
+@pytest.mark.parametrize(
+    ("command", "whether"),
+    [
+        ("python -m pytest -q", True),
+        ("cd web && npx vitest run", True),
+        ("node --test", True),
+        ("node --import tsx --test test/", True),
+        ("go test ./...", True),
+        ("cargo test --workspace", True),
+        ("python -m unittest", True),
+        ("make test", True),
+        ("npm run test:unit", True),
+        ("sh tools/run-tests.sh", True),
+        ("make contest", False),
+        ("go vet ./...", False),
+        ("ruff format .", False),
+        ("node -e 'require(1)'", False),
+        ("test -f README.md", False),
+    ],
+)
+def test_a_command_runs_tests_if_it_names_a_runner(command, whether):
+    assert runs_tests(command) is whether

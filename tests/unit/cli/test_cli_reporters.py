@@ -1,0 +1,157 @@
+"""What one call of `ralph` prints, in each of its formats."""
+
+import json
+
+import pytest
+
+from scaffold.cli.render.reporters import TextReporter, reporter_for
+from scaffold.core.conversation import (
+    AssistantMessage,
+    RetryWait,
+    StreamReset,
+    Text,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    UserMessage,
+)
+from scaffold.core.errors import BudgetExceeded, ModelError, TurnLimitExceeded
+from scaffold.core.model import Usage
+from scaffold.session.result import UsageCounter, result_json, stop_reason
+
+END = result_json(session="s1", model="local:m@http://h", result="done", usage=Usage(), stop="end")
+
+
+class Kept:
+    """A history in memory."""
+
+    def __init__(self):
+        self.messages, self.compacted = [], []
+
+    def add(self, message, usage):
+        self.messages.append((message, usage))
+
+    def compact(self, kept, summary):
+        self.compacted.append((kept, summary))
+
+
+def lines(capsys):
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_the_stream_is_one_event_a_line_from_session_to_result(capsys):
+    """RA-2: words and thoughts come in pieces, calls and results whole; the last line is the whole object."""
+    told = reporter_for("stream-json")
+    told.session(session_id="s1", model="m")
+    told.hear(ThinkingDelta("hm"))
+    told.hear(TextDelta("I wi"))
+    told.hear(TextDelta("ll look"))
+    told.hear(ToolCallDelta(0, "read_file", '{"pa'))
+    told.note("text", text="I will look")
+    told.note("tool_call", id="c1", name="read_file", args={"path": "a"})
+    told.note("usage", input_tokens=1)
+    told.note("approval", tool="shell", decision="deny")
+    told.note("tool_result", id="c1", name="read_file", content="1 a", failed=False)
+    told.note("notice", text="careful")
+    told.note("news", text="Your subagent sub-1 ended")
+    told.result(END)
+    events = lines(capsys)
+    assert [event.pop("type") for event in events] == [
+        *("session", "thinking", "text", "text", "tool_call", "approval", "tool_result", "notice", "notice", "result")
+    ]
+    assert events[-2] == {"notice": "news", "text": "Your subagent sub-1 ended"}
+    assert "".join(event["text"] for event in events[2:4]) == "I will look"
+    assert events[4]["args"] == {"path": "a"}
+    assert events[-1] == dict(END)
+
+
+def test_words_that_no_model_told_piece_by_piece_are_told_whole(capsys):
+    told = reporter_for("stream-json")
+    told.hear(TextDelta("first"))
+    told.note("text", text="first")
+    told.note("usage", input_tokens=1)
+    told.note("text", text="second")
+    assert [event["text"] for event in lines(capsys)] == ["first", "second"]
+
+
+def test_what_a_broken_stream_said_is_marked_void(capsys):
+    """RA-21: what was shown before a stream broke is said to be void, and comes again."""
+    told = reporter_for("stream-json")
+    told.hear(TextDelta("hal"))
+    told.hear(StreamReset("the connection was lost"))
+    told.hear(RetryWait(1.5, "the endpoint is busy"))
+    told.hear(TextDelta("half"))
+    told.note("text", text="half")
+    kinds = [(event["type"], event.get("notice")) for event in lines(capsys)]
+    assert kinds == [("text", None), ("notice", "superseded"), ("notice", "waiting"), ("text", None)]
+
+
+def test_json_is_the_object_and_nothing_else(capsys):
+    told = reporter_for("json")
+    told.session(session_id="s1")
+    told.hear(TextDelta("x"))
+    told.note("notice", text="careful")
+    told.result(END)
+    assert lines(capsys) == [dict(END)]
+
+
+def test_text_is_the_answer_and_what_the_user_should_know_is_beside_it(capsys):
+    told = reporter_for("text")
+    for delta in (TextDelta("x"), ThinkingDelta("y"), ToolCallDelta(0, "z", "{}")):
+        told.hear(delta)
+    told.hear(RetryWait(2.0, "busy"))
+    told.hear(StreamReset("lost"))
+    told.note("notice", text="careful\x1b[2J")
+    told.note("tool_call", name="shell", args={})
+    told.result(END)
+    out, err = capsys.readouterr()
+    assert out == "done\n"
+    assert err == "waiting 2 s: busy\nasking again: lost\ncareful\\x1b[2J\n"
+
+
+def test_on_a_terminal_each_step_is_shown_and_cut_to_a_line(capsys):
+    TextReporter(live=True).note("tool_call", name="shell", args={"command": "a\nb\x1b" + "c" * 500})
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "shell" in line
+    assert "\x1b[2" not in line
+    assert len(line) < 160
+    assert "…" in line
+
+
+def test_no_answer_is_no_empty_line(capsys):
+    reporter_for("text").result({**END, "result": ""})
+    assert capsys.readouterr().out == ""
+
+
+def test_a_call_counts_what_it_alone_used_and_keeps_the_last_words():
+    inner = Kept()
+    tally = UsageCounter(inner)
+    tally.add(UserMessage((Text("go"),)))
+    tally.add(AssistantMessage((Text("gone"),)), Usage(input_tokens=3, cost_usd=0.5, requests=1))
+    tally.compact(1, "earlier")
+    assert (tally.text, tally.usage.requests, tally.usage.cost_usd) == ("gone", 1, 0.5)
+    assert (inner.messages[0][0].parts, inner.compacted) == ((Text("go"),), [(1, "earlier")])
+
+
+@pytest.mark.parametrize(
+    ("trouble", "word"), [(TurnLimitExceeded, "max_turns"), (BudgetExceeded, "budget"), (ModelError, "error")]
+)
+def test_every_way_to_stop_has_its_word(trouble, word):
+    assert stop_reason(trouble("what", "fix")) == word
+
+
+def test_what_subagents_used_is_the_users_money_and_not_the_agents_turns():
+    """RA-11: `usage` is of all, `turns` of the agent alone; one unknown price makes the sum unknown."""
+    own = Usage(input_tokens=10, output_tokens=1, cost_usd=0.5, requests=2)
+    others = Usage(input_tokens=5, cached_input_tokens=4, output_tokens=2, cost_usd=0.25, requests=3)
+    told = result_json(session="s", model="m", result="", usage=own, stop="end", others=others)
+    assert told["usage"] == {
+        "input_tokens": 15,
+        "cached_input_tokens": 4,
+        "output_tokens": 3,
+        "cost_usd": 0.75,
+        "requests": 5,
+    }
+    assert told["turns"] == 2
+    free = result_json(session="s", model="m", result="", usage=own, stop="end", others=Usage(cost_usd=None))
+    assert free["usage"]["cost_usd"] is None

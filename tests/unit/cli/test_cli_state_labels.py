@@ -1,0 +1,105 @@
+"""How tasks and agents are told in common words: a table for each."""
+
+import msgspec
+import pytest
+
+from scaffold.core.model import Attempt, Goal, Usage
+from scaffold.core.states import parse_action_state, parse_goal_state
+from scaffold.host.clock import FakeClock
+from scaffold.views.state_labels import supervisor_state, task_state, worker_state
+
+NOW = FakeClock().now()
+ATTEMPT = Attempt(
+    id="a",
+    run_id="r",
+    action_id="x",
+    number=1,
+    fence=1,
+    status="claimed",
+    phase="executing",
+    base_sha="0" * 40,
+    usage=Usage(),
+    queued_at=NOW,
+)
+
+
+@pytest.mark.parametrize(
+    ("status", "word"),
+    [
+        ("pending", "pending"),
+        ("running", "in_progress"),
+        ("verifying", "verifying"),
+        ("landing", "verifying"),
+        ("completed", "done"),
+        ("skipped", "done"),
+        ("failed", "failed"),
+        ("cancelled", "failed"),
+        ("blocked", "blocked"),
+    ],
+)
+def test_every_status_of_an_action_has_its_word(status, word):
+    """AL-3b: a task is pending, in_progress, verifying, blocked, done or failed."""
+    assert task_state(parse_action_state(status, "because")) == word
+
+
+@pytest.mark.parametrize(
+    ("changes", "asks", "word"),
+    [
+        ({"status": "queued", "phase": "workspace"}, False, "pending"),
+        ({}, False, "running"),
+        ({"phase": "verifying"}, False, "running"),
+        ({}, True, "waiting_approval"),
+        ({"phase": "candidate"}, True, "done"),
+        ({"phase": "landing"}, False, "done"),
+        ({"status": "ended", "outcome": "landed"}, True, "done"),
+        ({"status": "ended", "outcome": "recorded"}, False, "done"),
+        ({"status": "ended", "outcome": "waiting"}, True, "waiting_approval"),
+        ({"status": "ended", "outcome": "waiting"}, False, "done"),
+        ({"status": "ended", "outcome": "budget"}, False, "paused"),
+        ({"status": "ended", "outcome": "timeout"}, False, "failed"),
+        ({"status": "ended", "outcome": "lost"}, False, "failed"),
+    ],
+)
+def test_every_moment_of_an_attempt_has_its_word(changes, asks, word):
+    """AL-3b: an agent is pending, running, paused, waiting_approval, done or failed."""
+    assert worker_state(msgspec.structs.replace(ATTEMPT, **changes), asks=asks, gone=False) == word
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [({}, "failed"), ({"phase": "candidate"}, "done"), ({"status": "ended", "outcome": "landed"}, "done")],
+)
+def test_a_worker_whose_process_is_gone_has_failed_unless_it_had_handed_in(changes, word):
+    """AL-3b: nobody is shown as running whom nobody runs."""
+    assert worker_state(msgspec.structs.replace(ATTEMPT, **changes), asks=False, gone=True) == word
+
+
+@pytest.mark.parametrize(
+    ("status", "word"),
+    [
+        ("planning", "pending"),
+        ("active", "running"),
+        ("paused", "paused"),
+        ("completed", "done"),
+        ("failed", "failed"),
+        ("cancelled", "failed"),
+    ],
+)
+def test_every_status_of_a_goal_has_the_word_of_its_supervisor(status, word):
+    """AL-3b: the same words for the agent that pursues a goal."""
+    goal = goal_in(status)
+    assert supervisor_state(goal, gone=False) == word
+    assert supervisor_state(goal, gone=True) == {"running": "failed"}.get(word, word)
+
+
+def goal_in(status):
+    return Goal(
+        id="g",
+        run_id="r",
+        name="g",
+        description="",
+        desired=(),
+        state=parse_goal_state(status, "because"),
+        created_at=NOW,
+        updated_at=NOW,
+    )

@@ -1,0 +1,95 @@
+"""Words for a terminal."""
+
+from datetime import timedelta
+
+import click
+import pytest
+
+from scaffold.cli.render.style import STATUS_MARKS, heading, paint, status_mark
+from scaffold.core.states import COMPOUND_TRANSITIONS, PRIMITIVE_TRANSITIONS
+from scaffold.views.text_format import clip, clip_middle, format_cost, format_duration, pad, short_duration, wrap_text
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "shown"),
+    [
+        ("abc", 3, "abc"),
+        ("abcd", 3, "ab…"),
+        ("漢字漢字", 8, "漢字漢字"),
+        ("漢字漢字", 7, "漢字漢…"),
+        ("漢字漢字", 6, "漢字…"),
+        ("e\u0301e\u0301", 2, "e\u0301e\u0301"),
+        ("\n  first\nsecond", 20, "first"),
+        ("a\tb", 20, "a b"),
+        ("\x1b[31mred", 20, r"\x1b[31mred"),
+        ("", 5, ""),
+    ],
+)
+def test_text_is_clipped_to_columns_and_safe(text, width, shown):
+    assert clip(text, width) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "shown"),
+    [("store#1", 7, "store#1"), ("rate-limits#12", 10, "rate…ts#12"), ("日本語の鍵#1", 9, "日本…鍵#1")],
+)
+def test_text_that_is_too_long_may_lose_its_middle(text, width, shown):
+    assert clip_middle(text, width) == shown
+
+
+def test_lines_break_between_words_but_never_inside_a_command():
+    assert wrap_text("finish it with `git merge --continue` now", 30) == [
+        "finish it with",
+        "`git merge --continue` now",
+    ]
+    assert wrap_text("\x07", 30) == [r"\x07"]
+    assert wrap_text("", 30) == []
+
+
+def test_text_is_filled_up_to_columns():
+    assert pad("漢", 4) == "漢  "
+    assert pad("abcdef", 4) == "abc…"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (-3, "0 s"),
+        (0, "0 s"),
+        (59.9, "59 s"),
+        (60, "1 m 00 s"),
+        (3599, "59 m 59 s"),
+        (3600, "1 h 00 m"),
+        (90_000, "25 h 00 m"),
+        (172_799, "47 h 59 m"),
+        (172_800, "2 d 0 h"),
+        (604_799, "6 d 23 h"),
+    ],
+)
+def test_lengths_of_time_are_told_as_people_say_them(seconds, shown):
+    assert format_duration(timedelta(seconds=seconds)) == shown
+
+
+def test_money_says_if_it_is_unknown():
+    assert (format_cost(0.256), format_cost(None)) == ("$0.26", "cost unknown")
+
+
+def test_colours_go_where_no_color_is_set(monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert paint("x", "red") == click.style("x", fg="red")
+    assert heading("x") != "x"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert (paint("x", "red"), heading("x"), status_mark("failed")) == ("x", "x", "✗")
+
+
+def test_every_status_but_pending_has_a_mark():
+    assert ({*PRIMITIVE_TRANSITIONS} | {*COMPOUND_TRANSITIONS}) - STATUS_MARKS.keys() == {"pending"}
+    assert status_mark("whatever") == status_mark("pending")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(-1, "0 s"), (59.9, "59 s"), (60, "1 m"), (3599, "59 m"), (3600, "1 h"), (86_399, "23 h"), (864_000, "10 d")],
+)
+def test_where_room_is_short_the_largest_unit_has_to_do(seconds, shown):
+    assert short_duration(timedelta(seconds=seconds)) == shown

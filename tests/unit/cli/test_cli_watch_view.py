@@ -1,0 +1,171 @@
+"""Frames of a run that is watched: they fit, who needs a human is on top, what is left out is counted."""
+
+from datetime import timedelta
+from itertools import pairwise
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scaffold.cli.render.watch_view import agent_lines, frame_lines
+from scaffold.core.model import Run, RunSettings, Signature, Usage
+from scaffold.core.states import Active, Paused
+from scaffold.host.clock import FakeClock
+from scaffold.views.agent_list import AgentRow
+from scaffold.views.last_activity import Activity
+from scaffold.views.text_format import clip_middle, display_width
+from scaffold.views.watch_frame import GoalProgress, WatchFrame
+
+NOW = FakeClock().now()
+SOMEBODY = Signature("Ada", "ada@example.org")
+RUN = Run(
+    id="r1",
+    request="add rate limiting to every endpoint of the shop, and tests",
+    input_hash="",
+    state=Active(),
+    base_branch="main",
+    base_sha="0" * 40,
+    session_branch="session-r1",
+    settings=RunSettings(repository="/", model="m", author=SOMEBODY, committer=SOMEBODY, budget_usd=5.0),
+    created_at=NOW - timedelta(seconds=125),
+    updated_at=NOW,
+)
+
+
+def worker(number, **changes):
+    act = Activity(NOW - timedelta(seconds=12), "shell: python -m pytest -q tests")
+    member = AgentRow(
+        role="implementation",
+        goal="shop",
+        action=f"endpoint-{number}",
+        attempt=1,
+        pid=100 + number,
+        alive=True,
+        state="running",
+        phase="executing",
+        since=NOW - timedelta(seconds=60),
+        usage=Usage(cost_usd=0.12),
+        last_activity=act,
+    )
+    return msgspec.structs.replace(member, **changes)
+
+
+SHOP = (GoalProgress("shop", "active", 3, 7, {"completed": 12, "running": 8, "failed": 1}),)
+
+
+def scene(*members, goals=SHOP, **changes):
+    made = WatchFrame(
+        at=NOW, run=RUN, status="active", spent=Usage(cost_usd=1.2), waiting=0, goals=goals, members=tuple(members)
+    )
+    return msgspec.structs.replace(made, **changes)
+
+
+@pytest.fixture(autouse=True)
+def without_colour(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
+def test_twenty_agents_have_a_row_each_with_all_that_matters():
+    """BX-12: action, phase, the last meaningful act, how long ago, the cost."""
+    lines = frame_lines(scene(*map(worker, range(20))), 100, 40)
+    assert lines[0].startswith("▶ run r1 active: add rate limiting to every endpoint")
+    assert lines[0].endswith("  2 m 05 s, $1.20 of $5.00")
+    assert lines[1] == "  ▶ shop: active, 3/7 hold, 12/21 actions done, 1 failed"
+    own = [line for line in lines if "endpoint-" in line]
+    assert len(own) == 20
+    assert " ".join(own[3].split()) == "▶ endpoint-3#1 executing shell: python -m pytest -q tests 12 s ago $0.12"
+
+
+def test_twenty_agents_of_many_goals_have_a_row_each_on_the_smallest_screen():
+    """BX-12, SC-19: 80 columns by 24 lines, the last kept free; agents whose keys begin alike are told apart."""
+    goals = tuple(GoalProgress(f"g{n}", "active", n % 2, 1, {"pending": 1, "completed": 1}) for n in range(20))
+    agents = [worker(n, action=f"rate-limiting-of-the-endpoint-{n}") for n in range(20)]
+    lines = frame_lines(scene(*agents, goals=goals, waiting=1), 80, 23)
+    assert lines[1:3] == [
+        "  20 goals: 10/20 hold, 20/40 actions done",
+        "  ■ needs you: 1 item waits, `scaffold inbox`",
+    ]
+    assert [line.split()[1] for line in lines[3:]] == [
+        clip_middle(f"rate-limiting-of-the-endpoint-{n}#1", 20) for n in range(20)
+    ]
+    assert lines[-1].startswith("▶ rate-limi…point-19#1 executing")
+
+
+def test_what_an_agent_waits_for_stands_before_what_it_did():
+    waiting = worker(1, state="waiting_approval", waits_on="you (i7): may I run make deploy?")
+    (line,) = [line for line in frame_lines(scene(waiting, waiting=1), 120, 20) if "endpoint-1" in line]
+    assert line.startswith("■ endpoint-1#1")
+    assert "waits for you (i7): may I run make deploy?" in line
+    assert "  ■ needs you: 1 item waits, `scaffold inbox`" in frame_lines(scene(waiting, waiting=1), 120, 20)
+
+
+def test_what_does_not_fit_is_counted():
+    lines = frame_lines(scene(*map(worker, range(20))), 80, 10)
+    assert len(lines) == 10
+    assert lines[-1] == "  and 13 more"
+
+
+def test_many_goals_are_counted_too():
+    goals = tuple(GoalProgress(f"g{n}", "active", 0, 1, {"pending": 1}) for n in range(9))
+    assert "    and 5 more goals: `scaffold goals`" in frame_lines(scene(goals=goals), 80, 24)
+
+
+def test_a_run_in_which_nobody_works_says_so():
+    assert frame_lines(scene(), 80, 24)[-1] == "  Nobody is at work just now."
+    over = scene(run=msgspec.structs.replace(RUN, state=Paused("the budget is used up")), status="paused")
+    assert frame_lines(over, 80, 24)[-1] == "  paused: the budget is used up"
+
+
+def test_without_a_screen_nothing_is_left_out():
+    assert len([line for line in frame_lines(scene(*map(worker, range(300))), 80) if "endpoint-" in line]) == 300
+
+
+TEXTS = st.text(max_size=60)
+MEMBERS = st.builds(
+    worker,
+    st.integers(0, 10**6),
+    phase=TEXTS,
+    waits_on=TEXTS,
+    action=TEXTS,
+    last_activity=st.one_of(st.none(), st.builds(Activity, st.just(NOW), TEXTS)),
+    since=st.just(None),
+    usage=st.builds(Usage, cost_usd=st.one_of(st.none(), st.floats(0, 10**9))),
+)
+STANDINGS = st.builds(
+    GoalProgress, TEXTS, st.just("active"), st.integers(0, 10**6), st.integers(0, 10**6), st.just({"failed": 10**6})
+)
+
+
+@settings(max_examples=40)
+@given(
+    members=st.lists(MEMBERS, max_size=30),
+    goals=st.lists(STANDINGS, max_size=8),
+    width=st.integers(20, 200),
+    height=st.integers(1, 60),
+    waiting=st.integers(0, 10**6),
+)
+def test_no_frame_is_wider_or_higher_than_its_terminal(members, goals, width, height, waiting):
+    """BX-12: whatever models, plans and people write, a frame fits, and no control character is in it."""
+    shown = scene(*members, goals=tuple(goals), waiting=waiting)
+    for lines in (frame_lines(shown, width, height), agent_lines(shown, width, max(2, height))):
+        assert len(lines) <= max(2, height)
+        assert all(display_width(line) <= width for line in lines)
+        assert not any(character in "".join(lines) for character in "\x1b\x07\r\n\u202e")
+    assert len(frame_lines(shown, width, height)) <= height
+
+
+def test_two_frames_differ_by_more_than_time():
+    first = scene(worker(1))
+    later = msgspec.structs.replace(first, at=NOW + timedelta(seconds=9))
+    act = scene(worker(1, last_activity=Activity(NOW, "shell: ls")))
+    assert first.without_ages() == later.without_ages()
+    assert all(one.without_ages() != other.without_ages() for one, other in pairwise([first, act, scene()]))
+
+
+def test_below_the_rows_of_a_run_stands_how_far_it_is():
+    assert agent_lines(scene(*map(worker, range(3))), 80, 3) == [
+        *frame_lines(scene(worker(0)), 80, 24)[-1:],
+        "  and 2 more",
+        "  12 of 21 actions done, 3 facts, $1.20",
+    ]

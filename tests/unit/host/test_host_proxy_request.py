@@ -1,0 +1,111 @@
+"""What a request to the proxy asks for, and which hosts are named."""
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaffold.host.sandbox.proxy_request import HostPort, ProxyRefusal, matches_any_host, parse_request
+
+
+@pytest.mark.parametrize(
+    ("rule", "host", "port"),
+    [
+        ("example.com", "example.com", 443),
+        ("example.com", "example.com", 80),
+        ("Example.COM.", "example.com", 443),
+        ("example.com:8443", "example.com", 8443),
+        ("*.example.com", "a.example.com", 443),
+        ("*.example.com", "a.b.example.com", 443),
+        ("*.example.com:8080", "a.example.com", 8080),
+        ("127.0.0.1:9000", "127.0.0.1", 9000),
+        ("[::1]:9000", "::1", 9000),
+        ("[0:0:0:0:0:0:0:1]", "::1", 443),
+    ],
+)
+def test_a_rule_names_its_hosts(rule, host, port):
+    assert matches_any_host(HostPort(host, port), [rule])
+
+
+@pytest.mark.parametrize(
+    ("rule", "host", "port"),
+    [
+        ("example.com", "a.example.com", 443),
+        ("example.com", "example.com", 22),
+        ("example.com", "badexample.com", 443),
+        ("example.com:8443", "example.com", 443),
+        ("*.example.com", "example.com", 443),
+        ("*.example.com", "badexample.com", 443),
+        ("*.0.0.1", "127.0.0.1", 80),
+        ("*", "example.com", 443),
+        ("", "example.com", 443),
+        ("https://example.com", "example.com", 443),
+        ("exa*.com", "example.com", 443),
+        ("127.0.0.1", "127.0.0.1", 9000),
+    ],
+)
+def test_a_rule_names_nothing_else(rule, host, port):
+    """BX-9"""
+    assert not matches_any_host(HostPort(host, port), [rule])
+
+
+def test_a_tunnel_leads_to_the_place_that_was_asked_for():
+    request = parse_request(b"CONNECT Example.com:443 HTTP/1.1\r\nHost: other.com\r\n\r\n")
+    assert (request.place, request.forwarded) == (HostPort("example.com", 443), b"")
+
+
+def test_a_plain_request_goes_on_with_the_host_of_its_url():
+    """BX-9: and without what was said to the proxy."""
+    head = (
+        b"GET http://example.com:8080/a/b?c=d#e HTTP/1.1\r\nHost: internal.example\r\n"
+        b"Proxy-Authorization: Basic eA==\r\nAccept: */*\r\nConnection: keep-alive\r\n\r\n"
+    )
+    assert parse_request(head).forwarded == (
+        b"GET /a/b?c=d HTTP/1.1\r\nHost: example.com:8080\r\nAccept: */*\r\nConnection: close\r\n\r\n"
+    )
+
+
+def test_a_url_without_a_path_asks_for_the_root():
+    forwarded = parse_request(b"GET http://example.com?x HTTP/1.1\r\n\r\n").forwarded
+    assert forwarded.startswith(b"GET /?x HTTP/1.1\r\nHost: example.com\r\n")
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"",
+        b"hello",
+        b"GET / HTTP/1.1",
+        b"GET https://example.com/ HTTP/1.1",
+        b"GET http:///x HTTP/1.1",
+        b"GET http://me:secret@example.com/ HTTP/1.1",
+        b"GET http://example.com@evil.com/ HTTP/1.1",
+        b"GET http://exa mple.com/ HTTP/1.1",
+        b"GET http://example.com\\@evil.com/ HTTP/1.1",
+        b"GET http://*.example.com/ HTTP/1.1",
+        b"GET http://example.com:99999/ HTTP/1.1",
+        b"GET http://example.com/ HTTP/2",
+        b"GET http://example.com/ HTTP/1.1\r\n folded: x",
+        b"GET http://example.com/ HTTP/1.1\r\nno field",
+        b"GET http://example.com/ HTTP/1.1\r\na: b\nc: d",
+        b"CONNECT example.com HTTP/1.1",
+        b"CONNECT example.com:0 HTTP/1.1",
+        b"CONNECT *.example.com:443 HTTP/1.1",
+        b"CONNECT [::1:443 HTTP/1.1",
+        b"CONNECT http://example.com:443 HTTP/1.1",
+        b"connect example.com:443 HTTP/1.1",
+    ],
+)
+def test_what_is_no_request_for_a_proxy_is_refused(head):
+    with pytest.raises(ProxyRefusal) as refusal:
+        parse_request(head + b"\r\n\r\n")
+    assert refusal.value.answer().startswith(b"HTTP/1.1 400 Bad Request\r\n")
+
+
+@given(st.binary(max_size=200))
+def test_rubbish_is_refused_or_read(head):
+    forwarded = b""
+    with contextlib.suppress(ProxyRefusal):
+        forwarded = parse_request(b"GET http://" + head + b"\r\n\r\n").forwarded
+    assert b"\n" not in forwarded.replace(b"\r\n", b"")

@@ -1,0 +1,64 @@
+from scaffold.core.conversation import Image, Text, UserMessage
+from scaffold.llm.wire.codec import ModelTarget
+from scaffold.llm.wire.encoded_messages import IMAGE_TOKENS, EncodedMessages
+
+
+class Counting:
+    """A codec that notes what it encodes."""
+
+    def __init__(self):
+        self.encoded = []
+
+    def message(self, message, target):
+        self.encoded.append(message)
+        return b"x" * 40
+
+
+def said(text):
+    return UserMessage((Text(text),))
+
+
+def pieces():
+    codec = Counting()
+    return codec, EncodedMessages(codec, ModelTarget(name="m", model="p:m"))
+
+
+def test_a_turn_encodes_what_is_new_and_nothing_else():
+    codec, encoded = pieces()
+    messages = [said("a"), said("b")]
+    encoded.of(messages)
+    messages.append(said("c"))
+    assert len(encoded.of(messages)) == 3
+    assert codec.encoded == messages
+    encoded.of(tuple(messages))
+    assert len(codec.encoded) == 3
+
+
+def test_a_conversation_that_was_rewritten_is_encoded_again():
+    codec, encoded = pieces()
+    first, last = said("a"), said("b")
+    encoded.of([first, last])
+    encoded.of([said("summary"), last])
+    assert len(codec.encoded) == 4
+    assert encoded.tokens([last]) == 10
+    assert len(codec.encoded) == 5
+
+
+def test_a_conversation_that_was_taken_back_loses_its_end():
+    _, encoded = pieces()
+    messages = [said("a"), said("b")]
+    encoded.of(messages)
+    assert len(encoded.of(messages[:1])) == 1
+
+
+def test_messages_that_are_only_equal_are_not_taken_for_the_same():
+    codec, encoded = pieces()
+    encoded.of([said("a")])
+    encoded.of([said("a")])
+    assert len(codec.encoded) == 2
+
+
+def test_tokens_are_judged_by_bytes_and_pictures_by_the_piece():
+    _, encoded = pieces()
+    assert encoded.tokens([said("a"), said("b")]) == 20
+    assert encoded.tokens([UserMessage((Image("image/png", b"x" * 3_000_000),))]) == IMAGE_TOKENS

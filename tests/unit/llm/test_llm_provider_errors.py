@@ -1,0 +1,369 @@
+import json
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaffold.core.errors import ContextOverflow, ModelError
+from scaffold.llm.wire.provider_errors import (
+    http_error,
+    reported_error,
+    retry_after_header,
+    truncated_stream,
+    unreadable_reply,
+)
+
+NOW = datetime(2026, 11, 22, 12, 0, 0, tzinfo=UTC)
+CLAUDE = "anthropic:claude-sonnet-4-6"
+
+
+def answer(status: int, body: object = b"", *, who: str = CLAUDE, retry_after: str | None = None) -> ModelError:
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return http_error(status, data, who=who, retry_after=retry_after, now=NOW)
+
+
+def anthropic(kind: str, message: str) -> object:
+    return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"}
+
+
+def openai(message: str, *, kind: str = "invalid_request_error", code: str | None = None) -> object:
+    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
+
+
+def sort(trouble: ModelError) -> tuple[bool, bool]:
+    return trouble.transient, trouble.limited
+
+
+FINAL, PASSING, BUSY = (False, False), (True, False), (True, True)
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        *((status, FINAL) for status in (301, 400, 401, 402, 403, 404, 405, 422)),
+        *((status, PASSING) for status in (408, 409, 425, 500, 502, 503, 504)),
+        *((status, BUSY) for status in (429, 529)),
+    ],
+)
+def test_a_status_alone_tells_whether_trying_again_may_help(status, expected):
+    """RA-21."""
+    trouble = answer(status, b"<html>\n<h1>oops</h1>")
+    assert sort(trouble) == expected
+    assert f"HTTP {status}" in trouble.what
+    assert CLAUDE in trouble.what
+
+
+@pytest.mark.parametrize("should_retry", [None, "true"])
+def test_503_with_a_time_to_come_back_at_means_too_much_to_do(should_retry):
+    trouble = http_error(503, b"", who=CLAUDE, retry_after="7", now=NOW, should_retry=should_retry)
+    assert sort(trouble) == BUSY
+    assert trouble.retry_after_s == 7
+
+
+@pytest.mark.parametrize("status", [400, 403, 500, 503])
+def test_a_servers_own_name_for_its_error_says_more_than_the_status(status):
+    assert sort(answer(status, openai("Try later", kind="server_error", code="rate_limit_exceeded"))) == BUSY
+
+
+def test_a_server_that_says_not_to_retry_is_believed():
+    trouble = http_error(429, b"", who=CLAUDE, retry_after=None, now=NOW, should_retry="false")
+    assert sort(trouble) == (False, True)
+
+
+OVERFLOWS = [
+    (400, anthropic("invalid_request_error", "prompt is too long: 207791 tokens > 200000 maximum")),
+    (
+        400,
+        anthropic(
+            "invalid_request_error",
+            "input length and `max_tokens` exceed context limit: 178959 + 64000 > 200000, decrease input length",
+        ),
+    ),
+    (413, anthropic("request_too_large", "Request exceeds the maximum size")),
+    (413, b"<html>413 Request Entity Too Large</html>"),
+    (400, openai("This model's maximum context length is 128000 tokens.", code="context_length_exceeded")),
+    (400, openai("Your input exceeds the context window of this model. Please adjust your input and try again.")),
+    (429, openai("Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 30610.", kind="tokens")),
+    (
+        400,
+        {
+            "error": {
+                "code": 400,
+                "message": "the request exceeds the available context size, try increasing it",
+                "type": "exceed_context_size_error",
+                "n_prompt_tokens": 14429,
+                "n_ctx": 8192,
+            }
+        },
+    ),
+    (500, {"error": {"code": 500, "message": "the request exceeds the available context size"}}),
+    (
+        400,
+        {
+            "object": "error",
+            "message": "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens",
+            "type": "BadRequestError",
+            "code": 400,
+        },
+    ),
+    (400, {"error": {"message": "The decoder prompt (length 5000) is longer than the maximum model length of 4096."}}),
+    (400, {"error": "input length exceeds maximum context length"}),
+    (400, {"error": "the input length exceeds the context length"}),
+    (
+        400,
+        {
+            "error": "Trying to keep the first 9000 tokens when context the overflows. However, the model is loaded "
+            "with context length of only 4096 tokens, which is not enough."
+        },
+    ),
+    (400, {"error": "This model does not currently support mid-generation context overflow."}),
+    (422, {"error": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096"}),
+    (400, {"detail": "Requested tokens (600) exceed context window of 512"}),
+]
+
+
+@pytest.mark.parametrize(("status", "body"), OVERFLOWS)
+def test_a_conversation_that_is_too_long_is_known_in_every_providers_words(status, body):
+    """RA-21, RA-10: only what is known as an overflow is compacted."""
+    trouble = answer(status, body)
+    assert isinstance(trouble, ContextOverflow)
+    assert sort(trouble) == FINAL
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "max_tokens: 100000 > 64000, which is the maximum allowed number of output tokens for claude-sonnet-4-6",
+        "max_tokens is too large: 100000. This model supports at most 16384 completion tokens",
+        "messages.1.content.0: unexpected `tool_use_id` found in `tool_result` blocks",
+        "The image exceeds 5 MB maximum",
+        "tools.0.name: String should have at most 128 characters",
+    ],
+)
+def test_other_limits_are_no_overflow_of_the_context(message):
+    trouble = answer(400, anthropic("invalid_request_error", message))
+    assert not isinstance(trouble, ContextOverflow)
+    assert sort(trouble) == FINAL
+    assert message in trouble.what
+    assert "`--model`" in trouble.fix
+
+
+@pytest.mark.parametrize(
+    ("who", "hint"),
+    [
+        (CLAUDE, "ANTHROPIC_API_KEY"),
+        ("openai:gpt-5", "OPENAI_API_KEY"),
+        ("openai-chat:gpt-5", "OPENAI_API_KEY"),
+        ("codex:gpt-5", "`ralph login`"),
+        ("local:llama@http://127.0.0.1:8080/v1", "LOCAL_API_KEY"),
+        ("else", "ANTHROPIC_API_KEY or OPENAI_API_KEY"),
+    ],
+)
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refused_key_says_where_the_key_belongs(status, who, hint):
+    """RA-21."""
+    trouble = answer(status, openai("Incorrect API key provided"), who=who)
+    assert sort(trouble) == FINAL
+    assert hint in trouble.fix
+    assert "`--model`" in trouble.fix
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Incorrect API key provided: sk-proj-abc123DEF. You can find yours in the dashboard",
+        "bad header Authorization: Bearer abc123DEF",
+        "bad header x-api-key: abc123DEF",
+        "token eyJhbc123DEF.eyJabc123DEF.abc123DEF expired",
+        "cannot reach http://user:abc123DEF@proxy:8080",
+    ],
+)
+@pytest.mark.parametrize("status", [400, 401, 403, 500])
+def test_a_key_is_never_shown_even_if_the_server_repeats_it(status, words):
+    """RA-21."""
+    said = answer(status, openai(words)), answer(status, words.encode()), reported_error("server_error", words)
+    assert "abc123DEF" not in " ".join(trouble.what + trouble.fix for trouble in said)
+
+
+def test_of_a_key_the_server_does_not_know_nothing_is_shown_whatever_it_looks_like():
+    """RA-21."""
+    said = answer(401, openai("unknown key abc123DEF")), reported_error("authentication_error", "unknown key abc123DEF")
+    assert "abc123DEF" not in " ".join(trouble.what for trouble in said)
+
+
+def test_a_password_in_the_models_address_is_not_shown():
+    assert "secret" not in answer(500, who="local:llama@http://me:secret@host/v1").what
+
+
+@pytest.mark.parametrize("status", [301, 404, 405])
+def test_an_unknown_model_or_address_says_what_to_check(status):
+    """RA-21."""
+    trouble = answer(status, anthropic("not_found_error", "model: claude-nope"))
+    assert "model: claude-nope" in trouble.what
+    assert "ANTHROPIC_BASE_URL" in trouble.fix
+
+
+def test_an_unknown_model_is_known_by_its_code_too():
+    trouble = answer(400, openai("The model `x` does not exist", code="model_not_found"))
+    assert "model's name" in trouble.fix
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (429, openai("You exceeded your current quota", kind="insufficient_quota", code="insufficient_quota")),
+        (400, anthropic("invalid_request_error", "Your credit balance is too low to access the Anthropic API.")),
+        (403, anthropic("billing_error", "billing")),
+        (402, {"error": {"message": "Insufficient Balance"}}),
+    ],
+)
+def test_a_used_up_quota_is_not_tried_again(status, body):
+    """RA-21."""
+    trouble = answer(status, body, retry_after="3")
+    assert sort(trouble) == FINAL
+    assert trouble.retry_after_s is None
+    assert "credit" in trouble.fix
+
+
+@pytest.mark.parametrize("reset", [{"resets_in_seconds": 3600}, {"resets_at": NOW.timestamp() + 3600}])
+def test_a_quota_that_is_reset_says_when(reset):
+    body = {"error": {"type": "usage_limit_reached", "message": "The usage limit has been reached", **reset}}
+    trouble = answer(429, body, who="codex:gpt-5")
+    assert sort(trouble) == BUSY
+    assert trouble.retry_after_s == 3600
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("20", 20),
+        ("0.25", 0.25),
+        (" 5 ", 5),
+        ("Sun, 22 Nov 2026 12:00:30 GMT", 30),
+        ("Sun, 22 Nov 2026 12:00:30 -0000", 30),
+        ("Sun, 22 Nov 2026 13:00:30 +0100", 30),
+        ("Sun, 22 Nov 2026 11:00:00 GMT", 0),
+        (None, None),
+        ("", None),
+        ("-1", None),
+        ("nan", None),
+        ("inf", None),
+        ("soon", None),
+        ("Sun, 22 Nov 999999999999 12:00:30 GMT", None),
+    ],
+)
+def test_retry_after_is_seconds_or_a_date(header, seconds):
+    """RA-21, AL-31."""
+    assert answer(429, retry_after=header).retry_after_s == seconds
+    assert answer(500, retry_after=header).retry_after_s == seconds
+
+
+@given(
+    st.text() | st.from_regex(r"[A-Z][a-z]{2}, \d{1,12} [A-Z][a-z]{2} \d{1,12} \d+:\d+:\d+ [-+]?\w+", fullmatch=True)
+)
+def test_no_retry_after_does_harm(header):
+    """AL-31."""
+    after_s = answer(429, retry_after=header).retry_after_s
+    assert after_s is None or after_s >= 0
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({}, None),
+        ({"retry-after": "3"}, "3"),
+        ({"retry-after": "3", "retry-after-ms": "2500"}, "2.5"),
+        ({"retry-after": "3", "retry-after-ms": "soon"}, "3"),
+    ],
+)
+def test_milliseconds_go_before_seconds(headers, expected):
+    """AL-31."""
+    assert retry_after_header(headers) == expected
+
+
+@given(st.integers(300, 599), st.binary() | st.text().map(str.encode), st.text())
+def test_whatever_a_server_answers_is_shown_as_one_bounded_line(status, body, who):
+    """RA-21."""
+    trouble = answer(status, body, who=who)
+    assert trouble.what.isprintable()
+    assert len(trouble.what) < 700
+    assert trouble.fix.isprintable()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"null",
+        b"[]",
+        b'"text"',
+        b'{"error": null}',
+        b'{"error": []}',
+        b'{"error": {"message": {"a": 1}, "type": 7}}',
+        b'{"error": {"message": "\xff"}}',
+        b"[" * 100_000,
+        b'{"message": "x"',
+    ],
+)
+def test_bodies_of_any_shape_are_understood_as_far_as_they_go(body):
+    assert sort(answer(500, body)) == PASSING
+
+
+def test_control_characters_are_shown_escaped():
+    trouble = answer(400, openai("a\nb \x1b[31mred\x07 \u202eback"))
+    assert trouble.what.endswith("HTTP 400: a b \\x1b[31mred\\x07 \\u202eback.")
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("overloaded_error", BUSY),
+        ("rate_limit_error", BUSY),
+        ("rate_limit_exceeded", BUSY),
+        ("429", BUSY),
+        ("api_error", PASSING),
+        ("server_error", PASSING),
+        ("timeout_error", PASSING),
+        ("502", PASSING),
+        ("", PASSING),
+        ("something_new", PASSING),
+        ("invalid_request_error", FINAL),
+        ("invalid_prompt", FINAL),
+        ("unsupported_value", FINAL),
+        ("BadRequestError", FINAL),
+        ("400", FINAL),
+        ("authentication_error", FINAL),
+        ("permission_error", FINAL),
+        ("not_found_error", FINAL),
+        ("insufficient_quota", FINAL),
+        ("cyber_policy", FINAL),
+    ],
+)
+def test_errors_within_a_stream_are_sorted_by_their_names(kind, expected):
+    """RA-21."""
+    trouble = reported_error(kind, "what it says")
+    assert sort(trouble) == expected
+    assert not isinstance(trouble, ContextOverflow)
+    assert kind in trouble.what
+    assert trouble.fix
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("context_length_exceeded", ""),
+        ("invalid_request_error", "prompt is too long: 2 tokens > 1 maximum"),
+        ("exceed_context_size_error", "the request exceeds the available context size"),
+    ],
+)
+def test_an_overflow_is_known_within_a_stream_too(kind, message):
+    assert isinstance(reported_error(kind, message), ContextOverflow)
+
+
+def test_what_breaks_on_the_way_passes():
+    """RA-21, trap (f)."""
+    for trouble in (truncated_stream(), unreadable_reply("an event\nis odd")):
+        assert sort(trouble) == PASSING
+        assert trouble.what.isprintable()
+        assert trouble.fix

@@ -1,0 +1,54 @@
+"""Conversations that go round in circles."""
+
+import pytest
+
+from scaffold.core.conversation import AssistantMessage, Caller, Request, Text, ToolCall, ToolResult, UserMessage
+from scaffold.orchestrator.planning.loop_guard import LoopDetected, LoopGuardModel, find_repeated_tool
+from talk import Scripted, saying
+
+
+def conversation(*exchanges):
+    """Return the messages of exchanges: words, or (tool, argument, answer)s of one reply."""
+    messages = []
+    for at, exchange in enumerate(exchanges):
+        if isinstance(exchange, str):
+            messages.append(UserMessage((Text(exchange),)))
+            continue
+        told = exchange if isinstance(exchange, list) else [exchange]
+        ids = [f"call-{at}-{index}" for index in range(len(told))]
+        calls = [ToolCall(each, name, {"of": of}) for each, (name, of, _) in zip(ids, told, strict=True)]
+        answers = [ToolResult(each, name, answer) for each, (name, _, answer) in zip(ids, told, strict=True)]
+        messages += [AssistantMessage(tuple(calls)), UserMessage(tuple(answers))]
+    return messages
+
+
+A, B, C = ("look", "a", "1"), ("look", "b", "2"), ("look", "c", "3")
+
+
+@pytest.mark.parametrize(
+    ("exchanges", "tool"),
+    [
+        ((), None),
+        (("go", A, A), None),
+        (("go", A, A, A), "look"),
+        (("go", A, B, A, B, A), "look"),
+        (("go", [A, B], [A, B], [A, B]), "look"),
+        (("go", A, ("look", "a", "2"), ("look", "a", "3")), None),
+        (("go", A, A, B, A, C, A), None),
+        (("go", [A, A, A], B), None),
+        (("go", A, A, "mend it", A), None),
+        (("go", A, "mend it", A, A, A), "look"),
+    ],
+)
+def test_the_same_call_with_the_same_answer_three_times_and_nothing_new_between_is_a_circle(exchanges, tool):
+    """SC-14: equal calls of one reply count once, an answer that differs is news, and words begin anew."""
+    assert find_repeated_tool(conversation(*exchanges)) == tool
+
+
+async def test_a_model_is_not_asked_once_more_in_a_circle():
+    model = LoopGuardModel(Scripted(saying(Text("fine")), saying(Text("never"))))
+    caller = Caller(role="supervisor")
+    reply = await model.reply(Request(caller=caller, system="", messages=conversation("go", A, A)))
+    assert reply.message.text == "fine"
+    with pytest.raises(LoopDetected, match="`look` gave the same answer to the same call 3 times"):
+        await model.reply(Request(caller=caller, system="", messages=conversation("go", A, A, A)))

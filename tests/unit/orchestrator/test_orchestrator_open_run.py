@@ -1,0 +1,32 @@
+"""What is refused before it costs anything."""
+
+import pytest
+
+from fakes import AUTHOR, act, goal
+from scaffold.core.errors import PlanInvalid
+from scaffold.core.model import RunSettings
+from scaffold.core.plan import Plan
+from scaffold.orchestrator.owner.open_run import input_hash, reject_childless_compounds
+
+
+def test_a_compound_without_children_needs_a_planner():
+    with pytest.raises(PlanInvalid, match="`phase` has no children") as caught:
+        reject_childless_compounds(Plan(goals=(goal("g", act("phase", kind="compound")),)))
+    assert "parent: phase" in caught.value.fix
+
+
+@pytest.mark.parametrize("role", ["reviewer", "code_review", "anything"])
+def test_a_compound_with_children_of_any_role_is_fine(role):
+    """SC-6, SC-7: reviews are actions like others."""
+    phase, step = act("phase", kind="compound"), act("step", parent="phase", role=role)
+    assert reject_childless_compounds(Plan(goals=(goal("g", phase, step),))) is None
+
+
+def test_the_same_input_is_the_same_plan_and_the_same_model():
+    def hashed(text, model, digest=""):
+        settings = RunSettings(repository="/r", model=model, model_hash=digest, author=AUTHOR, committer=AUTHOR)
+        return input_hash(text, settings)
+
+    assert hashed("plan", "m") == hashed("plan", "m")
+    assert len({hashed("plan", "m"), hashed("plan2", "m"), hashed("plan", "m2"), hashed("caf\udce9", "m")}) == 4
+    assert hashed("plan", "m", "cassette as it was") != hashed("plan", "m", "cassette as it is")

@@ -1,0 +1,135 @@
+"""What an agent is told: short, whole in what it says, and honest about what it leaves out."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from integration.store.nouns import a_goal, an_action, an_attempt
+from scaffold.core.model import PlanningTurn, Usage
+from scaffold.core.states import Failed
+from scaffold.orchestrator.planning.supervisor_prompts import (
+    FailedAction,
+    GoalContext,
+    decompose_prompt,
+    is_replan_stuck,
+    judge_prompt,
+    replan_prompt,
+)
+
+THEN = datetime(2030, 1, 1, tzinfo=UTC)
+SOONER, LATER = THEN - timedelta(hours=1), THEN + timedelta(hours=1)
+BEFORE = PlanningTurn(
+    id="t1",
+    run_id="run-1",
+    goal_id="run-1/shop",
+    action_id=None,
+    event="replan",
+    facts=2,
+    outcome="done",
+    usage=Usage(),
+    started_at=THEN,
+    ended_at=THEN,
+)
+SCHEMA = an_action("schema", effects=("store",), state=Failed("gave up"))
+
+
+def failure(*errors):
+    """Return a failure of attempts that ended so, the last of them later than the replan before."""
+    times = [SOONER] * (len(errors) - 1) + [LATER]
+    attempts = [
+        an_attempt(SCHEMA, number=at, error=error, ended_at=ended)
+        for at, (error, ended) in enumerate(zip(errors, times, strict=True), 1)
+    ]
+    return FailedAction(action=SCHEMA, attempts=tuple(attempts))
+
+
+@pytest.mark.parametrize(
+    ("failures", "before", "facts", "still"),
+    [
+        ((failure("no such table 3", "no such table 17"),), BEFORE, 2, True),
+        ((failure("lost 1a2b3c4d5e", "lost 9f8e7d6c5b"),), BEFORE, 2, True),
+        ((), BEFORE, 2, True),
+        ((failure("no such table", "no such column"),), BEFORE, 2, False),
+        ((failure("new"),), BEFORE, 2, False),
+        ((failure("same", "same"), failure("new")), BEFORE, 2, False),
+        ((failure("same", "same"),), BEFORE, 3, False),
+        ((failure("same", "same"),), None, 2, False),
+        ((failure("same", "same"),), replace(BEFORE, outcome="refused"), 2, False),
+    ],
+)
+def test_a_replan_stands_still_if_no_fact_is_new_and_every_failure_is_the_old_one(failures, before, facts, still):
+    """SC-8: numbers and hashes make no difference; what was never written has not been tried."""
+    assert is_replan_stuck(failures, before, facts) is still
+
+
+def situation(**fields):
+    plain = {
+        "goal": a_goal(),
+        "holding": frozenset(),
+        "status_counts": {},
+        "actions": (),
+        "ready": (),
+        "failures": (),
+        "turns": (),
+    }
+    return GoalContext(**plain | fields)
+
+
+def test_what_does_not_fit_is_counted_and_what_shows_it_is_named():
+    """OR-4: names are whole or counted, never cut in two."""
+    many = tuple(an_action(f"part-{at}", effects=(f"effect-{at}",)) for at in range(500))
+    text = judge_prompt(situation(actions=many, goal=a_goal(desired=tuple(f"effect-{at}" for at in range(500)))), "why")
+    assert "more: goap_list_actions shows them" in text
+    named = text.split("Desired, not shown yet: ")[1].split(".")[0].split(", ")
+    assert named[:2] == ["effect-0", "effect-1"]
+    assert named[-1] == f"{500 - len(named) + 1} more (goap_get_goal)"
+
+
+def test_a_goal_is_told_in_two_sentences():
+    """OR-4: the goal in one or two sentences."""
+    told = judge_prompt(situation(goal=a_goal(description="Sell things. To people! Not to others. Never.")), "why")
+    assert "# Goal: shop\nSell things. To people!\n" in told
+
+
+def test_what_failed_is_told_with_its_lesson_and_the_approach_that_was_taken():
+    told = replan_prompt(
+        situation(
+            failures=(FailedAction(action=replace(SCHEMA, guidance="By hand."), attempts=failure("boom").attempts),)
+        ),
+        ("store",),
+        "`schema` failed for good",
+        still=False,
+    )
+    assert "- schema [implementation] -> store; 1 attempt; last error: boom Other approach tried: By hand." in told
+    assert "# Stop" not in told
+
+
+@example(words="w" * 3_000, names=[f"{at:290}" for at in range(60)], still=True)
+@example(words="w " * 1_500, names=[f"name_{at}" for at in range(150)], still=True)
+@given(
+    words=st.text(max_size=3_000),
+    names=st.lists(st.text(min_size=1, max_size=300), max_size=60),
+    still=st.booleans(),
+)
+def test_whatever_the_store_holds_a_prompt_stays_short(words, names, still):
+    """OR-4: no description, name, result or error makes a prompt long."""
+    compound = an_action("build", kind="compound", description=words, effects=tuple(names), preconditions=tuple(names))
+    actions = tuple(an_action(name, description=words, effects=tuple(names), result=words) for name in names)
+    failures = tuple(FailedAction(action=action, attempts=failure(words).attempts) for action in actions[:12])
+    now = situation(
+        goal=a_goal(description=words, summary=words, desired=tuple(names)),
+        actions=actions,
+        ready=actions[:10],
+        failures=failures,
+        turns=(replace(BEFORE, outcome="failed", error=words),) * 20,
+        compound=compound,
+    )
+    for told in (
+        decompose_prompt(now, compound),
+        replan_prompt(now, names, words, still=still),
+        judge_prompt(now, words),
+    ):
+        assert len(told) < 10_000

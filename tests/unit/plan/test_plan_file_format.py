@@ -1,0 +1,446 @@
+import json
+
+import pytest
+
+from scaffold.core.contract import Check, Contract, ExitCode, OutputContains
+from scaffold.core.errors import PlanInvalid
+from scaffold.core.plan import ActionSpec, GoalSpec, Plan
+from scaffold.plan.text.file_format import read_plan, write_plan
+
+FULL = """\
+version: 1
+goals:
+  - name: shortener
+    description: A URL shortener with tests
+    goal_state: [store_works, reviewed]
+    persistent: true
+    actions:
+      - key: build
+        kind: compound
+        effects: [store_works]
+      - key: US-001/step-005
+        parent: build
+        description: "Build the store"
+        effects: [store_works, store_works]
+        files: ["shortener/store.py"]
+        contract:
+          intent: the store works
+          commands:
+            - "ruff check"
+            - {command: pytest -q, expect: exit 5, description: tests, required: false, timeout_s: 60}
+            - {command: cat log, expect: "output contains 3: passed"}
+          must_exist: ["shortener/*.py"]
+          must_not_exist: [tmp/**]
+          must_not_change: [tests/**]
+      - {key: review, role: code_review, preconditions: [store_works], effects: [reviewed], contract: {}}
+"""
+
+FULL_PLAN = Plan(
+    goals=(
+        GoalSpec(
+            name="shortener",
+            description="A URL shortener with tests",
+            goal_state=("store_works", "reviewed"),
+            persistent=True,
+            actions=(
+                ActionSpec(key="build", description="build", kind="compound", effects=("store_works",)),
+                ActionSpec(
+                    key="US-001/step-005",
+                    description="Build the store",
+                    parent="build",
+                    effects=("store_works",),
+                    files=("shortener/store.py",),
+                    contract=Contract(
+                        intent="the store works",
+                        commands=(
+                            Check(command="ruff check"),
+                            Check(
+                                command="pytest -q",
+                                expect=ExitCode(5),
+                                description="tests",
+                                required=False,
+                                timeout_s=60.0,
+                            ),
+                            Check(command="cat log", expect=OutputContains("3: passed")),
+                        ),
+                        must_exist=("shortener/*.py",),
+                        must_not_exist=("tmp/**",),
+                        must_not_change=("tests/**",),
+                    ),
+                ),
+                ActionSpec(
+                    key="review",
+                    description="review",
+                    role="code_review",
+                    preconditions=("store_works",),
+                    effects=("reviewed",),
+                    contract=Contract(),
+                ),
+            ),
+        ),
+    )
+)
+
+ACTION = "version: 1\ngoals:\n- name: g\n  goal_state: [x]\n  actions:\n  - key: a\n    "
+"""The beginning of a plan whose one action goes on at line 7, column 5."""
+
+
+def problems(text, name="plan.yaml"):
+    with pytest.raises(PlanInvalid) as caught:
+        read_plan(text, name=name)
+    return caught.value.findings
+
+
+def problem(text, name="plan.yaml"):
+    (finding,) = problems(text, name)
+    return finding
+
+
+def place(finding):
+    return finding.code, finding.line, finding.column
+
+
+def test_a_plan_with_everything_in_it_is_read():
+    """SC-4, SC-9: goals with a desired state, actions with preconditions and effects; order is derived."""
+    assert read_plan(FULL, name="plan.yaml") == (FULL_PLAN, ())
+
+
+def test_a_written_plan_is_read_back_the_same():
+    assert read_plan(write_plan(FULL_PLAN), name="plan.yaml") == (FULL_PLAN, ())
+
+
+def test_a_written_plan_leaves_out_what_goes_without_saying():
+    plan = Plan(goals=(GoalSpec(name="g", goal_state=("x",), actions=(ActionSpec(key="a", description="a"),)),))
+    assert write_plan(plan) == "version: 1\ngoals:\n- name: g\n  goal_state:\n  - x\n  actions:\n  - key: a\n"
+
+
+def test_tasks_of_a_flat_graph_are_actions_over_their_done_assertions():
+    """OR-2."""
+    text = (
+        'version: 1\ngoals: [{name: g, goal_state: ["done:b"], actions: ['
+        '{key: a, effects: ["done:a"]}, {key: b, preconditions: ["done:a"], effects: ["done:b"]}]}]'
+    )
+    plan, _ = read_plan(text, name="p.yaml")
+    assert plan.actions[1].preconditions == plan.actions[0].effects == ("done:a",)
+
+
+MINIMAL = {"version": 1, "goals": [{"name": "g", "goal_state": ["x"], "actions": [{"key": "a", "effects": ["x"]}]}]}
+
+
+@pytest.mark.parametrize("name", ["plan.json", "plan.yaml", "-"])
+def test_json_is_read_by_its_name_or_by_its_looks(name):
+    plan, _ = read_plan(json.dumps(MINIMAL, indent="\t"), name=name)
+    assert plan.actions[0].effects == ("x",)
+
+
+def test_json_characters_outside_the_basic_plane_are_read_as_json_does():
+    text = json.dumps(MINIMAL).replace('"a"', r'"\ud83d\ude00"')
+    assert read_plan(text, name="plan.json")[0].actions[0].key == "\N{GRINNING FACE}"
+
+
+def test_yaml_in_flow_style_that_only_looks_like_json_is_yaml():
+    text = "{version: 1, goals: [{name: g, goal_state: [x], actions: []}]}"
+    assert read_plan(text, name="plan.yaml")[0].goals[0].goal_state == ("x",)
+
+
+def test_a_byte_order_mark_is_no_problem():
+    assert read_plan("\ufeff" + FULL, name="p.yaml")[0] == FULL_PLAN
+    assert read_plan("\ufeff" + json.dumps(MINIMAL), name="p.json")[0].actions[0].key == "a"
+
+
+def test_anchors_and_aliases_are_fine():
+    text = "version: 1\ngoals:\n- {name: g, goal_state: &w [x], actions: [{key: a, effects: *w}]}"
+    assert read_plan(text, name="p.yaml")[0].actions[0].effects == ("x",)
+
+
+def test_a_key_without_a_value_counts_as_not_given():
+    plan, _ = read_plan(ACTION + "description:\n    parent: ~\n    effects: null\n    contract:\n", name="p.yaml")
+    assert plan.actions == (ActionSpec(key="a", description="a"),)
+
+
+def test_an_empty_description_is_kept():
+    plan, _ = read_plan(ACTION + 'description: ""', name="p.yaml")
+    assert plan.actions[0].description == ""
+    assert read_plan(write_plan(plan), name="p.yaml")[0] == plan
+
+
+@pytest.mark.parametrize(
+    ("text", "place_of_key", "hint"),
+    [
+        (ACTION + "prconditions: [b]", (7, 5), "Did you mean `preconditions`? Known here: key, "),
+        (ACTION + "yes: [b]", (7, 5), "Known here: key, "),
+        (ACTION + '"a\\nb": 1', (7, 5), "Known here: key, "),
+    ],
+)
+def test_unknown_keys_are_warned_of_with_place_and_guess(text, place_of_key, hint):
+    plan, (warning,) = read_plan(text, name="p.yaml")
+    assert (warning.code, warning.severity) == ("unknown-key", "warning")
+    assert (warning.line, warning.column) == place_of_key
+    assert (warning.goal, warning.action) == ("g", "a")
+    assert warning.fix.startswith(hint)
+    assert "\n" not in warning.message
+    assert plan.actions[0].key == "a"
+
+
+def test_unknown_keys_in_json_have_a_place_too():
+    text = '{"version": 1,\n "goals": [{"name": "g", "goal_state": ["x"],\n  "gaol": {}, "actions": []}]}'
+    _, (warning,) = read_plan(text, name="p.json")
+    assert place(warning) == ("unknown-key", 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("rest", "where", "message"),
+    [
+        ("effects: [yes]", (7, 15), "effects[0]: expected text, found the boolean `yes`; put it in quotes"),
+        ("effects: [1]", (7, 15), "effects[0]: expected text, found the number `1`; put it in quotes"),
+        ("effects: [2020-01-01]", (7, 15), "effects[0]: expected text, found the date `2020-01-01`; put it in quotes"),
+        ("effects: [~]", (7, 15), "effects[0]: expected text, found nothing; put it in quotes"),
+        ("effects: [!x y]", (7, 15), "effects[0]: expected text, found the tagged value `y`; put it in quotes"),
+        ("effects: [[a]]", (7, 15), "effects[0]: expected text, found a list"),
+        ("effects: a", (7, 14), "effects: expected a list, found the text `a`"),
+        ("effects: {a: b}", (7, 14), "effects: expected a list, found a mapping"),
+        ("kind: 3", (7, 11), "kind: expected text, found the number `3`; put it in quotes"),
+        ("parent: on", (7, 13), "parent: expected text, found the boolean `on`; put it in quotes"),
+        ("contract: [a]", (7, 15), "contract: expected a mapping, found a list"),
+        ("contract: {commands: [[a]]}", (7, 27), "contract.commands[0]: expected a mapping, found a list"),
+        (
+            "contract: {commands: [1]}",
+            (7, 27),
+            "contract.commands[0].command: expected text, found the number `1`; put it in quotes",
+        ),
+        (
+            "contract: {commands: [{command: a, required: x}]}",
+            (7, 50),
+            "contract.commands[0].required: expected true or false, found the text `x`",
+        ),
+        (
+            "contract: {commands: [{command: a, timeout_s: x}]}",
+            (7, 51),
+            "contract.commands[0].timeout_s: expected a number, found the text `x`",
+        ),
+        (
+            "contract: {commands: [{command: a, timeout_s: yes}]}",
+            (7, 51),
+            "contract.commands[0].timeout_s: expected a number, found the boolean `yes`",
+        ),
+        ("? [a]\n    : b", (7, 7), ": expected a key, found a list"),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_refused_at_its_place(rest, where, message):
+    finding = problem(ACTION + rest)
+    assert place(finding) == ("wrong-type", *where)
+    assert finding.message == f"plan.goals[0].actions[0]{'' if message[0] == ':' else '.'}{message}"
+
+
+@pytest.mark.parametrize(
+    ("rest", "message"),
+    [
+        ("kind: atomic", "`atomic` is not a kind of action"),
+        ("role: ' '", "is empty"),
+        ("effects: ['']", "is empty"),
+        ("effects: [' a']", "begins or ends with whitespace"),
+        ('effects: ["a\\nb"]', "an unprintable character"),
+        ('description: "a\\0b"', "a character that is not allowed"),
+        ("files: ['']", "is empty"),
+        ("files: [/etc/passwd]", "leaves the tree"),
+        ("files: [a/../../b]", "leaves the tree"),
+        ("contract: {must_exist: [../b]}", "leaves the tree"),
+        ("contract: {must_not_exist: [/b]}", "leaves the tree"),
+        ("contract: {must_not_change: ['..']}", "leaves the tree"),
+        ("contract: {commands: ['']}", "is empty"),
+        ("contract: {commands: [{command: a, expect: exit 256}]}", "`exit 256` is not a valid expectation"),
+        ("contract: {commands: [{command: a, expect: exit -1}]}", "`exit -1` is not a valid expectation"),
+        ("contract: {commands: [{command: a, expect: ok}]}", "`ok` is not a valid expectation"),
+        ("contract: {commands: [{command: a, timeout_s: 0}]}", "is not a number of seconds above 0"),
+        ("contract: {commands: [{command: a, timeout_s: -.inf}]}", "is not a number of seconds above 0"),
+        ("contract: {commands: [{command: a, timeout_s: .nan}]}", "is not a number of seconds above 0"),
+        ("contract: {commands: [{command: a, timeout_s: !!int ''}]}", "is not a number of seconds above 0"),
+        ("<<: {effects: [x]}", "merge keys (`<<`) are not supported"),
+        ("parent: nobody", "unknown parent `nobody`"),
+        ("parent: ''", "is empty"),
+        ("parent: b\n  - key: b", "the parent `b` is primitive"),
+        ("kind: compound\n    parent: a", "the parents form a cycle: a -> a"),
+    ],
+)
+def test_a_value_that_will_not_do_is_refused(rest, message):
+    finding = problem(ACTION + rest)
+    assert finding.code == "bad-value"
+    assert finding.line >= 7
+    assert message in finding.message
+    assert finding.fix
+
+
+@pytest.mark.parametrize(
+    "key", ["a", "US-001/step-005", "done:x", "a.b", "\N{LATIN SMALL LETTER E WITH ACUTE}", "k" * 128, "..a"]
+)
+def test_good_keys(key):
+    text = json.dumps(MINIMAL).replace('"a"', json.dumps(key))
+    assert read_plan(text, name="p.json")[0].actions[0].key == key
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["", " ", "a b", "a\tb", "-a", "../a", "a/..", "a/./b", "/a", "a/", "a//b", "a\\b", "k" * 129, "a\0", "\ud800"],
+)
+def test_keys_that_could_lead_astray_are_refused(key):
+    text = json.dumps(MINIMAL).replace('"a"', json.dumps(key))
+    finding = problem(text, "p.json")
+    assert finding.code == "bad-value"
+    assert finding.message.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "message"),
+    [
+        ("goals: [{name: g, goal_state: [x], actions: []}]", "missing-key", "plan: the key `version` is missing"),
+        ("version: 1", "missing-key", "plan: the key `goals` is missing"),
+        ("version: 1\ngoals: []", "bad-value", "plan.goals: the list is empty"),
+        (
+            "version: 1\ngoals: [{goal_state: [x], actions: []}]",
+            "missing-key",
+            "plan.goals[0]: the key `name` is missing",
+        ),
+        (
+            "version: 1\ngoals: [{name: g, actions: []}]",
+            "missing-key",
+            "plan.goals[0]: the key `goal_state` is missing",
+        ),
+        (
+            "version: 1\ngoals: [{name: g, goal_state: [], actions: []}]",
+            "bad-value",
+            "plan.goals[0].goal_state: the list is empty",
+        ),
+        (
+            "version: 1\ngoals: [{name: g, goal_state: [x]}]",
+            "missing-key",
+            "plan.goals[0]: the key `actions` is missing",
+        ),
+        (
+            "version: 1\ngoals: [{name: g, goal_state: [x], actions: [{}]}]",
+            "missing-key",
+            "plan.goals[0].actions[0]: the key `key` is missing",
+        ),
+        (
+            "version: 2\ngoals: [{name: g, goal_state: [x], actions: []}]",
+            "bad-value",
+            "plan.version: version `2` is not known",
+        ),
+        (
+            "version: '1'\ngoals: [{name: g, goal_state: [x], actions: []}]",
+            "wrong-type",
+            "plan.version: expected a number, found the text `1`",
+        ),
+        (
+            "version: 1\nversion: 1\ngoals: [{name: g, goal_state: [x], actions: []}]",
+            "duplicate-key",
+            "plan: the key `version` is written twice",
+        ),
+        ("", "wrong-type", "plan: expected a mapping, found nothing"),
+        ("[]", "wrong-type", "plan: expected a mapping, found a list"),
+    ],
+)
+def test_a_plan_without_its_parts_is_refused(text, code, message):
+    finding = problem(text)
+    assert (finding.code, finding.message) == (code, message)
+
+
+def test_a_key_written_twice_in_json_is_refused_at_the_second():
+    text = '{"version": 1,\n "version": 1, "goals": [{"name": "g", "goal_state": ["x"], "actions": []}]}'
+    assert place(problem(text, "p.json")) == ("duplicate-key", 2, 2)
+
+
+def test_goals_have_names_of_their_own():
+    text = "version: 1\ngoals:\n- {name: g, goal_state: [x], actions: []}\n- {name: g, goal_state: [x], actions: []}"
+    assert place(problem(text)) == ("duplicate-key", 4, 10)
+
+
+def test_a_ring_of_parents_is_reported_once_at_the_first_who_leads_there():
+    rest = "parent: b\n  - {key: b, kind: compound, parent: c}\n  - {key: c, kind: compound, parent: b}"
+    finding = problem(ACTION + rest)
+    assert place(finding) == ("bad-value", 7, 13)
+    assert finding.message.endswith("the parents form a cycle: b -> c -> b")
+
+
+def test_parents_may_have_parents():
+    rest = "parent: b\n  - {key: b, kind: compound, parent: c}\n  - {key: c, kind: compound}\n  - {key: d, parent: b}"
+    plan, _ = read_plan(ACTION + rest, name="p.yaml")
+    assert [action.parent for action in plan.actions] == ["b", "c", None, "b"]
+
+
+def test_a_parent_of_another_goal_is_unknown():
+    text = (
+        "version: 1\ngoals:\n- {name: g, goal_state: [x], actions: [{key: p, kind: compound}]}\n"
+        "- {name: h, goal_state: [x], actions: [{key: c, parent: p}]}"
+    )
+    assert problem(text).message == "plan.goals[1].actions[0].parent: unknown parent `p`"
+
+
+def test_all_problems_are_found_at_once_in_the_order_of_the_text():
+    text = ACTION + "effects: [yes]\n    kind: x\n  - {parent: nobody}\n  - key: -b\nversion: 2\n"
+    with pytest.raises(PlanInvalid) as caught:
+        read_plan(text, name="plan.yaml")
+    assert [place(finding) for finding in caught.value.findings] == [
+        ("wrong-type", 7, 15),
+        ("bad-value", 8, 11),
+        ("missing-key", 9, 5),
+        ("bad-value", 9, 14),
+        ("bad-value", 10, 10),
+        ("duplicate-key", 11, 1),
+    ]
+    assert caught.value.what.startswith("plan.yaml:7:15: plan.goals[0].actions[0].effects[0]: expected text")
+    assert caught.value.what.endswith("(and 5 more)")
+    assert caught.value.fix == 'Write "yes" if that is meant.'
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "where"),
+    [
+        ("a: b: c", "p.yaml", (1, 5)),
+        ("a: b\n c: d", "p.yaml", (2, 3)),
+        ("a: *nobody", "p.yaml", (1, 4)),
+        ("a: b\n---\nc: d", "p.yaml", (2, 1)),
+        ("a: b\nc: \x07", "p.yaml", (2, 4)),
+        ("a: &a [*a]", "p.yaml", (1, 4)),
+        ("[" * 100_000, "p.yaml", (1, 1)),
+        ("[" * 100_000, "p.json", (1, 1)),
+        ('{"a":' * 100_000, "p.yaml", (1, 1)),
+        ('{"a": 1,\n "b" 2}', "p.json", (2, 6)),
+        ('{"version": ' + "9" * 5000 + "}", "p.json", (1, 1)),
+    ],
+)
+def test_text_that_cannot_be_read_is_refused_at_its_place(text, name, where):
+    finding = problem(text, name)
+    assert finding.code == "syntax"
+    assert (finding.line, finding.column) == where
+
+
+def test_a_number_beyond_all_measure_is_told_in_our_own_words():
+    message = problem('{"version": ' + "9" * 5000 + "}", "p.json").message
+    assert message == "a number has too many digits"
+
+
+def test_aliases_cannot_unfold_without_end():
+    """A few hundred bytes that stand for a billion values are refused before anybody counts them."""
+    lines = ["x0: &a0 [1, 2, 3, 4, 5, 6, 7, 8, 9]"]
+    lines += [f"x{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 10)]
+    assert problem("\n".join(lines)).message == "aliases expand to more than 1000000 values"
+
+
+def test_a_long_value_is_cut_off_in_messages():
+    message = problem(ACTION + f"kind: {'x' * 1000}").message
+    assert len(message) < 150
+
+
+def test_a_second_document_is_refused_whatever_the_first_is():
+    for first in ("a", "[a]", "{a: b}", "&x a"):
+        assert "another document" in problem(f"{first}\n---\nb").message
+
+
+def test_a_scalar_with_an_anchor_stands_for_itself():
+    read, _ = read_plan(ACTION + "role: &said audit\n    description: *said\n", name="plan.yaml")
+    assert (read.actions[0].role, read.actions[0].description) == ("audit", "audit")
+
+
+def test_an_anchor_given_twice_is_refused_at_the_second():
+    finding = problem("version: &a 1\ngoals: &a 2")
+    assert ("found duplicate anchor" in finding.message, finding.line) == (True, 2)

@@ -1,0 +1,61 @@
+"""What is found wrong with a plan's meaning has the place of the goal or action it is about."""
+
+import pytest
+
+from scaffold.core.plan import Finding
+from scaffold.plan.analysis.lint import lint
+from scaffold.plan.text.file_format import parse_plan
+from scaffold.plan.text.finding_positions import with_positions
+from scaffold.plan.text.positioned import parse_positioned
+
+YAML = """\
+version: 1
+goals:
+  - name: shop
+    goal_state: [api_works, docs_written]
+    actions:
+      - key: api
+        preconditions: [stor_works]
+        effects: [api_works]
+        effect: [fast]
+      - {effects: [spare], key: store}
+  - goal_state: [sold]
+    name: sales
+    actions:
+      - {key: api, effects: [sold]}
+"""
+
+JSON = """{"version": 1, "goals": [{"name": "shop", "goal_state": ["x"],
+  "actions": [
+    {"key": "a", "effects": ["y"]}]}]}"""
+
+
+def found(text, *, name):
+    root = parse_positioned(text, name=name)
+    plan, warnings = parse_plan(root, name=name)
+    return {(each.code, each.line, each.column) for each in with_positions((*warnings, *lint(plan).findings), root)}
+
+
+def test_a_finding_has_the_place_of_its_goal_or_action_and_keeps_the_one_it_has():
+    assert found(YAML, name="plan.yaml") == {
+        ("unknown-key", 9, 9),
+        ("duplicate-key", 14, 15),
+        ("unprovided-precondition", 6, 14),
+        ("unreachable-goal", 3, 11),
+        ("unused-effect", 10, 33),
+    }
+    assert found(JSON, name="plan.json") == {("unreachable-goal", 1, 35), ("unused-effect", 3, 13)}
+
+
+def test_a_key_that_repeats_in_one_goal_has_the_place_of_the_second():
+    actions = "[{key: a, effects: [x]},\n {key: b},\n {key: a},\n {key: a}]"
+    text = f"version: 1\ngoals:\n- {{name: g, goal_state: [x], actions: {actions}}}"
+    assert ("duplicate-key", 5, 8) in found(text, name="plan.yaml")
+
+
+@pytest.mark.parametrize(
+    "text", ["3", "goals: 3", "goals: [3]", "goals: [{name: [g]}]", "goals: [{name: g, actions: [{[a]: b}]}]"]
+)
+def test_what_cannot_be_found_has_no_place(text):
+    finding = Finding(code="unused-effect", severity="warning", goal="g", action="a", message="m", fix="f")
+    assert with_positions([finding], parse_positioned(text, name="plan.yaml")) == (finding,)

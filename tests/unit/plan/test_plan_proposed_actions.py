@@ -1,0 +1,120 @@
+"""Actions and tasks of a call: read like a plan file, each fault at its place."""
+
+import pytest
+
+from scaffold.core.contract import Check, Contract, ExitCode, OutputContains
+from scaffold.core.errors import PlanInvalid
+from scaffold.core.plan import ActionSpec
+from scaffold.plan.edit.proposed_actions import read_proposed_actions, read_tasks
+from scaffold.plan.source.dag import TaskSpec
+
+STORE = {"key": "store", "description": "Write it.", "effects": ["store_works"]}
+
+
+def expect_fault(read, *words):
+    """The call is refused in these words."""
+    with pytest.raises(PlanInvalid) as refusal:
+        read()
+    for word in words:
+        assert word in refusal.value.in_full
+    assert refusal.value.fix
+
+
+def test_an_action_is_read_with_everything_it_may_say():
+    """AL-3, SC-12: description, acceptance criteria, verification intent, files and contract."""
+    given = STORE | {
+        "kind": "primitive",
+        "role": "testing",
+        "preconditions": ["plan", "plan"],
+        "files": ["shop/*.py"],
+        "acceptance": ["it is there", "it works"],
+        "verification_intent": "the store keeps what it is given",
+        "contract": {
+            "commands": [{"command": "make test", "expect": "output contains ok", "timeout_s": 60}, "make lint"],
+            "must_exist": ["shop/store.py"],
+        },
+    }
+    (spec,) = read_proposed_actions([given], parent="all")
+    assert spec == ActionSpec(
+        key="store",
+        description="Write it.\n\nAccepted when:\n- it is there\n- it works",
+        role="testing",
+        parent="all",
+        preconditions=("plan",),
+        effects=("store_works",),
+        files=("shop/*.py",),
+        contract=Contract(
+            intent="the store keeps what it is given",
+            commands=(
+                Check(command="make test", expect=OutputContains("ok"), timeout_s=60),
+                Check(command="make lint", expect=ExitCode(0)),
+            ),
+            must_exist=("shop/store.py",),
+        ),
+    )
+
+
+def test_without_a_contract_what_is_to_be_verified_stands_in_the_description():
+    """AL-3."""
+    (spec,) = read_proposed_actions([STORE | {"acceptance": "works", "verification_intent": "try it"}], parent=None)
+    assert spec.description == "Write it.\n\nAccepted when:\n- works\n\nTo be verified: try it"
+    assert spec.contract is None
+
+
+def test_an_intent_said_twice_stands_once():
+    given = STORE | {"verification_intent": "try it", "contract": {"intent": "try it"}}
+    (spec,) = read_proposed_actions([given], parent=None)
+    assert spec.contract == Contract(intent="try it")
+
+
+@pytest.mark.parametrize(
+    ("actions", "words"),
+    [
+        ({"key": "x"}, ["`actions` is not a list"]),
+        ([STORE, 7], ["actions[1]: expected a mapping"]),
+        ([STORE, None], ["actions[1]: expected a mapping, found nothing"]),
+        ([STORE | {"key": 3}], ["actions[0].key", "3"]),
+        ([STORE, {"key": "x"}], ["actions[1]: the key `description` is missing", "`effects` is missing"]),
+        ([STORE | {"keey": 1, "priority": 2}], ["actions[0]: the key `keey` is not known", "Did you mean `key`?"]),
+        ([STORE | {"kind": "task"}], ["`task` is not a kind of action"]),
+        ([STORE | {"effects": "store"}], ["actions[0].effects: expected a list"]),
+        ([STORE | {"acceptance": [True]}], ["actions[0].acceptance[0]: expected text"]),
+        ([STORE | {"contract": {"commands": [{"command": "x", "expect": "joy"}]}}], ["is not a valid expectation"]),
+        ([STORE | {"files": ["../x"]}], ["leaves the tree"]),
+        ([{"key": f"-{n}", "description": "x", "effects": []} for n in range(9)], ["(and 4 more)"]),
+    ],
+)
+def test_each_fault_of_a_call_is_named_with_its_place(actions, words):
+    """OR-5, OR-6, SC-12: nothing that is not understood is taken for something else."""
+    expect_fault(lambda: read_proposed_actions(actions, parent=None), *words)
+
+
+def test_a_call_nested_without_end_is_refused():
+    deep: list = []
+    for _ in range(100_000):
+        deep = [deep]
+    expect_fault(lambda: read_proposed_actions(deep, parent=None), "nested too deeply", "flat list")
+
+
+def test_tasks_name_what_they_depend_on_by_place_or_key():
+    """OR-2, OR-6."""
+    given = [{"description": "Look."}, {"key": "make", "description": "Make.", "depends_on": [0], "role": "testing"}]
+    assert read_tasks([*given, {"description": "Show.", "depends_on": ["make"], "acceptance": "seen"}]) == (
+        TaskSpec(description="Look."),
+        TaskSpec(description="Make.", key="make", depends_on=(0,), role="testing"),
+        TaskSpec(description="Show.\n\nAccepted when:\n- seen", depends_on=("make",)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("tasks", "words"),
+    [
+        ([{"description": "x"}, {"depends_on": [0]}], ["tasks[1]: the key `description` is missing"]),
+        ([{"description": "x", "depends_on": [1.5]}], ["tasks[0].depends_on: depends_on[0] is neither"]),
+        ([{"description": "x", "depends_on": [True, {}]}], ["depends_on[0] is neither", "depends_on[1] is neither"]),
+        ([{"description": "x", "kind": "compound"}], ["`kind` is not known"]),
+    ],
+)
+def test_a_malformed_list_of_tasks_says_which_one(tasks, words):
+    """OR-5, OR-6."""
+    expect_fault(lambda: read_tasks(tasks), *words)

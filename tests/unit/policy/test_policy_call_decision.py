@@ -1,0 +1,267 @@
+"""The order in which a tool call is judged, one table for each part of it; shells are understood by a written judge."""
+
+import asyncio
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaffold.policy.permission.call_decision import READ_ONLY_MODES, CallContext, decide_call
+from scaffold.policy.permission.request import invocation_by_name, permission_request
+from scaffold.policy.rule.rules import PermissionRequest, Rule, parse_rule
+from scaffold.policy.rule.ruleset import CATEGORIES, DEFAULT_DECISIONS, PolicyDecision, RuleSet
+from scaffold.policy.shell.workspace_paths import EmptyFileSystem, WorkspacePaths
+
+PLACE = WorkspacePaths(root="/w", home="/home/u", files=EmptyFileSystem())
+FREE = {"file_read", "memory"}
+MODES = ("default", "debug", "plan", "explore", "review")
+
+
+class Written:
+    """Knows four commands, and heeds what may be read."""
+
+    async def judge(self, command, context):
+        if command == "reads" and not context.reading_allowed:
+            return PolicyDecision("ask", "shell", "only commands that a rule allows may run here")
+        return {
+            "reads": PolicyDecision("allow", "read-only", "it only reads"),
+            "ruled": PolicyDecision("allow", "shell:ruled", "a rule allows it"),
+            "leaks": PolicyDecision("deny", "secret:.env", "it holds secrets"),
+        }.get(command, PolicyDecision("ask", "shell", "it is not known to only read"))
+
+    async def proposal(self, command, context):
+        return command
+
+
+def judged(wish, rules=None, *, mode="default", pause_s=0.0):
+    scene = CallContext(place=PLACE, mode=mode, pause_s=pause_s)
+    return asyncio.run(decide_call(wish, rules or RuleSet(), scene, Written()))
+
+
+def said(wish, rules=None, **scene):
+    found = judged(wish, rules, **scene)
+    return found.decision, found.rule
+
+
+def wish(category, **fields):
+    return PermissionRequest(**{"tool": "some_tool", "category": category, "kind": "text", "subject": "x", **fields})
+
+
+def writing(path, tool="write_file"):
+    return permission_request(invocation_by_name(tool, {"path": path, "content": "x"}), PLACE)
+
+
+def command(text):
+    return permission_request(invocation_by_name("shell", {"command": text}), PLACE)
+
+
+@pytest.mark.parametrize("category", CATEGORIES)
+def test_without_rules_reading_and_memory_are_free_and_all_else_asks(category):
+    """RA-13: the categories."""
+    assert said(wish(category)) == ("allow" if category in FREE else "ask", "category")
+    assert set(DEFAULT_DECISIONS) == set(CATEGORIES)
+
+
+def test_python_is_free_in_a_sandbox_unless_it_was_set():
+    """RA-13."""
+    assert said(wish("python", confined=True))[0] == "allow"
+    assert said(wish("python", confined=True), RuleSet(categories={"python": "ask"}))[0] == "ask"
+    assert said(wish("shell", confined=True))[0] == "ask"
+
+
+@pytest.mark.parametrize(("category", "decision"), list(product(CATEGORIES, ("allow", "ask", "deny"))))
+def test_a_category_does_what_it_is_set_to(category, decision):
+    """RA-13: `--allow-category`, configuration; `--yolo` asks nothing and lifts no denial."""
+    categories = {category: decision}
+    assert said(wish(category), RuleSet(categories=categories))[0] == decision
+    reckless = said(wish(category), RuleSet(categories=categories, yolo=True))
+    assert reckless[0] == ("deny" if decision == "deny" else "allow")
+
+
+ORDER = [
+    # what it is, pause, mode, rule, category -> decision and what it rests on
+    (".env", True, "plan", True, "allow", "deny", "protected:.env*"),
+    (".env", False, "default", True, "allow", "deny", "protected:.env*"),
+    ("no/x", False, "default", True, "allow", "deny", "deny:write_file:no/**"),
+    ("no/x", True, "plan", True, "allow", "deny", "deny:write_file:no/**"),
+    ("a", True, "plan", True, "allow", "deny", "pause"),
+    ("a", True, "default", False, "ask", "deny", "pause"),
+    ("a", False, "plan", True, "allow", "deny", "mode:plan"),
+    ("a", False, "review", False, "deny", "deny", "mode:review"),
+    ("a", False, "debug", True, "deny", "allow", "write_file:**"),
+    ("a", False, "default", True, "ask", "allow", "write_file:**"),
+    ("a", False, "default", False, "deny", "deny", "category"),
+    ("a", False, "default", False, "ask", "ask", "category"),
+    ("a", False, "default", False, "allow", "allow", "category"),
+    ("../a", False, "default", False, "ask", "ask", "outside"),
+    ("../a", False, "default", False, "allow", "allow", "category"),
+    ("../a", False, "default", True, "ask", "ask", "outside"),
+    ("a\tb", False, "default", False, "ask", "ask", "path"),
+]
+
+
+@pytest.mark.parametrize("yolo", [False, True])
+@pytest.mark.parametrize(("path", "paused", "mode", "ruled", "category", "decision", "rests_on"), ORDER)
+def test_denials_come_first_then_the_pause_the_mode_rules_and_the_category(
+    path, paused, mode, ruled, category, decision, rests_on, yolo
+):
+    """RA-13: the order; `--yolo` never lifts what is denied, neither protected files nor a mode."""
+    rules = RuleSet(
+        categories={"file_write": category},
+        allow=(parse_rule("write_file:**"),) if ruled else (),
+        deny=(parse_rule("write_file:no/**"),),
+        yolo=yolo,
+    )
+    if yolo and decision == "ask":
+        decision, rests_on = "allow", "--yolo"
+    assert said(writing(path), rules, mode=mode, pause_s=2.0 if paused else 0.0) == (decision, rests_on)
+
+
+COMMANDS = [
+    # command, mode, category -> decision and what it rests on
+    ("leaks", "default", "allow", "deny", "secret:.env"),
+    ("leaks", "plan", "allow", "deny", "secret:.env"),
+    ("reads", "default", None, "allow", "read-only"),
+    ("reads", "plan", None, "allow", "read-only"),
+    ("reads", "review", "allow", "allow", "read-only"),
+    ("reads", "default", "deny", "deny", "category"),
+    ("reads", "plan", "deny", "deny", "mode:plan"),
+    ("ruled", "default", "deny", "allow", "shell:ruled"),
+    ("ruled", "plan", None, "deny", "mode:plan"),
+    ("other", "default", None, "ask", "shell"),
+    ("other", "default", "ask", "ask", "shell"),
+    ("other", "default", "allow", "allow", "category"),
+    ("other", "explore", "allow", "deny", "mode:explore"),
+    ("other", "debug", "deny", "deny", "category"),
+]
+
+
+@pytest.mark.parametrize(("text", "mode", "category", "decision", "rests_on"), COMMANDS)
+def test_a_command_comes_to_what_it_is_and_to_what_its_category_says(text, mode, category, decision, rests_on):
+    """RA-13, RA-14: in the modes that change nothing only what is known to only read runs, whatever allows more."""
+    rules = RuleSet(categories={"shell": category} if category else {})
+    assert said(command(text), rules, mode=mode) == (decision, rests_on)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_mode_tightens_what_may_change_something_and_nothing_else(mode):
+    """RA-13: plan, explore and review; reading, memory, subagents and pages of the web stay as they are."""
+    free = RuleSet(categories=dict.fromkeys(CATEGORIES, "allow"))
+    tight = {category: said(wish(category), free, mode=mode)[0] for category in CATEGORIES}
+    changing = {"file_write", "shell", "network", "mcp", "python", "plugin"} if mode in READ_ONLY_MODES else set()
+    assert tight == {category: "deny" if category in changing else "allow" for category in CATEGORIES}
+    assert said(wish("network", read_only=True), free, mode=mode) == ("allow", "category")
+    assert (
+        said(permission_request(invocation_by_name("web_fetch", {"url": "https://a.example/"}), PLACE), mode=mode)[0]
+        == "ask"
+    )
+
+
+def test_a_mode_says_how_it_is_left():
+    """RA-13."""
+    assert judged(writing("a"), mode="plan").reason == (
+        "the mode plan allows no changes; leave it with switch_mode first if that is what the user wants"
+    )
+    assert judged(command("other"), mode="plan").reason.startswith("it is not known to only read; the mode plan")
+
+
+def test_any_of_several_paths_may_be_protected_and_reading_them_is_another_matter():
+    """RA-14."""
+
+    def at(category):
+        return wish(category, kind="path", paths=("a", "Makefile", ".bashrc"))
+
+    assert said(at("file_write"), RuleSet(yolo=True)) == ("deny", "protected:.bashrc")
+    assert said(at("file_read")) == ("allow", "category")
+    assert said(writing(".env", tool="read_file")) == ("deny", "secret:.env")
+    assert said(writing("/dev/zero", tool="read_file"), RuleSet(yolo=True)) == ("deny", "device")
+
+
+@pytest.mark.parametrize("tool", ["mcp_fs_write", "some_plugin"])
+def test_no_secret_is_handed_to_somebody_elses_tool(tool):
+    """RA-13, RA-14: any text in its arguments may be a path, whatever allows the tool."""
+    rules = RuleSet(allow=(parse_rule(f"{tool}:*"),), yolo=True)
+    for text in ("~/.ssh/id_rsa", "file:///w/.env", "a/../.git/config"):
+        assert said(permission_request(invocation_by_name(tool, {"deep": [{"er": text}]}), PLACE), rules)[0] == "deny"
+    assert said(permission_request(invocation_by_name(tool, {"q": "what is .env for"}), PLACE), rules)[0] == "allow"
+
+
+def test_addresses_that_are_never_spoken_to_are_denied_whatever_is_allowed():
+    """RA-13: deny rules and machines' own addresses win over rules that allow."""
+    rules = RuleSet(allow=(parse_rule("web_fetch:*"),), deny=(parse_rule("web_fetch:*.evil.example"),), yolo=True)
+    urls = ("http://169.254.169.254/", "http://localhost/", "https://www.evil.example/x", "https://good.example/")
+    found = [said(permission_request(invocation_by_name("web_fetch", {"url": url}), PLACE), rules) for url in urls]
+    assert found == [
+        ("deny", "metadata"),
+        ("deny", "network"),
+        ("deny", "deny:web_fetch:*.evil.example"),
+        ("allow", "web_fetch:*"),
+    ]
+
+
+def test_what_was_allowed_once_and_for_all_is_allowed_exactly_so():
+    """RA-13: allow always."""
+    once = writing("a/b")
+    rules = RuleSet(always=frozenset({once.identity}))
+    assert said(once, rules) == ("allow", "always")
+    assert said(writing("a/c"), rules)[0] == "ask"
+    assert said(writing("a/b", tool="append_file"), rules)[0] == "ask"
+    assert said(once, rules, pause_s=1)[0] == "deny"
+    assert said(once, rules, mode="plan")[0] == "deny"
+
+
+def test_a_question_about_an_area_names_it():
+    """AL-18: whoever is asked sees that a change deserves a second look."""
+    assert judged(writing("src/auth/views.py")).reason == (
+        "write_file needs approval (file_write); the path is in a protected area (**/auth/**)"
+    )
+    assert judged(writing("src/author/views.py")).reason.endswith("approval (file_write)")
+
+
+TEXTS = st.sampled_from(["a", "reads", "ruled", "leaks", ".env", "../a", "no/x", "src/a.py", "https://a.example/"])
+WISHES = st.builds(
+    lambda tool, text: permission_request(
+        invocation_by_name(tool, {"path": text, "command": text, "url": text}), PLACE
+    ),
+    st.sampled_from(["write_file", "read_file", "shell", "python", "web_fetch", "mcp_x_y", "nobody", "TodoRead"]),
+    TEXTS,
+)
+RULES = st.builds(
+    RuleSet,
+    categories=st.dictionaries(st.sampled_from(CATEGORIES), st.sampled_from(["allow", "ask", "deny"])),
+    allow=st.sampled_from([(), (Rule("*", "**"),), (Rule("write_file", "**"),)]),
+    deny=st.sampled_from([(), (Rule("write_file", "no/**"),)]),
+)
+
+
+@given(WISHES, RULES, st.sampled_from(MODES))
+def test_yolo_turns_questions_into_consent_and_changes_nothing_else(wish, rules, mode):
+    """RA-13."""
+    careful, reckless = (
+        judged(wish, rules, mode=mode),
+        judged(wish, RuleSet(**{**fields(rules), "yolo": True}), mode=mode),
+    )
+    assert reckless.decision == ("allow" if careful.decision == "ask" else careful.decision)
+    assert careful.reason
+    assert reckless.reason
+
+
+@given(WISHES, RULES, st.sampled_from(sorted(READ_ONLY_MODES)))
+def test_a_mode_allows_nothing_that_would_not_be_allowed_without_it(wish, rules, mode):
+    """RA-13: modes tighten."""
+    strictness = {"allow": 0, "ask": 1, "deny": 2}
+    loose, tight = judged(wish, rules), judged(wish, rules, mode=mode)
+    assert strictness[tight.decision] >= strictness[loose.decision]
+
+
+@given(WISHES, RULES, st.sampled_from(MODES))
+def test_a_rule_that_denies_loosens_nothing(wish, rules, mode):
+    """RA-13: denials win over everything."""
+    denying = RuleSet(**{**fields(rules), "deny": (*rules.deny, Rule("*", "*"))})
+    strictness = {"allow": 0, "ask": 1, "deny": 2}
+    assert strictness[judged(wish, denying, mode=mode).decision] >= strictness[judged(wish, rules, mode=mode).decision]
+
+
+def fields(rules):
+    return {name: getattr(rules, name) for name in rules.__struct_fields__}

@@ -1,0 +1,103 @@
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from scaffold.policy.path.protected_areas import ProtectedAreas
+from scaffold.policy.secret.files import SECRET_FILES, secret_entry
+
+LIBRARY = Path(sysconfig.get_path("stdlib"))
+
+
+@pytest.mark.parametrize(
+    ("path", "by"),
+    [
+        ("src/auth/views.py", "**/auth/**"),
+        ("auth/x", "**/auth/**"),
+        ("db/migrations/0001.py", "**/migrations/**"),
+        (".env.production", "**/.env*"),
+        ("deploy/Dockerfile", "**/Dockerfile"),
+        ("docker-compose.dev.yml", "**/docker-compose*"),
+        ("x/server.PEM", "**/*.pem"),
+        ("schema.sql", ".sql"),
+        ("infra.tf", ".tf"),
+        ("src/user_acl.py", "acl"),
+        ("src/UserRole.ts", "role"),
+        ("api_keys.py", "key"),
+        ("resetPassword.js", "password"),
+        ("permissions/index.py", "permission"),
+        ("token.py", "token"),
+        ("HTTPAuthHeader.go", "auth"),
+    ],
+)
+def test_areas_are_found_by_glob_by_type_and_by_whole_words(path, by):
+    """AL-18."""
+    assert ProtectedAreas().of(path) == by
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("dataclasses.py", "author/controller.py", "tokenize.py", "keyboard.py", "monkey.py", "oracle.py"),
+        *("authors.md", "secretary.txt", "blogins.py", "schematic.py", "sqlite3.py", "scroller.py"),
+    ],
+)  # fmt: skip
+def test_a_word_within_a_word_is_none(path):
+    """AL-18: `acl` must not flag `dataclasses.py`."""
+    assert ProtectedAreas().of(path) is None
+
+
+def test_areas_can_be_set():
+    """AL-18."""
+    areas = ProtectedAreas(globs=("billing/**",), words=("invoice",), types=(".rb",))
+    assert [areas.of(path) for path in ("billing/a", "new_invoices.py", "a.rb", "auth/x")] == [
+        "billing/**",
+        "invoice",
+        ".rb",
+        None,
+    ]
+
+
+def test_hardly_a_name_of_the_standard_library_is_flagged():
+    """AL-18, RA-14: fewer than 2% of its files lie in an area by our words, and none but certificates is a secret."""
+    names = [str(path.relative_to(LIBRARY)) for path in LIBRARY.rglob("*.py") if "site-packages" not in path.parts]
+    flagged = [name for name in names if ProtectedAreas().of(name)]
+    assert len(names) > 500
+    assert len(flagged) <= 0.02 * len(names), flagged
+    assert [name for name in names if secret_entry(name)] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "entry"),
+    [
+        (".env", ".env"),
+        ("a/.ENV.local", ".env.*"),
+        ("/home/u/.ssh/config", ".ssh"),
+        ("/home/u/.ssh/id_rsa.pub", ".ssh"),
+        ("x\\.aws\\credentials", ".aws"),
+        ("/etc/shadow", "/etc/shadow*"),
+        ("/etc/shadow-", "/etc/shadow*"),
+        ("/proc/12/environ", "/proc/*/environ"),
+        ("/PROC/self/environ", "/proc/*/environ"),
+        ("server.key", "*.key"),
+        (".e\u200bnv", ".env"),
+        ("．env", ".env"),
+        (".env. ", ".env"),
+    ],
+)
+def test_secrets_are_found_however_they_are_written(path, entry):
+    """RA-14."""
+    assert secret_entry(path) == entry
+    assert entry in SECRET_FILES
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(".env.example", ".env.sample", "env", "environ", "src/environ.py", "etc/shadow", "proc/1/environ"),
+        *("x/etc/shadow", "rsa_id", "keys.py", "credentials.py", "deploy.pub", "", "/", "src/pem.py"),
+    ],
+)  # fmt: skip
+def test_what_only_looks_like_a_secret_is_none(path):
+    """RA-14."""
+    assert secret_entry(path) is None

@@ -1,0 +1,68 @@
+import pytest
+
+from scaffold.policy.path.protected_files import PROTECTED_FILES, protected_entry
+
+
+@pytest.mark.parametrize(
+    ("path", "entry"),
+    [
+        (".git/config", ".git"),
+        ("deps/lib/.git/hooks/post-checkout", ".git"),
+        (".GIT/config", ".git"),
+        (".env", ".env*"),
+        ("config/.env.production", ".env*"),
+        ("certs/server.pem", "*.pem"),
+        ("/home/ann/.ssh/authorized_keys", ".ssh"),
+        ("keys/id_ed25519", "id_ed25519*"),
+        ("/home/ann/.aws/credentials", ".aws"),
+        ("/home/ann/.config/gh/hosts.yml", ".config/gh"),
+        ("/home/ann/.docker/config.json", ".docker/config.json"),
+        ("/home/ann/.bashrc", ".bashrc"),
+        (".scaffold/contracts/a-draft.json", ".scaffold"),
+        (".scaffold.yaml", ".scaffold.yaml"),
+        ("sub/.mcp.json", ".mcp.json"),
+        (".claude/settings.local.json", ".claude/settings.local.json"),
+        (r"sub\.git\config", ".git"),
+    ],
+)
+def test_what_git_shells_and_agents_run_or_lets_somebody_in_is_protected(path, entry):
+    """RA-14."""
+    assert protected_entry(path) == entry
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "src/environment.py",
+        "docs/git.md",
+        ".gitignore",
+        ".github/workflows/ci.yml",
+        "src/id_map.py",
+        "pem/readme.md",
+        "my.scaffold/x",
+        ".config/ghost/x",
+        ".docker/other.json",
+        ".claude/agents/a.md",
+        "profile",
+        "",
+        ".",
+    ],
+)
+def test_names_match_by_whole_segments_only(path):
+    """RA-14."""
+    assert protected_entry(path) is None
+
+
+def test_each_entry_protects_itself_and_what_is_inside():
+    """RA-14: every line of the list holds."""
+    for entry in PROTECTED_FILES:
+        name = entry.replace("*", "x")
+        assert protected_entry(name)
+        assert protected_entry(f"a/{name.upper()}/b")
+
+
+@pytest.mark.parametrize("name", [".env.example", "app/.ENV.Sample", ".env.dist"])
+def test_templates_of_environments_are_free_and_the_environments_are_not(name):
+    """RA-14: what is there to be copied and filled in holds no secret."""
+    assert protected_entry(name) is None
+    assert protected_entry(".env.production") == protected_entry(".env.example.local") == ".env*"

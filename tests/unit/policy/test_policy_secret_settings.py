@@ -1,0 +1,93 @@
+"""Which settings hold secrets."""
+
+import pytest
+
+from scaffold.policy.secret.settings import file_secrets, secret_values
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "MY_SERVICE_TOKEN", "DB_PASSWORD", "DB_PASSWD", "CLIENT_SECRET"),
+        *("GOOGLE_CREDENTIALS", "githubToken", "npm_config__auth", "aws.secret", "SECRET_KEY_BASE", "PASSPHRASE"),
+    ],
+)
+def test_a_name_says_that_the_value_is_secret(name):
+    """BX-9: words in it, not letters."""
+    assert secret_values({name: "v4lue-of-it"}) == {name: "v4lue-of-it"}
+
+
+@pytest.mark.parametrize("name", ["KEYBOARD_LAYOUT", "TOKENIZERS_PARALLELISM", "MONKEY", "PWD", "HOME", "COMPASS_DIR"])
+def test_a_name_that_only_contains_such_a_word_says_nothing(name):
+    """BX-9: words in it, not letters."""
+    assert secret_values({name: "v4lue-of-it"}) == {}
+
+
+@pytest.mark.parametrize("name", ["TOKEN_HEADER", "AUTH_BACKEND", "jwt.secret.name", "KEY_PREFIX", "auth-mode"])
+def test_a_name_of_something_about_a_secret_says_nothing(name):
+    """BX-9: `TOKEN_HEADER=X-Auth-Token` is in every request of a program, and must stay readable there."""
+    assert secret_values({name: "X-Auth-Token"}) == {}
+
+
+@pytest.mark.parametrize("password", ["postgres", "PostgreSQL", "password123", "Passw0rd", "rabbitmq", "minioadmin"])
+def test_everybodys_password_is_no_secret(password):
+    """BX-9: it names the program, and nothing about that could be read any more."""
+    assert secret_values({"DB_PASSWORD": password, "DB_URL": f"postgres://app:{password}@db/app"}) == {}
+    assert file_secrets(f"DB_PASSWORD={password}\nURL=postgres://app:{password}@db\n") == {}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("true", "disabled", "changeme", "your-secret-here", "localhost:8080", "12345678", "3.14159265", "********"),
+        *("/home/me/.ssh/key", "~/key.txt", "./certs/key", "${API_TOKEN}", "<your token>", "https://auth.example.com/"),
+    ],
+)
+def test_what_can_be_no_secret_is_none_whatever_its_name(value):
+    """BX-9: switches, numbers, paths, hosts and placeholders stay readable."""
+    assert secret_values({"API_KEY": value}) == {}
+
+
+def test_the_password_in_an_address_is_the_secret():
+    """BX-9: and the rest of the address is none."""
+    assert secret_values({"DATABASE_URL": "postgres://app:hunter22x@db/app"}) == {"DATABASE_URL": "hunter22x"}
+
+
+def test_a_file_of_settings_is_read_as_shells_and_tools_read_it():
+    """BX-9: `export`, quotes, comments, `name: value`; what looks random is secret by itself."""
+    text = """\
+# API_TOKEN=commented-out-value
+export API_TOKEN="line\\none"
+DB_PASSWORD='sw0rd#fish!' # the usual
+PLAIN_SECRET=unquoted-value # why
+DEBUG=true
+PORT=8080
+APP_NAME=the-name-of-the-application
+COMMIT=9e09e3e7c3f0a1b2c3d4e5f60718293a4b5c6d7e
+SEED=Zk29xPq8Lm3Rt7Wv0Yb5Nc1D
+//registry.example.invalid/:_authToken=abcdef123456
+    oauth_token: abcdefg98765
+  "auth": "dXNlcjpwYXNz",
+not a setting
+"""
+    assert file_secrets(text) == {
+        "API_TOKEN": "line\none",
+        "DB_PASSWORD": "sw0rd#fish!",
+        "PLAIN_SECRET": "unquoted-value",
+        "SEED": "Zk29xPq8Lm3Rt7Wv0Yb5Nc1D",
+        "//registry.example.invalid/:_authToken": "abcdef123456",
+        "oauth_token": "abcdefg98765",
+        "auth": "dXNlcjpwYXNz",
+    }
+
+
+def test_logins_are_read_from_addresses_and_from_machines():
+    """BX-9: as `.git-credentials` and `.netrc` hold them."""
+    text = "https://me:first-one@host\nhttps://me:other-one@else\nmachine host login me password third-one\n"
+    assert set(file_secrets(text).values()) == {"first-one", "other-one", "third-one"}
+
+
+def test_hostile_files_are_read_in_no_time_and_hold_nothing():
+    """BX-9: no expression of ours goes back and forth over them."""
+    for text in ("A=" * 30_000, '"' * 60_000, "A='" * 20_000, 'A="\\' * 15_000, "://:" * 15_000, " " * 60_000):
+        assert file_secrets(text) == {}, text[:10]

@@ -1,0 +1,56 @@
+"""Asking a human: one question, perhaps with answers to choose from."""
+
+import pytest
+
+from scaffold.core.errors import HumanDecisionRequired
+from scaffold.tools.arguments import argument_problems
+from scaffold.tools.human_question import MAX_CHARS, MAX_OPTIONS, ask_human
+
+
+class Wise:
+    """A human who remembers what was asked."""
+
+    def __init__(self):
+        self.asked = []
+
+    async def answer(self, question, options):
+        self.asked.append((question, tuple(options)))
+        return "sqlite"
+
+
+async def test_the_answer_of_the_human_is_the_result():
+    """BX-13."""
+    wise = Wise()
+    output = await ask_human(wise.answer).run({"question": " Which database? ", "options": ["sqlite", "postgres"]})
+    assert (output.content, output.failed) == ("sqlite", False)
+    assert wise.asked == [("Which database?", ("sqlite", "postgres"))]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"question": "  "},
+        {"question": "x" * (MAX_CHARS + 1)},
+        {"question": "Which?", "options": ["a"] * (MAX_OPTIONS + 1)},
+        {"question": "Which?", "options": ["x" * (MAX_CHARS + 1)]},
+    ],
+)
+async def test_what_is_no_question_for_a_human_is_not_asked(args):
+    wise = Wise()
+    assert (await ask_human(wise.answer).run(args)).failed
+    assert wise.asked == []
+
+
+async def test_that_nobody_answers_is_no_answer():
+    async def answer(question, options):
+        raise HumanDecisionRequired(question, "Decide.", item="abc")
+
+    with pytest.raises(HumanDecisionRequired):
+        await ask_human(answer).run({"question": "Which?"})
+
+
+def test_options_are_a_list_of_texts_that_may_be_left_out():
+    tool = ask_human(Wise().answer)
+    assert argument_problems(tool, {"question": "Which?"}) is None
+    assert argument_problems(tool, {"question": "Which?", "options": [1]}) is not None
+    assert argument_problems(tool, {}) is not None

@@ -1,0 +1,161 @@
+"""What decides checks, by its path."""
+
+import pytest
+
+from scaffold.git.commits import PathChange
+from scaffold.verify.paths.check_inputs import BaseLayout, check_input_reason, launched_commands, satisfiable_targets
+from scaffold.verify.paths.conventions import is_test
+
+BASE = frozenset({"calc.py", "tests/test_calc.py", "Makefile", "check.sh", "main.py"})
+
+
+def why(path, kind="A", *, base=BASE, commands=()):
+    return check_input_reason(PathChange(path, kind), BaseLayout(base, commands))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("test_a.py", "pkg/a_test.py", "app/tests.py", "tests/data/big.json", "test/x.txt", "a_test.go"),
+        *("web/a.test.ts", "web/a.spec.jsx", "web/__tests__/a.js", "web/__snapshots__/a.snap", "tests/it.rs"),
+        *("pkg/testdata/golden.txt", "src/test/java/ATest.java", "spec/models/a_spec.rb"),
+    ],
+)
+def test_existing_tests_and_their_data_stay_while_new_ones_are_welcome(path):
+    """AL-9: by the conventions of pytest, unittest, jest, vitest, go and cargo."""
+    assert is_test(path)
+    assert {kind: bool(why(path, kind)) for kind in "AMDT"} == {"A": False, "M": True, "D": True, "T": True}
+
+
+@pytest.mark.parametrize("path", ["contest.py", "latest.py", "src/testing.py", "docs/test.md", "attest/a.py", "a.ts"])
+def test_what_only_sounds_like_a_test_is_none(path):
+    assert not is_test(path)
+    assert why(path, "M") is None
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("conftest.py", "pkg/conftest.py", "sitecustomize.py", "pkg/usercustomize.py", "sitecustomize/__init__.py"),
+        *("evil.pth", "deep/evil.pth", "evil.egg-info/entry_points.txt", "x-1.dist-info/entry_points.txt"),
+        *("node_modules/jest/index.js", ".venv/lib/x.py", "calc.pyc", "__pycache__/calc.cpython-311.pyc"),
+        *(".env", ".env.test", "jest.config.js", "vitest.config.ts", ".cargo/config.toml", ".coveragerc"),
+        *("sub/mypy.ini", "ruff.toml", "tsconfig.json", "eslint.config.mjs", "__mocks__/fs.js", ".npmrc"),
+        *("node_modules", ".venv", "src/setupTests.ts", "build.rs", ".python-version"),
+    ],
+)
+def test_what_takes_effect_by_being_there_is_neither_added_nor_changed(path):
+    """AL-9: configuration of runners, and what interpreters and runners load unasked."""
+    assert why(path, "A")
+    assert why(path, "M")
+
+
+@pytest.mark.parametrize("path", ["jest.config.js", "ruff.toml", "tsconfig.json", "__mocks__/a.js"])
+def test_where_there_are_no_tests_configuration_takes_nothing_away(path):
+    base = frozenset({"calc.py"})
+    assert (why(path, base=base) is None) == (not path.startswith("__mocks__"))
+    assert why(path, "M", base=base | {path})
+    assert why("conftest.py", base=base)
+    assert why("sitecustomize.py", base=base)
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "commands", "refused"),
+    [
+        ("Makefile", "M", ["make test"], True),
+        ("Makefile", "M", ["pytest"], False),
+        ("GNUmakefile", "A", ["make test"], True),
+        ("sub/Makefile", "A", ["make test"], False),
+        ("rules.mk", "M", ["make test"], True),
+        ("justfile", "A", ["just test"], False),
+        ("check.sh", "M", ["./check.sh"], True),
+        ("check.sh", "M", ["sh check.sh --all"], True),
+        ("check.sh", "M", ["pytest"], False),
+        ("main.py", "M", ["python main.py"], False),
+        ("verify.py", "M", ["python verify.py"], True),
+        ("verify.py", "A", ["python verify.py"], False),
+        ("accept.py", "M", ["python -m accept"], True),
+        ("src/app/checks/__main__.py", "M", ["cd web && python3 -W error -m app.checks --all"], True),
+        ("accept.py", "A", ["python -m accept"], False),
+        ("app/__main__.py", "M", ["python -m app"], False),
+        ("other/verify.py", "M", ["python -m tools.verify"], False),
+        ("tools/accept", "M", ["sh tools/accept"], True),
+        ("tools/run", "M", ["sh -e tools/run"], True),
+        ("tools/run", "M", ["tools/run"], False),
+        ("tools/accept.sh", "M", ["cd tools && ./accept.sh"], True),
+        ("tools/accept.sh", "M", ["sh accept.sh"], False),
+        ("tools/accept.sh", "M", ['sh "$PWD/tools/accept.sh"'], True),
+        ("tools/accept.sh", "M", ["sh ./tools/../tools/accept.sh"], True),
+        ("verify.py", "M", ["python src/verify.py"], False),
+        ("runtests.py", "M", ["python runtests.py"], True),
+        ("selftest.py", "M", ["python -Im selftest"], True),
+        ("accept.py", "M", ["python -maccept"], True),
+        ("config.toml", "A", [], False),
+        ("README.md", "M", [], False),
+    ],
+)
+def test_recipes_and_scripts_count_where_they_check_the_work(path, kind, commands, refused):
+    """AL-9: a file of recipes that no check uses is anybody's, and so is code that a check only runs."""
+    assert bool(why(path, kind, commands=commands)) is refused
+
+
+def test_what_runners_found_tests_in_is_a_test_whatever_it_is_called():
+    """AL-9: configuration may call anything a test."""
+    outset = BaseLayout(BASE, (), tests={"specs/check_a.py"})
+    assert check_input_reason(PathChange("specs/check_a.py", "M"), outset) == "is an existing test, or its data"
+    assert check_input_reason(PathChange("specs/check_b.py", "A"), outset) is None
+    assert not BaseLayout({"specs/check_a.py"}, (), tests={"specs/check_a.py"}).has_no_tests
+
+
+@pytest.mark.parametrize(
+    ("path", "refused"),
+    [("accept", True), ("accept/a.py", True), ("sub/accept", False), ("docs", False), ("calc/accept.py", False)],
+)
+def test_a_new_file_by_the_name_of_a_target_would_have_make_do_nothing(path, refused):
+    """AL-9: a target that is there is made already."""
+    outset = BaseLayout(BASE, ["make accept"], targets={"accept"})
+    assert bool(check_input_reason(PathChange(path, "A"), outset)) is refused
+
+
+def test_of_a_make_file_targets_count_that_are_asked_for_and_not_phony():
+    """AL-9: a folder of documents may have the name of a target that nobody asks for."""
+    text = ".PHONY: all \\\n  test\nall: test docs\ntest clean: \\\n  data\n\tpytest\naccept::\n\ttrue\n"
+    text += "X := y\nsrc/a.o: a.c\ndata:\n\ttrue\ndocs:\n\tbuild\n"
+    assert satisfiable_targets("sub/Makefile", text, ["make", "accept"]) == {"accept"}
+    assert satisfiable_targets("sub/Makefile", text, ["make", "test", "clean"]) == {"clean", "data"}
+    assert satisfiable_targets("sub/Makefile", text, ["make"]) == {"data", "docs"}
+    assert satisfiable_targets("run.sh", text, ["make"]) == frozenset()
+
+
+def test_a_new_module_is_not_run_in_place_of_the_one_a_check_means():
+    """AL-9: Python takes the first it finds."""
+    base = frozenset({"tools/accept.py"})
+    assert why("accept.py", base=base, commands=["PYTHONPATH=tools python -m accept"])
+    assert why("accept/__main__.py", base=base, commands=["PYTHONPATH=tools python -m accept"])
+    assert why("other.py", base=base, commands=["python -m accept"]) is None
+    assert why("accept.py", base=frozenset({"tools/other.py"}), commands=["python -m accept"]) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "refused"),
+    [
+        ("vendor/a.b/assert/assert.go", "M", True),
+        ("vendor/a.b/assert/assert.go", "D", True),
+        ("vendor/a.b/new/new.go", "A", False),
+        ("vendor/modules.txt", "A", True),
+        ("vendor/modules.txt", "M", False),
+        ("web/vendor/x.go", "M", False),
+        ("sub/vendor/a.b/x.go", "M", True),
+    ],
+)
+def test_packages_of_others_that_go_finds_in_the_repository_stay_as_they_are(path, kind, refused):
+    """AL-9: tests import their assertions from there."""
+    assert bool(why(path, kind, base=frozenset({"go.mod", "sub/go.mod", "a_test.go"}))) is refused
+
+
+def test_what_a_recipe_runs_is_read_from_the_top_and_from_its_folder():
+    """AL-9: scripts run scripts."""
+    assert {"tools/run.py", "sub/tools/run.py", "judge.py", "sub/judge.py", "sub/judge/__main__.py"} <= set(
+        launched_commands("sub/Makefile", "accept:\n\t@tools/run.py --all\n\tpython -m judge\n")
+    )
+    assert "cd . && sh inner" in launched_commands("run", "cd web; . ./inner\n")

@@ -1,0 +1,36 @@
+"""What counts as declared."""
+
+import pytest
+
+from scaffold.verify.paths.declared_paths import is_declared_by_name, is_declared_path, is_declared_specifically
+
+
+@pytest.mark.parametrize(
+    ("files", "path", "is_declared", "is_meant", "is_named"),
+    [
+        ((), "a.py", False, False, False),
+        (("a.py",), "a.py", True, True, True),
+        (("./a.py",), "a.py", True, True, True),
+        (("a.py",), "b/a.py", False, False, False),
+        (("src",), "src/a.py", True, True, False),
+        (("src/",), "src/deep/a.py", True, True, False),
+        (("src",), "src2/a.py", False, False, False),
+        (("tests/**",), "tests/conftest.py", True, True, False),
+        (("src/*.py",), "src/a.py", True, True, False),
+        (("**/conftest.py",), "tests/conftest.py", True, True, True),
+        (("**/*_test.go",), "pkg/a_test.go", True, True, True),
+        (("**",), "tests/conftest.py", True, False, False),
+        ((".",), "tests/conftest.py", True, False, False),
+        (("**/*.py",), "tests/conftest.py", True, False, False),
+        (("[!x]*",), "conftest.py", True, False, False),
+        (("pages/[id].tsx",), "pages/[id].tsx", True, True, True),
+        ((".env",), ".env", True, True, True),
+    ],
+)
+def test_files_are_declared_by_path_folder_or_glob(files, path, is_declared, is_meant, is_named):
+    """AL-9: what declares everything there is declares nothing that has to be meant."""
+    assert (is_declared_path(path, files), is_declared_specifically(path, files), is_declared_by_name(path, files)) == (
+        is_declared,
+        is_meant,
+        is_named,
+    )

@@ -1,0 +1,74 @@
+"""What installers wrote down about a place, written anew for another."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaffold.verify.environment.relocation import relocated_content, relocated_link
+
+OLD, NEW = b"/cache/gold.checkout", b"/runs/a tree"
+BY_SHELL = b"#!/bin/sh\n'''exec' \"" + NEW + b'/.venv/bin/python" "$0" "$@"\n\' \'\'\'\n'
+
+
+@pytest.mark.parametrize(
+    ("told", "moved"),
+    [
+        (b"#!/cache/gold.checkout/.venv/bin/python\nimport x\n", BY_SHELL + b"import x\n"),
+        (b"#!/cache/gold.checkout/.venv/bin/python\r\nimport x\n", BY_SHELL + b"import x\n"),
+        (
+            b"#!/bin/sh\n'''exec' /cache/gold.checkout/.venv/bin/python \"$0\" \"$@\"\n' '''\nimport x\n",
+            BY_SHELL + b"import x\n",
+        ),
+        (
+            b"#!/bin/sh\n'''exec' \"/cache/gold.checkout/.venv/bin/python\" \"$0\" \"$@\"\n' '''\nimport x\n",
+            BY_SHELL + b"import x\n",
+        ),
+        (b"#!/bin/sh\necho /cache/gold.checkout/x", b"#!/bin/sh\necho /runs/a tree/x"),
+        (
+            b"VIRTUAL_ENV=/cache/gold.checkout/.venv\nexport VIRTUAL_ENV\n",
+            b"VIRTUAL_ENV='/runs/a tree/.venv'\nexport VIRTUAL_ENV\n",
+        ),
+        (b"set -gx VIRTUAL_ENV /cache/gold.checkout/.venv\n", b"set -gx VIRTUAL_ENV '/runs/a tree/.venv'\n"),
+        (b"setenv VIRTUAL_ENV '/cache/gold.checkout/.venv'\n", b"setenv VIRTUAL_ENV '/runs/a tree/.venv'\n"),
+        (b"VIRTUAL_ENV=/cache/gold.checkouts/.venv\n", b"VIRTUAL_ENV=/cache/gold.checkouts/.venv\n"),
+        (b"#!/usr/bin/env python\nx", b"#!/usr/bin/env python\nx"),
+        (b"/cache/gold.checkout/src\n", b"/runs/a tree/src\n"),
+        (b'"/cache/gold.checkout"', b'"/runs/a tree"'),
+        (b"file:///cache/gold.checkout", b"file:///runs/a tree"),
+        (
+            b"/cache/gold.checkout-2/src and /cache/gold.checkouts",
+            b"/cache/gold.checkout-2/src and /cache/gold.checkouts",
+        ),
+        (b"", b""),
+    ],
+)
+def test_whole_paths_are_written_anew_and_scripts_find_their_interpreter(told, moved):
+    assert relocated_content(told, OLD, NEW) == moved
+
+
+def test_options_of_an_interpreter_stay():
+    moved = relocated_content(b"#!/cache/gold.checkout/bin/python -I -S\nx", OLD, NEW)
+    assert moved.startswith(b"#!/bin/sh\n'''exec' \"/runs/a tree/bin/python\" -I -S \"$0\"")
+
+
+@given(st.binary())
+def test_what_names_nothing_of_the_old_place_stays_as_it_is(told):
+    assert relocated_content(told, OLD, NEW) == told or OLD in told
+
+
+@pytest.mark.parametrize(
+    ("folder", "leads", "now"),
+    [
+        ("/gold/files/node_modules", "../packages/own", "../packages/own"),
+        ("/gold/files/node_modules/.bin", "../eslint/bin.js", "../eslint/bin.js"),
+        ("/gold/files/node_modules", "../../library", "/made/library"),
+        ("/gold/files/node_modules/@a", "../../../library", "/made/library"),
+        ("/gold/files/node_modules", "/made/for/packages/own", "/top/packages/own"),
+        ("/gold/files/node_modules", "/made/for", "/top"),
+        ("/gold/files/node_modules", "/made/for-other", "/made/for-other"),
+        ("/gold/files/node_modules", "/made/for/../elsewhere", "/made/for/../elsewhere"),
+        ("/gold/files/node_modules", "/usr/bin/node", "/usr/bin/node"),
+    ],
+)
+def test_a_link_within_the_checkout_stays_within_and_one_that_left_it_still_does(folder, leads, now):
+    assert relocated_link("/made/for", "/top", "node_modules", "/gold/files/node_modules", folder, leads) == now

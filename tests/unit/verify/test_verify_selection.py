@@ -1,0 +1,162 @@
+"""Which tests have to do with a change."""
+
+import pytest
+
+from scaffold.verify.paths.conventions import is_test_file
+from scaffold.verify.regression.mentions import changed_names, go_packages
+from scaffold.verify.regression.selection import PathIndex, select_tests
+
+ENOUGH = {"tests/test_b.py": 5}
+
+
+def chosen(changed, *paths, **given):
+    selection = select_tests(changed, PathIndex(paths), **given)
+    return "whole" if selection.run_all_reason else list(selection.files)
+
+
+@pytest.mark.parametrize(
+    ("changed", "test"),
+    [
+        ("src/a/b.py", "src/a/test_b.py"),
+        ("src/a/b.py", "src/a/b_test.py"),
+        ("src/a/b.py", "tests/test_b.py"),
+        ("src/a/b.py", "tests/a/test_b.py"),
+        ("src/shop/a/b.py", "tests/unit/a/test_b.py"),
+        ("src/b.ts", "src/b.test.ts"),
+        ("src/b.tsx", "src/b.spec.ts"),
+        ("src/b.js", "src/__tests__/b.js"),
+        ("src/b.js", "src/__tests__/b.test.js"),
+        ("pkg/b.go", "pkg/b_test.go"),
+        ("src/b.rs", "tests/b.rs"),
+        ("tests/test_b.py", "tests/test_b.py"),
+    ],
+)
+def test_the_tests_of_a_file_are_those_beside_it(changed, test):
+    """AL-11: co-located, in each language's way; of the same name in another package it is another's."""
+    others = ["far/test_other.py", "far/b_other.test.ts", "src/zzz/test_b.py"]
+    assert chosen([changed], changed, test, *others, sizes={test: 5}) == [test]
+
+
+def test_with_few_tests_the_package_is_asked():
+    """AL-11: fewer than five found."""
+    paths = ["src/shop/cart/sum.py", "tests/cart/test_sum.py", "tests/cart/test_all.py", "tests/till/test_till.py"]
+    assert chosen(["src/shop/cart/sum.py"], *paths) == ["tests/cart/test_all.py", "tests/cart/test_sum.py"]
+    assert chosen(["src/shop/cart/sum.py"], *paths, sizes={"tests/cart/test_sum.py": 5}) == ["tests/cart/test_sum.py"]
+
+
+def test_a_change_without_a_package_of_tests_asks_for_all():
+    """AL-11: nothing is nearer; a selection never ends with no test at all."""
+    assert chosen(["README.md"], "README.md", "tests/test_a.py") == "whole"
+    assert chosen(["b.py"], "b.py", "tests/test_b.py") == "whole"
+    assert chosen(["src/lonely/b.py"], "src/lonely/b.py", "tests/a/test_a.py") == "whole"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "pyproject.toml",
+        "tests/conftest.py",
+        "package.json",
+        "web/package-lock.json",
+        "uv.lock",
+        "go.mod",
+        "Cargo.toml",
+        "vitest.config.ts",
+        "tsconfig.base.json",
+        "requirements-dev.txt",
+    ],
+)
+def test_what_everything_rests_on_asks_for_all(path):
+    """AL-11: manifests, locks, configuration."""
+    assert chosen([path], path, "tests/test_b.py", sizes=ENOUGH) == "whole"
+
+
+def test_callers_bring_their_tests():
+    """AL-11: files of tests that mention what changed, and the tests of other files that do."""
+    paths = [
+        "src/a/b.py",
+        "src/a/c.py",
+        "tests/test_b.py",
+        "tests/test_c.py",
+        "tests/x/test_flow.py",
+        "tests/test_d.py",
+    ]
+    selection = select_tests(
+        ["src/a/b.py"], PathIndex(paths), callers=["src/a/c.py", "tests/x/test_flow.py"], sizes=ENOUGH
+    )
+    assert dict(selection.reasons) == {
+        "tests/test_b.py": "it tests src/a/b.py",
+        "tests/test_c.py": "it tests src/a/c.py, which mentions what changed",
+        "tests/x/test_flow.py": "it mentions what changed",
+    }
+
+
+def test_tags_bring_what_they_are_mapped_to():
+    """AL-11: tests of a tag, by the prefix of what they are for."""
+    paths = ["src/auth/b.py", "src/authors.py", "tests/test_b.py", "smoke/test_login.py", "smoke/test_shop.py"]
+    tagged = {"src/auth": ("smoke/test_login.py",), "src/shop/**": ("smoke/test_shop.py",)}
+    both = ["smoke/test_login.py", "tests/test_b.py"]
+    assert chosen(["src/auth/b.py"], *paths, tagged=tagged, sizes=ENOUGH) == both
+    assert "smoke/test_login.py" not in chosen(
+        ["src/authors.py", "tests/test_b.py"], *paths, tagged=tagged, sizes=ENOUGH
+    )
+
+
+def test_a_package_of_go_is_tested_as_one():
+    """AL-11: all tests of the folder of what changed, or of what mentions it; nobody names them for a file."""
+    paths = ["pay/a.go", "pay/flow_test.go", "shop/till.go", "shop/any_test.go", "far/far_test.go"]
+    sizes = {"pay/flow_test.go": 5}
+    assert chosen(["pay/a.go"], *paths, sizes=sizes) == ["pay/flow_test.go"]
+    both = ["pay/flow_test.go", "shop/any_test.go"]
+    assert chosen(["pay/a.go"], *paths, sizes=sizes, callers=["shop/till.go"]) == both
+
+
+def test_a_package_of_go_has_the_name_of_its_module_and_folder():
+    """AL-11: what others import it by."""
+    modules = {"": "module example.org/shop\n", "tools": '// aside\nmodule "example.org/tools" // quoted\n'}
+    found = go_packages(["a.go", "pay/card/b.go", "tools/c.go", "tools/x/d.go", "docs/e.md"], modules)
+    assert found == {"example.org/shop", "example.org/shop/pay/card", "example.org/tools", "example.org/tools/x"}
+    assert go_packages(["a.go"], {"sub": modules[""]}) == set()
+
+
+def test_a_deleted_file_still_asks_for_its_tests_and_a_deleted_test_for_its_package():
+    """AL-11: what is gone may be missed by others."""
+    assert chosen(["src/a/b.py"], "tests/test_b.py", sizes=ENOUGH) == ["tests/test_b.py"]
+    assert chosen(["tests/a/test_b.py"], "tests/a/test_c.py") == ["tests/a/test_c.py"]
+
+
+@pytest.mark.parametrize(
+    "path", ["testing.md", "src/attest.py", "contest.go", "src/a.rs", "tests/data.json", "latest.ts"]
+)
+def test_what_is_only_called_like_a_test_is_none(path):
+    assert not is_test_file(path)
+
+
+def test_the_names_that_changed_are_those_that_mean_something_else():
+    """AL-11: not for a comment, a place, or what is private."""
+    before = "import os\nLIMIT = 1\ndef keep(a): return a\ndef _inner(): pass\nclass Shop: x = 1\ndef gone(): pass\n"
+    after = "# new\nimport os\nLIMIT = 2\n\ndef keep(a):  return a  # same\ndef _inner(): return 1\nclass Shop: x = 2\n"
+    assert changed_names("a.py", before, after) == {"LIMIT", "Shop", "gone"}
+    assert changed_names("a.py", before, before + "\n") == set()
+    assert changed_names("a.py", None, "def new(): pass") == {"new"}
+    assert changed_names("a.py", before, "def broken(") == {"LIMIT", "keep", "Shop", "gone"}
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "names"),
+    [
+        ("a.ts", "export async function load() {}\nexport const MOST = 1\nfunction inner() {}", {"load", "MOST"}),
+        ("a.js", "module.exports = { sum, minus: other }\nexports.third = 3", {"sum", "minus", "other", "third"}),
+        (
+            "a.go",
+            "func Load() {}\nfunc (s *Shop) Sell() {}\nfunc inner() {}\ntype Shop struct{}",
+            {"Load", "Sell", "Shop"},
+        ),
+        ("a.rs", "pub fn load() {}\nfn inner() {}\npub(crate) struct Shop;", {"load", "Shop"}),
+        ("a.md", "export function load() {}", set()),
+    ],
+)
+def test_other_languages_tell_their_names_by_how_they_are_written(path, text, names):
+    """AL-11: of a changed file all that others may use."""
+    assert changed_names(path, text, text + "\n// changed\n") == names
+    assert changed_names(path, text, text) == set()

@@ -1,0 +1,62 @@
+"""A worker's rules: what it needs not ask, by what holds its commands."""
+
+import pytest
+
+from scaffold.core.model import RunSettings, Signature
+from scaffold.worker.inbox_approval import worker_rules
+
+SOMEBODY = Signature("Ada", "ada@example.org")
+
+
+def settings(**given):
+    return RunSettings(repository="/repo", model="cassette:x", author=SOMEBODY, committer=SOMEBODY, **given)
+
+
+@pytest.mark.parametrize(
+    ("category", "confined", "decision"),
+    [
+        ("file_read", True, "allow"),
+        ("file_read", False, "allow"),
+        ("file_write", True, "allow"),
+        ("file_write", False, "allow"),
+        ("shell", True, "allow"),
+        ("shell", False, "ask"),
+        ("python", True, "allow"),
+        ("python", False, "ask"),
+        ("network", True, "ask"),
+        ("plugin", True, "ask"),
+    ],
+)
+def test_files_are_free_in_the_worktree_and_commands_in_a_sandbox(category, confined, decision):
+    """RA-13."""
+    assert worker_rules(settings(), confined=confined).of(category) == decision
+
+
+def test_with_yolo_nothing_is_asked():
+    """RA-13."""
+    assert worker_rules(settings(yolo=True), confined=False).yolo
+
+
+def test_the_users_own_rules_hold_for_workers_too():
+    """RA-13: a denial that the user wrote down is nobody's to lift."""
+    rules = worker_rules(settings(allow=("shell:make test",), deny=("shell:make deploy",)), confined=True)
+    assert [str(rule) for rule in (*rules.allow, *rules.deny)] == ["shell:make test", "shell:make deploy"]
+
+
+@pytest.mark.parametrize(
+    ("category", "asked", "confined", "decision"),
+    [
+        ("shell", "ask", True, "ask"),
+        ("shell", "deny", True, "deny"),
+        ("shell", "deny", False, "deny"),
+        ("shell", "allow", False, "ask"),
+        ("shell", "allow", True, "allow"),
+        ("file_write", "ask", True, "ask"),
+        ("python", "deny", True, "deny"),
+        ("network", "allow", True, "ask"),
+        ("file_read", "ask", True, "ask"),
+    ],
+)
+def test_what_the_user_set_for_a_category_only_takes_from_a_workers_freedom(category, asked, confined, decision):
+    """RA-13: a sandbox lifts no gate that the user closed, and no user's freedom stands in for a sandbox."""
+    assert worker_rules(settings(approvals={category: asked}), confined=confined).of(category) == decision

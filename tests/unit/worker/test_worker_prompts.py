@@ -1,0 +1,249 @@
+"""What a worker is told."""
+
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+
+from scaffold.core.contract import Check, CheckResult, Contract, OutputContains, Verification
+from scaffold.core.gates import Gate, GateResult
+from scaffold.core.model import Action, Attempt, Fact, Goal, Usage
+from scaffold.core.states import Active, Pending
+from scaffold.run.assignment import Assignment
+from scaffold.run.context import safe_file_name
+from scaffold.run.failure_summary import FAILURES_CHARS, clip, summarize_failures
+from scaffold.worker.critic_prompt import critique_prompt, improve_prompt, malformed_prompt
+from scaffold.worker.critique import Critique
+from scaffold.worker.prompts import failure_prompt, task_prompt
+
+THEN = datetime(2030, 1, 1, tzinfo=UTC)
+GOAL = Goal(
+    id="g",
+    run_id="r",
+    name="shop",
+    description="A shop that sells.",
+    desired=(),
+    state=Active(),
+    created_at=THEN,
+    updated_at=THEN,
+)
+
+
+def an_action(key, **fields):
+    given = {"description": f"Build the {key}.", "preconditions": (), "effects": (), "files": (), "contract": None}
+    ids = {"id": key, "run_id": "r", "goal_id": "g", "parent_id": None, "position": 0, "unmet": 0}
+    kinds = {"kind": "primitive", "method": "single", "role": "implementation", "state": Pending()}
+    return Action(key=key, created_at=THEN, updated_at=THEN, **(ids | kinds | given | fields))
+
+
+def a_fact(assertion, **fields):
+    given = {"state": "holds", "commit": "c0ffee1234" * 4, "weak": False, "paths": (), "evidence": ()}
+    return Fact(goal_id="g", assertion=assertion, **(given | fields))
+
+
+def an_attempt(action_id, briefing=""):
+    return Attempt(
+        id="t", run_id="r", action_id=action_id, number=1, fence=1, status="queued", phase="workspace",
+        base_sha="b" * 40, briefing=briefing, usage=Usage(), queued_at=THEN,
+    )  # fmt: skip
+
+
+def prompt(action, *before, facts=(), briefing="", parent=None, goal=GOAL):
+    """Return what the worker of an action is told, with the results of others before."""
+    attempt = an_attempt(action.id, briefing)
+    return task_prompt(
+        Assignment(
+            run=None, goal=goal, action=action, attempt=attempt, prerequisites=before, facts=facts, parent=parent
+        )
+    )
+
+
+def test_a_worker_is_told_its_goal_its_task_its_paths_and_what_counts_as_done():
+    """OR-9, SC-13: the goal in short, the task, the role, the relevant paths, and the contract."""
+    contract = Contract(
+        intent="It sells.",
+        commands=(
+            Check(command="make test"),
+            Check(command="./shop", expect=OutputContains("sold"), required=False),
+        ),
+        must_exist=("api.py",),
+        must_not_exist=("**/*.orig",),
+        must_not_change=("tests/**",),
+    )
+    told = prompt(an_action("api", files=("api.py", "docs/*.md"), contract=contract))
+    assert told == (
+        "# Goal: shop\nA shop that sells.\n\n# Your task: api (role: implementation)\nBuild the api.\n\n"
+        "# Files this task means to touch\n- api.py\n- docs/*.md\n\n"
+        "# The work counts as done when\nIt sells.\n- `make test` ends with exit code 0\n"
+        "- `./shop` prints `sold` (optional)\n- must exist: api.py\n"
+        "- must not exist: **/*.orig\n- must not change: tests/**"
+    )
+
+
+def test_a_goal_is_told_in_two_sentences():
+    """OR-9: what else is said of it is for those who plan."""
+    long = msgspec.structs.replace(GOAL, description="It sells. It ships! It bills. It taxes.\n\nMore.")
+    assert prompt(an_action("api"), goal=long).startswith("# Goal: shop\nIt sells. It ships!\n\n# Your task")
+    summed = msgspec.structs.replace(long, summary="The shop sells so far.")
+    assert prompt(an_action("api"), goal=summed).startswith("# Goal: shop\nThe shop sells so far.\n\n")
+
+
+def test_a_step_is_told_what_it_is_a_part_of():
+    """SC-13."""
+    told = prompt(an_action("api"), parent=an_action("backend", kind="compound"))
+    assert "Build the api.\nIt is a part of backend: Build the backend." in told
+
+
+def test_a_worker_is_told_what_holds_and_since_which_commit():
+    """SC-13: of its preconditions, and of what the goal desires."""
+    assert "# What holds already\n- store_works (shown at c0ffee12)" in prompt(
+        an_action("api"), facts=(a_fact("store_works"),)
+    )
+
+
+def test_a_worker_reads_the_results_it_builds_on_and_nothing_of_those_without_one():
+    """OR-9, SC-11: the stored answers of what came before, not conversations."""
+    before = (an_action("store", result="The store keeps things."), an_action("log"))
+    told = prompt(an_action("api"), *before)
+    assert told.endswith("# What was done before\n## store: Build the store.\nThe store keeps things.")
+    assert "log" not in told
+
+
+@pytest.mark.parametrize("role", ["code_review", "reviewer", "testing"])
+def test_who_verifies_sees_in_full_what_is_verified_and_where_it_landed(role):
+    """SC-13, SC-7: the results, the paths that changed, and the commits."""
+    store = an_action("store", effects=("stored", "listed"), result="r" * 9_000)
+    facts = (a_fact("stored", paths=("b.py", "a.py")), a_fact("listed", paths=("b.py",)), a_fact("other", paths=("z",)))
+    told = prompt(an_action("look", role=role), store, facts=facts)
+    assert "# The work you verify landed as (see `git show COMMIT`)\n- c0ffee12: stored, listed\n\n" in told
+    assert "# Paths it changed\n- a.py\n- b.py\n\n" in told
+    assert told.endswith("# What its agents reported\n## store: Build the store.\n" + "r" * 9_000)
+
+
+def test_another_approach_is_told_before_what_failed():
+    """SC-20."""
+    told = prompt(an_action("api", guidance="Use a queue."), briefing="It failed so.")
+    assert told.index("# Another approach to take\nUse a queue.") < told.index("# What earlier attempts showed")
+    assert told.endswith("# What earlier attempts showed\nIt failed so.")
+
+
+def test_long_texts_lose_their_middle_and_say_so():
+    told = prompt(an_action("api"), an_action("store", result="a" * 3000 + "b" * 3000))
+    assert len(told) < 4400
+    assert "a\n… 2000 characters left out …\nb" in told
+    assert clip("short", 5) == "short"
+
+
+@pytest.mark.parametrize("role", ["implementation", "code_review"])
+def test_what_a_worker_is_told_does_not_grow_with_the_plan(role):
+    """SC-13: bounded at 10, 100 and 1,000 actions that it all depends on, about four characters a token."""
+    sizes = []
+    for number in (10, 100, 1_000):
+        before = [an_action(f"a{n}", effects=(f"f{n}",), result="said " * 2_000) for n in range(number)]
+        facts = tuple(a_fact(f"f{n}", paths=(f"src/module_{n}.py",)) for n in range(number))
+        files = tuple(f"src/module_{n}.py" for n in range(number))
+        told = prompt(an_action("look", role=role, files=files), *before, facts=facts, briefing="b" * 100_000)
+        sizes.append(len(told) // 4)
+        assert number == 10 or "more actions" in told
+    assert max(sizes) < (13_000 if role == "implementation" else 22_000)
+    assert sizes[2] < 1.2 * sizes[1]
+
+
+def test_what_failed_is_put_back_whole():
+    """AL-6: each failure with its verdict, its command and the end of its output; what passed is not repeated."""
+    results = (
+        CheckResult(name="make", verdict="pass", detail="fine"),
+        CheckResult(name="make test", verdict="fail", detail="Expected exit code 0.\n1 failed"),
+        CheckResult(name="must_exist: x", verdict="fail"),
+        CheckResult(name="lint", verdict="warn", detail="untidy"),
+    )
+    told = summarize_failures(Verification(commit="c", results=results))
+    assert told == "[fail] make test\nExpected exit code 0.\n1 failed\n\n[fail] must_exist: x"
+    assert failure_prompt(Verification(commit="c", results=results)).endswith(told)
+
+
+def test_a_broken_gate_names_each_test_that_fails_anew_and_no_other():
+    """AL-6, AL-9: per test, with the end of what the gate printed."""
+    gate = GateResult(
+        gate=Gate(kind="test", command="pytest -q", folder="api"),
+        verdict="new_failure",
+        tests={"test_a.py::test_x": "new_failure", "test_a.py::test_old": "pre_existing"},
+        counts={"new_failure": 1, "pre_existing": 1},
+        detail="1 failed, 1 passed",
+    )
+    fine = GateResult(gate=Gate(kind="lint", command="ruff check"), verdict="pre_existing")
+    told = summarize_failures(Verification(commit="c", results=(), gates=(fine, gate)))
+    assert told == "[new_failure] test (api): `pytest -q`\n- test_a.py::test_x: new failure\n1 failed, 1 passed"
+
+
+def test_what_is_told_of_failures_is_bounded_however_many_there_are():
+    tests = {f"test_a.py::test_{number}": "new_failure" for number in range(100)}
+    gate = GateResult(
+        gate=Gate(kind="test", command="pytest"), verdict="new_failure", tests=tests, counts={"new_failure": 300}
+    )
+    told = summarize_failures(Verification(commit="c", results=(), gates=(gate,)))
+    assert told.count("new failure") == 20
+    assert told.endswith("- … and 280 more")
+    many = tuple(CheckResult(name=f"check {number}", verdict="fail", detail="x" * 10_000) for number in range(50))
+    assert len(summarize_failures(Verification(commit="c", results=many))) < FAILURES_CHARS + 100
+
+
+def test_who_asks_for_an_end_too_early_is_told_why_there_is_none():
+    """AL-5."""
+    failed = Verification(commit="c", results=(CheckResult(name="make", verdict="fail"),))
+    assert "You asked to stop" not in failure_prompt(failed)
+    assert failure_prompt(failed, asked_for_end=True).startswith("You asked to stop, but the work")
+
+
+def test_a_drafted_contract_is_told_as_a_given_one():
+    """AL-7: what the work is held to is no secret to who does it."""
+    assignment = Assignment(run=None, goal=GOAL, action=an_action("api"), attempt=an_attempt("api"))
+    assert "counts as done" not in task_prompt(assignment)
+    drafted = Contract(commands=(Check(command="make test"),))
+    assert "- `make test` ends with exit code 0" in task_prompt(assignment, drafted)
+
+
+def test_a_critic_is_told_the_task_what_was_checked_and_the_change_all_bounded():
+    """AL-5."""
+    lint = GateResult(gate=Gate(kind="lint", command="ruff check"), verdict="pre_existing")
+    passed = (CheckResult(name="make test", verdict="pass", detail="secret of the trade"),)
+    verification = Verification(commit="c", results=passed, gates=(lint,))
+    contract = Contract(intent="It sells.", commands=(Check(command="make test"),))
+    asked = critique_prompt(an_action("api"), contract, verification, "+sold\n", iteration=2, maximum=5)
+    assert asked == (
+        "# The task: api (role: implementation)\nBuild the api.\n\n"
+        "# The work counts as done when\nIt sells.\n- `make test` ends with exit code 0\n\n"
+        "# What was checked\n- pass: make test\n- pre_existing: lint, `ruff check`\n\n"
+        "# The change\n```diff\n+sold\n\n```\n\nThis is iteration 2 of 5. Criticise the change."
+    )
+    many = Verification(commit="c", results=passed * 1_000)
+    long = an_action("api", description="x" * 100_000)
+    assert len(critique_prompt(long, contract, many, "+" * 200_000, iteration=1, maximum=1)) < 80_000
+
+
+def test_a_critics_words_become_the_agents_next_message():
+    """AL-5: with the score, bounded."""
+    told = improve_prompt(Critique(total=5, remarks="Handle the empty basket."))
+    assert told.startswith("The work passes its checks. A critic gave it 5 of 9.")
+    assert told.endswith("Handle the empty basket.\n\nTotal: 5/9")
+    assert len(improve_prompt(Critique(total=5, remarks="x" * 60_000))) < 13_000
+
+
+def test_a_critic_is_told_what_its_answer_lacks():
+    assert "It lacks the total.\nWrite it again and end it with the lines `Correctness: N/3`" in malformed_prompt(
+        "It lacks the total."
+    )
+
+
+def test_a_name_becomes_one_segment_of_a_path():
+    assert safe_file_name("US-001.store_2") == "US-001.store_2"
+    assert safe_file_name("größe") == "größe"
+    assert safe_file_name("US-001/step 5") == "US-001_step_5-aed97b78"
+    assert safe_file_name("../../etc").startswith("_.._etc-")
+    assert safe_file_name("..").startswith("_-")
+    assert len(safe_file_name("鍵" * 100).encode()) <= 100
+
+
+def test_no_two_names_share_a_segment():
+    names = ["a/b", "a_b", "a b", "@{", "{}", "..x", "x", "k" * 100, "k" * 101, "k" * 102, "鍵" * 40, "鍵" * 41]
+    assert len({safe_file_name(name) for name in names}) == len(names)

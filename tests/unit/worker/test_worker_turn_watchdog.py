@@ -1,0 +1,166 @@
+"""An agent under watch: scripted replies, tools that hang or fail, and a clock that only the test moves."""
+
+import asyncio
+
+import pytest
+
+from scaffold.agent.turn_loop import TurnResult
+from scaffold.core.conversation import Text, ToolCall
+from scaffold.core.errors import HumanDecisionRequired
+from scaffold.core.tool import ToolOutput
+from scaffold.host.clock import FakeClock
+from scaffold.worker.activity import ActivityClock
+from scaffold.worker.turn_watchdog import NoProgress, RepeatGuard, WatchedAgent
+from talk import Listening, Scripted, agent, saying, tool
+
+IDLE_S = 300.0
+CALLS = iter(range(10_000))
+
+
+def calls(*names):
+    return saying(*(ToolCall(f"c{next(CALLS)}", name, {}) for name in names), stop="tool_calls")
+
+
+class Bench:
+    """A watched agent with these replies and tools; `tree` is what its worktree is like."""
+
+    def __init__(self, *replies, **tools):
+        self.clock = FakeClock()
+        self.tree = "as it was"
+        pulse = ActivityClock(self.clock, idle_s=IDLE_S)
+        circles = RepeatGuard(self._tree)
+        self.model = Listening(Scripted(*replies))
+        made = [circles.guard(pulse.guard(tool(name, work))) for name, work in tools.items()]
+        self.watched = WatchedAgent(
+            agent(self.model, *made, hear=pulse.hear, news=circles), pulse, circles, idle_s=IDLE_S
+        )
+
+    async def _tree(self):
+        return self.tree
+
+    async def turn(self, *, silences=0):
+        """Take a turn in which the time of silence passes so often."""
+        turn = asyncio.create_task(self.watched.turn("Go."))
+        for _ in range(silences):
+            await self._settled()
+            self.clock.advance(IDLE_S)
+        return await turn
+
+    def said(self):
+        """Return the words of the last request's last message."""
+        return " ".join(part.text for part in self.model.requests[-1].messages[-1].parts if isinstance(part, Text))
+
+    async def _settled(self):
+        for _ in range(50):
+            await asyncio.sleep(0)
+
+
+async def hang():
+    await asyncio.Event().wait()
+
+
+async def fail():
+    return ToolOutput("exit code 1 after 0.1 s", failed=True)
+
+
+async def look():
+    return ToolOutput("a b c")
+
+
+async def test_a_tool_that_is_silent_is_broken_off_and_the_agent_goes_on():
+    """BX-12: first a nudge; what went on before is told as what nobody knows the end of."""
+    bench = Bench(calls("hang"), saying(Text("done")), hang=hang)
+    assert (await bench.turn(silences=1)).text == "done"
+    assert "no sign of life for 300 s" in bench.said()
+    assert "was interrupted" in bench.said()
+
+
+async def test_a_second_silence_ends_it_as_a_timeout_with_the_cause():
+    """BX-12."""
+    bench = Bench(calls("hang"), calls("hang"), hang=hang)
+    assert await bench.turn(silences=2) == NoProgress("timeout", "no output, no tool call and no model reply for 300 s")
+
+
+async def test_a_silent_model_is_broken_off_as_well():
+    """BX-12: the request, not just tools."""
+
+    class Mute(Scripted):
+        async def reply(self, request, hear=None):
+            await hang()
+
+    bench = Bench()
+    bench.model._inner = Mute()
+    assert (await bench.turn(silences=2)).outcome == "timeout"
+
+
+async def test_the_same_failure_three_turns_long_ends_it():
+    """BX-12: told at the second, over at the third."""
+    bench = Bench(calls("fail"), calls("fail"), calls("fail"), saying(Text("never")), fail=fail)
+    stuck = await bench.turn()
+    assert stuck == NoProgress(
+        "executor_failed",
+        "no progress: fail failed the same way in 3 turns without any change in between: exit code 1 after 0.1 s",
+    )
+    assert "one more turn like this ends the attempt" in bench.said()
+
+
+async def test_the_same_call_thrice_in_one_turn_is_one_failure():
+    """BX-12."""
+    bench = Bench(calls("fail", "fail", "fail"), saying(Text("done")), fail=fail)
+    assert (await bench.turn()).text == "done"
+
+
+async def test_looking_around_in_between_is_no_progress():
+    """BX-12: what changes nothing does not make the failure another one."""
+    bench = Bench(*(calls(name) for name in ("fail", "look", "fail", "look", "fail")), fail=fail, look=look)
+    assert isinstance(await bench.turn(), NoProgress)
+
+
+async def test_whoever_changes_something_in_between_makes_progress():
+    """BX-12."""
+
+    async def change():
+        bench.tree += "!"
+        return ToolOutput("ok")
+
+    steps = ("fail", "fail", "change", "fail", "fail")
+    bench = Bench(*map(calls, steps), saying(Text("done")), fail=fail, change=change)
+    assert (await bench.turn()).text == "done"
+
+
+async def test_failures_that_differ_are_no_loop():
+    """BX-12."""
+
+    async def different():
+        return ToolOutput("abcdefgh"[: len(bench.model.requests)], failed=True)
+
+    bench = Bench(*(calls("different") for _ in range(6)), saying(Text("done")), different=different)
+    assert (await bench.turn()).text == "done"
+
+
+async def test_what_the_agent_raises_passes_through():
+    """BX-13."""
+
+    async def ask():
+        raise HumanDecisionRequired("Waits.", "Decide.", item="i")
+
+    with pytest.raises(HumanDecisionRequired):
+        await Bench(calls("ask"), ask=ask).turn()
+
+
+async def test_a_cancelled_turn_leaves_nothing_running():
+    """BX-3: a deadline ends the agent, and the watch with it."""
+    bench = Bench(calls("hang"), hang=hang)
+    before = asyncio.all_tasks()
+    turn = asyncio.create_task(bench.turn())
+    await bench._settled()
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+    await bench._settled()
+    assert asyncio.all_tasks() == before
+
+
+async def test_without_trouble_a_turn_is_the_agents_own():
+    finish = await Bench(saying(Text("done"))).turn()
+    assert isinstance(finish, TurnResult)
