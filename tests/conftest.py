@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from daemon import Daemon, free_port
-from postgres import private_server
-from thorough import up_to
+from support.docker import Daemon, free_port
+from support.postgres import private_server
+from support.property_examples import up_to
 
 settings.register_profile(
     "untimed", deadline=None, max_examples=up_to(100), suppress_health_check=[HealthCheck.too_slow]

@@ -1,289 +1,229 @@
-"""A whole house in one process: real git, real SQLite, real checks; workers are tasks, and a script is their model."""
+"""Fakes that an agent needs, all in memory: scripted models, a budget, a history, tools."""
 
-import asyncio
-import os
-import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from builders import folder_until_exit
-from scaffold.core.contract import Check, Contract
-from scaffold.core.ids import ActionKey, AttemptId, GoalId
-from scaffold.core.model import Action, Attempt, ProcessIdentity, Run, RunSettings, Signature
-from scaffold.core.plan import ActionSpec, GoalSpec, Plan
-from scaffold.core.states import Active, Paused, Planning, status_of
-from scaffold.git.command import Git
-from scaffold.git.repository import checkout_status, open_repository
-from scaffold.host.clock import SystemClock
-from scaffold.host.process.command import run_command
-from scaffold.landing.record import session_tip
+from scaffold.agent.context.conversation import Conversation
+from scaffold.agent.journal import JournalList
+from scaffold.agent.ports import AgentIO, FixedContext, NoIncoming
+from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec
+from scaffold.core.conversation import AssistantMessage, Caller, Reply, Request, Text, UserMessage, ignore_delta
+from scaffold.core.errors import BudgetExceeded
+from scaffold.core.model import Usage
+from scaffold.core.ports import NO_USAGE
+from scaffold.core.tool import Tool, ToolOutput
 from scaffold.llm.cassette.model import (
     Cassette,
     CassetteEntry,
+    CassetteFault,
     CassetteModel,
     CassettePrices,
     CassetteToolCall,
     CassetteUsage,
     RequestMatcher,
 )
-from scaffold.orchestrator.dispatch import queue_attempt
-from scaffold.orchestrator.owner.open_run import open_run
-from scaffold.orchestrator.owner.recovery import ensure_session_branch
-from scaffold.orchestrator.owner.run_lease import take_over_run
-from scaffold.orchestrator.owner.run_loop import RunEnding, RunOwner, recover_run_owner
-from scaffold.orchestrator.owner.task_engine import TaskEngine
-from scaffold.orchestrator.supervisor.process import supervise_goal
-from scaffold.run.assignment import read_assignment
-from scaffold.run.context import RunContext
-from scaffold.store.database import Store
-from scaffold.worker.attempt import Worker
-from scaffold.worker.outcome import CandidateReady, NoCandidate
+from scaffold.tools.arguments import object_schema
 
-GHOST = ProcessIdentity(1, "never", "another boot")
-"""A process that is not alive; tasks claim their attempts in its name."""
-AUTHOR = Signature("Zoë Author", "zoe@example.org")
-COMMITTER = Signature("Carl Committer", "carl@example.org")
-UNHELD = {"sandbox": "off", "yolo": True}
-"""Settings of a run whose commands nothing holds, and about which nobody is asked."""
-
-Turns = Sequence[str]
-"""What an agent does: in each turn one shell command, then it says it is done; an empty command does nothing."""
+CALLER = Caller(role="implementation", action="store", attempt=2)
 
 
-def goal(name: str, *actions: ActionSpec, wants: Sequence[str] | None = None) -> GoalSpec:
-    """Return a goal that desires `wants`, or every effect of its actions."""
-    every = dict.fromkeys(effect for action in actions for effect in action.effects)
-    return GoalSpec(
-        name=name, description=f"Have {name}.", goal_state=tuple(every if wants is None else wants), actions=actions
-    )
+class Purse:
+    """A budget of so many requests; writes down what was set aside and what was booked for it."""
+
+    def __init__(self, requests=1_000):
+        self.left = requests
+        self.reserved = []
+        self.settled = []
+
+    async def reserve(self, estimate):
+        if self.left == 0:
+            raise BudgetExceeded("The budget is used up.", "Raise it.")
+        self.left -= 1
+        self.reserved.append(estimate)
+        return f"reservation {len(self.reserved)}"
+
+    def settle(self, reservation, usage):
+        self.settled.append((reservation, usage))
 
 
-def act(key: str, *, needs: Sequence[str] = (), check: str | None = None, **fields: Any) -> ActionSpec:
-    """Return an action that makes `KEY_done` true; its contract, if any, is one command."""
-    contract = Contract(commands=(Check(command=check),)) if check else None
-    given: dict[str, Any] = {"description": f"Do {key}.", "effects": (f"{key}_done",), "contract": contract}
-    return ActionSpec(key=ActionKey(key), preconditions=tuple(needs), **(given | fields))
+class Kept:
+    """A history in memory, as a store would keep it."""
+
+    def __init__(self):
+        self.messages = []
+        self.usage = Usage()
+        self.compactions = []
+
+    def add(self, message, usage=NO_USAGE):
+        self.messages.append(message)
+        self.usage += usage
+
+    def compact(self, kept, summary):
+        self.compactions.append((kept, summary, len(self.messages) - kept))
+
+    def loaded(self):
+        """Return the conversation as another process would find it."""
+        if not self.compactions:
+            return Conversation(self.messages)
+        _, summary, begin = self.compactions[-1]
+        return Conversation(self.messages[begin:], summary)
 
 
-def script(turns_of: Mapping[str, Turns], *, usd: float = 0.0) -> CassetteModel:
-    """Return a model that does for each action what `turns_of` says, at `usd` a request; then nothing more."""
-    entries = []
-    for key, turns in turns_of.items():
-        replies: list[dict[str, Any]] = []
-        for command in turns:
-            call = CassetteToolCall("shell", {"command": command, "timeout_s": 30})
-            replies += [{"tool_calls": (call,)}] if command else []
-            replies.append({"text": f"done with {key}"})
-        usage = CassetteUsage(input_tokens=1_000_000)
-        entries += [
-            CassetteEntry(when=RequestMatcher(action=key, turn=at), usage=usage, **said)
-            for at, said in enumerate(replies, 1)
-        ]
-        entries.append(CassetteEntry(when=RequestMatcher(action=key), text="nothing more to do"))
+class Listening:
+    """A model that keeps what it was asked and hands it on."""
+
+    def __init__(self, inner, window_tokens=None):
+        self._inner = inner
+        self.window_tokens = window_tokens
+        self.requests = []
+
+    def estimate(self, request):
+        return self._inner.estimate(request)
+
+    async def reply(self, request, hear=ignore_delta):
+        self.requests.append(request)
+        return await self._inner.reply(request, hear)
+
+
+class Scripted:
+    """A model that gives these replies, or raises these errors, in order."""
+
+    window_tokens = None
+
+    def __init__(self, *replies):
+        self._replies = list(replies)
+
+    def estimate(self, request):
+        return Usage(input_tokens=10, requests=1)
+
+    async def reply(self, request, hear=ignore_delta):
+        said = self._replies.pop(0)
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+
+def saying(*parts, stop="end", input_tokens=0):
+    return Reply(message=AssistantMessage(parts), usage=Usage(input_tokens=input_tokens, requests=1), stop=stop)
+
+
+def tape(*entries):
     return CassetteModel(
-        Cassette(path=Path("script"), digest="", entries=tuple(entries), prices=CassettePrices(input_per_mtok=usd))
+        Cassette(path=Path("tape"), digest="", entries=entries, prices=CassettePrices(output_per_mtok=1.0))
     )
 
 
-class Thoughtless:
-    """Plans nothing: for runs without a planner, whose supervisors never ask."""
-
-    async def decompose(self, goal_id, compound):
-        raise AssertionError(f"nobody was to break {compound} down")
-
-    async def replan(self, goal_id, compound, unmet, why):
-        raise AssertionError(f"nobody was to replan: {why}")
-
-    async def judge(self, goal_id, why, dispatch):
-        raise AssertionError(f"nobody was to judge: {why}")
+def calling(turn, *calls, text="", output_tokens=0):
+    written = tuple(CassetteToolCall(name, args) for name, args in calls)
+    usage = CassetteUsage(output_tokens=output_tokens)
+    return CassetteEntry(when=RequestMatcher(turn=turn), text=text, tool_calls=written, usage=usage)
 
 
-_sample: list[Path] = []
-"""The repository that each house gets a copy of; made by the first one."""
+def tool(name, work, *, category="file_write", **required):
+    async def run(args):
+        return await work(**args)
+
+    schema = object_schema({key: {"type": kind} for key, kind in required.items()})
+    return Tool(name=name, description=name, schema=schema, category=category, run=run)
 
 
-async def _make_sample(repo: Path, environ: Mapping[str, str]) -> None:
-    git = Git(repo, environ=environ)
-    await git("init", "--quiet")
-    (repo / "README").write_text("sample\n")
-    (repo / "list").write_text("one\ntwo\nthree\n")
-    await git("add", "--all")
-    await git("commit", "--quiet", "--message", "first")
+async def echo(text):
+    return ToolOutput(f"<{text}>")
 
 
-class House:
-    """One repository with its store; open it with `await House.build(folder)`."""
+ECHO = tool("echo", echo, text="string")
 
-    def __init__(self, folder: Path, site: RunContext) -> None:
-        self.repo = folder / "my räpo"
-        self.site = site
-        self.store = site.store
-        self.clock = site.clock
 
-    @classmethod
-    async def build(cls, folder: Path) -> "House":
-        """Make a repository with one commit of two files, and a user's home beside it."""
-        repo, home = folder / "my räpo", folder / "home"
-        home.mkdir()
-        environ = {"PATH": os.environ["PATH"], "HOME": str(home)}
-        (home / ".gitconfig").write_text(
-            "[user]\n\tname = Ann\n\temail = ann@example.org\n[init]\n\tdefaultBranch = main\n"
+def agent(model, *tools, conversation=None, hear=ignore_delta, news=None, context="", **options):
+    books = {name: options.pop(name) for name in ("journal", "budget", "history") if name in options}
+    return Agent(
+        model=model,
+        tools=tools,
+        brief=AgentSpec(
+            **{
+                "system": "Be good.",
+                "caller": CALLER,
+                "context": FixedContext(context) if isinstance(context, str) else context,
+                **options,
+            }
+        ),
+        books=AgentRecords(**{"journal": JournalList(), "budget": Purse(), **books}),
+        conversation=conversation,
+        outside=AgentIO(hear=hear, news=news or NoIncoming()),
+    )
+
+
+Call = tuple[str, Mapping[str, Any]]
+Said = str | CassetteFault | Call | Sequence[Call]
+"""Last words, what goes wrong, or tool calls."""
+
+
+def create(goal: str, *actions: Mapping[str, Any], parent: str | None = None) -> Call:
+    """Return the call that creates actions, below `parent` if there is one."""
+    under = {} if parent is None else {"parent": parent}
+    return ("goap_create_actions", {"goal": goal, "actions": list(actions), **under})
+
+
+def piece(key: str, *, gives: Sequence[str], needs: Sequence[str] = (), **fields: Any) -> dict[str, Any]:
+    """Return an action as an agent writes it."""
+    return {
+        "key": key,
+        "description": f"Do {key}.",
+        "kind": "primitive",
+        "preconditions": list(needs),
+        "effects": list(gives),
+    } | fields
+
+
+class Mind:
+    """A model that says these things in this order, by the number of the request; `asked` are the requests it got."""
+
+    window_tokens = None
+
+    def __init__(self, *said: Said, usd: float = 0.0, meanwhile: Callable[[int], None] | None = None) -> None:
+        """`meanwhile` is called while a request waits for its reply, with the request's number."""
+        self.asked: list[Request] = []
+        self._meanwhile = meanwhile
+        self._tape = CassetteModel(
+            Cassette(
+                path=Path("minds"),
+                digest="",
+                entries=tuple(_entry(at, each) for at, each in enumerate(said, 1)),
+                prices=CassettePrices(input_per_mtok=usd),
+            )
         )
-        if not _sample:
-            whole = folder_until_exit()
-            (whole / "repo").mkdir()
-            await _make_sample(whole / "repo", environ)
-            _sample.append(whole / "repo")
-        shutil.copytree(_sample[0], repo, symlinks=True)
-        await Git(repo, environ=environ)("update-index", "--refresh", "-q")
-        site = await open_site(repo, cache=folder / "cache", environ=environ)
-        return cls(folder, site)
 
-    async def sh(self, command: str, cwd: Path | None = None) -> str:
-        """Run a shell command as the user would; return its output without the last newline."""
-        environ = self.site.environ
-        finished = await run_command(["sh", "-ec", command], cwd=cwd or self.repo, env=environ, timeout_s=30)
-        assert finished.exit_code == 0, finished
-        return os.fsdecode(finished.stdout).rstrip("\n")
+    def estimate(self, request):
+        return self._tape.estimate(request)
 
-    async def lay_out(self, *goals: GoalSpec, **settings: Any) -> Run:
-        """Store a run of a plan; nobody owns it."""
-        given = {"repository": str(self.repo), "model": "script", "author": AUTHOR, "committer": COMMITTER}
-        return open_run(
-            self.store,
-            Plan(goals=goals),
-            request="the plan",
-            survey=await checkout_status(self.site.repository),
-            settings=RunSettings(**(given | settings)),
-            source="plan",
-            now=self.clock.now(),
-        )
+    async def reply(self, request, hear=ignore_delta):
+        self.asked.append(request)
+        if self._meanwhile is not None:
+            self._meanwhile(len(self.asked))
+        return await self._tape.reply(request, hear)
 
-    async def own(self, *goals: GoalSpec, **settings: Any) -> Run:
-        """Lay a run out and be its owner, everything active."""
-        return await self.take(await self.lay_out(*goals, **settings))
+    def said_to(self, at: int) -> str:
+        """Return the last words, or tool results, of the request of that number, from 1."""
+        last = self.asked[at - 1].messages[-1]
+        assert isinstance(last, UserMessage)
+        return "\n".join(part.text if isinstance(part, Text) else part.content for part in last.parts)
 
-    async def take(self, run: Run) -> Run:
-        """Take a run over and make it active, as a conductor begins."""
-        taken = take_over_run(self.site, run.id)
-        await ensure_session_branch(self.site, taken)
-        with self.store.transaction():
-            if not isinstance(taken.state, Active):
-                self.store.runs.move(run.id, Active())
-            for each in self.store.goals.of_run(run.id):
-                if isinstance(each.state, Planning | Paused):
-                    self.store.goals.move(each.id, Active())
-        return self.store.runs.get(run.id)
-
-    def orphan(self, run: Run) -> Run:
-        """Let the owner be a process that is dead."""
-        fence = self.store.runs.get(run.id).fence
-        with self.store.transaction():
-            self.store.runs.take(run.id, GHOST, expected_fence=fence)
-        return self.store.runs.get(run.id)
-
-    async def queue(self, run: Run, key: str) -> Attempt:
-        """Open an attempt of an action."""
-        action = self.action(run, key)
-        attempt = await queue_attempt(self.site, run, action.goal_id, action.id)
-        assert attempt is not None, "no slot is free"
-        return attempt
-
-    async def work(self, run: Run, key: str, *turns: str, usd: float = 0.0) -> CandidateReady | NoCandidate:
-        """Have an attempt of an action carried out, up to its candidate."""
-        return await self.carry_attempt_out(await self.queue(run, key), {key: turns}, usd=usd)
-
-    async def carry_attempt_out(
-        self, attempt: Attempt, turns_of: Mapping[str, Turns], *, usd: float = 0.0
-    ) -> CandidateReady | NoCandidate:
-        """Be the worker of an attempt, with a store of its own as a process would have."""
-        site = await open_site(self.repo, cache=self.site.cache, environ=self.site.environ)
-        try:
-            task = read_assignment(site.store, attempt.id)
-            journal = site.journal(task.goal.name, task.action.key)
-            return await Worker(site, task, script(turns_of, usd=usd)).carry_out(GHOST, log_file=str(journal))
-        finally:
-            site.store.close()
-
-    def engine(self, turns_of: Mapping[str, Turns], *, usd: float = 0.0) -> TaskEngine:
-        """Return an engine whose workers do what `turns_of` says."""
-
-        async def work(attempt: Attempt) -> int:
-            await self.carry_attempt_out(attempt, turns_of, usd=usd)
-            return 0
-
-        return TaskEngine(work, self.pursue)
-
-    async def pursue(self, goal_id: GoalId) -> int:
-        """Be the supervisor of a goal, with a store of its own as a process would have; there is nobody to plan."""
-        site = await open_site(self.repo, cache=self.site.cache, environ=self.site.environ)
-        try:
-            run = site.store.runs.get(site.store.goals.get(goal_id).run_id)
-            return await supervise_goal(site, run, goal_id, Thoughtless())
-        finally:
-            site.store.close()
-
-    async def conductor(self, run: Run, turns_of: Mapping[str, Turns], *, usd: float = 0.0) -> RunOwner:
-        """Own the run, settle what is left over, and return who carries it out."""
-        return await recover_run_owner(self.site, take_over_run(self.site, run.id), self.engine(turns_of, usd=usd))
-
-    async def carry_out(self, run: Run, *, usd: float = 0.0, **turns_of: Turns) -> RunEnding:
-        """Carry a run on as far as it goes."""
-        return await (await self.conductor(run, turns_of, usd=usd)).carry_out()
-
-    def action(self, run: Run, key: str) -> Action:
-        found = self.store.actions.by_key(run.id, ActionKey(key))
-        assert found is not None
-        return found
-
-    def attempts(self, run: Run, key: str) -> tuple[Attempt, ...]:
-        return self.store.attempts.of_action(self.action(run, key).id)
-
-    def attempt(self, attempt_id: AttemptId) -> Attempt:
-        found = self.store.attempts.get(attempt_id)
-        assert found is not None
-        return found
-
-    def statuses(self, run: Run) -> dict[str, str]:
-        """Return the status of every action by its key."""
-        return {action.key: status_of(action.state) for action in self.store.actions.of_run(run.id)}
-
-    def status(self, run: Run) -> str:
-        return status_of(self.store.runs.get(run.id).state)
-
-    def facts(self, run: Run) -> set[str]:
-        """Return what holds in any goal."""
-        return {fact for each in self.store.goals.of_run(run.id) for fact in self.store.facts.holding(each.id)}
-
-    async def tip(self, run: Run) -> str:
-        return await session_tip(self.site, run)
-
-    async def landed(self, run: Run) -> list[str]:
-        """Return the keys of the actions that landed, by the branch itself, oldest first."""
-        keys = "%(trailers:key=Scaffold-Action,valueonly,separator=)"
-        return (await self.sh(f"git log --reverse --format='{keys}' {run.base_sha}..{run.session_branch}")).split()
-
-    async def show(self, name: str) -> str:
-        """Return the content of `REVISION:PATH`."""
-        return await self.sh(f"git show '{name}'")
-
-    async def worktrees(self, *, spare: bool = True) -> int:
-        """Return how many worktrees there are beside the user's own; without `spare`, those somebody works in."""
-        lines = (await self.sh("git worktree list")).splitlines()[1:]
-        return len([line for line in lines if spare or "/attempts/spare-" not in line])
+    @asynccontextmanager
+    async def opened(self):
+        """Hold the model open, as faces do."""
+        yield self
 
 
-async def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
-    """Return once `condition` holds; TimeoutError if it does not within `seconds`."""
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 - what other processes do rings no bell here
-            await asyncio.sleep(0.01)
-
-
-async def open_site(repo: Path, *, cache: Path, environ: Mapping[str, str]) -> RunContext:
-    """Open a repository as one process sees it."""
-    clock = SystemClock()
-    store = Store.open(repo / ".git" / "scaffold" / "state.db", clock=clock)
-    repository = await open_repository(repo, environ=environ)
-    return RunContext(repository=repository, store=store, clock=clock, cache=cache, environ=environ)
+def _entry(turn: int, said: Said) -> CassetteEntry:
+    when, usage = RequestMatcher(role="supervisor", turn=turn), CassetteUsage(input_tokens=1_000_000)
+    match said:
+        case str():
+            return CassetteEntry(when=when, usage=usage, text=said)
+        case CassetteFault():
+            return CassetteEntry(when=when, usage=usage, fault=said)
+        case (str(), Mapping()):
+            return CassetteEntry(when=when, usage=usage, tool_calls=(CassetteToolCall(*said),))
+        case _:
+            return CassetteEntry(when=when, usage=usage, tool_calls=tuple(CassetteToolCall(*call) for call in said))

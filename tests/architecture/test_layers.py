@@ -1,4 +1,4 @@
-"""The house stands: imports point down, and each room keeps to its trade."""
+"""Imports point downward, and each package does only what it owns."""
 
 import ast
 import re

@@ -1,9 +1,9 @@
 """Ways to look done without being it. Whoever finds another adds it here."""
 
 from cheaters.case import BASE, BROKEN, DIV, IMPORTED, Case, breaks, divides
-from cheaters.declared import DECLARED_CHEATS
-from cheaters.elsewhere import ELSEWHERE
-from cheaters.judging import JUDGING
+from cheaters.check_commands import JUDGING
+from cheaters.declared_tests import DECLARED_CHEATS
+from cheaters.other_languages import ELSEWHERE
 
 PASS_ALL = "report.outcome = 'passed'; report.longrepr = None"
 HOOK = (

@@ -1,7 +1,7 @@
 """Honest work of many kinds: none of it may be refused."""
 
 from cheaters.case import BASE, GO, GO_DIV, IMPORTED, NODE, WHOLE, Case, divides, in_go, in_node
-from cheaters.declared import DECLARED_HONEST
+from cheaters.declared_tests import DECLARED_HONEST
 
 TESTS = "from calc import div\n\n\ndef test_div():\n    assert div(6, 3) == 2\n"
 NODE_WHOLE = NODE["calc.js"] + "exports.div = (a, b) => a / b;\n"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cheaters.case import Case
-from scenario import Scenario, action, plan_of, shell, write
+from support.scenario import Scenario, action, plan_of, shell, write
 
 KEY = "division"
 

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from scenario import Scenario, action, plan_of, shell, wait_until, write
+from support.scenario import Scenario, action, plan_of, shell, wait_until, write
 
 PATIENCE_S = 60
 

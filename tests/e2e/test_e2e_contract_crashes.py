@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from planned import actions, add_planner, goal, replies_of
-from scenario import Scenario, said, wait_until, write
+from support.planner_cassettes import actions, add_planner, goal, replies_of
+from support.scenario import Scenario, said, wait_until, write
 
 HARNESS = Path(__file__).parents[1] / "crash"
 LINE, SECOND, THERE = "grep -q one kept.txt", "grep -q two kept.txt", "test -d ."

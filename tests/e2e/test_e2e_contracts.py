@@ -5,8 +5,8 @@ import json
 import pytest
 import yaml
 
-from planned import actions, add_planner, goal, replies_of
-from scenario import Scenario, wait_until, write
+from support.planner_cassettes import actions, add_planner, goal, replies_of
+from support.scenario import Scenario, wait_until, write
 
 ADDS = "python -c 'from calc import add; assert add(1, 2) == 3'"
 NEGATIVE = "python -c 'from calc import add; assert add(-1, -2) == -3'"

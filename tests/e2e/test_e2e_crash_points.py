@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from e2e.test_e2e_supervision import TASK, expect_the_end, shop_and_docs
-from scenario import Scenario, action, plan_of, shell, write
+from support.scenario import Scenario, action, plan_of, shell, write
 
 HARNESS = Path(__file__).parents[1] / "crash"
 PLANNED_PLACES = range(1, 54)

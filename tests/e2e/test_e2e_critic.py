@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from planned import actions, add_planner, goal
-from scenario import Scenario, action, said, wait_until, write
+from support.planner_cassettes import actions, add_planner, goal
+from support.scenario import Scenario, action, said, wait_until, write
 
 HARNESS = Path(__file__).parents[1] / "crash"
 

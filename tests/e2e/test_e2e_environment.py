@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from scenario import Scenario, action, plan_of, shell
+from support.scenario import Scenario, action, plan_of, shell
 
 CANARIES = {
     name: f"canary<{number}>"

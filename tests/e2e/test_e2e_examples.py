@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scenario import Scenario
+from support.scenario import Scenario
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

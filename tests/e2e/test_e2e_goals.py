@@ -6,8 +6,8 @@ import signal
 import pytest
 import yaml
 
-from planned import actions, add_planner, compound, goal, replies_of
-from scenario import Scenario, action, plan_of, shell, wait_until, write
+from support.planner_cassettes import actions, add_planner, compound, goal, replies_of
+from support.scenario import Scenario, action, plan_of, shell, wait_until, write
 
 PATIENCE_S = 60
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from scenario import Scenario, action, plan_of, shell, wait_until, write
+from support.scenario import Scenario, action, plan_of, shell, wait_until, write
 
 MAKE = "echo made > made.txt"
 NO_SANDBOX = ("--yes", "--sandbox", "off")

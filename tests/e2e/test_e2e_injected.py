@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from scaffold.host.sandbox.level import detect_level
-from scenario import Scenario, action, plan_of, shell, write
+from support.scenario import Scenario, action, plan_of, shell, write
 
 CANARY = "canary-9z-injected-5d1e8a3c"
 KEY = "canary-8y-private-key-2b6f4c9e"

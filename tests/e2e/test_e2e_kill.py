@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from scaffold.host.fork.zygote import can_fork
-from scenario import Scenario, action, plan_of, shell, wait_until, write
+from support.scenario import Scenario, action, plan_of, shell, wait_until, write
 
 PATIENCE_S = 60
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from scenario import Scenario, shell, write
+from support.scenario import Scenario, shell, write
 
 RALPH = Path(sys.executable).with_name("ralph")
 

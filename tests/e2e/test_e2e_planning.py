@@ -8,8 +8,8 @@ import subprocess
 import pytest
 import yaml
 
-from planned import actions, add_planner, goal
-from scenario import Scenario, action, wait_until, write
+from support.planner_cassettes import actions, add_planner, goal
+from support.scenario import Scenario, action, wait_until, write
 
 PATIENCE_S = 30
 SLOW = pytest.mark.slow

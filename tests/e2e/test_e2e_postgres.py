@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from scenario import Scenario, action, plan_of, write
+from support.scenario import Scenario, action, plan_of, write
 
 pytestmark = pytest.mark.postgres
 

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from planned import actions, add_planner, goal
-from scenario import Scenario, action, asked, plan_of, said, shell, wait_until, write
+from support.planner_cassettes import actions, add_planner, goal
+from support.scenario import Scenario, action, asked, plan_of, said, shell, wait_until, write
 
 TESTS = {
     "calc.py": "def add(a, b):\n    return a + b\n",

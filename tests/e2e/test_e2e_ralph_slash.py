@@ -2,8 +2,8 @@
 
 import pytest
 
-from scenario import Scenario, write
-from terminal import recorded
+from support.scenario import Scenario, write
+from support.terminal import recorded
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import yaml
 from scaffold.tools.catalog import all_tools
 from scaffold.tools.todos import Todos
 from scaffold.tools.workspace import Workspace
-from scenario import Scenario, shell, wait_until, write
+from support.scenario import Scenario, shell, wait_until, write
 
 OWN_TOOL = '''
 from typing import Literal

@@ -9,9 +9,9 @@ import subprocess
 
 import pytest
 
-from scenario import Scenario, action, plan_of
-from wires.server import KEY, serve
-from wires.turn import Call, Turn, Used
+from model_server.server import KEY, serve
+from model_server.turn import Call, Turn, Used
+from support.scenario import Scenario, action, plan_of
 
 WIRES = ("anthropic", "chat", "responses")
 MADE = Turn(text="making it", calls=(Call("write_file", {"path": "made.txt", "content": "x"}),))

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from scenario import Scenario, shell, wait_until, write
-from terminal import ALT_ENTER, CTRL_C, CTRL_D, ESCAPE, recorded, talks
+from support.scenario import Scenario, shell, wait_until, write
+from support.terminal import ALT_ENTER, CTRL_C, CTRL_D, ESCAPE, recorded, talks
 
 IDLE = r"/help$"
 """The end of the status line of a talk that waits for the user."""

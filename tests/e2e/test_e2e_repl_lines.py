@@ -2,8 +2,8 @@
 
 import pytest
 
-from scenario import Scenario, wait_until, write
-from terminal import recorded, talks
+from support.scenario import Scenario, wait_until, write
+from support.terminal import recorded, talks
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scenario import Scenario, action, plan_of, shell, write
+from support.scenario import Scenario, action, plan_of, shell, write
 
 HARNESS = Path(__file__).parents[1] / "crash"
 CITED = [{"file": "first.txt", "line": 1, "note": "it is whole"}]

@@ -5,9 +5,9 @@ import os
 
 import pytest
 
-from daemon import saying
 from scaffold.host.sandbox.level import detect_level
-from scenario import Scenario, action, plan_of, shell, write
+from support.docker import saying
+from support.scenario import Scenario, action, plan_of, shell, write
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 import yaml
 
-from scenario import Scenario, shell, wait_until
+from support.scenario import Scenario, shell, wait_until
 
 FREE = ("--allow-category", "subagent")
 

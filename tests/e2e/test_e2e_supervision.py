@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from scenario import Scenario, asked, creates, said, shell, wait_until, write
+from support.scenario import Scenario, asked, creates, said, shell, wait_until, write
 
 TASK = "Build a shop, with docs"
 PATIENCE_S = 90

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from scenario import Scenario, action, plan_of, shell, write
+from support.scenario import Scenario, action, plan_of, shell, write
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from integration.store.nouns import THEN, a_run
+from builders import THEN, a_run
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
 from scaffold.core.states import Failed, Running, status_of
 from scaffold.host.clock import FakeClock
@@ -24,7 +24,7 @@ from scaffold.plan.edit.draft import (
 )
 from scaffold.plan.progress import PlanProgress
 from scaffold.store.database import Store
-from thorough import up_to
+from support.property_examples import up_to
 
 NUMBERS = itertools.count()
 goals = st.sampled_from(["shop", "lab", "", "nowhere"])

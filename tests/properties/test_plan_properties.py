@@ -28,7 +28,7 @@ from scaffold.plan.decide import (
 from scaffold.plan.graph.levels import makespan_bound
 from scaffold.plan.graph.readiness import ActionNode, blocked_by_failure, ready_actions
 from scaffold.plan.graph.ready_queue import ReadyQueue
-from thorough import up_to
+from support.property_examples import up_to
 
 ASSERTIONS = "abcde"
 some = st.lists(st.sampled_from(ASSERTIONS), max_size=2, unique=True).map(tuple)

@@ -11,7 +11,7 @@ from scaffold.plan.edit.repair import repair_plan
 from scaffold.plan.progress import STARTED_STATUSES, PlanProgress
 from scaffold.plan.simulation.sim_random import AttemptTiming
 from scaffold.plan.simulation.simulate import Simulation, simulate
-from thorough import up_to
+from support.property_examples import up_to
 
 
 @st.composite

@@ -10,7 +10,7 @@ from scaffold.core.contract import Check, Contract, ExitCode, OutputContains
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
 from scaffold.plan.text.file_format import bad_glob, bad_key, bad_name, plan_document, read_plan, write_plan
-from thorough import up_to
+from support.property_examples import up_to
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 tricky = st.sampled_from(["yes", "null", "1", "~", "- a", "a: b", "#", "<<", "=", "2020-01-01", "'", '"', "&a", "*a"])

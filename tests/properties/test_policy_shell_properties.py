@@ -20,7 +20,7 @@ from scaffold.policy.shell.precheck import precheck_problem
 from scaffold.policy.shell.script import ParsedCommand, SimpleCommand, UnparsedCommand, Word
 from scaffold.policy.shell.tree_sitter_parser import parse_with_tree_sitter
 from scaffold.policy.shell.workspace_paths import EmptyFileSystem, WorkspacePaths
-from thorough import up_to
+from support.property_examples import up_to
 
 PLACE = WorkspacePaths(root="/w", home="/home/u", files=EmptyFileSystem())
 GROUND = DecisionContext(place=PLACE)

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from integration.store.nouns import ME, a_goal, a_run, an_action, an_attempt, claim, place_of, words_of
-from postgres import new_place
+from builders import ME, a_goal, a_run, an_action, an_attempt, claim, place_of, words_of
 from scaffold.core.errors import BudgetExceeded
 from scaffold.core.model import Usage
 from scaffold.core.ports import Budget
@@ -24,7 +23,8 @@ from scaffold.store.driver.location import StoreLocation
 from scaffold.store.spending.run_budget import RunBudget
 from scaffold.store.spending.session_budget import session_budget
 from scaffold.store.user_store import UserStore
-from thorough import up_to
+from support.postgres import new_place
+from support.property_examples import up_to
 
 NUMBERS = itertools.count()
 BESIDE_TESTS = {"PYTHONPATH": str(Path(__file__).parents[1])}

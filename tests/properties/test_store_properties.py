@@ -11,14 +11,14 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from integration.store.nouns import a_goal, a_run, an_action
-from postgres import new_place
+from builders import a_goal, a_run, an_action
 from scaffold.core.errors import IllegalTransition
 from scaffold.core.model import Action, Goal
 from scaffold.core.states import PRIMITIVE_TRANSITIONS, Pending, parse_action_state, status_of
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
-from thorough import up_to
+from support.postgres import new_place
+from support.property_examples import up_to
 
 ASSERTIONS = ("a", "b", "c")
 NUMBERS = itertools.count()

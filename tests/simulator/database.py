@@ -10,7 +10,7 @@ from scaffold.store.database import IN_USE, Store
 from scaffold.store.driver.connection import ColumnValue, Connection
 from scaffold.store.driver.schema import MIGRATIONS, SchemaSource, open_connection
 from scaffold.store.driver.sqlite import IN_MEMORY, SqliteDriver
-from simulator.chaos import Chaos
+from simulator.faults import Chaos
 from simulator.loop import VirtualClock
 from simulator.processes import Process
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from scaffold.core.ids import AttemptId, GoalId
 from scaffold.core.model import Attempt, ProcessIdentity
 from scaffold.orchestrator.owner.engine import AttemptExit, ProcessExit, SupervisorExit
-from simulator.chaos import Chaos
+from simulator.faults import Chaos
 from simulator.processes import Process
 
 Main = Callable[[Process], Coroutine[Any, Any, int]]

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from scaffold.core.errors import GitError
 from scaffold.git.command import GitResult
-from simulator.chaos import Chaos
+from simulator.faults import Chaos
 from simulator.processes import Process
 
 Files = Mapping[str, str]

@@ -14,7 +14,7 @@ from scaffold.run.context import RunContext
 from scaffold.worker.attempt_record import AttemptRecorder
 from scaffold.worker.outcome import NoCandidate
 from scaffold.worker.workspace import rescue_and_remove
-from simulator.chaos import Chaos
+from simulator.faults import Chaos
 from simulator.memory_git import Objects
 from simulator.plans import file_of
 from simulator.processes import Process

@@ -21,17 +21,17 @@ from scaffold.orchestrator.owner.run_lease import is_lease_expired, require_run,
 from scaffold.orchestrator.owner.run_loop import recover_run_owner
 from scaffold.orchestrator.supervisor.process import supervise_goal
 from scaffold.run.context import RunContext
-from simulator import thinker, worker
-from simulator.chaos import CALM, Chaos, Odds
+from simulator import planner, worker
 from simulator.database import Database
 from simulator.engine import Ended, Main, SimulatedEngine
-from simulator.humans import meddle
+from simulator.faults import CALM, Chaos, Odds
 from simulator.invariants import End, Witness
 from simulator.loop import VirtualClock, VirtualLoop
 from simulator.memory_git import MemoryGit, Objects
+from simulator.planner import SimulatedThinker
 from simulator.plans import plan_at_random
 from simulator.processes import CURRENT, Killed, Process
-from simulator.thinker import SimulatedThinker
+from simulator.users import meddle
 from simulator.worker import SimulatedWorker, Workbench
 
 KILLED = -9
@@ -241,8 +241,8 @@ class World:
             return self.chaos.draw((("fails", 2), ("idles", 1), ("breaks", 1)))
         return self.chaos.draw(worker.FATES) if self.storming else "good"
 
-    def _thought(self) -> thinker.Fate:
-        return self.chaos.draw(thinker.FATES) if self.storming else "good"
+    def _thought(self) -> planner.Fate:
+        return self.chaos.draw(planner.FATES) if self.storming else "good"
 
     async def _calm_down(self) -> None:
         """Let nothing go wrong any more, after a while: from here on the run has to come to its end."""

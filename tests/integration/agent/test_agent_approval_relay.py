@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from company import ME, seated
+from integration.agent.fakes import ME, seated
 from scaffold.agent.messages.poller import StorePoller
 from scaffold.agent.subagents.approval_relay import ApprovalRelay
 from scaffold.core.errors import StoreError

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from fakes import Listening, agent, tape
 from scaffold.agent.instructions import Instructions
 from scaffold.agent.modes import MODES, CurrentMode
 from scaffold.agent.prompts import BUILT_IN_ROLES, session_prompt, system_prompt
@@ -19,7 +20,6 @@ from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.session.tools import load_session_tools
 from scaffold.tools.todos import Todos
-from talk import Listening, agent, tape
 
 TARGET = ModelTarget(name="a-model", model="anthropic:a-model")
 CODECS = [AnthropicCodec(), ChatCodec(), ResponsesCodec()]

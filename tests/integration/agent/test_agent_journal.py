@@ -1,13 +1,13 @@
 import json
 from datetime import UTC, datetime
 
+from fakes import ECHO, agent, calling, tape
 from scaffold.agent.journal import JournalFile, JournalList, approval_logger
 from scaffold.host.clock import FakeClock
 from scaffold.llm.cassette.model import CassetteEntry
 from scaffold.policy.permission.approval_gate import ApprovalGate
 from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
-from talk import ECHO, agent, calling, tape
 
 
 def test_a_journal_is_one_object_a_line_with_time_type_and_common_fields(tmp_path):

@@ -5,13 +5,13 @@ import json
 
 import pytest
 
-from company import ME, begin, seated
+from fakes import agent, tape
+from integration.agent.fakes import ME, begin, seated
 from scaffold.core.conversation import Text, ToolResult, UserMessage
 from scaffold.host.clock import FakeClock
 from scaffold.host.identity import own_identity
 from scaffold.llm.cassette.model import CassetteEntry, CassetteToolCall, RequestMatcher
 from scaffold.store.user_store import SESSIONS
-from talk import agent, tape
 
 
 @pytest.fixture

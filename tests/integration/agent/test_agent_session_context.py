@@ -2,6 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from fakes import Listening, agent, calling, tape, tool
 from scaffold.agent.modes import CurrentMode, mode_instructions, switch_mode_tool
 from scaffold.agent.session_context import (
     ATTENDED_TEXT,
@@ -15,7 +16,6 @@ from scaffold.core.tool import ToolOutput
 from scaffold.host.clock import FakeClock
 from scaffold.llm.cassette.model import CassetteEntry
 from scaffold.tools.todos import Todos, todo_write
-from talk import Listening, agent, calling, tape, tool
 
 
 @pytest.fixture

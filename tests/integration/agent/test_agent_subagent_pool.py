@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing, contextmanager
 
 import pytest
 
-from company import ME, seated
+from integration.agent.fakes import ME, seated
 from scaffold.core.conversation import AssistantMessage, Text
 from scaffold.core.errors import StoreError
 from scaffold.core.model import Usage

@@ -6,6 +6,7 @@ import json
 import pytest
 from prompt_toolkit.history import FileHistory, InMemoryHistory
 
+from fakes import tool
 from scaffold.cli.repl.approval_queue import ApprovalQueue
 from scaffold.cli.repl.approval_text import proposed_change
 from scaffold.cli.repl.completion import command_suggestions, file_suggestions
@@ -24,7 +25,6 @@ from scaffold.tools.file.append import append_file
 from scaffold.tools.file.edit import apply_delta
 from scaffold.tools.file.read_write import write_file
 from scaffold.tools.workspace import Workspace
-from talk import tool
 
 
 class Page:

@@ -16,7 +16,7 @@ from scaffold.core.model import ProcessIdentity
 from scaffold.core.states import Cancelled, Completed, Failed, Paused
 from scaffold.host.identity import own_identity
 from scaffold.views.run_json import NO_RUN_JSON, run_json
-from terminal import Screen
+from support.terminal import Screen
 
 NOBODY = {"pid": None, "started_at": None, "alive": False, "turn": None}
 DEAD = ProcessIdentity(1, "long ago", "another boot")

@@ -9,11 +9,11 @@ import pytest
 from msgspec import structs
 
 from builders import bubblewrap_or_skip
-from daemon import free_port
 from scaffold.host.process.command import run_command
 from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
 from scaffold.host.sandbox.port_forward import MAX_CONNECTIONS, forward_ports, is_listening
 from scaffold.host.sandbox.sidecar import NOT_READY, with_services
+from support.docker import free_port
 
 MANY = """\
 import socket, sys, threading

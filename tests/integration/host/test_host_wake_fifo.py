@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from fakes import until
 from scaffold.host.process.command import run_command
 from scaffold.host.wake_fifo import WakeFifo, has_pending_wake, wake_up
+from support.harness import until
 
 RING = "import sys; from pathlib import Path; from scaffold.host.wake_fifo import wake_up; wake_up(Path(sys.argv[1]))"
 

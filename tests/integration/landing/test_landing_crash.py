@@ -2,7 +2,6 @@
 
 import pytest
 
-from fakes import act, goal
 from scaffold.core.events import NoticeRaised
 from scaffold.core.model import Intent
 from scaffold.core.states import status_of
@@ -10,17 +9,18 @@ from scaffold.git import commits, refs
 from scaffold.landing.merge_queue import CandidateLanded, MergeQueue
 from scaffold.landing.record import record_recovered_landing, resolve_intent, session_ref
 from scaffold.orchestrator.owner.recovery import recover_run
+from support.harness import act, goal
 
 
 @pytest.fixture
-async def died(house):
+async def died(harness):
     """A run, and the intent of a landing that went no further."""
-    run = await house.own(goal("g", act("a", check="test -f a")))
-    await house.work(run, "a", "echo x > a")
-    (attempt,) = house.attempts(run, "a")
-    tree = await commits.tree_of(house.site.git, attempt.head_sha)
+    run = await harness.own(goal("g", act("a", check="test -f a")))
+    await harness.work(run, "a", "echo x > a")
+    (attempt,) = harness.attempts(run, "a")
+    tree = await commits.tree_of(harness.site.git, attempt.head_sha)
     people = {"author": run.settings.author, "committer": run.settings.committer}
-    merged = await commits.commit_tree(house.site.git, tree, parents=[run.base_sha], message="a", **people)
+    merged = await commits.commit_tree(harness.site.git, tree, parents=[run.base_sha], message="a", **people)
     intent = Intent(
         id="i",
         run_id=run.id,
@@ -30,109 +30,109 @@ async def died(house):
         old=run.base_sha,
         new=merged,
     )
-    with house.store.transaction(durable=True):
-        house.store.attempts.advance(
+    with harness.store.transaction(durable=True):
+        harness.store.attempts.advance(
             attempt.id, fence=attempt.fence, phase="landing", verification=attempt.verification
         )
-        house.store.intents.add(intent)
+        harness.store.intents.add(intent)
     return run, intent
 
 
-async def moved(house, intent, new=None):
-    await refs.move(house.site.git, intent.ref, new=new or intent.new, old=intent.old)
+async def moved(harness, intent, new=None):
+    await refs.move(harness.site.git, intent.ref, new=new or intent.new, old=intent.old)
 
 
-def expect_landed_once(house, run):
-    assert house.facts(run) == {"a_done"}
-    assert [attempt.outcome for attempt in house.attempts(run, "a")] == ["landed"]
-    assert house.store.intents.open_of_run(run.id) == ()
+def expect_landed_once(harness, run):
+    assert harness.facts(run) == {"a_done"}
+    assert [attempt.outcome for attempt in harness.attempts(run, "a")] == ["landed"]
+    assert harness.store.intents.open_of_run(run.id) == ()
 
 
-async def test_died_before_the_branch_moved(house, died):
+async def test_died_before_the_branch_moved(harness, died):
     """BX-2: as if nothing had happened; the same candidate lands later, once."""
     run, intent = died
-    assert await resolve_intent(house.site, run, intent) == "redone"
-    assert house.facts(run) == set()
-    assert isinstance(await MergeQueue(house.site, run).step(), CandidateLanded)
-    expect_landed_once(house, run)
-    assert await house.landed(run) == ["a"]
+    assert await resolve_intent(harness.site, run, intent) == "redone"
+    assert harness.facts(run) == set()
+    assert isinstance(await MergeQueue(harness.site, run).step(), CandidateLanded)
+    expect_landed_once(harness, run)
+    assert await harness.landed(run) == ["a"]
 
 
-async def test_an_owner_that_was_overtaken_cannot_finish_what_was_read_back(house, died):
+async def test_an_owner_that_was_overtaken_cannot_finish_what_was_read_back(harness, died):
     """BX-8, BX-2: no fence holds a git command; it lands nothing, because the candidate is pinned elsewhere by then."""
     run, intent = died
-    (attempt,) = house.attempts(run, "a")
-    assert await resolve_intent(house.site, run, intent) == "redone"
+    (attempt,) = harness.attempts(run, "a")
+    assert await resolve_intent(harness.site, run, intent) == "redone"
     work = refs.work_ref(attempt.id)
     landed = await refs.move_and_delete(
-        house.site.git, intent.ref, new=intent.new, old=intent.old, drop=work, kept=attempt.head_sha
+        harness.site.git, intent.ref, new=intent.new, old=intent.old, drop=work, kept=attempt.head_sha
     )
     assert not landed
-    assert await house.landed(run) == []
-    (now,) = house.attempts(run, "a")
-    assert await refs.resolve(house.site.git, work) == now.head_sha != attempt.head_sha
-    assert isinstance(await MergeQueue(house.site, run).step(), CandidateLanded)
-    expect_landed_once(house, run)
+    assert await harness.landed(run) == []
+    (now,) = harness.attempts(run, "a")
+    assert await refs.resolve(harness.site.git, work) == now.head_sha != attempt.head_sha
+    assert isinstance(await MergeQueue(harness.site, run).step(), CandidateLanded)
+    expect_landed_once(harness, run)
 
 
-async def test_died_after_the_branch_moved(house, died):
+async def test_died_after_the_branch_moved(harness, died):
     """BX-2, SC-16: what is on the branch is recorded, with the evidence that was written before."""
     run, intent = died
-    await moved(house, intent)
-    assert await resolve_intent(house.site, run, intent) == "recorded"
-    expect_landed_once(house, run)
-    assert status_of(house.action(run, "a").state) == "completed"
-    (fact,) = house.store.facts.of_goal(house.action(run, "a").goal_id)
+    await moved(harness, intent)
+    assert await resolve_intent(harness.site, run, intent) == "recorded"
+    expect_landed_once(harness, run)
+    assert status_of(harness.action(run, "a").state) == "completed"
+    (fact,) = harness.store.facts.of_goal(harness.action(run, "a").goal_id)
     assert [each.command for each in fact.evidence] == ["test -f a"]
 
 
-async def test_died_after_the_landing_was_recorded(house, died):
+async def test_died_after_the_landing_was_recorded(harness, died):
     """The ref that kept the work goes with the next sweep; nothing else is left to do."""
     run, intent = died
-    await moved(house, intent)
-    (attempt,) = house.attempts(run, "a")
-    await record_recovered_landing(house.site, run, intent.attempt_id, intent.new)
-    await refs.pin(house.site.git, refs.work_ref(attempt.id), attempt.head_sha)
-    await recover_run(house.site, run)
-    expect_landed_once(house, run)
-    assert await refs.list_refs(house.site.git, "refs/scaffold/") == {}
+    await moved(harness, intent)
+    (attempt,) = harness.attempts(run, "a")
+    await record_recovered_landing(harness.site, run, intent.attempt_id, intent.new)
+    await refs.pin(harness.site.git, refs.work_ref(attempt.id), attempt.head_sha)
+    await recover_run(harness.site, run)
+    expect_landed_once(harness, run)
+    assert await refs.list_refs(harness.site.git, "refs/scaffold/") == {}
 
 
-async def test_the_user_built_on_what_had_landed_before_it_was_recorded(house, died):
+async def test_the_user_built_on_what_had_landed_before_it_was_recorded(harness, died):
     """The branch is past the new commit: it landed."""
     run, intent = died
-    await moved(house, intent)
-    await house.sh(f"git checkout -q {run.session_branch}; git commit -q --allow-empty -m mine; git checkout -q main")
-    assert await resolve_intent(house.site, run, intent) == "recorded"
-    expect_landed_once(house, run)
+    await moved(harness, intent)
+    await harness.sh(f"git checkout -q {run.session_branch}; git commit -q --allow-empty -m mine; git checkout -q main")
+    assert await resolve_intent(harness.site, run, intent) == "recorded"
+    expect_landed_once(harness, run)
 
 
-async def test_the_user_was_faster_than_the_landing(house, died):
+async def test_the_user_was_faster_than_the_landing(harness, died):
     """The branch is past the old commit without the new one: the candidate lands on top of what is there."""
     run, intent = died
-    await house.sh(f"git checkout -q {run.session_branch}; git commit -q --allow-empty -m mine; git checkout -q main")
-    assert await resolve_intent(house.site, run, intent) == "redone"
-    assert isinstance(await MergeQueue(house.site, run).step(), CandidateLanded)
-    expect_landed_once(house, run)
+    await harness.sh(f"git checkout -q {run.session_branch}; git commit -q --allow-empty -m mine; git checkout -q main")
+    assert await resolve_intent(harness.site, run, intent) == "redone"
+    assert isinstance(await MergeQueue(harness.site, run).step(), CandidateLanded)
+    expect_landed_once(harness, run)
 
 
-async def test_the_user_rewrote_the_branch(house, died):
+async def test_the_user_rewrote_the_branch(harness, died):
     """AL-19, BX-3: given back, nobody's failure, its work pinned, and the user is told."""
     run, intent = died
-    await house.sh(f"git checkout -q --orphan other; git commit -qm other; git branch -f {run.session_branch}")
-    assert await resolve_intent(house.site, run, intent) == "lost"
-    (attempt,) = house.attempts(run, "a")
-    assert (attempt.outcome, house.statuses(run)) == ("lost", {"a": "pending"})
-    assert await refs.resolve(house.site.git, refs.work_ref(attempt.id)) == attempt.head_sha
-    last = house.store.events.since(run.id, 0)[-1].event
+    await harness.sh(f"git checkout -q --orphan other; git commit -qm other; git branch -f {run.session_branch}")
+    assert await resolve_intent(harness.site, run, intent) == "lost"
+    (attempt,) = harness.attempts(run, "a")
+    assert (attempt.outcome, harness.statuses(run)) == ("lost", {"a": "pending"})
+    assert await refs.resolve(harness.site.git, refs.work_ref(attempt.id)) == attempt.head_sha
+    last = harness.store.events.since(run.id, 0)[-1].event
     assert isinstance(last, NoticeRaised)
     assert "Another process rewrote" in last.text
 
 
-async def test_reading_back_twice_changes_nothing(house, died):
+async def test_reading_back_twice_changes_nothing(harness, died):
     """SC-16: recovery may itself be killed."""
     run, intent = died
-    await moved(house, intent)
+    await moved(harness, intent)
     for _ in range(2):
-        await recover_run(house.site, run)
-    expect_landed_once(house, run)
+        await recover_run(harness.site, run)
+    expect_landed_once(harness, run)

@@ -2,7 +2,7 @@
 
 import json
 
-from fakes import GHOST, UNHELD, act, goal, open_site
+from fakes import tape
 from scaffold.core.contract import Check, CheckResult, Contract
 from scaffold.core.events import FactStateChanged
 from scaffold.core.model import Intent
@@ -24,220 +24,220 @@ from scaffold.llm.cassette.model import CassetteEntry, RequestMatcher
 from scaffold.run.assignment import read_assignment
 from scaffold.verify.contract.base_checks import CheckResultCache
 from scaffold.worker.attempt import Worker
-from talk import tape
+from support.harness import GHOST, UNHELD, act, goal, open_site
 
 MORE = "grep -q more list"
 
 
-async def begin(house, *goals, **settings):
+async def begin(harness, *goals, **settings):
     """Own a run of these goals; return it and its queue."""
-    run = await house.own(*goals, **settings)
-    return run, MergeQueue(house.site, run)
+    run = await harness.own(*goals, **settings)
+    return run, MergeQueue(harness.site, run)
 
 
-async def land(house, run, queue, key, command):
-    await house.work(run, key, command)
+async def land(harness, run, queue, key, command):
+    await harness.work(run, key, command)
     step = await queue.step()
     assert isinstance(step, CandidateLanded), step
     return step.commit
 
 
-async def others_commit(house, run, command):
+async def others_commit(harness, run, command):
     """Commit something on the session branch as its user may; return the commit."""
-    await house.sh(f"git checkout -q {run.session_branch}; {command}; git add -A; git commit -qm mine")
-    await house.sh("git checkout -q main")
-    return await house.tip(run)
+    await harness.sh(f"git checkout -q {run.session_branch}; {command}; git add -A; git commit -qm mine")
+    await harness.sh("git checkout -q main")
+    return await harness.tip(run)
 
 
-def fact(house, run, key):
+def fact(harness, run, key):
     return next(
         each
-        for one in house.store.goals.of_run(run.id)
-        for each in house.store.facts.of_goal(one.id)
+        for one in harness.store.goals.of_run(run.id)
+        for each in harness.store.facts.of_goal(one.id)
         if each.assertion == f"{key}_done"
     )
 
 
-def states(house, run, key):
+def states(harness, run, key):
     """Return what the run was told of a fact, in order."""
-    events = [each.event for each in house.store.events.since(run.id, 0)]
+    events = [each.event for each in harness.store.events.since(run.id, 0)]
     return [each.state for each in events if isinstance(each, FactStateChanged) and each.assertion == f"{key}_done"]
 
 
-async def test_a_candidate_that_breaks_what_another_has_shown_is_refused_and_told_so(house):
+async def test_a_candidate_that_breaks_what_another_has_shown_is_refused_and_told_so(harness):
     """BX-1, SC-4: the sealed contract of each fact whose paths it touches runs on the merged tree."""
-    run, queue = await begin(house, goal("g", act("a", check=MORE)), goal("h", act("b", check="test -f b")))
-    await land(house, run, queue, "a", "echo more >> list")
-    before = await house.tip(run)
-    await house.work(run, "b", "echo x > b; echo > list")
+    run, queue = await begin(harness, goal("g", act("a", check=MORE)), goal("h", act("b", check="test -f b")))
+    await land(harness, run, queue, "a", "echo more >> list")
+    before = await harness.tip(run)
+    await harness.work(run, "b", "echo x > b; echo > list")
     refused = await queue.step()
     assert isinstance(refused, CandidateRefused)
     assert refused.outcome == "gate_failed"
     assert refused.why.startswith(f"breaks a_done of a\n[fail] {MORE}")
-    assert await house.tip(run) == before
-    assert fact(house, run, "a").state == "holds"
-    assert "breaks a_done of a" in (await house.queue(run, "b")).briefing
+    assert await harness.tip(run) == before
+    assert fact(harness, run, "a").state == "holds"
+    assert "breaks a_done of a" in (await harness.queue(run, "b")).briefing
 
 
-async def test_what_still_holds_is_shown_anew_where_it_was_touched(house):
+async def test_what_still_holds_is_shown_anew_where_it_was_touched(harness):
     """BX-1: fresh evidence at the new commit, dependent on the same paths."""
-    run, queue = await begin(house, goal("g", act("a", check=MORE), act("b", check="test -f b")))
-    await land(house, run, queue, "a", "echo more >> list")
-    landed = await land(house, run, queue, "b", "echo x > b; echo again >> list")
-    found = fact(house, run, "a")
+    run, queue = await begin(harness, goal("g", act("a", check=MORE), act("b", check="test -f b")))
+    await land(harness, run, queue, "a", "echo more >> list")
+    landed = await land(harness, run, queue, "b", "echo x > b; echo again >> list")
+    found = fact(harness, run, "a")
     assert (found.state, found.commit, found.paths, found.weak) == ("holds", landed, ("list",), False)
     assert [(each.command, each.commit) for each in found.evidence] == [(MORE, landed)]
-    assert states(house, run, "a") == ["holds", "holds"]
+    assert states(harness, run, "a") == ["holds", "holds"]
 
 
-async def test_what_depends_on_other_paths_is_not_looked_at_again(house):
+async def test_what_depends_on_other_paths_is_not_looked_at_again(harness):
     """BX-1: a fact depends on what its landing changed, on nothing else."""
-    run, queue = await begin(house, goal("g", act("a", check="test ! -f b"), act("b", check="test -f b")))
-    landed = await land(house, run, queue, "a", "echo x > a")
-    await land(house, run, queue, "b", "echo x > b")
-    assert (fact(house, run, "a").commit, fact(house, run, "a").state) == (landed, "holds")
+    run, queue = await begin(harness, goal("g", act("a", check="test ! -f b"), act("b", check="test -f b")))
+    landed = await land(harness, run, queue, "a", "echo x > a")
+    await land(harness, run, queue, "b", "echo x > b")
+    assert (fact(harness, run, "a").commit, fact(harness, run, "a").state) == (landed, "holds")
 
 
-async def test_a_weak_fact_stays_as_weak_as_it_was(house):
+async def test_a_weak_fact_stays_as_weak_as_it_was(harness):
     """BX-5: nothing can show it anew, and nothing speaks against it."""
-    run, queue = await begin(house, goal("g", act("a"), act("b", check="test -f b")))
-    landed = await land(house, run, queue, "a", "echo more >> list")
-    await land(house, run, queue, "b", "echo x > b; echo again >> list")
-    found = fact(house, run, "a")
+    run, queue = await begin(harness, goal("g", act("a"), act("b", check="test -f b")))
+    landed = await land(harness, run, queue, "a", "echo more >> list")
+    await land(harness, run, queue, "b", "echo x > b; echo again >> list")
+    found = fact(harness, run, "a")
     assert (found.state, found.weak, found.commit) == ("holds", True, landed)
 
 
-async def test_what_is_red_without_the_candidate_is_not_its_fault(house, tmp_path):
+async def test_what_is_red_without_the_candidate_is_not_its_fault(harness, tmp_path):
     """BX-1: a check that fails at the tip as well refutes the fact, and the candidate lands."""
     gate = tmp_path / "gate"
     gate.touch()
     contract = Contract(commands=(Check(command=f"test -f {gate}"),))
-    run, queue = await begin(house, goal("g", act("a", contract=contract), act("b", check="test -f b")), **UNHELD)
-    await land(house, run, queue, "a", "echo more >> list")
+    run, queue = await begin(harness, goal("g", act("a", contract=contract), act("b", check="test -f b")), **UNHELD)
+    await land(harness, run, queue, "a", "echo more >> list")
     gate.unlink()
-    await land(house, run, queue, "b", "echo x > b; echo again >> list")
-    assert fact(house, run, "a").state == "refuted"
-    assert house.statuses(run) == {"a": "pending", "b": "completed"}
+    await land(harness, run, queue, "b", "echo x > b; echo again >> list")
+    assert fact(harness, run, "a").state == "refuted"
+    assert harness.statuses(run) == {"a": "pending", "b": "completed"}
 
 
-async def test_a_commit_of_somebody_else_that_breaks_a_fact_reopens_who_showed_it(house):
+async def test_a_commit_of_somebody_else_that_breaks_a_fact_reopens_who_showed_it(harness):
     """BX-1, SC-4: stale, then refuted; its provider is pending again, and who needs it waits again."""
-    run, queue = await begin(house, goal("g", act("a", check=MORE), act("b", needs=["a_done"]), act("c")))
-    await land(house, run, queue, "a", "echo more >> list")
-    assert house.action(run, "b").unmet == 0
-    await others_commit(house, run, "echo > list")
+    run, queue = await begin(harness, goal("g", act("a", check=MORE), act("b", needs=["a_done"]), act("c")))
+    await land(harness, run, queue, "a", "echo more >> list")
+    assert harness.action(run, "b").unmet == 0
+    await others_commit(harness, run, "echo > list")
     await queue.recheck_facts()
-    assert states(house, run, "a") == ["holds", "stale", "refuted"]
-    assert house.statuses(run) == {"a": "pending", "b": "pending", "c": "pending"}
-    assert house.action(run, "b").unmet == 1
-    briefing = (await house.queue(run, "a")).briefing
+    assert states(harness, run, "a") == ["holds", "stale", "refuted"]
+    assert harness.statuses(run) == {"a": "pending", "b": "pending", "c": "pending"}
+    assert harness.action(run, "b").unmet == 1
+    briefing = (await harness.queue(run, "a")).briefing
     assert "no longer valid" in briefing
     assert "did not land" not in briefing
 
 
-async def test_a_commit_of_somebody_else_that_breaks_nothing_shows_the_fact_anew(house):
+async def test_a_commit_of_somebody_else_that_breaks_nothing_shows_the_fact_anew(harness):
     """BX-1: stale until somebody has looked, then it holds at the new tip; looked at once."""
-    run, queue = await begin(house, goal("g", act("a", check=MORE), act("b")))
-    await land(house, run, queue, "a", "echo more >> list")
-    tip = await others_commit(house, run, "echo again >> list")
+    run, queue = await begin(harness, goal("g", act("a", check=MORE), act("b")))
+    await land(harness, run, queue, "a", "echo more >> list")
+    tip = await others_commit(harness, run, "echo again >> list")
     for _ in range(2):
         await queue.recheck_facts()
-    assert states(house, run, "a") == ["holds", "stale", "holds"]
-    assert fact(house, run, "a").commit == tip
-    await MergeQueue(house.site, run).recheck_facts()
-    assert states(house, run, "a") == ["holds", "stale", "holds"], "another owner sees that it was shown there"
+    assert states(harness, run, "a") == ["holds", "stale", "holds"]
+    assert fact(harness, run, "a").commit == tip
+    await MergeQueue(harness.site, run).recheck_facts()
+    assert states(harness, run, "a") == ["holds", "stale", "holds"], "another owner sees that it was shown there"
 
 
-async def test_work_that_takes_back_what_somebody_else_committed_lands(house):
+async def test_work_that_takes_back_what_somebody_else_committed_lands(harness):
     """BX-1: on the tip that the queue landed last it changes nothing; what counts is the tip that there is."""
-    run, queue = await begin(house, goal("g", act("a", check=MORE), act("b")))
-    await land(house, run, queue, "a", "echo more >> list")
-    await others_commit(house, run, "sed -i s/more/less/ list")
+    run, queue = await begin(harness, goal("g", act("a", check=MORE), act("b")))
+    await land(harness, run, queue, "a", "echo more >> list")
+    await others_commit(harness, run, "sed -i s/more/less/ list")
     await queue.recheck_facts()
-    assert fact(house, run, "a").state == "refuted"
-    await land(house, run, queue, "a", "sed -i s/less/more/ list")
-    assert (fact(house, run, "a").state, house.store.actions.failures(house.action(run, "a").id)) == ("holds", 0)
+    assert fact(harness, run, "a").state == "refuted"
+    await land(harness, run, queue, "a", "sed -i s/less/more/ list")
+    assert (fact(harness, run, "a").state, harness.store.actions.failures(harness.action(run, "a").id)) == ("holds", 0)
 
 
-async def test_a_candidate_lands_on_what_others_committed_once_facts_are_settled(house):
+async def test_a_candidate_lands_on_what_others_committed_once_facts_are_settled(harness):
     """SC-4: what it was built on has fallen meanwhile, so it is given back."""
-    run, queue = await begin(house, goal("g", act("a", check=MORE), act("b", needs=["a_done"])))
-    await land(house, run, queue, "a", "echo more >> list")
-    await house.work(run, "b", "echo x > b")
-    await others_commit(house, run, "echo > list")
-    fresh = MergeQueue(house.site, run)
+    run, queue = await begin(harness, goal("g", act("a", check=MORE), act("b", needs=["a_done"])))
+    await land(harness, run, queue, "a", "echo more >> list")
+    await harness.work(run, "b", "echo x > b")
+    await others_commit(harness, run, "echo > list")
+    fresh = MergeQueue(harness.site, run)
     assert await fresh.step() == CandidateRefused("conflict", "its preconditions no longer hold: a_done")
-    assert house.statuses(run) == {"a": "pending", "b": "pending"}
+    assert harness.statuses(run) == {"a": "pending", "b": "pending"}
 
 
-async def test_a_goal_that_was_reached_goes_on_when_its_fact_is_refuted(house):
+async def test_a_goal_that_was_reached_goes_on_when_its_fact_is_refuted(harness):
     """BX-1: staleness crosses goals; a goal is complete for as long as its state holds."""
-    run, queue = await begin(house, goal("g", act("a", check=MORE)), goal("h", act("b")))
-    await land(house, run, queue, "a", "echo more >> list")
-    reached = house.store.goals.by_name(run.id, "g")
-    with house.store.transaction():
-        house.store.goals.move(reached.id, Completed())
-    await others_commit(house, run, "echo > list")
+    run, queue = await begin(harness, goal("g", act("a", check=MORE)), goal("h", act("b")))
+    await land(harness, run, queue, "a", "echo more >> list")
+    reached = harness.store.goals.by_name(run.id, "g")
+    with harness.store.transaction():
+        harness.store.goals.move(reached.id, Completed())
+    await others_commit(harness, run, "echo > list")
     await queue.recheck_facts()
-    assert house.store.goals.get(reached.id).state == Active()
-    assert house.statuses(run)["a"] == "pending"
+    assert harness.store.goals.get(reached.id).state == Active()
+    assert harness.statuses(run)["a"] == "pending"
 
 
-async def test_a_compound_runs_again_when_what_a_child_has_shown_is_refuted(house):
+async def test_a_compound_runs_again_when_what_a_child_has_shown_is_refuted(harness):
     """SC-5: from above, so that its children may start."""
     parts = act("whole", kind="compound"), act("a", check=MORE, parent="whole", effects=("whole_done", "a_done"))
-    run, queue = await begin(house, goal("g", *parts, act("b")))
-    with house.store.transaction():
-        house.store.actions.move(house.action(run, "whole").id, Running())
-    await land(house, run, queue, "a", "echo more >> list")
-    with house.store.transaction():
-        house.store.actions.move(house.action(run, "whole").id, Completed())
-    await others_commit(house, run, "echo > list")
+    run, queue = await begin(harness, goal("g", *parts, act("b")))
+    with harness.store.transaction():
+        harness.store.actions.move(harness.action(run, "whole").id, Running())
+    await land(harness, run, queue, "a", "echo more >> list")
+    with harness.store.transaction():
+        harness.store.actions.move(harness.action(run, "whole").id, Completed())
+    await others_commit(harness, run, "echo > list")
     await queue.recheck_facts()
-    assert house.statuses(run) == {"whole": "running", "a": "pending", "b": "pending"}
-    assert house.action(run, "a").unmet == 0
+    assert harness.statuses(run) == {"whole": "running", "a": "pending", "b": "pending"}
+    assert harness.action(run, "a").unmet == 0
 
 
-async def test_who_died_before_a_landing_was_recorded_leaves_nothing_that_was_not_looked_at(house):
+async def test_who_died_before_a_landing_was_recorded_leaves_nothing_that_was_not_looked_at(harness):
     """SC-16, BX-1: read back from the branch alone, what it touches is in question until it is tested."""
-    run, queue = await begin(house, goal("g", act("a", check=MORE), act("b", check="test -f b")))
-    await land(house, run, queue, "a", "echo more >> list")
-    await house.work(run, "b", "echo x > b; echo again >> list")
-    moved = await land_without_recording(house, run, "b")
-    assert fact(house, run, "a").state == "stale"
-    again = MergeQueue(house.site, run)
+    run, queue = await begin(harness, goal("g", act("a", check=MORE), act("b", check="test -f b")))
+    await land(harness, run, queue, "a", "echo more >> list")
+    await harness.work(run, "b", "echo x > b; echo again >> list")
+    moved = await land_without_recording(harness, run, "b")
+    assert fact(harness, run, "a").state == "stale"
+    again = MergeQueue(harness.site, run)
     assert await again.step() == FactsSettled()
-    assert (fact(house, run, "a").state, fact(house, run, "a").commit) == ("holds", moved)
+    assert (fact(harness, run, "a").state, fact(harness, run, "a").commit) == ("holds", moved)
     assert await again.step() == QueueIdle()
 
 
-async def land_without_recording(house, run, key):
+async def land_without_recording(harness, run, key):
     """Let the owner die once the branch has moved, and be the next one, who reads that back."""
-    tip, attempt = await house.tip(run), house.attempts(run, key)[-1]
-    tree = await commits.tree_of(house.site.git, attempt.head_sha)
+    tip, attempt = await harness.tip(run), harness.attempts(run, key)[-1]
+    tree = await commits.tree_of(harness.site.git, attempt.head_sha)
     people = {"author": run.settings.author, "committer": run.settings.committer}
-    new = await commits.commit_tree(house.site.git, tree, parents=[tip], message=key, **people)
+    new = await commits.commit_tree(harness.site.git, tree, parents=[tip], message=key, **people)
     ref = session_ref(run)
     intent = Intent(id="i", run_id=run.id, attempt_id=attempt.id, fence=run.fence, ref=ref, old=tip, new=new)
-    with house.store.transaction(durable=True):
-        house.store.attempts.advance(
+    with harness.store.transaction(durable=True):
+        harness.store.attempts.advance(
             attempt.id, fence=attempt.fence, phase="landing", verification=attempt.verification
         )
-        house.store.intents.add(intent)
-    await refs.move(house.site.git, ref, new=new, old=tip)
-    assert await resolve_intent(house.site, run, intent) == "recorded"
+        harness.store.intents.add(intent)
+    await refs.move(harness.site.git, ref, new=new, old=tip)
+    assert await resolve_intent(harness.site, run, intent) == "recorded"
     return new
 
 
 CITED = [{"file": "list", "line": 2, "note": "has two"}]
 
 
-async def approve(house, run, queue):
+async def approve(harness, run, queue):
     """Have the review of `a` approved and recorded."""
-    attempt = await house.queue(run, "look")
+    attempt = await harness.queue(run, "look")
     said = {"verdict": "approve", "citations": CITED, "summary": "Sound."}
     entry = CassetteEntry(when=RequestMatcher(role="reviewer"), text=f"```json\n{json.dumps(said)}\n```")
-    site = await open_site(house.repo, cache=house.site.cache, environ=house.site.environ)
+    site = await open_site(harness.repo, cache=harness.site.cache, environ=harness.site.environ)
     try:
         await Worker(site, read_assignment(site.store, attempt.id), tape(entry)).carry_out(GHOST, log_file="none")
     finally:
@@ -245,55 +245,55 @@ async def approve(house, run, queue):
     assert isinstance(await queue.step(), ReviewRecorded)
 
 
-async def test_a_review_is_given_again_when_what_it_cites_has_changed(house):
+async def test_a_review_is_given_again_when_what_it_cites_has_changed(harness):
     """SC-7, BX-1: stale, and its action pending again; once for each landing, so that it comes to an end."""
-    run, queue = await begin(house, goal("g", act("a"), act("look", needs=["a_done"], role="reviewer"), act("b")))
-    await land(house, run, queue, "a", "echo x > a")
-    await approve(house, run, queue)
-    await land(house, run, queue, "b", "echo more >> list")
-    assert fact(house, run, "look").state == "stale"
-    assert house.statuses(run)["look"] == "pending"
+    run, queue = await begin(harness, goal("g", act("a"), act("look", needs=["a_done"], role="reviewer"), act("b")))
+    await land(harness, run, queue, "a", "echo x > a")
+    await approve(harness, run, queue)
+    await land(harness, run, queue, "b", "echo more >> list")
+    assert fact(harness, run, "look").state == "stale"
+    assert harness.statuses(run)["look"] == "pending"
     assert await queue.step() == QueueIdle(), "nothing here can settle a review"
-    await approve(house, run, queue)
-    assert (fact(house, run, "look").state, fact(house, run, "look").commit) == ("holds", await house.tip(run))
-    assert status_of(house.action(run, "look").state) == "completed"
+    await approve(harness, run, queue)
+    assert (fact(harness, run, "look").state, fact(harness, run, "look").commit) == ("holds", await harness.tip(run))
+    assert status_of(harness.action(run, "look").state) == "completed"
 
 
-async def test_what_falls_in_a_goal_that_failed_is_done_again_once_that_is_retried(house):
+async def test_what_falls_in_a_goal_that_failed_is_done_again_once_that_is_retried(harness):
     """SC-5: nothing waits for what nobody would do."""
-    run, queue = await begin(house, goal("g", act("a", check=MORE), act("b")))
-    await land(house, run, queue, "a", "echo more >> list")
-    (one,) = house.store.goals.of_run(run.id)
-    with house.store.transaction():
-        house.store.goals.move(one.id, Failed("for a reason"))
-    await others_commit(house, run, "echo > list")
+    run, queue = await begin(harness, goal("g", act("a", check=MORE), act("b")))
+    await land(harness, run, queue, "a", "echo more >> list")
+    (one,) = harness.store.goals.of_run(run.id)
+    with harness.store.transaction():
+        harness.store.goals.move(one.id, Failed("for a reason"))
+    await others_commit(harness, run, "echo > list")
     await queue.recheck_facts()
-    assert house.statuses(run)["a"] == "pending"
-    assert house.store.goals.get(one.id).state == Failed("for a reason")
+    assert harness.statuses(run)["a"] == "pending"
+    assert harness.store.goals.get(one.id).state == Failed("for a reason")
 
 
-async def test_what_falls_in_a_goal_that_is_over_without_it_stays_as_it_is(house):
+async def test_what_falls_in_a_goal_that_is_over_without_it_stays_as_it_is(harness):
     """BX-1: refuted, and nobody's need."""
-    run, queue = await begin(house, goal("g", act("a", check=MORE), act("b"), wants=["b_done"]))
-    await land(house, run, queue, "a", "echo more >> list")
-    await land(house, run, queue, "b", "echo x > b")
-    (one,) = house.store.goals.of_run(run.id)
-    with house.store.transaction():
-        house.store.goals.move(one.id, Completed())
-    await others_commit(house, run, "echo > list")
+    run, queue = await begin(harness, goal("g", act("a", check=MORE), act("b"), wants=["b_done"]))
+    await land(harness, run, queue, "a", "echo more >> list")
+    await land(harness, run, queue, "b", "echo x > b")
+    (one,) = harness.store.goals.of_run(run.id)
+    with harness.store.transaction():
+        harness.store.goals.move(one.id, Completed())
+    await others_commit(harness, run, "echo > list")
     await queue.recheck_facts()
-    assert fact(house, run, "a").state == "refuted"
-    assert house.statuses(run)["a"] == "completed"
-    assert house.store.goals.get(one.id).state == Completed()
+    assert fact(harness, run, "a").state == "refuted"
+    assert harness.statuses(run)["a"] == "completed"
+    assert harness.store.goals.get(one.id).state == Completed()
 
 
-async def test_what_took_long_on_the_base_has_as_long_when_it_is_tested_again(house):
+async def test_what_took_long_on_the_base_has_as_long_when_it_is_tested_again(harness):
     """BX-1: a check that is tested again ends as slowly as it did; that it is slow does not refute what it shows."""
-    run, queue = await begin(house, goal("g", act("a", check=MORE)))
-    await land(house, run, queue, "a", "echo more >> list")
-    (claim,) = affected_claims(house.store, run, ["list"])
-    attempt = house.store.attempts.get(claim.attempt_id)
+    run, queue = await begin(harness, goal("g", act("a", check=MORE)))
+    await land(harness, run, queue, "a", "echo more >> list")
+    (claim,) = affected_claims(harness.store, run, ["list"])
+    attempt = harness.store.attempts.get(claim.attempt_id)
     slow = CheckResult(name=MORE, verdict="fail", exit_code=1, duration_s=40.0)
-    CheckResultCache(house.store, "").keep(Check(command=MORE), attempt.base_sha, slow)
-    upkeep = FactRefresher(house.site, run, Checkout(house.site, run), lambda: None)
+    CheckResultCache(harness.store, "").keep(Check(command=MORE), attempt.base_sha, slow)
+    upkeep = FactRefresher(harness.site, run, Checkout(harness.site, run), lambda: None)
     assert [check.timeout_s for check in upkeep.contract(claim).commands] == [120.0]

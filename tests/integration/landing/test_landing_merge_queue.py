@@ -2,229 +2,229 @@
 
 import pytest
 
-from fakes import AUTHOR, COMMITTER, UNHELD, act, goal
 from scaffold.core.contract import Check, Contract
 from scaffold.core.errors import RepositoryError, StaleFence
 from scaffold.core.plan import ActionSpec
 from scaffold.git import refs
 from scaffold.landing.merge_queue import BranchHeld, CandidateLanded, CandidateRefused, MergeQueue, QueueIdle
+from support.harness import AUTHOR, COMMITTER, UNHELD, act, goal
 
 
-async def begin(house, *actions: ActionSpec, **settings):
+async def begin(harness, *actions: ActionSpec, **settings):
     """Own a run of these actions; return it and its queue."""
-    run = await house.own(goal("g", *actions), **settings)
-    return run, MergeQueue(house.site, run)
+    run = await harness.own(goal("g", *actions), **settings)
+    return run, MergeQueue(harness.site, run)
 
 
-async def test_a_candidate_lands_as_one_commit_and_its_effect_becomes_a_fact(house):
+async def test_a_candidate_lands_as_one_commit_and_its_effect_becomes_a_fact(harness):
     """AL-12, BX-2, SC-4: a squash by the stored signatures, with trailers; evidence in the same transaction."""
-    run, queue = await begin(house, act("a", check="test -f a", description="Make a.\n\nWell."))
-    await house.work(run, "a", "echo x > a; git add a; git commit -qm mine; echo y > b")
+    run, queue = await begin(harness, act("a", check="test -f a", description="Make a.\n\nWell."))
+    await harness.work(run, "a", "echo x > a; git add a; git commit -qm mine; echo y > b")
     landed = await queue.step()
-    assert landed == CandidateLanded(await house.tip(run))
+    assert landed == CandidateLanded(await harness.tip(run))
     people = f"{AUTHOR.name} <{AUTHOR.email}>|{COMMITTER.name} <{COMMITTER.email}>"
-    assert await house.sh(f"git log -1 --format='%an <%ae>|%cn <%ce>' {run.session_branch}") == people
-    message = await house.sh(f"git log -1 --format=%B {run.session_branch}")
+    assert await harness.sh(f"git log -1 --format='%an <%ae>|%cn <%ce>' {run.session_branch}") == people
+    message = await harness.sh(f"git log -1 --format=%B {run.session_branch}")
     assert message.strip() == f"a: Make a.\n\nWell.\n\nScaffold-Run: {run.id}\nScaffold-Action: a"
-    assert await house.sh(f"git rev-list --count {run.base_sha}..{run.session_branch}") == "1"
-    (fact,) = house.store.facts.of_goal(house.action(run, "a").goal_id)
+    assert await harness.sh(f"git rev-list --count {run.base_sha}..{run.session_branch}") == "1"
+    (fact,) = harness.store.facts.of_goal(harness.action(run, "a").goal_id)
     assert (fact.assertion, fact.state, fact.weak, fact.commit, fact.paths) == (
         "a_done", "holds", False, landed.commit, ("a", "b"),
     )  # fmt: skip
     assert [each.command for each in fact.evidence] == ["test -f a"]
-    assert house.statuses(run) == {"a": "completed"}
-    assert await refs.list_refs(house.site.git, "refs/scaffold/") == {}
-    assert house.store.intents.open_of_run(run.id) == ()
+    assert harness.statuses(run) == {"a": "completed"}
+    assert await refs.list_refs(harness.site.git, "refs/scaffold/") == {}
+    assert harness.store.intents.open_of_run(run.id) == ()
 
 
-async def test_nothing_waits_nothing_happens(house):
-    _, queue = await begin(house, act("a"))
+async def test_nothing_waits_nothing_happens(harness):
+    _, queue = await begin(harness, act("a"))
     assert await queue.step() == QueueIdle()
     await queue.close()
 
 
-async def test_what_fits_together_lands_on_top_of_each_other(house):
+async def test_what_fits_together_lands_on_top_of_each_other(harness):
     """AL-13: merged in memory, in the order they were handed in; the user's checkout stays as it is."""
-    run, queue = await begin(house, act("a"), act("b"))
-    first, second = await house.queue(run, "a"), await house.queue(run, "b")
-    await house.carry_attempt_out(second, {"b": ["sed -i s/three/THREE/ list"]})
-    await house.carry_attempt_out(first, {"a": ["sed -i s/one/ONE/ list"]})
+    run, queue = await begin(harness, act("a"), act("b"))
+    first, second = await harness.queue(run, "a"), await harness.queue(run, "b")
+    await harness.carry_attempt_out(second, {"b": ["sed -i s/three/THREE/ list"]})
+    await harness.carry_attempt_out(first, {"a": ["sed -i s/one/ONE/ list"]})
     assert isinstance(await queue.step(), CandidateLanded)
     assert isinstance(await queue.step(), CandidateLanded)
-    assert await house.landed(run) == ["b", "a"]
-    assert await house.show(f"{run.session_branch}:list") == "ONE\ntwo\nTHREE"
-    assert await house.sh("git status --porcelain -- list README") == ""
+    assert await harness.landed(run) == ["b", "a"]
+    assert await harness.show(f"{run.session_branch}:list") == "ONE\ntwo\nTHREE"
+    assert await harness.sh("git status --porcelain -- list README") == ""
     await queue.close()
-    assert await house.worktrees(spare=False) == 0
+    assert await harness.worktrees(spare=False) == 0
 
 
-async def test_what_contradicts_is_given_back_with_its_work_pinned(house):
+async def test_what_contradicts_is_given_back_with_its_work_pinned(harness):
     """AL-13, BX-3, SC-20: a conflict is nobody's failure, and the next attempt sees both sides."""
-    run, queue = await begin(house, act("a"), act("b"))
-    first, second = await house.queue(run, "a"), await house.queue(run, "b")
-    await house.carry_attempt_out(first, {"a": ["sed -i s/two/A/ list"]})
-    await house.carry_attempt_out(second, {"b": ["sed -i s/two/B/ list"]})
+    run, queue = await begin(harness, act("a"), act("b"))
+    first, second = await harness.queue(run, "a"), await harness.queue(run, "b")
+    await harness.carry_attempt_out(first, {"a": ["sed -i s/two/A/ list"]})
+    await harness.carry_attempt_out(second, {"b": ["sed -i s/two/B/ list"]})
     await queue.step()
     refused = await queue.step()
     assert refused == CandidateRefused("conflict", "conflicts with work that landed before in list")
-    assert house.statuses(run) == {"a": "completed", "b": "pending"}
-    assert house.store.actions.failures(house.action(run, "b").id) == 0
-    (lost,) = house.attempts(run, "b")
-    assert await refs.resolve(house.site.git, refs.work_ref(lost.id)) == lost.head_sha
-    again = await house.queue(run, "b")
-    assert again.base_sha == await house.tip(run)
+    assert harness.statuses(run) == {"a": "completed", "b": "pending"}
+    assert harness.store.actions.failures(harness.action(run, "b").id) == 0
+    (lost,) = harness.attempts(run, "b")
+    assert await refs.resolve(harness.site.git, refs.work_ref(lost.id)) == lost.head_sha
+    again = await harness.queue(run, "b")
+    assert again.base_sha == await harness.tip(run)
     assert "+B" in again.briefing
     assert "+A" in again.briefing
 
 
-async def test_what_passed_alone_must_pass_together(house):
+async def test_what_passed_alone_must_pass_together(harness):
     """AL-13: the contract runs on the very tree that lands; its failure is the action's own, and is told."""
-    run, queue = await begin(house, act("a", check="! test -f a || ! test -f b"), act("b", check="! test -f a"))
-    first, second = await house.queue(run, "a"), await house.queue(run, "b")
-    await house.carry_attempt_out(first, {"a": ["echo x > a"]})
-    await house.carry_attempt_out(second, {"b": ["echo x > b"]})
+    run, queue = await begin(harness, act("a", check="! test -f a || ! test -f b"), act("b", check="! test -f a"))
+    first, second = await harness.queue(run, "a"), await harness.queue(run, "b")
+    await harness.carry_attempt_out(first, {"a": ["echo x > a"]})
+    await harness.carry_attempt_out(second, {"b": ["echo x > b"]})
     await queue.step()
-    before = await house.tip(run)
+    before = await harness.tip(run)
     refused = await queue.step()
     assert isinstance(refused, CandidateRefused)
     assert refused.outcome == "contract_failed"
-    assert await house.tip(run) == before
-    assert house.store.actions.failures(house.action(run, "b").id) == 1
-    briefing = (await house.queue(run, "b")).briefing
+    assert await harness.tip(run) == before
+    assert harness.store.actions.failures(harness.action(run, "b").id) == 1
+    briefing = (await harness.queue(run, "b")).briefing
     assert "[fail] ! test -f a" in briefing
     assert "Changes that landed meanwhile" in briefing
 
 
-async def test_a_check_that_does_not_end_where_it_lands_is_a_timeout(house):
+async def test_a_check_that_does_not_end_where_it_lands_is_a_timeout(harness):
     slow = Check(command='test -n "$SCAFFOLD_ATTEMPT" || sleep 60', timeout_s=0.3)
-    run, queue = await begin(house, act("a", contract=Contract(commands=(slow,))))
-    await house.work(run, "a", "echo x > a")
+    run, queue = await begin(harness, act("a", contract=Contract(commands=(slow,))))
+    await harness.work(run, "a", "echo x > a")
     refused = await queue.step()
     assert isinstance(refused, CandidateRefused)
     assert refused.outcome == "timeout"
 
 
-async def test_what_lands_without_a_contract_is_a_weak_fact(house):
+async def test_what_lands_without_a_contract_is_a_weak_fact(harness):
     """BX-5: a change alone is marked as the weak evidence it is."""
-    run, queue = await begin(house, act("a"))
-    await house.work(run, "a", "echo x > a")
+    run, queue = await begin(harness, act("a"))
+    await harness.work(run, "a", "echo x > a")
     assert isinstance(await queue.step(), CandidateLanded)
-    (fact,) = house.store.facts.of_goal(house.action(run, "a").goal_id)
+    (fact,) = harness.store.facts.of_goal(harness.action(run, "a").goal_id)
     assert fact.weak
     assert [(each.kind, each.exit_code) for each in fact.evidence] == [("change", None)]
 
 
-async def test_the_same_change_twice_lands_once(house):
+async def test_the_same_change_twice_lands_once(harness):
     """BX-2: on top of itself a change is empty, and proves nothing."""
-    run, queue = await begin(house, act("a"), act("b"))
-    first, second = await house.queue(run, "a"), await house.queue(run, "b")
-    await house.carry_attempt_out(first, {"a": ["echo x > same"]})
-    await house.carry_attempt_out(second, {"b": ["echo x > same"]})
+    run, queue = await begin(harness, act("a"), act("b"))
+    first, second = await harness.queue(run, "a"), await harness.queue(run, "b")
+    await harness.carry_attempt_out(first, {"a": ["echo x > same"]})
+    await harness.carry_attempt_out(second, {"b": ["echo x > same"]})
     await queue.step()
     refused = await queue.step()
     assert isinstance(refused, CandidateRefused)
     assert "[vacuous] change" in refused.why
-    assert await house.landed(run) == ["a"]
+    assert await harness.landed(run) == ["a"]
 
 
-async def test_nothing_lands_while_somebody_has_the_branch_checked_out(house, tmp_path):
+async def test_nothing_lands_while_somebody_has_the_branch_checked_out(harness, tmp_path):
     """AL-12: a branch checked out anywhere is never moved under its user; a folder that is gone holds nothing."""
-    run, queue = await begin(house, act("a"))
-    await house.work(run, "a", "echo x > a")
-    await house.sh(f"git worktree add -q '{tmp_path}/mine' {run.session_branch}")
+    run, queue = await begin(harness, act("a"))
+    await harness.work(run, "a", "echo x > a")
+    await harness.sh(f"git worktree add -q '{tmp_path}/mine' {run.session_branch}")
     assert await queue.step() == BranchHeld(tmp_path / "mine")
-    assert house.statuses(run) == {"a": "landing"}
-    await house.sh(f"rm -r '{tmp_path}/mine'")
+    assert harness.statuses(run) == {"a": "landing"}
+    await harness.sh(f"rm -r '{tmp_path}/mine'")
     assert isinstance(await queue.step(), CandidateLanded)
 
 
-async def test_a_branch_that_is_checked_out_while_its_candidate_is_checked_is_not_moved(house, tmp_path):
+async def test_a_branch_that_is_checked_out_while_its_candidate_is_checked_is_not_moved(harness, tmp_path):
     mine = tmp_path / "mine"
     take = f'test -n "$SCAFFOLD_ATTEMPT" || test -d {mine} || git worktree add -q {mine} session-$SCAFFOLD_RUN'
-    run, queue = await begin(house, act("a", check=take), **UNHELD)
-    await house.work(run, "a", "echo x > a")
+    run, queue = await begin(harness, act("a", check=take), **UNHELD)
+    await harness.work(run, "a", "echo x > a")
     assert await queue.step() == BranchHeld(mine)
-    assert await house.tip(run) == run.base_sha
+    assert await harness.tip(run) == run.base_sha
 
 
-async def test_a_branch_that_moves_while_its_candidate_is_checked_is_built_upon(house):
+async def test_a_branch_that_moves_while_its_candidate_is_checked_is_built_upon(harness):
     """BX-2: compare-and-swap; the loser merges and checks again."""
     move = (
         'test -n "$SCAFFOLD_ATTEMPT" || test -f moved || git update-ref refs/heads/session-$SCAFFOLD_RUN '
         "$(git commit-tree -p HEAD~1 -m theirs $(git rev-parse moved^{tree}))"
     )
-    await house.sh("git checkout -qb moved; echo x > moved; git add moved; git commit -qm m; git checkout -q main")
-    run, queue = await begin(house, act("a", check=move), **UNHELD)
-    await house.work(run, "a", "echo x > a")
+    await harness.sh("git checkout -qb moved; echo x > moved; git add moved; git commit -qm m; git checkout -q main")
+    run, queue = await begin(harness, act("a", check=move), **UNHELD)
+    await harness.work(run, "a", "echo x > a")
     assert isinstance(await queue.step(), CandidateLanded)
-    assert await house.sh(f"git log --format=%s {run.base_sha}..{run.session_branch}") == "a: Do a.\ntheirs"
-    assert await house.sh(f"git ls-tree --name-only {run.session_branch}") == "README\na\nlist\nmoved"
-    assert house.store.intents.open_of_run(run.id) == ()
+    assert await harness.sh(f"git log --format=%s {run.base_sha}..{run.session_branch}") == "a: Do a.\ntheirs"
+    assert await harness.sh(f"git ls-tree --name-only {run.session_branch}") == "README\na\nlist\nmoved"
+    assert harness.store.intents.open_of_run(run.id) == ()
 
 
-async def test_a_branch_that_never_stops_moving_gives_the_candidate_back(house):
+async def test_a_branch_that_never_stops_moving_gives_the_candidate_back(harness):
     move = (
         'test -n "$SCAFFOLD_ATTEMPT" || git update-ref refs/heads/session-$SCAFFOLD_RUN '
         "$(date +%N | git commit-tree -p HEAD~1 HEAD~1^{tree})"
     )
-    run, queue = await begin(house, act("a", check=move), **UNHELD)
-    await house.work(run, "a", "echo x > a")
+    run, queue = await begin(harness, act("a", check=move), **UNHELD)
+    await harness.work(run, "a", "echo x > a")
     refused = await queue.step()
     assert isinstance(refused, CandidateRefused)
     assert refused.outcome == "conflict"
     assert "kept moving" in refused.why
-    assert house.statuses(run) == {"a": "pending"}
+    assert harness.statuses(run) == {"a": "pending"}
 
 
-async def test_a_fact_that_fell_refuses_what_was_built_on_it(house):
+async def test_a_fact_that_fell_refuses_what_was_built_on_it(harness):
     """SC-4: preconditions are looked at once more before the branch moves."""
-    run, queue = await begin(house, act("a"), act("b", needs=["a_done"]))
-    await house.work(run, "a", "echo x > a")
+    run, queue = await begin(harness, act("a"), act("b", needs=["a_done"]))
+    await harness.work(run, "a", "echo x > a")
     await queue.step()
-    await house.work(run, "b", "echo x > b")
-    before = await house.tip(run)
-    with house.store.transaction():
-        house.store.facts.invalidate(house.action(run, "a").goal_id, "a_done", "refuted")
+    await harness.work(run, "b", "echo x > b")
+    before = await harness.tip(run)
+    with harness.store.transaction():
+        harness.store.facts.invalidate(harness.action(run, "a").goal_id, "a_done", "refuted")
     refused = await queue.step()
     assert refused == CandidateRefused("conflict", "its preconditions no longer hold: a_done")
-    assert await house.tip(run) == before
-    assert house.statuses(run)["b"] == "pending"
-    assert house.store.intents.open_of_run(run.id) == ()
+    assert await harness.tip(run) == before
+    assert harness.statuses(run)["b"] == "pending"
+    assert harness.store.intents.open_of_run(run.id) == ()
 
 
-async def test_an_owner_that_was_overtaken_moves_nothing(house):
+async def test_an_owner_that_was_overtaken_moves_nothing(harness):
     """BX-8: fences on every landing."""
-    run, queue = await begin(house, act("a"))
-    await house.work(run, "a", "echo x > a")
-    house.orphan(run)
+    run, queue = await begin(harness, act("a"))
+    await harness.work(run, "a", "echo x > a")
+    harness.orphan(run)
     with pytest.raises(StaleFence):
         await queue.step()
-    assert await house.tip(run) == run.base_sha
-    assert house.statuses(run) == {"a": "landing"}
+    assert await harness.tip(run) == run.base_sha
+    assert harness.statuses(run) == {"a": "landing"}
 
 
-async def test_names_that_are_not_utf_8_land_and_conflict_like_others(house):
-    run, queue = await begin(house, act("a"), act("b"))
-    first, second = await house.queue(run, "a"), await house.queue(run, "b")
+async def test_names_that_are_not_utf_8_land_and_conflict_like_others(harness):
+    run, queue = await begin(harness, act("a"), act("b"))
+    first, second = await harness.queue(run, "a"), await harness.queue(run, "b")
     odd = "\"$(printf 'caf\\351\\nbar')\""
-    await house.carry_attempt_out(first, {"a": [f"echo a > {odd}"]})
-    await house.carry_attempt_out(second, {"b": [f"echo b > {odd}"]})
+    await harness.carry_attempt_out(first, {"a": [f"echo a > {odd}"]})
+    await harness.carry_attempt_out(second, {"b": [f"echo b > {odd}"]})
     assert isinstance(await queue.step(), CandidateLanded)
-    (fact,) = house.store.facts.of_goal(house.action(run, "a").goal_id)
+    (fact,) = harness.store.facts.of_goal(harness.action(run, "a").goal_id)
     assert fact.paths == ("caf\\udce9\nbar",)
     assert await queue.step() == CandidateRefused(
         "conflict", "conflicts with work that landed before in caf\udce9\nbar"
     )
 
 
-async def test_no_candidate_finds_what_the_checks_of_another_left_in_their_caches(house):
+async def test_no_candidate_finds_what_the_checks_of_another_left_in_their_caches(harness):
     """BX-4, BX-5: what one's tests write there could speak for the next."""
     left = '"$TMPDIR/left"'
     check = f'test -n "$SCAFFOLD_ATTEMPT" || {{ test ! -e {left} && touch {left}; }}'
-    run, queue = await begin(house, act("a", check=check), act("b", check=f"{check} && true"))
-    first, second = await house.queue(run, "a"), await house.queue(run, "b")
-    await house.carry_attempt_out(first, {"a": ["echo x > a"]})
-    await house.carry_attempt_out(second, {"b": ["echo x > b"]})
+    run, queue = await begin(harness, act("a", check=check), act("b", check=f"{check} && true"))
+    first, second = await harness.queue(run, "a"), await harness.queue(run, "b")
+    await harness.carry_attempt_out(first, {"a": ["echo x > a"]})
+    await harness.carry_attempt_out(second, {"b": ["echo x > b"]})
     assert isinstance(await queue.step(), CandidateLanded)
     assert isinstance(await queue.step(), CandidateLanded)
     await queue.close()
@@ -233,38 +233,38 @@ async def test_no_candidate_finds_what_the_checks_of_another_left_in_their_cache
 @pytest.mark.parametrize(
     "ruin", ["rm .git; git init -q; git commit -q --allow-empty -m x", "echo gitdir: /nowhere > .git"]
 )
-async def test_a_queue_survives_what_checks_do_to_its_worktree(house, ruin):
+async def test_a_queue_survives_what_checks_do_to_its_worktree(harness, ruin):
     ruin = f'test -n "$SCAFFOLD_ATTEMPT" || {{ {ruin}; }}'
-    run, queue = await begin(house, act("a", check=ruin), act("b", check="test ! -e junk && test -f a"), **UNHELD)
-    first, second = await house.queue(run, "a"), await house.queue(run, "b")
-    await house.carry_attempt_out(first, {"a": ["echo x > a"]})
-    await house.carry_attempt_out(second, {"b": ["echo x > b; echo x > a"]})
+    run, queue = await begin(harness, act("a", check=ruin), act("b", check="test ! -e junk && test -f a"), **UNHELD)
+    first, second = await harness.queue(run, "a"), await harness.queue(run, "b")
+    await harness.carry_attempt_out(first, {"a": ["echo x > a"]})
+    await harness.carry_attempt_out(second, {"b": ["echo x > b; echo x > a"]})
     assert isinstance(await queue.step(), CandidateLanded)
     assert isinstance(await queue.step(), CandidateLanded)
     await queue.close()
-    assert await house.worktrees(spare=False) == 0
+    assert await harness.worktrees(spare=False) == 0
 
 
-async def test_a_rewritten_branch_is_noticed_before_anything_lands_on_it(house):
+async def test_a_rewritten_branch_is_noticed_before_anything_lands_on_it(harness):
     """BX-2: what has landed must stay reachable, or facts would lie."""
-    run, queue = await begin(house, act("a"), act("b"))
-    await house.work(run, "a", "echo x > a")
+    run, queue = await begin(harness, act("a"), act("b"))
+    await harness.work(run, "a", "echo x > a")
     landed = await queue.step()
-    await house.work(run, "b", "echo x > b")
-    await house.sh(f"git branch -f {run.session_branch} {run.base_sha}")
+    await harness.work(run, "b", "echo x > b")
+    await harness.sh(f"git branch -f {run.session_branch} {run.base_sha}")
     with pytest.raises(RepositoryError, match="no longer contains") as caught:
         await queue.step()
     assert f"git branch --force {run.session_branch} {landed.commit}" in caught.value.fix
-    await house.sh(f"git branch -f {run.session_branch} {landed.commit}")
+    await harness.sh(f"git branch -f {run.session_branch} {landed.commit}")
     assert isinstance(await queue.step(), CandidateLanded)
 
 
-async def test_a_deleted_branch_is_an_error_that_says_how_to_bring_it_back(house):
-    run, queue = await begin(house, act("a"), act("b"))
-    await house.work(run, "a", "echo x > a")
+async def test_a_deleted_branch_is_an_error_that_says_how_to_bring_it_back(harness):
+    run, queue = await begin(harness, act("a"), act("b"))
+    await harness.work(run, "a", "echo x > a")
     landed = await queue.step()
-    await house.work(run, "b", "echo x > b")
-    await house.sh(f"git branch -D {run.session_branch}")
+    await harness.work(run, "b", "echo x > b")
+    await harness.sh(f"git branch -D {run.session_branch}")
     with pytest.raises(RepositoryError, match="does not exist any more") as caught:
         await queue.step()
     assert f"git branch {run.session_branch} {landed.commit}" in caught.value.fix

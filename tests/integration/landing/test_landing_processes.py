@@ -5,9 +5,9 @@ import shutil
 
 import pytest
 
-from fakes import House, act, goal
 from scaffold.git.repository import open_repository
 from scaffold.landing.merge_queue import CandidateLanded, MergeQueue
+from support.harness import Harness, act, goal
 
 MOST = 5
 MOST_OF_AN_ATTEMPT = 12
@@ -30,19 +30,19 @@ def log(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-async def house(tmp_path, log):
-    made = await House.build(tmp_path)
+async def harness(tmp_path, log):
+    made = await Harness.build(tmp_path)
     yield made
     made.store.close()
 
 
-async def landings(house, log, **contract):
+async def landings(harness, log, **contract):
     """Land two candidates side by side and return the calls of git that each took."""
-    run = await house.own(goal("g", act("a", **contract), act("b", **contract)))
-    queue = MergeQueue(house.site, run)
-    first, second = await house.queue(run, "a"), await house.queue(run, "b")
-    await house.carry_attempt_out(first, {"a": ["echo x > a"]})
-    await house.carry_attempt_out(second, {"b": ["echo x > b"]})
+    run = await harness.own(goal("g", act("a", **contract), act("b", **contract)))
+    queue = MergeQueue(harness.site, run)
+    first, second = await harness.queue(run, "a"), await harness.queue(run, "b")
+    await harness.carry_attempt_out(first, {"a": ["echo x > a"]})
+    await harness.carry_attempt_out(second, {"b": ["echo x > b"]})
     calls = []
     for _ in range(2):
         log.unlink()
@@ -52,28 +52,28 @@ async def landings(house, log, **contract):
     return calls
 
 
-async def test_a_landing_whose_checks_run_nothing_takes_five_git_processes_at_most(house, log):
+async def test_a_landing_whose_checks_run_nothing_takes_five_git_processes_at_most(harness, log):
     """No worktree is made where nothing runs."""
-    first, second = await landings(house, log, check=None)
+    first, second = await landings(harness, log, check=None)
     assert second == ["merge-tree", "commit-tree", *CHECKING, "update-ref"]
     assert len(first) <= MOST + 1, "the first one reads settings, too"
 
 
-async def test_a_landing_without_what_its_checks_take_takes_five_git_processes_at_most(house, log):
+async def test_a_landing_without_what_its_checks_take_takes_five_git_processes_at_most(harness, log):
     """Its worktree included."""
-    _, second = await landings(house, log, check="true")
+    _, second = await landings(harness, log, check="true")
     assert second == ["merge-tree", "commit-tree", "clean", "checkout", *CHECKING, "update-ref"]
     assert len(second) - len(CHECKING) <= MOST
 
 
-async def test_an_attempt_in_a_used_worktree_takes_twelve_git_processes_at_most(house, log):
+async def test_an_attempt_in_a_used_worktree_takes_twelve_git_processes_at_most(harness, log):
     """From its worktree to its candidate, besides its proof; without the submodules and filters that others have."""
-    run = await house.own(goal("g", act("a", check="true"), act("b", check="true")))
-    first = await house.queue(run, "a")
-    await house.carry_attempt_out(first, {"a": ["echo x > a"]})
-    second = await house.queue(run, "b")
+    run = await harness.own(goal("g", act("a", check="true"), act("b", check="true")))
+    first = await harness.queue(run, "a")
+    await harness.carry_attempt_out(first, {"a": ["echo x > a"]})
+    second = await harness.queue(run, "b")
     log.unlink()
-    await house.carry_attempt_out(second, {"b": ["echo x > b"]})
+    await harness.carry_attempt_out(second, {"b": ["echo x > b"]})
     opened, calls = log.read_text().split()[: len(OPENING)], log.read_text().split()[len(OPENING) :]
     assert opened == OPENING, "a worker that was not forked opens the repository itself"
     proving = [*CLEANING, *CHECKING]
@@ -81,8 +81,8 @@ async def test_an_attempt_in_a_used_worktree_takes_twelve_git_processes_at_most(
     assert len(calls) - len(proving) <= MOST_OF_AN_ATTEMPT, calls
 
 
-async def test_a_repository_is_opened_by_two_git_processes(house, log):
+async def test_a_repository_is_opened_by_two_git_processes(harness, log):
     """One tells how old it is, the other where the repository is."""
     log.unlink()
-    await open_repository(house.site.repository.root, environ=house.site.environ)
+    await open_repository(harness.site.repository.root, environ=harness.site.environ)
     assert log.read_text().split() == OPENING

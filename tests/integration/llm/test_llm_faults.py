@@ -5,13 +5,13 @@ from itertools import pairwise
 
 import pytest
 
+from model_server import rendering
+from model_server.client import asking
+from model_server.server import KEY, serve
+from model_server.turn import Call, Turn
 from scaffold.core.conversation import RetryWait, StreamReset, TextDelta
 from scaffold.core.errors import ContextOverflow, ModelError
 from scaffold.llm.transport.ports import Deadlines
-from wires import rendering
-from wires.asking import asking
-from wires.server import KEY, serve
-from wires.turn import Call, Turn
 
 WIRES = ("anthropic", "chat", "responses")
 CALL = Turn(text="Now.", calls=(Call("shell", {"cmd": "rm -r b"}, id="c1"),))

@@ -7,10 +7,10 @@ import pytest
 from genai_prices import Usage as TheirUsage
 from genai_prices.data import providers
 
-import pricebook
 from scaffold.core.model import Usage
 from scaffold.llm.registry.cards import model_card
 from scaffold.llm.registry.model_name import ModelName
+from support import price_table
 
 DAYS = [datetime(2025, 6, 9, tzinfo=UTC), datetime(2026, 3, 12, tzinfo=UTC), datetime(2026, 11, 1, tzinfo=UTC)]
 SIZES = [(500, 0, 0), (2_000, 0, 1_500), (150_000, 120_000, 20_000), (272_001, 200_000, 0)]
@@ -18,15 +18,15 @@ SIZES = [(500, 0, 0), (2_000, 0, 1_500), (150_000, 120_000, 20_000), (272_001, 2
 MODELS = [
     (provider, model)
     for provider in providers
-    if provider.id in pricebook.PROVIDERS
+    if provider.id in price_table.PROVIDERS
     for model in provider.models
-    if pricebook._converses(model) and "/" not in model.id
+    if price_table._converses(model) and "/" not in model.id
 ]
 
 
 def test_the_book_is_what_the_installed_data_make_it():
-    """RA-1: it cannot drift from its source unnoticed; `python tests/pricebook.py` writes it anew."""
-    assert pricebook.BOOK.read_text() == pricebook.build()
+    """RA-1: it cannot drift from its source unnoticed; `python tests/price_table.py` writes it anew."""
+    assert price_table.BOOK.read_text() == price_table.build()
 
 
 @pytest.mark.parametrize(("provider", "model"), MODELS, ids=[model.id for _, model in MODELS])

@@ -4,13 +4,13 @@ import time
 
 import pytest
 
+from model_server.client import asking
+from model_server.server import serve
+from model_server.turn import Turn
 from scaffold.core.conversation import Image, Text, TextDelta, UserMessage
 from scaffold.core.errors import ModelError
 from scaffold.llm.transport.http import ProxySettings, Transport, is_loopback
 from scaffold.llm.transport.ports import Deadlines, HttpRequest
-from wires.asking import asking
-from wires.server import serve
-from wires.turn import Turn
 
 FINE = Turn(text="here I am")
 

@@ -2,6 +2,9 @@
 
 import pytest
 
+from model_server.client import asking
+from model_server.server import KEY, serve
+from model_server.turn import Call, Turn, Used
 from scaffold.core.conversation import (
     AssistantMessage,
     Caller,
@@ -16,9 +19,6 @@ from scaffold.core.conversation import (
     UserMessage,
 )
 from scaffold.core.tool import Tool, ToolOutput
-from wires.asking import asking
-from wires.server import KEY, serve
-from wires.turn import Call, Turn, Used
 
 WIRES = ("anthropic", "chat", "responses")
 SAID = Turn(

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from integration.store.nouns import HEAD, THEN, a_goal, a_run, an_action, events_of
+from builders import HEAD, THEN, a_goal, a_run, an_action, events_of
 from scaffold.core.events import AssertionProposed, PlanExtended
 from scaffold.core.plan import ActionSpec, GoalSpec
 from scaffold.core.states import Active, Blocked, Completed, Failed, Paused, Pending, Planning, Running, Skipped

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from fakes import act, goal
 from scaffold.agent.toolbox import Toolbox
 from scaffold.core.conversation import ToolCall
 from scaffold.core.errors import ModelError
@@ -13,6 +12,7 @@ from scaffold.orchestrator.chat_tools import orchestrator_tools, project_tools
 from scaffold.orchestrator.owner.control_requests import PAUSED_BY_USER
 from scaffold.orchestrator.planning.apply_plan import stored_plan
 from scaffold.plan.analysis.lint import lint
+from support.harness import act, goal
 
 TASKS = [
     {"description": "Write the store."},
@@ -23,17 +23,17 @@ PROJECT = {"name": "Web Shop", "description": "A shop on the web.", "tasks": TAS
 
 
 class Office:
-    """The face of a test: one house, and a note of what it was asked."""
+    """The host of chat tools in a test: one harness, and a list of what it was asked."""
 
-    def __init__(self, house):
-        self.house = house
-        self.site = house.site
+    def __init__(self, harness):
+        self.harness = harness
+        self.site = harness.site
         self.run_id = None
         self.asked = []
         self.trouble = None
 
     def run(self):
-        return None if self.run_id is None else self.house.store.runs.get(self.run_id)
+        return None if self.run_id is None else self.harness.store.runs.get(self.run_id)
 
     async def execute_plan(self, plan):
         if self.trouble:
@@ -43,7 +43,7 @@ class Office:
 
     async def open_unplanned_run(self, request):
         self.asked.append(("open", request))
-        run = await self.house.lay_out()
+        run = await self.harness.lay_out()
         self.run_id = run.id
         return run
 
@@ -53,8 +53,8 @@ class Office:
 
 
 @pytest.fixture
-async def office(house):
-    return Office(house)
+async def office(harness):
+    return Office(harness)
 
 
 @pytest.fixture
@@ -87,8 +87,8 @@ async def call(office, name, args):
     return await Toolbox(tools).result(ToolCall("1", name, args))
 
 
-def state(house, run_id, name):
-    return house.store.goals.by_name(run_id, name).state
+def state(harness, run_id, name):
+    return harness.store.goals.by_name(run_id, name).state
 
 
 def test_the_tools_have_the_names_they_are_known_by(office):
@@ -126,9 +126,9 @@ async def test_before_the_first_run_there_is_nothing_to_see(told, refusal):
     assert "call execute_plan or create_project" in await refusal("goal_status", goal="shop")
 
 
-async def test_goals_are_listed_and_seen_from_the_store(house, office, told, refusal):
+async def test_goals_are_listed_and_seen_from_the_store(harness, office, told, refusal):
     """SC-17, OR-8: the store is the one source of truth."""
-    run = await house.own(goal("shop", act("store"), act("api", needs=["store_done"])), goal("lab", act("x")))
+    run = await harness.own(goal("shop", act("store"), act("api", needs=["store_done"])), goal("lab", act("x")))
     office.run_id = run.id
     listing = await told("list_goals")
     assert [(each["goal"], each["status"], each["actions"]) for each in listing["goals"]] == [
@@ -145,90 +145,90 @@ async def test_goals_are_listed_and_seen_from_the_store(house, office, told, ref
     assert "is a goal, not a project" in await refusal("project_status", project="shop")
 
 
-async def test_a_goal_is_paused_and_goes_on(house, office, told):
+async def test_a_goal_is_paused_and_goes_on(harness, office, told):
     """SC-17: what nobody carries out is settled at once; to go on, somebody has to carry it out."""
-    run = await house.own(goal("shop", act("store")))
+    run = await harness.own(goal("shop", act("store")))
     office.run_id = run.id
-    house.orphan(run)
+    harness.orphan(run)
     assert await told("pause_goal", goal="shop") == {
         "goal": "shop",
         "status": "paused",
         "note": "Running work finishes and lands.",
     }
-    assert state(house, run.id, "shop") == Paused(PAUSED_BY_USER)
+    assert state(harness, run.id, "shop") == Paused(PAUSED_BY_USER)
     assert (await told("start_goal", goal="shop"))["note"] == "it goes on"
-    assert state(house, run.id, "shop") == Active()
+    assert state(harness, run.id, "shop") == Active()
     assert office.asked == [("go on", run.id)]
 
 
-async def test_a_goal_that_is_pursued_is_not_started_twice(house, office, told):
+async def test_a_goal_that_is_pursued_is_not_started_twice(harness, office, told):
     """SC-17."""
-    run = await house.own(goal("shop", act("store")))
+    run = await harness.own(goal("shop", act("store")))
     office.run_id = run.id
     assert (await told("start_goal", goal="shop"))["note"] == "It is already running."
     assert office.asked == []
 
 
-async def test_a_goal_is_cancelled_for_good(house, office, told):
+async def test_a_goal_is_cancelled_for_good(harness, office, told):
     """SC-17."""
-    run = await house.own(goal("shop", act("store")), goal("lab", act("x")))
+    run = await harness.own(goal("shop", act("store")), goal("lab", act("x")))
     office.run_id = run.id
-    house.orphan(run)
+    harness.orphan(run)
     assert (await told("cancel_goal", goal="shop"))["status"] == "cancelled"
-    assert state(house, run.id, "shop") == Cancelled()
-    assert state(house, run.id, "lab") == Active()
+    assert state(harness, run.id, "shop") == Cancelled()
+    assert state(harness, run.id, "lab") == Active()
 
 
-async def test_what_failed_is_for_the_user_to_retry(house, office, refusal):
+async def test_what_failed_is_for_the_user_to_retry(harness, office, refusal):
     """SC-20."""
-    run = await house.own(goal("shop", act("store")))
+    run = await harness.own(goal("shop", act("store")))
     office.run_id = run.id
-    with house.store.transaction():
-        house.store.goals.move(house.store.goals.by_name(run.id, "shop").id, Failed("no way"))
+    with harness.store.transaction():
+        harness.store.goals.move(harness.store.goals.by_name(run.id, "shop").id, Failed("no way"))
     assert "has failed: no way" in await refusal("start_goal", goal="shop")
 
 
-async def test_a_project_is_a_goal_whose_tasks_depend_on_each_other(house, office, told):
+async def test_a_project_is_a_goal_whose_tasks_depend_on_each_other(harness, office, told):
     """OR-2, OR-6, OR-7, SC-22."""
     made = await told("create_project", **PROJECT)
     assert made["tasks"] == 3
     assert made["created"] is True
     assert office.asked == [("open", "A shop on the web.")]
-    actions = house.store.actions.of_run(office.run_id)
+    actions = harness.store.actions.of_run(office.run_id)
     assert [(each.key, each.method, each.preconditions) for each in actions] == [
         ("web-shop-task-1", "dag", ()),
         ("web-shop-task-2", "dag", ("done:web-shop-task-1",)),
         ("docs", "dag", ("done:web-shop-task-2", "done:web-shop-task-1")),
     ]
-    assert lint(stored_plan(house.store, office.run())).valid
+    assert lint(stored_plan(harness.store, office.run())).valid
     assert [(each["goal"], each["status"]) for each in (await told("list_projects"))["projects"]] == [
         ("Web Shop", "paused")
     ]
     assert (await told("project_status", project="Web Shop"))["complete"] is False
 
 
-async def test_the_same_project_again_is_the_same_project(house, office, told, refusal):
+async def test_the_same_project_again_is_the_same_project(harness, office, told, refusal):
     """OR-7: safe to repeat."""
     await told("create_project", **PROJECT)
     again = await told("create_project", **PROJECT)
     assert (again["created"], again["note"]) == (False, "An identical project already exists.")
-    assert len(house.store.actions.of_run(office.run_id)) == 3
+    assert len(harness.store.actions.of_run(office.run_id)) == 3
     other = PROJECT | {"description": "Another shop."}
     assert "already, with another description" in await refusal("create_project", **other)
 
 
-async def test_several_projects_live_in_one_run_and_a_new_run_follows_one_that_ended(house, office, told):
+async def test_several_projects_live_in_one_run_and_a_new_run_follows_one_that_ended(harness, office, told):
     """OR-8."""
     await told("create_project", **PROJECT)
     first = office.run_id
     await told("create_project", name="Lab", description="x", tasks=[{"description": "Look."}])
-    assert [each.name for each in house.store.goals.of_run(first)] == ["Web Shop", "Lab"]
-    with house.store.transaction():
-        house.store.runs.move(first, Active())
-        house.store.runs.move(first, Completed())
+    assert [each.name for each in harness.store.goals.of_run(first)] == ["Web Shop", "Lab"]
+    with harness.store.transaction():
+        harness.store.runs.move(first, Active())
+        harness.store.runs.move(first, Completed())
     await told("create_project", name="Attic", description="x", tasks=[{"description": "Look."}])
     assert office.run_id != first
-    assert len(house.store.goals.of_run(first)) == 2
+    assert len(harness.store.goals.of_run(first)) == 2
 
 
 @pytest.mark.parametrize(
@@ -249,36 +249,36 @@ async def test_several_projects_live_in_one_run_and_a_new_run_follows_one_that_e
         (["Look."], "tasks[0]"),
     ],
 )
-async def test_a_malformed_list_of_tasks_names_the_place_and_nothing_is_applied(house, office, refusal, tasks, words):
+async def test_a_malformed_list_of_tasks_names_the_place_and_nothing_is_applied(harness, office, refusal, tasks, words):
     """OR-5, OR-6: indices and cycles are checked before anything is opened."""
     assert words in await refusal("create_project", **(PROJECT | {"tasks": tasks}))
     assert office.asked == []
-    assert house.store.runs.latest() is None
+    assert harness.store.runs.latest() is None
 
 
-async def test_a_large_project_is_laid_out_whole(house, office, told):
+async def test_a_large_project_is_laid_out_whole(harness, office, told):
     """OR-2."""
     tasks = [{"description": f"Step {n}.", "depends_on": [n - 1] if n else []} for n in range(80)]
     assert (await told("create_project", name="!!", description="x", tasks=tasks))["tasks"] == 80
-    assert house.store.actions.of_run(office.run_id)[79].key == "project-task-80"
+    assert harness.store.actions.of_run(office.run_id)[79].key == "project-task-80"
 
 
-async def test_a_project_starts_when_it_is_started(house, office, told):
+async def test_a_project_starts_when_it_is_started(harness, office, told):
     """OR-7, SC-17."""
     await told("create_project", **PROJECT)
-    assert state(house, office.run_id, "Web Shop") == Paused(PAUSED_BY_USER)
+    assert state(harness, office.run_id, "Web Shop") == Paused(PAUSED_BY_USER)
     started = await told("start_project", project="Web Shop")
     assert started["note"] == "it goes on"
-    assert state(house, office.run_id, "Web Shop") != Paused(PAUSED_BY_USER)
+    assert state(harness, office.run_id, "Web Shop") != Paused(PAUSED_BY_USER)
     assert (await told("pause_project", project="Web Shop"))["status"] == "paused"
     assert (await told("cancel_project", project="Web Shop"))["status"] == "cancelled"
 
 
-async def test_a_project_in_a_run_under_way_waits_for_its_start(house, office, told):
+async def test_a_project_in_a_run_under_way_waits_for_its_start(harness, office, told):
     """OR-7, OR-8."""
-    run = await house.own(goal("shop", act("store")))
+    run = await harness.own(goal("shop", act("store")))
     office.run_id = run.id
     await told("create_project", **PROJECT)
-    assert state(house, run.id, "Web Shop") == Paused(PAUSED_BY_USER)
-    assert state(house, run.id, "shop") == Active()
-    assert {each.state for each in house.store.actions.of_run(run.id)} == {Pending()}
+    assert state(harness, run.id, "Web Shop") == Paused(PAUSED_BY_USER)
+    assert state(harness, run.id, "shop") == Active()
+    assert {each.state for each in harness.store.actions.of_run(run.id)} == {Pending()}

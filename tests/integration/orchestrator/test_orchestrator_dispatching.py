@@ -6,7 +6,6 @@ from functools import partial
 import msgspec
 import pytest
 
-from fakes import act, goal
 from scaffold.agent.toolbox import Toolbox
 from scaffold.core.conversation import ToolCall
 from scaffold.core.states import Paused, Running
@@ -14,17 +13,18 @@ from scaffold.orchestrator.dispatch import queue_attempt
 from scaffold.orchestrator.planning.proposals import LiveProposals
 from scaffold.orchestrator.planning.tools import supervisor_tools
 from scaffold.plan.edit.draft import ChangeRejected, CreateActions
+from support.harness import act, goal
 
 STORE, API = act("store"), act("api", needs=["store_done"])
 
 
 @pytest.fixture
-async def pursued(house):
+async def pursued(harness):
     """A run under way, and the desk of a supervisor's agent in it."""
 
     async def pursued(*actions, **settings):
-        run = await house.own(goal("shop", *actions), **settings)
-        return run, LiveProposals(house.site, run, partial(queue_attempt, house.site, run))
+        run = await harness.own(goal("shop", *actions), **settings)
+        return run, LiveProposals(harness.site, run, partial(queue_attempt, harness.site, run))
 
     return pursued
 
@@ -34,21 +34,21 @@ async def dispatch(desk, key):
     return result.content if result.failed else json.loads(result.content)
 
 
-def named(house, run, key):
-    return house.store.actions.by_key(run.id, key)
+def named(harness, run, key):
+    return harness.store.actions.by_key(run.id, key)
 
 
-async def test_a_ready_action_is_started_and_its_attempt_named(house, pursued):
+async def test_a_ready_action_is_started_and_its_attempt_named(harness, pursued):
     """SC-13."""
     run, desk = await pursued(STORE, API)
     assert await dispatch(desk, "store") == {"action": "store", "dispatched": True, "attempt": 1}
-    (attempt,) = house.store.attempts.open_of_run(run.id)
+    (attempt,) = harness.store.attempts.open_of_run(run.id)
     assert (attempt.status, attempt.fence) == ("queued", run.fence)
-    assert named(house, run, "store").state == Running()
+    assert named(harness, run, "store").state == Running()
     assert "`store` is running" in await dispatch(desk, "store")
 
 
-async def test_what_is_not_ready_names_what_it_waits_for(house, pursued):
+async def test_what_is_not_ready_names_what_it_waits_for(harness, pursued):
     """SC-13: readiness is not the model's to decide."""
     build = act("build", kind="compound", needs=["store_done"], effects=("x",))
     run, desk = await pursued(STORE, API, build, act("part", parent="build", effects=("x",)))
@@ -56,29 +56,29 @@ async def test_what_is_not_ready_names_what_it_waits_for(house, pursued):
     assert "its parent is not running yet" in await dispatch(desk, "part")
     assert "is a compound" in await dispatch(desk, "build")
     assert "there is no action `sture`. Did you mean `store`?" in await dispatch(desk, "sture")
-    assert house.store.attempts.open_of_run(run.id) == ()
+    assert harness.store.attempts.open_of_run(run.id) == ()
 
 
-async def test_a_compound_that_is_ready_begins_with_its_first_child(house, pursued):
+async def test_a_compound_that_is_ready_begins_with_its_first_child(harness, pursued):
     """SC-5, SC-13: who breaks a compound down need not wait for it to begin."""
     outer, inner = act("outer", kind="compound", effects=("x",)), act("inner", kind="compound", effects=("x",))
     inner = msgspec.structs.replace(inner, parent="outer")
     run, desk = await pursued(outer, inner, act("part", parent="inner", effects=("x",)))
     assert (await dispatch(desk, "part"))["attempt"] == 1
-    assert house.statuses(run) == {"outer": "running", "inner": "running", "part": "running"}
+    assert harness.statuses(run) == {"outer": "running", "inner": "running", "part": "running"}
 
 
-async def test_the_cap_is_an_error_that_says_how_many_run(house, pursued):
+async def test_the_cap_is_an_error_that_says_how_many_run(harness, pursued):
     """SC-13, SC-15."""
     run, desk = await pursued(act("a"), act("b"), act("c"), agents=2)
     assert (await dispatch(desk, "a"))["attempt"] == (await dispatch(desk, "b"))["attempt"] == 1
     said = await dispatch(desk, "c")
     assert "no worker is free: 2 running for goal `shop`; the limit is 3 for the goal and 2 for the run" in said
     assert "you are woken when one ends" in said
-    assert len(house.store.attempts.open_of_run(run.id)) == 2
+    assert len(harness.store.attempts.open_of_run(run.id)) == 2
 
 
-async def test_a_goal_may_have_fewer_than_the_run(house, pursued):
+async def test_a_goal_may_have_fewer_than_the_run(harness, pursued):
     """SC-15, SC-22: the nearer of both caps counts; each goal has its own."""
     run, desk = await pursued(act("a"), act("b"), agents=5, goal_agents=1)
     assert (await dispatch(desk, "a"))["attempt"] == 1
@@ -86,45 +86,45 @@ async def test_a_goal_may_have_fewer_than_the_run(house, pursued):
         "no worker is free: 1 running for goal `shop`; the limit is 1 for the goal and 5 for the run"
         in await dispatch(desk, "b")
     )
-    assert len(house.store.attempts.open_of_run(run.id)) == 1
+    assert len(harness.store.attempts.open_of_run(run.id)) == 1
 
 
-async def test_nothing_starts_in_a_goal_that_is_not_active(house, pursued):
+async def test_nothing_starts_in_a_goal_that_is_not_active(harness, pursued):
     """SC-13, SC-17."""
     run, desk = await pursued(STORE)
-    with house.store.transaction():
-        house.store.goals.move(named(house, run, "store").goal_id, Paused("a break"))
+    with harness.store.transaction():
+        harness.store.goals.move(named(harness, run, "store").goal_id, Paused("a break"))
     assert "goal `shop` is paused" in await dispatch(desk, "store")
 
 
-async def test_a_slot_that_was_taken_meanwhile_is_told(house, pursued):
+async def test_a_slot_that_was_taken_meanwhile_is_told(harness, pursued):
     """SC-13: whoever hands attempts out has the last word."""
     run, _ = await pursued(STORE)
 
     async def nothing_left(goal_id, action_id):
         return None
 
-    assert "`store` was not started" in await dispatch(LiveProposals(house.site, run, nothing_left), "store")
+    assert "`store` was not started" in await dispatch(LiveProposals(harness.site, run, nothing_left), "store")
 
 
-async def test_whoever_was_overtaken_writes_and_starts_nothing(house, pursued):
+async def test_whoever_was_overtaken_writes_and_starts_nothing(harness, pursued):
     """SC-13, SC-16: the fence of the run holds for tools, too."""
     run, desk = await pursued(STORE)
-    house.orphan(run)
-    await house.take(run)
+    harness.orphan(run)
+    await harness.take(run)
     spec = act("more")
     assert "StaleFence" in await dispatch(desk, "store")
     with pytest.raises(Exception, match="fence") as overtaken:
         desk.change(CreateActions("shop", (spec,)))
     assert not isinstance(overtaken.value, ChangeRejected)
-    assert named(house, run, "more") is None
-    assert house.store.attempts.open_of_run(run.id) == ()
+    assert named(harness, run, "more") is None
+    assert harness.store.attempts.open_of_run(run.id) == ()
 
 
-async def test_a_live_desk_writes_each_change_at_once(house, pursued):
+async def test_a_live_desk_writes_each_change_at_once(harness, pursued):
     """SC-12: what was written is there for the next call, and only once."""
     run, desk = await pursued(STORE)
     assert desk.change(CreateActions("shop", (act("more"),)))
     assert not desk.change(CreateActions("shop", (act("more"),)))
-    assert named(house, run, "more") is not None
+    assert named(harness, run, "more") is not None
     assert desk.draft.action("more") is not None

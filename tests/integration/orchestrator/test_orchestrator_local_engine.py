@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from fakes import act, goal, until
 from scaffold.host.identity import identify, is_alive, own_identity
 from scaffold.orchestrator.owner.engine import AttemptExit, SupervisorExit
 from scaffold.orchestrator.owner.local_engine import FAILED_EXIT_CODE, LocalEngine
 from scaffold.orchestrator.owner.processes import FreshProcessStarter, ProcessMain
+from support.harness import act, goal, until
 
 
 @pytest.fixture
@@ -30,9 +30,9 @@ async def engine(tmp_path):
 
 
 @pytest.fixture
-async def attempt(house):
-    run = await house.own(goal("g", act("a")))
-    return await house.queue(run, "a")
+async def attempt(harness):
+    run = await harness.own(goal("g", act("a")))
+    return await harness.queue(run, "a")
 
 
 @pytest.fixture

@@ -3,12 +3,12 @@
 import asyncio
 import json
 
-from fakes import act, goal, until
 from scaffold.core.events import NoticeRaised
 from scaffold.core.model import InboxItem
 from scaffold.core.states import Completed, Failed
 from scaffold.host.random_ids import new_id
 from scaffold.orchestrator.owner.notifications import notify_until_done
+from support.harness import act, goal, until
 
 TELL = 'cat >> "$HOME/told"; echo " $SCAFFOLD_EVENT $SCAFFOLD_RUN" >> "$HOME/told"'
 
@@ -16,10 +16,10 @@ TELL = 'cat >> "$HOME/told"; echo " $SCAFFOLD_EVENT $SCAFFOLD_RUN" >> "$HOME/tol
 class Told:
     """A run whose happenings are told to a command until `end`."""
 
-    def __init__(self, house, run, command, *, patience_s=10.0):
-        self.house, self.run, self.over = house, run, False
+    def __init__(self, harness, run, command, *, patience_s=10.0):
+        self.harness, self.run, self.over = harness, run, False
         self.task = asyncio.create_task(
-            notify_until_done(house.site, run, command, lambda: self.over, patience_s=patience_s)
+            notify_until_done(harness.site, run, command, lambda: self.over, patience_s=patience_s)
         )
 
     async def end(self):
@@ -28,32 +28,32 @@ class Told:
 
     @property
     def lines(self):
-        path = self.house.repo.parent / "home" / "told"
+        path = self.harness.repo.parent / "home" / "told"
         return path.read_text().splitlines() if path.exists() else []
 
     @property
     def warnings(self):
-        events = [recorded.event for recorded in self.house.store.events.since(self.run.id, 0)]
+        events = [recorded.event for recorded in self.harness.store.events.since(self.run.id, 0)]
         return [event.text for event in events if isinstance(event, NoticeRaised) and "notify" in event.text]
 
 
-def ask(house, run, text):
+def ask(harness, run, text):
     item = InboxItem(
-        id=new_id(), run_id=run.id, kind="question", text=text, detail={"of": text}, created_at=house.clock.now()
+        id=new_id(), run_id=run.id, kind="question", text=text, detail={"of": text}, created_at=harness.clock.now()
     )
-    with house.store.transaction():
-        return house.store.inbox.ask(item)
+    with harness.store.transaction():
+        return harness.store.inbox.ask(item)
 
 
-async def test_the_inbox_and_the_end_are_told_with_the_event_in_json_and_environment(house):
-    run = await house.own(goal("g", act("a")))
-    old = ask(house, run, "asked before")
-    told = Told(house, run, TELL)
+async def test_the_inbox_and_the_end_are_told_with_the_event_in_json_and_environment(harness):
+    run = await harness.own(goal("g", act("a")))
+    old = ask(harness, run, "asked before")
+    told = Told(harness, run, TELL)
     await asyncio.sleep(0)
-    item = ask(house, run, "May I?")
+    item = ask(harness, run, "May I?")
     await until(lambda: told.lines)
-    with house.store.transaction():
-        house.store.runs.move(run.id, Completed())
+    with harness.store.transaction():
+        harness.store.runs.move(run.id, Completed())
     await told.end()
     messages = [(json.loads(line.rpartition("}")[0] + "}"), line.rpartition("}")[2]) for line in told.lines]
     assert messages == [
@@ -63,64 +63,64 @@ async def test_the_inbox_and_the_end_are_told_with_the_event_in_json_and_environ
     assert old.id not in "".join(told.lines)
 
 
-async def test_a_failure_is_told_with_its_reason_and_without_secrets(house):
+async def test_a_failure_is_told_with_its_reason_and_without_secrets(harness):
     """BX-9: secrets are told to nobody."""
-    run = await house.own(goal("g", act("a")))
-    told = Told(house, run, TELL)
+    run = await harness.own(goal("g", act("a")))
+    told = Told(harness, run, TELL)
     await asyncio.sleep(0)
-    with house.store.transaction():
-        house.store.runs.move(run.id, Failed("the key sk-ant-api03-" + "a1B2" * 20 + " was refused"))
+    with harness.store.transaction():
+        harness.store.runs.move(run.id, Failed("the key sk-ant-api03-" + "a1B2" * 20 + " was refused"))
     await told.end()
     (line,) = told.lines
     assert '"failed"' in line
     assert "a1B2a1B2" not in line
 
 
-async def test_the_command_sees_no_key_that_is_not_configured(house):
+async def test_the_command_sees_no_key_that_is_not_configured(harness):
     """BX-9: the environment of children is an allow-list, that of the user's own command, too."""
-    house.site.environ.update(OPENAI_API_KEY="not-told", BELL_KEY="told", DISPLAY=":7")
-    run = await house.own(goal("g", act("a")), environment=("BELL_KEY",))
-    told = Told(house, run, 'echo "[$OPENAI_API_KEY] $BELL_KEY $DISPLAY" > "$HOME/told"; exit 0')
+    harness.site.environ.update(OPENAI_API_KEY="not-told", BELL_KEY="told", DISPLAY=":7")
+    run = await harness.own(goal("g", act("a")), environment=("BELL_KEY",))
+    told = Told(harness, run, 'echo "[$OPENAI_API_KEY] $BELL_KEY $DISPLAY" > "$HOME/told"; exit 0')
     await asyncio.sleep(0)
-    ask(house, run, "one")
+    ask(harness, run, "one")
     await until(lambda: told.lines)
     await told.end()
     assert told.lines == ["[] told :7"]
 
 
-async def test_a_budget_that_runs_out_is_told_once(house):
-    run = await house.own(goal("g", act("a")), budget_usd=1.0)
-    told = Told(house, run, TELL)
+async def test_a_budget_that_runs_out_is_told_once(harness):
+    run = await harness.own(goal("g", act("a")), budget_usd=1.0)
+    told = Told(harness, run, TELL)
     await asyncio.sleep(0)
-    await house.work(run, "a", "echo x > a", "true", usd=0.45)
+    await harness.work(run, "a", "echo x > a", "true", usd=0.45)
     await until(lambda: told.lines)
     await told.end()
     assert [line.rpartition("}")[2].split()[0] for line in told.lines] == ["budget"]
 
 
-async def test_a_command_that_fails_is_told_to_the_run_once(house):
-    run = await house.own(goal("g", act("a")))
-    told = Told(house, run, "echo no bell >&2; exit 3")
+async def test_a_command_that_fails_is_told_to_the_run_once(harness):
+    run = await harness.own(goal("g", act("a")))
+    told = Told(harness, run, "echo no bell >&2; exit 3")
     await asyncio.sleep(0)
-    ask(house, run, "one")
+    ask(harness, run, "one")
     await until(lambda: told.warnings)
-    ask(house, run, "two")
+    ask(harness, run, "two")
     await told.end()
     assert told.warnings == ["The `notify` command failed: exit code 3: no bell"]
 
 
-async def test_a_command_that_hangs_is_ended_and_holds_nothing_up(house):
-    run = await house.own(goal("g", act("a")))
-    told = Told(house, run, 'echo began > "$HOME/told"; sleep 60', patience_s=0.5)
+async def test_a_command_that_hangs_is_ended_and_holds_nothing_up(harness):
+    run = await harness.own(goal("g", act("a")))
+    told = Told(harness, run, 'echo began > "$HOME/told"; sleep 60', patience_s=0.5)
     await asyncio.sleep(0)
-    ask(house, run, "one")
+    ask(harness, run, "one")
     await until(lambda: told.lines)
-    assert (await house.work(run, "a", "echo x > a")).head, "work goes on meanwhile"
+    assert (await harness.work(run, "a", "echo x > a")).head, "work goes on meanwhile"
     await told.end()
     assert told.warnings == ["The `notify` command failed: it timed out after 0.5 s"]
 
 
-async def test_without_a_command_nothing_is_read_of_the_run(house):
-    run = await house.lay_out(goal("g", act("a")))
-    await notify_until_done(house.site, run, "", lambda: False)
-    assert house.store.events.last_seq(run.id) == 1
+async def test_without_a_command_nothing_is_read_of_the_run(harness):
+    run = await harness.lay_out(goal("g", act("a")))
+    await notify_until_done(harness.site, run, "", lambda: False)
+    assert harness.store.events.last_seq(run.id) == 1

@@ -7,7 +7,6 @@ import pytest
 import yaml
 
 from builders import begin, make_repository, make_site
-from planned import actions, add_planner, goal
 from scaffold.core.ids import ActionKey, Assertion
 from scaffold.core.model import RunSettings, Signature
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
@@ -19,7 +18,8 @@ from scaffold.orchestrator.planning.apply_plan import read_draft, stored_plan
 from scaffold.orchestrator.planning.planner import plan_errors, plan_run, read_only_tools
 from scaffold.orchestrator.planning.turn import PlanRejected, PlanWritten
 from scaffold.plan.edit.draft import CreateActions, CreateGoal
-from scenario import action
+from support.planner_cassettes import actions, add_planner, goal
+from support.scenario import action
 
 ADA = Signature("Ada Example", "ada@example.org")
 

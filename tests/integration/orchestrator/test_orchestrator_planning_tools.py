@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from integration.store.nouns import HEAD, THEN, a_goal, a_run, an_action, an_attempt, claim, events_of
+from builders import HEAD, THEN, a_goal, a_run, an_action, an_attempt, claim, events_of
 from scaffold.agent.toolbox import Toolbox
 from scaffold.core.conversation import ToolCall
 from scaffold.core.events import AssertionProposed
@@ -18,7 +18,7 @@ from scaffold.orchestrator.planning.proposals import DraftProposals
 from scaffold.orchestrator.planning.tool_responses import RESPONSE_CHARS
 from scaffold.orchestrator.planning.tools import planning_tools, supervisor_tools
 from scaffold.store.database import Store
-from thorough import up_to
+from support.property_examples import up_to
 
 NINE = [
     "goap_create_goal",

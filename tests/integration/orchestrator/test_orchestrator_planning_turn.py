@@ -6,8 +6,7 @@ from datetime import datetime
 import pytest
 from msgspec.structs import replace
 
-from fakes import House, act, goal
-from minds import Mind, create, piece
+from fakes import Mind, create, piece
 from scaffold.core.errors import StaleFence
 from scaffold.core.events import PlanExtended, PlanningTurnEnded
 from scaffold.core.states import Running, Skipped
@@ -30,6 +29,7 @@ from scaffold.orchestrator.planning.turn import (
 )
 from scaffold.plan.edit.draft import CreateActions
 from scaffold.store.database import Store
+from support.harness import Harness, act, goal
 
 SHOP = goal("shop", act("build", kind="compound", effects=("store", "web")), wants=["store", "web"])
 STORE = piece("schema", gives=["store"])
@@ -38,103 +38,103 @@ WHOLE = create("shop", STORE, WEB, parent="build")
 PARTIAL = create("shop", STORE, parent="build")
 
 
-async def planned(house, **settings):
+async def planned(harness, **settings):
     """Return a run with a compound that is ready, owned by this process."""
-    return await house.own(SHOP, planner=True, **settings)
+    return await harness.own(SHOP, planner=True, **settings)
 
 
-def ask(house, run, model, *, site=None, also=lambda store: None):
+def ask(harness, run, model, *, site=None, also=lambda store: None):
     """Have the compound broken down."""
-    (shop,) = house.store.goals.of_run(run.id)
-    occasion = TurnRequest(event="decompose", prompt="Break it down.", goal=shop, action=house.action(run, "build"))
+    (shop,) = harness.store.goals.of_run(run.id)
+    occasion = TurnRequest(event="decompose", prompt="Break it down.", goal=shop, action=harness.action(run, "build"))
     conditions = TurnRules(tools=supervisor_tools, faults=compound_plan_check("shop", "build", ()), extra_changes=also)
-    return run_proposal_turn(site or house.site, run, model, occasion, conditions)
+    return run_proposal_turn(site or harness.site, run, model, occasion, conditions)
 
 
-def turns(house, run):
-    return [(turn.outcome, turn.error) for turn in house.store.turns.of_run(run.id)]
+def turns(harness, run):
+    return [(turn.outcome, turn.error) for turn in harness.store.turns.of_run(run.id)]
 
 
-def keys(house, run):
-    return [action.key for action in house.store.actions.of_run(run.id)]
+def keys(harness, run):
+    return [action.key for action in harness.store.actions.of_run(run.id)]
 
 
-def expect_untouched(house, run):
+def expect_untouched(harness, run):
     """Nothing of a proposal may be there."""
-    assert keys(house, run) == ["build"]
-    assert not any(isinstance(each.event, PlanExtended) for each in house.store.events.since(run.id, 0))
+    assert keys(harness, run) == ["build"]
+    assert not any(isinstance(each.event, PlanExtended) for each in harness.store.events.since(run.id, 0))
 
 
-async def test_a_proposal_is_written_when_the_agent_says_that_it_is_done(house):
+async def test_a_proposal_is_written_when_the_agent_says_that_it_is_done(harness):
     """SC-5, SC-14: a turn is asked on a fresh context; what it proposes and its end are one transaction."""
-    run = await planned(house)
+    run = await planned(harness)
     mind = Mind(WHOLE, "two children", usd=0.5)
-    ending = await ask(house, run, mind)
+    ending = await ask(harness, run, mind)
     assert isinstance(ending, PlanWritten)
     assert (ending.text, len(ending.changes)) == ("two children", 1)
-    assert keys(house, run) == ["build", "schema", "pages"]
-    (turn,) = house.store.turns.of_run(run.id)
+    assert keys(harness, run) == ["build", "schema", "pages"]
+    (turn,) = harness.store.turns.of_run(run.id)
     assert (turn.outcome, turn.usage.requests, turn.usage.cost_usd) == ("done", 2, 1.0)
-    told = [each.event for each in house.store.events.since(run.id, 0)]
+    told = [each.event for each in harness.store.events.since(run.id, 0)]
     assert told[-2:] == [
         PlanExtended("shop", "build", ("schema", "pages")),
         PlanningTurnEnded("decompose", "shop", "build", "done", None),
     ]
     callers = [(each.caller.role, each.caller.action, each.caller.event, each.caller.turn) for each in mind.asked]
     assert callers == [("supervisor", "build", "decompose", 1), ("supervisor", "build", "decompose", 2)]
-    lines = house.site.journal("shop", "supervisor").read_text().splitlines()
+    lines = harness.site.journal("shop", "supervisor").read_text().splitlines()
     assert all('"role":"supervisor"' in line and '"goal":"shop"' in line for line in lines)
 
 
-async def test_what_is_wrong_goes_back_into_the_same_conversation(house):
+async def test_what_is_wrong_goes_back_into_the_same_conversation(harness):
     """OR-5: an unsound answer is asked again, never applied."""
-    run = await planned(house)
+    run = await planned(harness)
     mind = Mind(PARTIAL, "done", create("shop", WEB, parent="build"), "now it is")
-    assert isinstance(await ask(house, run, mind), PlanWritten)
+    assert isinstance(await ask(harness, run, mind), PlanWritten)
     assert "[uncovered] no child of `build` makes `web` true" in mind.said_to(3)
     assert mind.said_to(3).count("`web`") == 1, "what follows from it is not told beside it"
     assert mind.asked[2].messages[0] == mind.asked[0].messages[0], "it is one conversation"
-    assert keys(house, run) == ["build", "schema", "pages"]
+    assert keys(harness, run) == ["build", "schema", "pages"]
 
 
 @pytest.mark.parametrize("nonsense", [["I cannot", "no", "still not"], [PARTIAL, "done", "done", "done"]])
-async def test_an_agent_that_never_becomes_sound_is_asked_so_often_and_no_more(house, nonsense):
+async def test_an_agent_that_never_becomes_sound_is_asked_so_often_and_no_more(harness, nonsense):
     """OR-5: after the rounds nothing is written, and the reason is in the store."""
-    run = await planned(house)
+    run = await planned(harness)
     mind = Mind(*nonsense)
-    ending = await ask(house, run, mind)
+    ending = await ask(harness, run, mind)
     assert isinstance(ending, PlanRejected)
     assert ending.findings
     assert len([each for each in nonsense if isinstance(each, str)]) == MAX_ROUNDS
     assert len(mind.asked) == len(nonsense)
-    ((outcome, error),) = turns(house, run)
+    ((outcome, error),) = turns(harness, run)
     assert outcome == "refused"
     assert ending.findings[0].message in error
-    expect_untouched(house, run)
+    expect_untouched(harness, run)
 
 
-async def test_an_agent_that_goes_round_in_circles_is_stopped(house):
+async def test_an_agent_that_goes_round_in_circles_is_stopped(harness):
     """SC-14: the same call with the same answer three times ends the turn."""
-    run = await planned(house)
-    ending = await ask(house, run, Mind(*[("goap_get_goal", {"goal": "shop"})] * 9))
+    run = await planned(harness)
+    ending = await ask(harness, run, Mind(*[("goap_get_goal", {"goal": "shop"})] * 9))
     assert isinstance(ending, PlanRejected)
     assert "`goap_get_goal` gave the same answer to the same call 3 times" in ending.why
-    assert turns(house, run) == [("refused", ending.why)]
-    expect_untouched(house, run)
+    assert turns(harness, run) == [("refused", ending.why)]
+    expect_untouched(harness, run)
 
 
-async def test_what_is_sound_is_written_though_its_agent_says_it_again_and_again(house):
+async def test_what_is_sound_is_written_though_its_agent_says_it_again_and_again(harness):
     """SC-14, SC-5: it has nothing to add; what does not work is written no more than before."""
-    run = await planned(house)
-    ending = await ask(house, run, Mind(*[PARTIAL] * 9))
+    run = await planned(harness)
+    ending = await ask(harness, run, Mind(*[PARTIAL] * 9))
     assert isinstance(ending, PlanRejected)
     assert [fault.code for fault in ending.findings] == ["uncovered"]
-    expect_untouched(house, run)
-    ending = await ask(house, run, Mind(*[WHOLE] * 9))
+    expect_untouched(harness, run)
+    ending = await ask(harness, run, Mind(*[WHOLE] * 9))
     assert isinstance(ending, PlanWritten)
     assert "`goap_create_actions` gave the same answer to the same call 3 times" in ending.text
-    assert keys(house, run) == ["build", "schema", "pages"]
-    assert [outcome for outcome, _ in turns(house, run)] == ["refused", "done"]
+    assert keys(harness, run) == ["build", "schema", "pages"]
+    assert [outcome for outcome, _ in turns(harness, run)] == ["refused", "done"]
 
 
 @pytest.mark.parametrize(
@@ -150,92 +150,92 @@ async def test_what_is_sound_is_written_though_its_agent_says_it_again_and_again
         ),
     ],
 )
-async def test_where_no_reply_is_to_be_had_nothing_is_written_and_the_reason_is_kept(house, said, again, error):
+async def test_where_no_reply_is_to_be_had_nothing_is_written_and_the_reason_is_kept(harness, said, again, error):
     """SC-14: a broken answer, a silent one and one without an end leave the plan as it was."""
     hangs = said == [CassetteFault(kind="hang")]
-    run = await planned(house, attempt_timeout_s=0.2 if hangs else 60.0)
-    ending = await ask(house, run, Mind(*said))
+    run = await planned(harness, attempt_timeout_s=0.2 if hangs else 60.0)
+    ending = await ask(harness, run, Mind(*said))
     assert isinstance(ending, ModelFailed)
     assert ending.retryable is again
     assert error in ending.error
-    assert turns(house, run) == [("failed", ending.error)]
-    expect_untouched(house, run)
+    assert turns(harness, run) == [("failed", ending.error)]
+    expect_untouched(harness, run)
 
 
-async def test_a_turn_that_costs_more_than_there_is_ends_as_a_matter_of_budget(house):
-    run = await planned(house, budget_usd=1.0)
-    ending = await ask(house, run, Mind(PARTIAL, "done", "never", usd=0.6))
+async def test_a_turn_that_costs_more_than_there_is_ends_as_a_matter_of_budget(harness):
+    run = await planned(harness, budget_usd=1.0)
+    ending = await ask(harness, run, Mind(PARTIAL, "done", "never", usd=0.6))
     assert isinstance(ending, TurnOverBudget)
-    assert turns(house, run) == [("budget", ending.error)]
-    assert house.store.runs.paid_usd(run.id) == pytest.approx(1.2)
-    expect_untouched(house, run)
+    assert turns(harness, run) == [("budget", ending.error)]
+    assert harness.store.runs.paid_usd(run.id) == pytest.approx(1.2)
+    expect_untouched(harness, run)
 
 
 async def test_no_secret_stands_in_what_is_kept_of_a_turn(tmp_path):
-    house = await House.build(tmp_path)
-    house.site.environ["SHOP_API_KEY"] = "correct-horse-battery-staple"
-    run = await planned(house)
+    harness = await Harness.build(tmp_path)
+    harness.site.environ["SHOP_API_KEY"] = "correct-horse-battery-staple"
+    run = await planned(harness)
     fault = Mind(create("shop", STORE, parent="correct-horse-battery-staple"), "a", "b", "c")
-    await ask(house, run, fault)
-    assert "correct-horse" not in house.site.journal("shop", "supervisor").read_text()
-    assert "correct-horse" not in str(turns(house, run))
+    await ask(harness, run, fault)
+    assert "correct-horse" not in harness.site.journal("shop", "supervisor").read_text()
+    assert "correct-horse" not in str(turns(harness, run))
     assert "[redacted:SHOP_API_KEY]" in fault.said_to(2)
-    house.store.close()
+    harness.store.close()
 
 
-def rewrite(house, run, *actions):
+def rewrite(harness, run, *actions):
     """Add actions as somebody else would."""
-    with house.store.transaction():
-        apply_changes(house.store, run, (CreateActions("shop", actions),), now=house.clock.now())
+    with harness.store.transaction():
+        apply_changes(harness.store, run, (CreateActions("shop", actions),), now=harness.clock.now())
 
 
-async def test_a_plan_that_changed_meanwhile_is_told_and_the_rest_is_proposed_again(house):
+async def test_a_plan_that_changed_meanwhile_is_told_and_the_rest_is_proposed_again(harness):
     """OR-5: what no longer fits is refused by the store as it is then, not written over it."""
-    run = await planned(house)
+    run = await planned(harness)
 
     def meanwhile(at):
         if at == 2:
-            rewrite(house, run, act("schema", effects=("store",), files=("another",)))
+            rewrite(harness, run, act("schema", effects=("store",), files=("another",)))
 
     again = create("shop", piece("schema2", gives=["store"]), WEB, parent="build")
     mind = Mind(WHOLE, "done", again, "done", meanwhile=meanwhile)
-    assert isinstance(await ask(house, run, mind), PlanWritten)
+    assert isinstance(await ask(harness, run, mind), PlanWritten)
     assert "[outrun] the plan changed during your turn" in mind.said_to(3)
-    assert keys(house, run) == ["build", "schema", "schema2", "pages"]
-    assert turns(house, run) == [("done", None)]
+    assert keys(harness, run) == ["build", "schema", "schema2", "pages"]
+    assert turns(harness, run) == [("done", None)]
 
 
-async def test_a_compound_that_is_over_meanwhile_gets_no_children(house):
-    run = await planned(house)
+async def test_a_compound_that_is_over_meanwhile_gets_no_children(harness):
+    run = await planned(harness)
 
     def meanwhile(at):
         if at == 2:
-            with house.store.transaction():
-                house.store.actions.move(house.action(run, "build").id, Skipped("not needed"))
+            with harness.store.transaction():
+                harness.store.actions.move(harness.action(run, "build").id, Skipped("not needed"))
 
     mind = Mind(WHOLE, "done", create("shop", STORE, WEB), "then without it", meanwhile=meanwhile)
-    assert isinstance(await ask(house, run, mind), PlanWritten)
+    assert isinstance(await ask(harness, run, mind), PlanWritten)
     assert "its parent `build` is skipped" in mind.said_to(3)
-    assert {house.action(run, key).parent_id for key in ("schema", "pages")} == {None}
+    assert {harness.action(run, key).parent_id for key in ("schema", "pages")} == {None}
 
 
-async def test_an_orchestrator_that_was_overtaken_writes_nothing(house):
+async def test_an_orchestrator_that_was_overtaken_writes_nothing(harness):
     """SC-16: whoever lost the run finds its fence stale, and stops."""
-    run = await planned(house)
+    run = await planned(harness)
 
     def meanwhile(at):
         if at == 2:
-            house.orphan(run)
-            take_over_run(house.site, run.id)
+            harness.orphan(run)
+            take_over_run(harness.site, run.id)
 
     with pytest.raises(StaleFence):
-        await ask(house, run, Mind(WHOLE, "done", meanwhile=meanwhile))
-    expect_untouched(house, run)
+        await ask(harness, run, Mind(WHOLE, "done", meanwhile=meanwhile))
+    expect_untouched(harness, run)
 
 
-async def test_of_two_supervisors_of_one_goal_only_the_later_ones_turn_is_written(house):
+async def test_of_two_supervisors_of_one_goal_only_the_later_ones_turn_is_written(harness):
     """SC-16: the turn of the other was ended, so it finds that out and writes nothing; nothing is there twice."""
-    run = await planned(house)
+    run = await planned(harness)
     asked, answer = asyncio.Event(), asyncio.Event()
 
     class Slow(Mind):
@@ -245,13 +245,13 @@ async def test_of_two_supervisors_of_one_goal_only_the_later_ones_turn_is_writte
             return await super().reply(request)
 
     async with asyncio.TaskGroup() as both:
-        earlier = both.create_task(expect_stale(ask(house, run, Slow(WHOLE, "done"))))
+        earlier = both.create_task(expect_stale(ask(harness, run, Slow(WHOLE, "done"))))
         await asked.wait()
-        assert isinstance(await ask(house, run, Mind(WHOLE, "done")), PlanWritten)
+        assert isinstance(await ask(harness, run, Mind(WHOLE, "done")), PlanWritten)
         answer.set()
         await earlier
-    assert keys(house, run) == ["build", "schema", "pages"]
-    assert [outcome for outcome, _ in turns(house, run)] == ["lost", "done"]
+    assert keys(harness, run) == ["build", "schema", "pages"]
+    assert [outcome for outcome, _ in turns(harness, run)] == ["lost", "done"]
 
 
 async def expect_stale(turn):
@@ -260,17 +260,17 @@ async def expect_stale(turn):
         await turn
 
 
-async def test_a_turn_that_is_called_off_is_lost_and_leaves_nothing(house):
-    run = await planned(house)
+async def test_a_turn_that_is_called_off_is_lost_and_leaves_nothing(harness):
+    run = await planned(harness)
     asked = asyncio.Event()
     mind = Mind(WHOLE, CassetteFault(kind="hang"), meanwhile=lambda at: asked.set() if at == 2 else None)
-    turn = asyncio.create_task(ask(house, run, mind))
+    turn = asyncio.create_task(ask(harness, run, mind))
     await asked.wait()
     turn.cancel()
     await asyncio.wait([turn])
     assert turn.cancelled()
-    assert turns(house, run) == [("lost", "the turn was cancelled")]
-    expect_untouched(house, run)
+    assert turns(harness, run) == [("lost", "the turn was cancelled")]
+    expect_untouched(harness, run)
 
 
 class Cut(BaseException):
@@ -292,51 +292,51 @@ class Brittle(SystemClock):
         return super().now()
 
 
-async def test_wherever_a_turn_is_cut_off_all_of_it_is_there_or_nothing(house):
+async def test_wherever_a_turn_is_cut_off_all_of_it_is_there_or_nothing(harness):
     """SC-16: cut at every look at a clock, in transactions and outside; the next turn ends what was left open."""
     looks, cut = 0, True
     while cut:
-        run = await planned(house)
+        run = await planned(harness)
         clock = Brittle(looks)
-        store = Store.open(house.repo / ".git" / "scaffold" / "state.db", clock=clock)
+        store = Store.open(harness.repo / ".git" / "scaffold" / "state.db", clock=clock)
         try:
-            await ask(house, run, Mind(WHOLE, "done"), site=replace(house.site, store=store, clock=clock))
+            await ask(harness, run, Mind(WHOLE, "done"), site=replace(harness.site, store=store, clock=clock))
         except Cut:
             pass
         finally:
             store.close()
         cut = clock.cut
-        expect_all_or_nothing(house, run)
-        close_lost_turns(house.store, run, house.store.goals.of_run(run.id)[0].id)
-        assert house.store.turns.open_of_run(run.id) == ()
-        if keys(house, run) == ["build"]:
-            assert isinstance(await ask(house, run, Mind(WHOLE, "done")), PlanWritten)
-        assert keys(house, run) == ["build", "schema", "pages"]
+        expect_all_or_nothing(harness, run)
+        close_lost_turns(harness.store, run, harness.store.goals.of_run(run.id)[0].id)
+        assert harness.store.turns.open_of_run(run.id) == ()
+        if keys(harness, run) == ["build"]:
+            assert isinstance(await ask(harness, run, Mind(WHOLE, "done")), PlanWritten)
+        assert keys(harness, run) == ["build", "schema", "pages"]
         looks += 1
     assert looks > 10, "it has been cut in many places"
 
 
-def expect_all_or_nothing(house, run):
+def expect_all_or_nothing(harness, run):
     """The proposal stands in the store exactly if its turn is done."""
-    done = [outcome for outcome, _ in turns(house, run)] == ["done"]
-    assert keys(house, run) == (["build", "schema", "pages"] if done else ["build"])
-    grown = [each.event for each in house.store.events.since(run.id, 0) if isinstance(each.event, PlanExtended)]
+    done = [outcome for outcome, _ in turns(harness, run)] == ["done"]
+    assert keys(harness, run) == (["build", "schema", "pages"] if done else ["build"])
+    grown = [each.event for each in harness.store.events.since(run.id, 0) if isinstance(each.event, PlanExtended)]
     assert len(grown) == done
 
 
-async def test_what_else_belongs_to_a_proposal_is_written_with_it_or_not_at_all(house):
+async def test_what_else_belongs_to_a_proposal_is_written_with_it_or_not_at_all(harness):
     """OR-5: one transaction, or none."""
-    run = await planned(house)
+    run = await planned(harness)
 
     def breaks(store):
-        store.actions.move(house.action(run, "build").id, Running())
+        store.actions.move(harness.action(run, "build").id, Running())
         raise Cut
 
     with pytest.raises(Cut):
-        await ask(house, run, Mind(WHOLE, "done"), also=breaks)
-    expect_untouched(house, run)
-    assert house.statuses(run) == {"build": "pending"}
+        await ask(harness, run, Mind(WHOLE, "done"), also=breaks)
+    expect_untouched(harness, run)
+    assert harness.statuses(run) == {"build": "pending"}
     also = Mind(WHOLE, "done")
-    await ask(house, run, also, also=lambda store: store.actions.move(house.action(run, "build").id, Running()))
-    assert house.statuses(run)["build"] == "running"
-    assert turns(house, run) == [("lost", "the process that asked is gone"), ("done", None)]
+    await ask(harness, run, also, also=lambda store: store.actions.move(harness.action(run, "build").id, Running()))
+    assert harness.statuses(run)["build"] == "running"
+    assert turns(harness, run) == [("lost", "the process that asked is gone"), ("done", None)]

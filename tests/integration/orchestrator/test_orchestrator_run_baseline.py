@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from fakes import UNHELD, act, goal
 from scaffold.core.errors import EnvironmentNotReady, StaleFence
 from scaffold.core.events import AttemptQueued, BaselineCaptured, NoticeRaised
 from scaffold.core.gates import Gate
@@ -14,6 +13,7 @@ from scaffold.orchestrator.owner.control import retry_run
 from scaffold.orchestrator.owner.run_baseline import ensure_baseline
 from scaffold.orchestrator.supervisor.goal_view import read_goal_view
 from scaffold.plan.decide import Dispatch, decide
+from support.harness import UNHELD, act, goal
 
 GATE = Gate(kind="test", command="grep -q two list", runner="exit")
 MORE = "grep -q more list"
@@ -25,202 +25,202 @@ def gated(command=GATE.command, **settings):
     return {"given_gates": (given,), **UNHELD, **settings}
 
 
-def events(house, run, kind):
-    return [each.event for each in house.store.events.since(run.id, 0) if isinstance(each.event, kind)]
+def events(harness, run, kind):
+    return [each.event for each in harness.store.events.since(run.id, 0) if isinstance(each.event, kind)]
 
 
-async def test_a_repository_without_gates_rests_on_nothing_and_needs_no_worktree(house):
+async def test_a_repository_without_gates_rests_on_nothing_and_needs_no_worktree(harness):
     """AL-10: known all the same, so that nobody looks again."""
-    run = await house.own(goal("g", act("a")))
-    await ensure_baseline(house.site, run)
-    baseline = house.store.baselines.of_run(run.id)
+    run = await harness.own(goal("g", act("a")))
+    await ensure_baseline(harness.site, run)
+    baseline = harness.store.baselines.of_run(run.id)
     assert baseline is not None
     assert baseline.runs == ()
-    assert not house.site.landing_folder(run.id).exists()
+    assert not harness.site.landing_folder(run.id).exists()
 
 
-async def test_the_gates_are_known_before_the_first_attempt(house):
+async def test_the_gates_are_known_before_the_first_attempt(harness):
     """AL-10: captured at the base, told, mirrored for people, and the worktree is gone again."""
-    run = await house.lay_out(goal("g", act("a", check=MORE)), **gated())
-    ending = await house.carry_out(run, a=["echo more >> list"])
+    run = await harness.lay_out(goal("g", act("a", check=MORE)), **gated())
+    ending = await harness.carry_out(run, a=["echo more >> list"])
     assert ending.state == Completed()
-    told = [each.event for each in house.store.events.since(run.id, 0)]
+    told = [each.event for each in harness.store.events.since(run.id, 0)]
     captured = next(at for at, event in enumerate(told) if isinstance(event, BaselineCaptured))
     assert captured < next(at for at, event in enumerate(told) if isinstance(event, AttemptQueued))
     assert (told[captured].gate, told[captured].commit, told[captured].reused) == ("test", run.base_sha, False)
-    assert (house.site.projections / "baselines" / f"{run.id}.json").read_bytes().startswith(b"{")
-    assert await house.worktrees(spare=False) == 0
+    assert (harness.site.projections / "baselines" / f"{run.id}.json").read_bytes().startswith(b"{")
+    assert await harness.worktrees(spare=False) == 0
 
 
-async def test_what_is_known_is_not_captured_again(house, tmp_path):
+async def test_what_is_known_is_not_captured_again(harness, tmp_path):
     """AL-10: a run that goes on asks no gate at its base again; another run of the same base asks none either."""
     count = tmp_path / "count"
     settings = gated(f"echo x >> {count}")
-    run = await house.own(goal("g", act("a")), **settings)
-    await ensure_baseline(house.site, run)
-    await ensure_baseline(house.site, run)
-    other = await house.own(goal("g", act("a")), **settings)
-    await ensure_baseline(house.site, other)
+    run = await harness.own(goal("g", act("a")), **settings)
+    await ensure_baseline(harness.site, run)
+    await ensure_baseline(harness.site, run)
+    other = await harness.own(goal("g", act("a")), **settings)
+    await ensure_baseline(harness.site, other)
     assert count.read_text() == "x\n"
-    assert [each.reused for each in events(house, other, BaselineCaptured)] == [True]
+    assert [each.reused for each in events(harness, other, BaselineCaptured)] == [True]
 
 
-async def test_a_gate_that_cannot_run_ends_the_run_before_anything_is_spent(house, tmp_path):
+async def test_a_gate_that_cannot_run_ends_the_run_before_anything_is_spent(harness, tmp_path):
     """AL-10: environment_not_ready; nothing was queued; mended, retried and resumed it goes on."""
     tool = tmp_path / "gate-tool"
-    run = await house.lay_out(goal("g", act("a", check=MORE)), **gated(str(tool)))
+    run = await harness.lay_out(goal("g", act("a", check=MORE)), **gated(str(tool)))
     with pytest.raises(EnvironmentNotReady) as caught:
-        await house.carry_out(run, a=["echo more >> list"])
+        await harness.carry_out(run, a=["echo more >> list"])
     assert caught.value.what.startswith("environment_not_ready: ")
     assert f"scaffold retry {run.id}" in caught.value.fix
-    assert isinstance(house.store.runs.get(run.id).state, Failed)
-    assert house.store.runs.get(run.id).owner is None
-    assert events(house, run, AttemptQueued) == []
-    assert house.store.baselines.of_run(run.id) is None
-    assert await house.worktrees() == 0
+    assert isinstance(harness.store.runs.get(run.id).state, Failed)
+    assert harness.store.runs.get(run.id).owner is None
+    assert events(harness, run, AttemptQueued) == []
+    assert harness.store.baselines.of_run(run.id) is None
+    assert await harness.worktrees() == 0
     tool.write_text("#!/bin/sh\n")
     tool.chmod(0o755)
-    retry_run(house.store, house.store.runs.get(run.id))
-    assert isinstance(house.store.runs.get(run.id).state, Paused)
-    assert (await house.carry_out(run, a=["echo more >> list"])).state == Completed()
+    retry_run(harness.store, harness.store.runs.get(run.id))
+    assert isinstance(harness.store.runs.get(run.id).state, Paused)
+    assert (await harness.carry_out(run, a=["echo more >> list"])).state == Completed()
 
 
-async def test_who_is_interrupted_while_gates_are_asked_leaves_a_run_that_can_go_on(house, tmp_path):
+async def test_who_is_interrupted_while_gates_are_asked_leaves_a_run_that_can_go_on(harness, tmp_path):
     """AL-10, SC-18: nothing is held against half a baseline."""
     go, begun = tmp_path / "go", tmp_path / "begun"
-    run = await house.lay_out(goal("g", act("a")), **gated(f"touch {begun}; test -f {go} || sleep 60"))
-    conductor = await house.conductor(run, {"a": ["echo more >> list"]})
+    run = await harness.lay_out(goal("g", act("a")), **gated(f"touch {begun}; test -f {go} || sleep 60"))
+    conductor = await harness.conductor(run, {"a": ["echo more >> list"]})
     carried = asyncio.create_task(conductor.carry_out())
     while not begun.exists():  # noqa: ASYNC110 - a command rings no bell
         await asyncio.sleep(0.01)
     conductor.request_stop("stopped")
     ending = await asyncio.wait_for(carried, 10)
     assert isinstance(ending.state, Paused)
-    assert house.store.baselines.of_run(run.id) is None
-    assert await house.worktrees() == 0
+    assert harness.store.baselines.of_run(run.id) is None
+    assert await harness.worktrees() == 0
     go.touch()
-    assert (await house.carry_out(run, a=["echo more >> list"])).state == Completed()
+    assert (await harness.carry_out(run, a=["echo more >> list"])).state == Completed()
 
 
-async def landed(house, run):
+async def landed(harness, run):
     """Have `a` done and landed, and its goal complete, by an owner that goes no further."""
-    mine = await house.take(run)
-    await ensure_baseline(house.site, mine)
-    queue = MergeQueue(house.site, mine)
-    await house.work(mine, "a", "echo x > a")
+    mine = await harness.take(run)
+    await ensure_baseline(harness.site, mine)
+    queue = MergeQueue(harness.site, mine)
+    await harness.work(mine, "a", "echo x > a")
     step = await queue.step()
     assert isinstance(step, CandidateLanded), step
     await queue.close()
-    with house.store.transaction():
-        house.store.goals.move(house.action(mine, "a").goal_id, Completed())
+    with harness.store.transaction():
+        harness.store.goals.move(harness.action(mine, "a").goal_id, Completed())
 
 
-async def others_commit(house, run, command):
-    await house.sh(f"git checkout -q {run.session_branch}; {command}; git commit -qam mine; git checkout -q main")
+async def others_commit(harness, run, command):
+    await harness.sh(f"git checkout -q {run.session_branch}; {command}; git commit -qam mine; git checkout -q main")
 
 
-async def test_what_the_whole_does_not_pass_fails_the_run_until_it_is_mended(house):
+async def test_what_the_whole_does_not_pass_fails_the_run_until_it_is_mended(harness):
     """AL-11, AL-14: all gates once at the end; the branch and the facts stay, and retry asks the gates again."""
-    run = await house.lay_out(goal("g", act("a", check="test -f a")), **gated())
-    await landed(house, run)
-    await others_commit(house, run, "echo > list")
-    ending = await house.carry_out(run)
+    run = await harness.lay_out(goal("g", act("a", check="test -f a")), **gated())
+    await landed(harness, run)
+    await others_commit(harness, run, "echo > list")
+    ending = await harness.carry_out(run)
     assert isinstance(ending.state, Failed)
     assert ending.state.reason.startswith("gates: ")
-    assert house.facts(run) == {"a_done"}
-    await others_commit(house, run, "echo two > list")
-    retry_run(house.store, house.store.runs.get(run.id))
-    assert (await house.carry_out(run)).state == Completed()
+    assert harness.facts(run) == {"a_done"}
+    await others_commit(harness, run, "echo two > list")
+    retry_run(harness.store, harness.store.runs.get(run.id))
+    assert (await harness.carry_out(run)).state == Completed()
 
 
-async def test_what_ran_whole_where_it_landed_is_not_run_again_at_the_end(house, tmp_path):
+async def test_what_ran_whole_where_it_landed_is_not_run_again_at_the_end(harness, tmp_path):
     """AL-11, AL-14: one run at the base, one in the worker, one where it lands."""
     count = tmp_path / "count"
-    run = await house.lay_out(goal("g", act("a", check=MORE)), **gated(f"echo $SCAFFOLD_ATTEMPT- >> {count}"))
-    assert (await house.carry_out(run, a=["echo more >> list"])).state == Completed()
+    run = await harness.lay_out(goal("g", act("a", check=MORE)), **gated(f"echo $SCAFFOLD_ATTEMPT- >> {count}"))
+    assert (await harness.carry_out(run, a=["echo more >> list"])).state == Completed()
     runs = count.read_text().split()
     assert len(runs) == len(set(runs)) + 1 == 3, runs
 
 
-async def test_a_run_that_is_stopped_before_the_whole_is_proven_is_not_completed(house):
+async def test_a_run_that_is_stopped_before_the_whole_is_proven_is_not_completed(harness):
     """AL-11: paused, though all its goals are complete."""
-    run = await house.lay_out(goal("g", act("a", check="test -f a")), **gated())
-    await landed(house, run)
-    conductor = await house.conductor(run, {})
+    run = await harness.lay_out(goal("g", act("a", check="test -f a")), **gated())
+    await landed(harness, run)
+    conductor = await harness.conductor(run, {})
     conductor.request_stop("stopped")
     assert isinstance((await conductor.carry_out()).state, Paused)
-    assert (await house.carry_out(run)).state == Completed()
+    assert (await harness.carry_out(run)).state == Completed()
 
 
-async def test_a_fact_that_others_have_broken_is_mended_before_the_run_ends(house):
+async def test_a_fact_that_others_have_broken_is_mended_before_the_run_ends(harness):
     """BX-1: what a commit on the session branch broke is done again."""
-    run = await house.lay_out(goal("g", act("a", check="test -f a")), **gated())
-    await landed(house, run)
-    await others_commit(house, run, "git rm -q a")
-    ending = await house.carry_out(run, a=["echo x > a"])
+    run = await harness.lay_out(goal("g", act("a", check="test -f a")), **gated())
+    await landed(harness, run)
+    await others_commit(harness, run, "git rm -q a")
+    ending = await harness.carry_out(run, a=["echo x > a"])
     assert ending.state == Completed()
-    assert [each.outcome for each in house.attempts(run, "a")] == ["landed", "landed"]
-    assert await house.show(f"{run.session_branch}:a") == "x"
+    assert [each.outcome for each in harness.attempts(run, "a")] == ["landed", "landed"]
+    assert await harness.show(f"{run.session_branch}:a") == "x"
 
 
-async def test_a_gate_is_evidence_of_what_it_let_through(house):
+async def test_a_gate_is_evidence_of_what_it_let_through(harness):
     """BX-1, AL-9: beside the contract."""
-    run = await house.lay_out(goal("g", act("a", check=MORE)), **gated())
-    await house.carry_out(run, a=["echo more >> list"])
-    (fact,) = house.store.facts.of_goal(house.action(run, "a").goal_id)
+    run = await harness.lay_out(goal("g", act("a", check=MORE)), **gated())
+    await harness.carry_out(run, a=["echo more >> list"])
+    (fact,) = harness.store.facts.of_goal(harness.action(run, "a").goal_id)
     assert [each.kind for each in fact.evidence] == ["contract", "gate"]
     assert fact.evidence[1].command == GATE.command
 
 
-async def test_a_candidate_that_a_gate_does_not_pass_with_is_refused(house):
+async def test_a_candidate_that_a_gate_does_not_pass_with_is_refused(harness):
     """AL-9, AL-10: a regression against the baseline blocks, told as what it is."""
-    run = await house.lay_out(goal("g", act("a", check=MORE)), **gated(attempts=1))
-    ending = await house.carry_out(run, a=["echo more > list"])
+    run = await harness.lay_out(goal("g", act("a", check=MORE)), **gated(attempts=1))
+    ending = await harness.carry_out(run, a=["echo more > list"])
     assert isinstance(ending.state, Failed)
-    assert [each.outcome for each in house.attempts(run, "a")] == ["gate_failed"]
-    assert house.facts(run) == set()
+    assert [each.outcome for each in harness.attempts(run, "a")] == ["gate_failed"]
+    assert harness.facts(run) == set()
 
 
-async def test_gates_that_are_turned_off_are_not_asked(house, tmp_path):
+async def test_gates_that_are_turned_off_are_not_asked(harness, tmp_path):
     count = tmp_path / "count"
     settings = gated(f"echo x >> {count}") | {"gates": False}
-    run = await house.own(goal("g", act("a")), **settings)
-    await ensure_baseline(house.site, run)
+    run = await harness.own(goal("g", act("a")), **settings)
+    await ensure_baseline(harness.site, run)
     assert not count.exists()
-    assert house.store.baselines.of_run(run.id).runs == ()
+    assert harness.store.baselines.of_run(run.id).runs == ()
 
 
-async def test_an_owner_that_was_overtaken_captures_nothing(house):
+async def test_an_owner_that_was_overtaken_captures_nothing(harness):
     """BX-8."""
-    run = await house.own(goal("g", act("a")), **gated())
-    house.orphan(run)
+    run = await harness.own(goal("g", act("a")), **gated())
+    harness.orphan(run)
     with pytest.raises(StaleFence):
-        await ensure_baseline(house.site, run)
-    assert house.store.baselines.of_run(run.id) is None
+        await ensure_baseline(harness.site, run)
+    assert harness.store.baselines.of_run(run.id) is None
 
 
-async def test_nobody_gives_a_goal_up_while_one_of_its_facts_is_looked_at_again(house):
+async def test_nobody_gives_a_goal_up_while_one_of_its_facts_is_looked_at_again(harness):
     """BX-1: what is stale counts neither as true nor as lost; once it is refuted, its provider is there to start."""
-    run = await house.lay_out(goal("g", act("a", check="test -f a"), act("b")), **gated())
-    mine = await house.take(run)
-    queue = MergeQueue(house.site, mine)
-    await house.work(mine, "a", "echo x > a")
+    run = await harness.lay_out(goal("g", act("a", check="test -f a"), act("b")), **gated())
+    mine = await harness.take(run)
+    queue = MergeQueue(harness.site, mine)
+    await harness.work(mine, "a", "echo x > a")
     assert isinstance(await queue.step(), CandidateLanded)
-    with house.store.transaction():
-        house.store.actions.move(house.action(mine, "b").id, Skipped("not needed"))
-        house.store.facts.invalidate(house.action(mine, "a").goal_id, "a_done", "stale")
-    (one,) = house.store.goals.of_run(mine.id)
-    assert decide(read_goal_view(house.store, mine, one)) == ()
-    await others_commit(house, mine, "git rm -q a")
+    with harness.store.transaction():
+        harness.store.actions.move(harness.action(mine, "b").id, Skipped("not needed"))
+        harness.store.facts.invalidate(harness.action(mine, "a").goal_id, "a_done", "stale")
+    (one,) = harness.store.goals.of_run(mine.id)
+    assert decide(read_goal_view(harness.store, mine, one)) == ()
+    await others_commit(harness, mine, "git rm -q a")
     await queue.recheck_facts()
-    assert decide(read_goal_view(house.store, mine, one)) == (Dispatch(house.action(mine, "a").id),)
+    assert decide(read_goal_view(harness.store, mine, one)) == (Dispatch(harness.action(mine, "a").id),)
 
 
-async def test_what_nothing_else_can_show_anew_is_shown_by_the_gates(house):
+async def test_what_nothing_else_can_show_anew_is_shown_by_the_gates(harness):
     """BX-1, BX-5: a weak fact whose paths are touched stays weak, and says which gates let the change through."""
-    run = await house.lay_out(goal("g", act("a"), act("b", needs=["a_done"], check="grep -q again list")), **gated())
-    await house.carry_out(run, a=["echo more >> list"], b=["echo again >> list"])
-    facts = {each.assertion: each for each in house.store.facts.of_goal(house.action(run, "a").goal_id)}
+    run = await harness.lay_out(goal("g", act("a"), act("b", needs=["a_done"], check="grep -q again list")), **gated())
+    await harness.carry_out(run, a=["echo more >> list"], b=["echo again >> list"])
+    facts = {each.assertion: each for each in harness.store.facts.of_goal(harness.action(run, "a").goal_id)}
     assert facts["a_done"].weak
     assert facts["a_done"].commit == facts["b_done"].commit
     assert [(each.kind, each.commit == facts["b_done"].commit) for each in facts["a_done"].evidence] == [
@@ -229,9 +229,9 @@ async def test_what_nothing_else_can_show_anew_is_shown_by_the_gates(house):
     ]
 
 
-async def test_a_set_up_that_may_take_long_is_told_before_it_runs(house):
+async def test_a_set_up_that_may_take_long_is_told_before_it_runs(harness):
     """AL-10: nobody has to guess what a run waits for."""
-    run = await house.own(goal("g", act("a")), setup=("true",), trusted=True, **UNHELD)
-    await ensure_baseline(house.site, run)
-    told = [notice.text for notice in events(house, run, NoticeRaised)]
+    run = await harness.own(goal("g", act("a")), setup=("true",), trusted=True, **UNHELD)
+    await ensure_baseline(harness.site, run)
+    told = [notice.text for notice in events(harness, run, NoticeRaised)]
     assert told == ["Setting up the environment of checks: true"]

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from fakes import act, goal
-from minds import Mind, create, piece
+from fakes import Mind, create, piece
 from scaffold.core.errors import UsageError
 from scaffold.core.ids import Commit
 from scaffold.core.states import Completed, Landing, Running, Verifying
@@ -13,6 +12,7 @@ from scaffold.orchestrator.planning.supervisor_agent import SupervisorAgent
 from scaffold.orchestrator.planning.turn import ModelFailed, PlanRejected, PlanWritten
 from scaffold.orchestrator.supervisor.goal_view import read_goal_view
 from scaffold.run.attempt_end import end_attempt
+from support.harness import act, goal
 
 COMMIT = Commit("c" * 40)
 MOST_TOKENS = 4_000
@@ -26,79 +26,81 @@ BUILD = act("build", kind="compound", effects=("store", "web"))
 WHOLE = create("shop", piece("schema", gives=["store"]), piece("pages", gives=["web"]), parent="build")
 
 
-async def planned(house, *goals, **settings):
-    return await house.own(*goals, **{"planner": True, "attempts": 1} | settings)
+async def planned(harness, *goals, **settings):
+    return await harness.own(*goals, **{"planner": True, "attempts": 1} | settings)
 
 
-def goal_of(house, run, name="shop"):
-    found = house.store.goals.by_name(run.id, name)
+def goal_of(harness, run, name="shop"):
+    found = harness.store.goals.by_name(run.id, name)
     assert found is not None
     return found
 
 
-def decompose(house, run, mind, key="build"):
-    return SupervisorAgent(house.site, run, mind.opened).decompose(goal_of(house, run).id, house.action(run, key).id)
+def decompose(harness, run, mind, key="build"):
+    return SupervisorAgent(harness.site, run, mind.opened).decompose(
+        goal_of(harness, run).id, harness.action(run, key).id
+    )
 
 
-def replan(house, run, mind, *, under=None, unmet=("store",), why="`schema` failed for good"):
-    compound = None if under is None else house.action(run, under).id
-    return SupervisorAgent(house.site, run, mind.opened).replan(goal_of(house, run).id, compound, unmet, why)
+def replan(harness, run, mind, *, under=None, unmet=("store",), why="`schema` failed for good"):
+    compound = None if under is None else harness.action(run, under).id
+    return SupervisorAgent(harness.site, run, mind.opened).replan(goal_of(harness, run).id, compound, unmet, why)
 
 
-async def fail(house, run, key, error):
+async def fail(harness, run, key, error):
     """Let the only attempt of an action fail."""
-    attempt = await house.queue(run, key)
-    end_attempt(house.store, run, attempt.id, "executor_failed", error=error)
+    attempt = await harness.queue(run, key)
+    end_attempt(harness.store, run, attempt.id, "executor_failed", error=error)
 
 
-def land(house, run, key, result):
+def land(harness, run, key, result):
     """Let an action be done, with everything it makes true."""
-    action = house.action(run, key)
-    with house.store.transaction():
-        house.store.actions.move_each((action,), Running(), Verifying(), Landing(), Completed())
-        house.store.facts.show_all(action.goal_id, action.effects, commit=COMMIT, weak=False, paths=(), evidence=())
+    action = harness.action(run, key)
+    with harness.store.transaction():
+        harness.store.actions.move_each((action,), Running(), Verifying(), Landing(), Completed())
+        harness.store.facts.show_all(action.goal_id, action.effects, commit=COMMIT, weak=False, paths=(), evidence=())
 
 
-async def test_a_ready_compound_is_broken_down_into_children_that_cover_its_effects(house):
+async def test_a_ready_compound_is_broken_down_into_children_that_cover_its_effects(harness):
     """SC-5, SC-7, SC-8: what is asked names the effects to cover, and asks for verification actions."""
-    run = await planned(house, shop(BUILD))
+    run = await planned(harness, shop(BUILD))
     mind = Mind(WHOLE, "two children")
-    assert isinstance(await decompose(house, run, mind), PlanWritten)
-    assert house.action(run, "pages").parent_id == house.action(run, "build").id
+    assert isinstance(await decompose(harness, run, mind), PlanWritten)
+    assert harness.action(run, "pages").parent_id == harness.action(run, "build").id
     asked = mind.said_to(1)
     assert "Together, their effects must cover: store, web." in asked
     assert "verification actions (testing, code_review, ...)" in asked
     assert "code_review" in mind.asked[0].system
 
 
-async def test_a_compound_without_children_or_with_too_few_is_not_broken_down(house):
+async def test_a_compound_without_children_or_with_too_few_is_not_broken_down(harness):
     """SC-5: children that do not make all of it true are sent back, and none at all."""
-    run = await planned(house, shop(BUILD))
+    run = await planned(harness, shop(BUILD))
     mind = Mind("nothing to do", create("shop", piece("schema", gives=["store"]), parent="build"), "one", "that is it")
-    ending = await decompose(house, run, mind)
+    ending = await decompose(harness, run, mind)
     assert isinstance(ending, PlanRejected)
     assert "[no-children] `build` has no open children" in mind.said_to(2)
     assert "[uncovered] no child of `build` makes `web` true" in mind.said_to(4)
-    assert house.statuses(run) == {"build": "pending"}
+    assert harness.statuses(run) == {"build": "pending"}
 
 
-async def test_a_compound_that_is_not_needed_is_dropped(house):
-    run = await planned(house, shop(BUILD, act("other", effects=("store", "web"))))
+async def test_a_compound_that_is_not_needed_is_dropped(harness):
+    run = await planned(harness, shop(BUILD, act("other", effects=("store", "web"))))
     skip = ("goap_update_action", {"action": "build", "status": "skipped", "result": "`other` does it"})
-    assert isinstance(await decompose(house, run, Mind(skip, "dropped")), PlanWritten)
-    assert house.statuses(run) == {"build": "skipped", "other": "pending"}
+    assert isinstance(await decompose(harness, run, Mind(skip, "dropped")), PlanWritten)
+    assert harness.statuses(run) == {"build": "skipped", "other": "pending"}
 
 
-async def test_an_error_that_was_there_before_is_not_for_whoever_breaks_down_to_mend(house):
-    run = await planned(house, shop(BUILD, act("mail", effects=("mail",)), wants=("store", "web", "mail")))
-    await fail(house, run, "mail", "no server")
-    assert isinstance(await decompose(house, run, Mind(WHOLE, "done")), PlanWritten)
-    assert house.statuses(run)["pages"] == "pending"
+async def test_an_error_that_was_there_before_is_not_for_whoever_breaks_down_to_mend(harness):
+    run = await planned(harness, shop(BUILD, act("mail", effects=("mail",)), wants=("store", "web", "mail")))
+    await fail(harness, run, "mail", "no server")
+    assert isinstance(await decompose(harness, run, Mind(WHOLE, "done")), PlanWritten)
+    assert harness.statuses(run)["pages"] == "pending"
 
 
-async def test_a_supervisor_cannot_touch_the_plan_of_another_goal(house):
+async def test_a_supervisor_cannot_touch_the_plan_of_another_goal(harness):
     """SC-8, OR-8: each goal has its own supervisor, and that one alone changes it."""
-    run = await planned(house, shop(BUILD), goal("blog", act("post")))
+    run = await planned(harness, shop(BUILD), goal("blog", act("post")))
     mind = Mind(
         create("blog", piece("extra", gives=["post_done"])),
         ("goap_update_action", {"action": "post", "status": "skipped", "result": "no"}),
@@ -106,134 +108,136 @@ async def test_a_supervisor_cannot_touch_the_plan_of_another_goal(house):
         WHOLE,
         "done",
     )
-    assert isinstance(await decompose(house, run, mind), PlanWritten)
+    assert isinstance(await decompose(harness, run, mind), PlanWritten)
     assert "goal `blog` is not yours to change" in mind.said_to(2)
     assert "goal `blog` is not yours to change" in mind.said_to(3)
     assert "a supervisor works on its own goal only" in mind.said_to(4)
-    assert house.statuses(run) == {"build": "pending", "post": "pending", "schema": "pending", "pages": "pending"}
+    assert harness.statuses(run) == {"build": "pending", "post": "pending", "schema": "pending", "pages": "pending"}
 
 
-async def test_a_replan_tells_why_and_deals_with_what_failed(house):
+async def test_a_replan_tells_why_and_deals_with_what_failed(harness):
     """OR-3, SC-8: the lesson of the failure is told; once another way is written the failure counts as dealt with."""
-    run = await planned(house, shop(act("schema", effects=("store",)), act("pages", needs=["store"], effects=("web",))))
-    await fail(house, run, "schema", "the database has no such type")
-    assert [each.key for each in read_goal_view(house.store, run, goal_of(house, run)).exhausted] == ["schema"]
+    run = await planned(
+        harness, shop(act("schema", effects=("store",)), act("pages", needs=["store"], effects=("web",)))
+    )
+    await fail(harness, run, "schema", "the database has no such type")
+    assert [each.key for each in read_goal_view(harness.store, run, goal_of(harness, run)).exhausted] == ["schema"]
     other = create("shop", piece("schema-by-hand", gives=["store"]))
     skip = ("goap_update_action", {"action": "schema", "status": "skipped", "result": "replaced"})
     mind = Mind([skip, other], "another way")
-    assert isinstance(await replan(house, run, mind), PlanWritten)
+    assert isinstance(await replan(harness, run, mind), PlanWritten)
     asked = mind.said_to(1)
     assert "`schema` failed for good" in asked
     assert "last error: the database has no such type" in asked
     assert "- pages: `schema` failed" in asked
-    assert read_goal_view(house.store, run, goal_of(house, run)).exhausted == ()
-    assert house.statuses(run) == {"schema": "skipped", "pages": "pending", "schema-by-hand": "pending"}
+    assert read_goal_view(harness.store, run, goal_of(harness, run)).exhausted == ()
+    assert harness.statuses(run) == {"schema": "skipped", "pages": "pending", "schema-by-hand": "pending"}
 
 
-async def test_a_retry_needs_something_new(house):
+async def test_a_retry_needs_something_new(harness):
     """SC-20: the same words again are refused, another approach gives the action one more attempt."""
-    run = await planned(house, shop(act("schema", effects=("store",)), wants=("store",)))
-    await fail(house, run, "schema", "broken")
+    run = await planned(harness, shop(act("schema", effects=("store",)), wants=("store",)))
+    await fail(harness, run, "schema", "broken")
 
     def again(words):
         return ("goap_update_action", {"action": "schema", "status": "pending", "result": words})
 
     mind = Mind(again("do schema."), again("Write the migration by hand."), "once more")
-    assert isinstance(await replan(house, run, mind), PlanWritten)
+    assert isinstance(await replan(harness, run, mind), PlanWritten)
     assert "a retry needs a new approach" in mind.said_to(2)
-    assert house.action(run, "schema").guidance == "Write the migration by hand."
-    assert house.statuses(run) == {"schema": "pending"}
+    assert harness.action(run, "schema").guidance == "Write the migration by hand."
+    assert harness.statuses(run) == {"schema": "pending"}
 
 
-async def test_a_replan_that_proposes_nothing_new_is_fruitless(house):
+async def test_a_replan_that_proposes_nothing_new_is_fruitless(harness):
     """OR-3: it is done without changes, the failure is dealt with, and one of the goal's replans is used up."""
     run = await planned(
-        house, shop(act("schema", effects=("store",)), act("spare", effects=("store",)), wants=("store",))
+        harness, shop(act("schema", effects=("store",)), act("spare", effects=("store",)), wants=("store",))
     )
-    await fail(house, run, "schema", "broken")
-    assert read_goal_view(house.store, run, goal_of(house, run)).replans_left == 3
-    assert await replan(house, run, Mind("`spare` will do")) == PlanWritten((), "`spare` will do")
-    view = read_goal_view(house.store, run, goal_of(house, run))
+    await fail(harness, run, "schema", "broken")
+    assert read_goal_view(harness.store, run, goal_of(harness, run)).replans_left == 3
+    assert await replan(harness, run, Mind("`spare` will do")) == PlanWritten((), "`spare` will do")
+    view = read_goal_view(harness.store, run, goal_of(harness, run))
     assert (view.exhausted, view.replans_left) == ((), 2)
 
 
-async def test_a_replan_that_leaves_the_goal_out_of_reach_is_refused_and_the_failure_stays(house):
-    run = await planned(house, shop(act("schema", effects=("store",)), wants=("store",)))
-    await fail(house, run, "schema", "broken")
-    ending = await replan(house, run, Mind("sorry", "really", "no"))
+async def test_a_replan_that_leaves_the_goal_out_of_reach_is_refused_and_the_failure_stays(harness):
+    run = await planned(harness, shop(act("schema", effects=("store",)), wants=("store",)))
+    await fail(harness, run, "schema", "broken")
+    ending = await replan(harness, run, Mind("sorry", "really", "no"))
     assert isinstance(ending, PlanRejected)
-    view = read_goal_view(house.store, run, goal_of(house, run))
+    view = read_goal_view(harness.store, run, goal_of(harness, run))
     assert ([each.key for each in view.exhausted], view.replans_left) == (["schema"], 2)
 
 
-async def test_a_gap_in_a_compound_is_closed_by_further_children(house):
+async def test_a_gap_in_a_compound_is_closed_by_further_children(harness):
     """SC-5: children that ended without its effects get others beside them."""
     run = await planned(
-        house, shop(BUILD, act("schema", parent="build", effects=("store", "web")), wants=("store", "web"))
+        harness, shop(BUILD, act("schema", parent="build", effects=("store", "web")), wants=("store", "web"))
     )
-    with house.store.transaction():
-        house.store.actions.move(house.action(run, "build").id, Running())
-    await fail(house, run, "schema", "too much at once")
+    with harness.store.transaction():
+        harness.store.actions.move(harness.action(run, "build").id, Running())
+    await fail(harness, run, "schema", "too much at once")
     smaller = create("shop", piece("half", gives=["store"]), piece("rest", gives=["web"]), parent="build")
     mind = Mind("it is fine", smaller, "two halves")
-    assert isinstance(await replan(house, run, mind, under="build", unmet=("store", "web")), PlanWritten)
+    assert isinstance(await replan(harness, run, mind, under="build", unmet=("store", "web")), PlanWritten)
     assert "[no-children]" in mind.said_to(2)
     assert mind.asked[0].caller.action == "build"
-    assert house.action(run, "half").parent_id == house.action(run, "build").id
+    assert harness.action(run, "half").parent_id == harness.action(run, "build").id
 
 
-async def test_a_replan_that_finds_everything_as_the_one_before_left_it_says_so(house):
+async def test_a_replan_that_finds_everything_as_the_one_before_left_it_says_so(harness):
     """SC-8: no assertion more, the same error again: the same way once more is not a way."""
-    run = await planned(house, shop(act("schema", effects=("store",)), wants=("store",)))
-    await fail(house, run, "schema", "3 tests failed at 1a2b3c4")
+    run = await planned(harness, shop(act("schema", effects=("store",)), wants=("store",)))
+    await fail(harness, run, "schema", "3 tests failed at 1a2b3c4")
 
     def again(words):
         return ("goap_update_action", {"action": "schema", "status": "pending", "result": words})
 
     first = Mind(again("By hand."), "once more")
-    await replan(house, run, first)
+    await replan(harness, run, first)
     assert "# Stop" not in first.said_to(1)
-    await fail(house, run, "schema", "17 tests failed at 9f8e7d6")
+    await fail(harness, run, "schema", "17 tests failed at 9f8e7d6")
     second = Mind(create("shop", piece("other", gives=["store"])), "another")
-    await replan(house, run, second)
+    await replan(harness, run, second)
     assert "# Stop\nNothing has changed since the last time you were asked this" in second.said_to(1)
     assert "Other approach tried: By hand." in second.said_to(1)
     assert "replan: done" in second.said_to(1)
 
 
-async def test_results_of_what_a_compound_builds_on_are_told_in_short(house):
+async def test_results_of_what_a_compound_builds_on_are_told_in_short(harness):
     run = await planned(
-        house, shop(act("schema", effects=("store",)), act("ui", kind="compound", needs=["store"], effects=("web",)))
+        harness, shop(act("schema", effects=("store",)), act("ui", kind="compound", needs=["store"], effects=("web",)))
     )
-    with house.store.transaction():
-        house.store.actions.move(house.action(run, "schema").id, Running(), result="Tables: users. " + "x" * 5_000)
+    with harness.store.transaction():
+        harness.store.actions.move(harness.action(run, "schema").id, Running(), result="Tables: users. " + "x" * 5_000)
     mind = Mind(create("shop", piece("a", gives=["web"]), piece("b", gives=["b"], needs=["web"]), parent="ui"), "ok")
-    assert isinstance(await decompose(house, run, mind, "ui"), PlanWritten)
+    assert isinstance(await decompose(harness, run, mind, "ui"), PlanWritten)
     assert "# What it builds on\n- schema: Tables: users. xxx" in mind.said_to(1)
     assert "characters left out]" in mind.said_to(1)
 
 
-async def test_a_model_that_cannot_be_opened_is_told_and_not_asked_again(house):
-    run = await planned(house, shop(BUILD))
+async def test_a_model_that_cannot_be_opened_is_told_and_not_asked_again(harness):
+    run = await planned(harness, shop(BUILD))
 
     def opened():
         raise UsageError("there is no key for the model", "Set one.")
 
-    ending = await SupervisorAgent(house.site, run, opened).decompose(
-        goal_of(house, run).id, house.action(run, "build").id
+    ending = await SupervisorAgent(harness.site, run, opened).decompose(
+        goal_of(harness, run).id, harness.action(run, "build").id
     )
     assert ending == ModelFailed("there is no key for the model. Set one.", retryable=False)
-    assert house.store.turns.of_run(run.id) == ()
+    assert harness.store.turns.of_run(run.id) == ()
 
 
 @pytest.mark.parametrize("size", [10, 100, 1_000])
-async def test_what_an_agent_is_told_does_not_grow_with_the_project(house, size):
+async def test_what_an_agent_is_told_does_not_grow_with_the_project(harness, size):
     """OR-4: the whole request, tools included, stays below 4 K tokens at 10, 100 and 1,000 actions."""
-    run = await grown(house, size)
+    run = await grown(harness, size)
     told = Mind("nothing", "nothing", "nothing")
-    await decompose(house, run, told, "more")
-    await replan(house, run, told, unmet=("end",), why="everything failed " * 200)
-    await SupervisorAgent(house.site, run, told.opened).judge(goal_of(house, run).id, "much happened " * 200, None)
+    await decompose(harness, run, told, "more")
+    await replan(harness, run, told, unmet=("end",), why="everything failed " * 200)
+    await SupervisorAgent(harness.site, run, told.opened).judge(goal_of(harness, run).id, "much happened " * 200, None)
     first = [request for request in told.asked if request.caller.turn == 1]
     assert [request.caller.event for request in first] == ["decompose", "replan", "judge"]
     for request in first:
@@ -249,23 +253,23 @@ def tokens(request):
     return len(request.system + request.context + words + tools) / 4
 
 
-async def grown(house, size):
+async def grown(harness, size):
     """Return a run with many long-winded actions in every state, and a compound that is ready."""
     long = "It is a long story, with every detail there is. " * 40
     many = [act(f"modules/part-{at:04}", description=long, effects=(f"module_{at:04}_works",)) for at in range(size)]
     needs = [effect for action in many[: size // 2] for effect in action.effects]
     more = act("more", kind="compound", description=long, needs=needs, effects=("end",))
     last = act("last", kind="compound", needs=["end", *many[-1].effects], effects=("all",))
-    run = await planned(house, shop(*many, more, last, wants=["all", *(e for a in many for e in a.effects)]))
+    run = await planned(harness, shop(*many, more, last, wants=["all", *(e for a in many for e in a.effects)]))
     for at in range(1, 5):
-        await fail(house, run, many[-at].key, long)
-    with house.store.transaction():
+        await fail(harness, run, many[-at].key, long)
+    with harness.store.transaction():
         for each in many[: size // 2]:
-            action = house.action(run, each.key)
-            house.store.actions.move_each((action,), Running(), Verifying(), Landing())
-            house.store.actions.move(action.id, Completed(), result=long)
+            action = harness.action(run, each.key)
+            harness.store.actions.move_each((action,), Running(), Verifying(), Landing())
+            harness.store.actions.move(action.id, Completed(), result=long)
         done = [effect for each in many[: size // 2] for effect in each.effects]
-        shop_id = goal_of(house, run).id
-        house.store.facts.show_all(shop_id, done, commit=COMMIT, weak=False, paths=(), evidence=())
-        house.store.goals.set_summary(shop_id, long, was="")
+        shop_id = goal_of(harness, run).id
+        harness.store.facts.show_all(shop_id, done, commit=COMMIT, weak=False, paths=(), evidence=())
+        harness.store.goals.set_summary(shop_id, long, was="")
     return run

@@ -7,7 +7,6 @@ import os
 import msgspec
 import pytest
 
-from fakes import GHOST, act, goal, open_site, until
 from scaffold.core.errors import RunBusy, StaleFence
 from scaffold.core.events import SupervisorEnded, SupervisorStarted
 from scaffold.core.model import ProcessIdentity
@@ -34,127 +33,128 @@ from scaffold.orchestrator.owner.supervisor_pool import (
 from scaffold.orchestrator.owner.task_engine import TaskEngine
 from scaffold.orchestrator.supervisor.process import wake_fifo_path
 from scaffold.orchestrator.wakeup import Wakeup
+from support.harness import GHOST, act, goal, open_site, until
 
 INIT = identify(1)
 
 
-def supervisors(house, run):
+def supervisors(harness, run):
     """Return how the supervisors of a run ended, in order."""
-    told = [each.event for each in house.store.events.since(run.id, 0)]
+    told = [each.event for each in harness.store.events.since(run.id, 0)]
     return [event.code for event in told if isinstance(event, SupervisorEnded)]
 
 
-async def carried(house, run, pursue, work=None):
-    conductor = await recover_run_owner(house.site, take_over_run(house.site, run.id), TaskEngine(work, pursue))
+async def carried(harness, run, pursue, work=None):
+    conductor = await recover_run_owner(harness.site, take_over_run(harness.site, run.id), TaskEngine(work, pursue))
     async with asyncio.timeout(60):
         return await conductor.carry_out()
 
 
-def worker(house, run, **turns):
+def worker(harness, run, **turns):
     async def work(attempt):
-        await house.carry_attempt_out(attempt, turns)
+        await harness.carry_attempt_out(attempt, turns)
         return 0
 
     return work
 
 
-async def test_a_supervisor_that_was_killed_is_begun_again(house):
+async def test_a_supervisor_that_was_killed_is_begun_again(harness):
     """SC-16: whoever supervises an active goal is replaced after any end without completion."""
-    run = await house.lay_out(goal("g", act("a"), act("b", needs=["a_done"])))
+    run = await harness.lay_out(goal("g", act("a"), act("b", needs=["a_done"])))
     deaths = iter([-9, 1, -15])
 
     async def pursue(goal_id):
         if (code := next(deaths, None)) is not None:
             return code
-        return await house.pursue(goal_id)
+        return await harness.pursue(goal_id)
 
-    ending = await carried(house, run, pursue, worker(house, run, a=["echo x > a"], b=["echo x > b"]))
+    ending = await carried(harness, run, pursue, worker(harness, run, a=["echo x > a"], b=["echo x > b"]))
     assert ending.state == Completed()
-    assert supervisors(house, run)[:3] == [-9, 1, -15], "the last one may end after the run has"
-    begun = [each.event for each in house.store.events.since(run.id, 0) if isinstance(each.event, SupervisorStarted)]
+    assert supervisors(harness, run)[:3] == [-9, 1, -15], "the last one may end after the run has"
+    begun = [each.event for each in harness.store.events.since(run.id, 0) if isinstance(each.event, SupervisorStarted)]
     assert len(begun) == 4
-    assert house.store.goals.of_run(run.id)[0].supervisor is None
+    assert harness.store.goals.of_run(run.id)[0].supervisor is None
 
 
-async def test_supervisors_that_get_nowhere_fail_their_goal_with_the_reason(house):
+async def test_supervisors_that_get_nowhere_fail_their_goal_with_the_reason(harness):
     """SC-16: five in a row without a change are enough; other goals go on."""
-    run = await house.lay_out(goal("bad", act("a")), goal("good", act("b")))
-    bad = house.store.goals.of_run(run.id)[0].id
-    log = house.site.process_log(run.id, bad)
+    run = await harness.lay_out(goal("bad", act("a")), goal("good", act("b")))
+    bad = harness.store.goals.of_run(run.id)[0].id
+    log = harness.site.process_log(run.id, bad)
     log.parent.mkdir(parents=True)
     log.write_text("MemoryError")
 
     async def pursue(goal_id):
-        return 1 if goal_id == bad else await house.pursue(goal_id)
+        return 1 if goal_id == bad else await harness.pursue(goal_id)
 
-    ending = await carried(house, run, pursue, worker(house, run, b=["echo x > b"]))
+    ending = await carried(harness, run, pursue, worker(harness, run, b=["echo x > b"]))
     assert isinstance(ending.state, Failed)
-    assert supervisors(house, run).count(1) == MAX_STRIKES
-    first, second = house.store.goals.of_run(run.id)
+    assert supervisors(harness, run).count(1) == MAX_STRIKES
+    first, second = harness.store.goals.of_run(run.id)
     assert isinstance(first.state, Failed)
     assert "exited 5 times in a row without progress (last: exit code 1). MemoryError" in first.state.reason
     assert second.state == Completed()
 
 
 @pytest.mark.slow
-async def test_a_supervisor_that_dies_after_each_step_gets_there_all_the_same(house):
+async def test_a_supervisor_that_dies_after_each_step_gets_there_all_the_same(harness):
     """SC-16: what changed in the store counts, not how often somebody died."""
     names = [f"a{n}" for n in range(7)]
     chain = [
         act(name, needs=[f"{before}_done"] if before else []) for before, name in zip(["", *names], names, strict=False)
     ]
-    run = await house.lay_out(goal("g", *chain))
+    run = await harness.lay_out(goal("g", *chain))
 
     async def pursue(goal_id):
-        task = asyncio.ensure_future(house.pursue(goal_id))
-        known = len(house.store.attempts.of_run(run.id))
-        await until(lambda: task.done() or len(house.store.attempts.of_run(run.id)) > known)
+        task = asyncio.ensure_future(harness.pursue(goal_id))
+        known = len(harness.store.attempts.of_run(run.id))
+        await until(lambda: task.done() or len(harness.store.attempts.of_run(run.id)) > known)
         if not task.done():
             task.cancel()
             await asyncio.wait([task])
             return -9
         return task.result()
 
-    ending = await carried(house, run, pursue, worker(house, run, **{name: [f"echo x > {name}"] for name in names}))
+    ending = await carried(harness, run, pursue, worker(harness, run, **{name: [f"echo x > {name}"] for name in names}))
     assert ending.state == Completed()
-    assert supervisors(house, run).count(-9) >= len(names)
-    assert all(len(house.attempts(run, name)) == 1 for name in names)
+    assert supervisors(harness, run).count(-9) >= len(names)
+    assert all(len(harness.attempts(run, name)) == 1 for name in names)
 
 
-async def test_a_goal_that_was_retried_has_a_supervisor_again(house):
+async def test_a_goal_that_was_retried_has_a_supervisor_again(harness):
     """SC-16, OR-10."""
-    run = await house.lay_out(goal("g", act("a")))
+    run = await harness.lay_out(goal("g", act("a")))
     begun = []
 
     async def pursue(goal_id):
         begun.append(goal_id)
         if len(begun) == 1:
-            with house.store.transaction():
-                house.store.goals.move(goal_id, Failed("it seemed so"))
-                house.store.goals.move(goal_id, Paused(RETRIED))
+            with harness.store.transaction():
+                harness.store.goals.move(goal_id, Failed("it seemed so"))
+                harness.store.goals.move(goal_id, Paused(RETRIED))
             return 0
-        return await house.pursue(goal_id)
+        return await harness.pursue(goal_id)
 
-    assert (await carried(house, run, pursue, worker(house, run, a=["echo x > a"]))).state == Completed()
+    assert (await carried(harness, run, pursue, worker(harness, run, a=["echo x > a"]))).state == Completed()
     assert len(begun) == 2
 
 
-async def test_a_supervisor_that_spent_the_budget_puts_the_run_down(house):
+async def test_a_supervisor_that_spent_the_budget_puts_the_run_down(harness):
     """AL-21: exit 2, and resume goes on."""
-    run = await house.lay_out(goal("g", act("a")))
+    run = await harness.lay_out(goal("g", act("a")))
 
     async def pursue(goal_id):
         return 2
 
-    ending = await carried(house, run, pursue)
+    ending = await carried(harness, run, pursue)
     assert (ending.cause, ending.state) == ("limit", Paused("the budget is used up"))
-    assert house.store.goals.of_run(run.id)[0].state == Paused("the budget is used up")
+    assert harness.store.goals.of_run(run.id)[0].state == Paused("the budget is used up")
 
 
 @pytest.fixture
-async def timed(house):
-    """The same house with a clock that stands still."""
-    site = await open_site(house.repo, cache=house.site.cache, environ=house.site.environ)
+async def timed(harness):
+    """The same harness with a clock that does not move."""
+    site = await open_site(harness.repo, cache=harness.site.cache, environ=harness.site.environ)
     yield msgspec.structs.replace(site, clock=FakeClock())
     site.store.close()
 
@@ -171,10 +171,10 @@ def unread(path):
         os.close(descriptor)
 
 
-async def test_a_supervisor_that_does_not_hear_any_more_is_ended(house, timed):
+async def test_a_supervisor_that_does_not_hear_any_more_is_ended(harness, timed):
     """SC-16: stopped, or stuck: its process lives, so nothing else would tell. One that hears is left alone."""
-    run = await house.own(goal("deaf", act("a")), goal("awake", act("b")))
-    deaf, awake = (each.id for each in house.store.goals.of_run(run.id))
+    run = await harness.own(goal("deaf", act("a")), goal("awake", act("b")))
+    deaf, awake = (each.id for each in harness.store.goals.of_run(run.id))
     listening = set()
 
     async def pursue(goal_id):
@@ -214,9 +214,9 @@ def owned_by(site, run, owner, beat):
             site.store.runs.beat(run.id, fence=fence, at=beat)
 
 
-async def test_an_owner_that_lives_and_beats_keeps_its_run(house, timed):
+async def test_an_owner_that_lives_and_beats_keeps_its_run(harness, timed):
     """OR-8: two orchestrators on one repository."""
-    run = await house.lay_out(goal("g", act("a")))
+    run = await harness.lay_out(goal("g", act("a")))
     owned_by(timed, run, INIT, beat=0.0)
     timed.clock.advance(LEASE_S)
     assert not is_lease_expired(timed, timed.store.runs.get(run.id))
@@ -224,9 +224,9 @@ async def test_an_owner_that_lives_and_beats_keeps_its_run(house, timed):
         take_over_run(timed, run.id)
 
 
-async def test_an_owner_that_does_not_stir_loses_its_run_when_the_lease_is_over(house, timed):
+async def test_an_owner_that_does_not_stir_loses_its_run_when_the_lease_is_over(harness, timed):
     """SC-16, BX-17: stopped, not dead; when it goes on it is refused."""
-    run = await house.lay_out(goal("g", act("a")))
+    run = await harness.lay_out(goal("g", act("a")))
     owned_by(timed, run, INIT, beat=0.0)
     old = timed.store.runs.get(run.id)
     waiting = asyncio.create_task(take_over_run_when_free(timed, run.id))
@@ -242,8 +242,8 @@ async def test_an_owner_that_does_not_stir_loses_its_run_when_the_lease_is_over(
         await renew_lease(timed, old)
 
 
-async def test_an_owner_that_stirs_again_in_time_is_left_alone(house, timed):
-    run = await house.lay_out(goal("g", act("a")))
+async def test_an_owner_that_stirs_again_in_time_is_left_alone(harness, timed):
+    run = await harness.lay_out(goal("g", act("a")))
     owned_by(timed, run, INIT, beat=0.0)
     timed.clock.advance(3.0)
     waiting = asyncio.create_task(take_over_run_when_free(timed, run.id))
@@ -255,9 +255,9 @@ async def test_an_owner_that_stirs_again_in_time_is_left_alone(house, timed):
         await waiting
 
 
-async def test_clock_jumps_move_no_lease(house, timed):
+async def test_clock_jumps_move_no_lease(harness, timed):
     """A day forward or back on the wall is nothing to a lease: it goes by the monotonic clock."""
-    run = await house.lay_out(goal("g", act("a")))
+    run = await harness.lay_out(goal("g", act("a")))
     owned_by(timed, run, INIT, beat=timed.clock.monotonic())
     timed.clock._start = timed.clock._start.replace(year=2040)
     assert not is_lease_expired(timed, timed.store.runs.get(run.id))
@@ -265,52 +265,52 @@ async def test_clock_jumps_move_no_lease(house, timed):
     assert not is_lease_expired(timed, timed.store.runs.get(run.id))
 
 
-async def test_a_dead_owner_is_replaced_at_once(house, timed):
-    run = await house.lay_out(goal("g", act("a")))
+async def test_a_dead_owner_is_replaced_at_once(harness, timed):
+    run = await harness.lay_out(goal("g", act("a")))
     owned_by(timed, run, GHOST, beat=0.0)
     assert (await take_over_run_when_free(timed, run.id)).fence == 2
     assert timed.clock.monotonic() == 0
 
 
-async def test_supervisors_that_a_dead_owner_left_are_ended(house, tmp_path):
+async def test_supervisors_that_a_dead_owner_left_are_ended(harness, tmp_path):
     """SC-16, OR-10: a stale record is cleared, and nobody supervises beside the new one."""
-    run = house.orphan(await house.lay_out(goal("g", act("a"))))
+    run = harness.orphan(await harness.lay_out(goal("g", act("a"))))
     sleeper = await start_child(["sleep", "60"], cwd=tmp_path, env={"PATH": os.environ["PATH"]}, log=tmp_path / "log")
-    (the_goal,) = house.store.goals.of_run(run.id)
-    with house.store.transaction():
-        house.store.goals.supervise(the_goal.id, sleeper.identity, was=None)
-    ending = await house.carry_out(run, a=["echo x > a"])
+    (the_goal,) = harness.store.goals.of_run(run.id)
+    with harness.store.transaction():
+        harness.store.goals.supervise(the_goal.id, sleeper.identity, was=None)
+    ending = await harness.carry_out(run, a=["echo x > a"])
     assert ending.state == Completed()
     async with asyncio.timeout(5):
         assert await sleeper.wait() == -9
 
 
-async def test_a_supervisor_that_was_part_of_the_dead_owner_is_only_forgotten(house):
-    run = await house.lay_out(goal("g", act("a")))
+async def test_a_supervisor_that_was_part_of_the_dead_owner_is_only_forgotten(harness):
+    run = await harness.lay_out(goal("g", act("a")))
     ghost = ProcessIdentity(GHOST.pid, "another", GHOST.boot)
-    with house.store.transaction():
-        house.store.runs.take(run.id, ghost, expected_fence=0)
-        house.store.goals.supervise(house.store.goals.of_run(run.id)[0].id, ghost, was=None)
-    take_over_run(house.site, run.id)
-    assert house.store.goals.of_run(run.id)[0].supervisor is None
+    with harness.store.transaction():
+        harness.store.runs.take(run.id, ghost, expected_fence=0)
+        harness.store.goals.supervise(harness.store.goals.of_run(run.id)[0].id, ghost, was=None)
+    take_over_run(harness.site, run.id)
+    assert harness.store.goals.of_run(run.id)[0].supervisor is None
 
 
-async def test_a_worker_that_gives_no_sign_of_life_is_ended_and_its_work_begun_again(house):
+async def test_a_worker_that_gives_no_sign_of_life_is_ended_and_its_work_begun_again(harness):
     """BX-12, SC-20: it was stopped, or stuck; that is nobody's failure."""
-    run = await house.lay_out(goal("g", act("a")))
+    run = await harness.lay_out(goal("g", act("a")))
     tries = []
 
     async def work(attempt):
         tries.append(attempt.id)
         if len(tries) == 1:
-            with house.store.transaction():
-                house.store.attempts.claim(
+            with harness.store.transaction():
+                harness.store.attempts.claim(
                     attempt.id, fence=attempt.fence, worker=GHOST, worktree="/no/where", log_file="/no/log"
                 )
-                house.store.attempts.beat(attempt.id, fence=attempt.fence, at=house.clock.monotonic() - 3600)
+                harness.store.attempts.beat(attempt.id, fence=attempt.fence, at=harness.clock.monotonic() - 3600)
             await asyncio.Event().wait()
-        await house.carry_attempt_out(attempt, {"a": ["echo x > a"]})
+        await harness.carry_attempt_out(attempt, {"a": ["echo x > a"]})
         return 0
 
-    assert (await carried(house, run, house.pursue, work)).state == Completed()
-    assert [each.outcome for each in house.attempts(run, "a")] == ["lost", "landed"]
+    assert (await carried(harness, run, harness.pursue, work)).state == Completed()
+    assert [each.outcome for each in harness.attempts(run, "a")] == ["lost", "landed"]

@@ -7,13 +7,13 @@ from datetime import timedelta
 
 import pytest
 
-from fakes import act, goal, until
 from scaffold.core.errors import UsageError
 from scaffold.core.states import Cancelled, Completed, Failed, Paused, awaited_inbox_id
 from scaffold.orchestrator.owner.control import halt_run, retry_action
 from scaffold.orchestrator.owner.run_lease import take_over_run
 from scaffold.orchestrator.owner.run_loop import RunEnding, recover_run_owner
 from scaffold.orchestrator.owner.task_engine import TaskEngine
+from support.harness import act, goal, until
 
 WAITS = RunEnding(state=Paused("waits for a human: 1 item"), cause="waiting")
 ASKING = {"sandbox": "off", "inbox_wait_s": 0.05}
@@ -26,199 +26,201 @@ def deeds(*keys):
     return {key: [f"echo x > {key}"] for key in keys}
 
 
-def decide(house, to="approved", **how):
+def decide(harness, to="approved", **how):
     """Decide about everything that is open."""
-    with house.store.transaction():
-        for item in house.store.inbox.open():
-            house.store.inbox.decide(item.id, to, **how)
+    with harness.store.transaction():
+        for item in harness.store.inbox.open():
+            harness.store.inbox.decide(item.id, to, **how)
 
 
-def item_states(house):
-    return [item.state for item in house.store.inbox.all()]
+def item_states(harness):
+    return [item.state for item in harness.store.inbox.all()]
 
 
-async def test_a_run_in_which_only_a_human_can_help_is_put_down_and_goes_on_after_the_decision(house):
+async def test_a_run_in_which_only_a_human_can_help_is_put_down_and_goes_on_after_the_decision(harness):
     """BX-13: nothing is asked twice, and no attempt counts as failed."""
-    run = await house.lay_out(goal("g", act("a"), act("b", needs=["a_done"])), **ASKING)
-    assert await house.carry_out(run, **deeds("a", "b")) == WAITS
-    assert house.statuses(run) == {"a": "blocked", "b": "pending"}
-    assert (house.status(run), house.store.runs.get(run.id).owner) == ("paused", None)
-    assert await house.carry_out(run, **deeds("a", "b")) == WAITS, "undecided, it is put down again at once"
-    assert len(house.attempts(run, "a")) == 1
-    decide(house)
-    assert await house.carry_out(run, **deeds("a", "b")) == WAITS, "now the other one asks"
-    decide(house)
-    assert (await house.carry_out(run, **deeds("a", "b"))).state == Completed()
-    assert item_states(house) == ["approved", "approved"]
-    assert [each.outcome for each in house.attempts(run, "a")] == ["waiting", "landed"]
+    run = await harness.lay_out(goal("g", act("a"), act("b", needs=["a_done"])), **ASKING)
+    assert await harness.carry_out(run, **deeds("a", "b")) == WAITS
+    assert harness.statuses(run) == {"a": "blocked", "b": "pending"}
+    assert (harness.status(run), harness.store.runs.get(run.id).owner) == ("paused", None)
+    assert await harness.carry_out(run, **deeds("a", "b")) == WAITS, "undecided, it is put down again at once"
+    assert len(harness.attempts(run, "a")) == 1
+    decide(harness)
+    assert await harness.carry_out(run, **deeds("a", "b")) == WAITS, "now the other one asks"
+    decide(harness)
+    assert (await harness.carry_out(run, **deeds("a", "b"))).state == Completed()
+    assert item_states(harness) == ["approved", "approved"]
+    assert [each.outcome for each in harness.attempts(run, "a")] == ["waiting", "landed"]
 
 
-async def test_other_work_goes_on_while_one_action_waits(house):
+async def test_other_work_goes_on_while_one_action_waits(harness):
     """BX-13: its slot is free, and goals that need nobody are reached."""
-    run = await house.lay_out(
+    run = await harness.lay_out(
         goal("asks", act("a"), act("c", needs=["a_done"])),
         goal("free", act("b"), act("d", needs=["b_done"])),
         **ASKING,
         agents=1,
         allow=("shell:touch",),
     )
-    ending = await house.carry_out(run, a=[DEED.format("a")], b=["touch b"], d=["touch d"])
+    ending = await harness.carry_out(run, a=[DEED.format("a")], b=["touch b"], d=["touch d"])
     assert ending == WAITS
-    assert house.statuses(run) == {"a": "blocked", "c": "pending", "b": "completed", "d": "completed"}
-    assert await house.landed(run) == ["b", "d"]
+    assert harness.statuses(run) == {"a": "blocked", "c": "pending", "b": "completed", "d": "completed"}
+    assert await harness.landed(run) == ["b", "d"]
 
 
-async def test_a_decision_in_a_living_run_lets_it_go_on_by_itself(house):
+async def test_a_decision_in_a_living_run_lets_it_go_on_by_itself(harness):
     """BX-13."""
-    run = await house.lay_out(goal("g", act("a"), act("slow")), **LONG)
-    conductor = await house.conductor(run, deeds("a", "slow"))
+    run = await harness.lay_out(goal("g", act("a"), act("slow")), **LONG)
+    conductor = await harness.conductor(run, deeds("a", "slow"))
     async with asyncio.TaskGroup() as together:
         carried = together.create_task(conductor.carry_out())
-        await until(lambda: len(house.store.inbox.open()) == 2)
-        decide(house)
+        await until(lambda: len(harness.store.inbox.open()) == 2)
+        decide(harness)
     assert carried.result().state == Completed()
-    assert [len(house.attempts(run, key)) for key in ("a", "slow")] == [1, 1]
+    assert [len(harness.attempts(run, key)) for key in ("a", "slow")] == [1, 1]
 
 
-async def test_an_action_that_was_put_away_is_taken_up_again_while_others_still_work(house):
+async def test_an_action_that_was_put_away_is_taken_up_again_while_others_still_work(harness):
     """BX-13: a living run hears of the decision."""
-    run = await house.lay_out(goal("g", act("a"), act("b")), **ASKING, allow=("shell:touch",))
+    run = await harness.lay_out(goal("g", act("a"), act("b")), **ASKING, allow=("shell:touch",))
     landed = asyncio.Event()
 
     async def work(attempt):
-        if attempt.action_id == house.action(run, "b").id:
+        if attempt.action_id == harness.action(run, "b").id:
             await landed.wait()
-        await house.carry_attempt_out(attempt, {"a": [DEED.format("a")], "b": ["touch b"]})
+        await harness.carry_attempt_out(attempt, {"a": [DEED.format("a")], "b": ["touch b"]})
         return 0
 
-    conductor = await recover_run_owner(house.site, take_over_run(house.site, run.id), TaskEngine(work, house.pursue))
+    conductor = await recover_run_owner(
+        harness.site, take_over_run(harness.site, run.id), TaskEngine(work, harness.pursue)
+    )
     async with asyncio.TaskGroup() as together:
         carried = together.create_task(conductor.carry_out())
-        await until(lambda: house.statuses(run)["a"] == "blocked")
-        decide(house)
-        await until(lambda: house.statuses(run)["a"] == "completed")
+        await until(lambda: harness.statuses(run)["a"] == "blocked")
+        decide(harness)
+        await until(lambda: harness.statuses(run)["a"] == "completed")
         landed.set()
     assert carried.result().state == Completed()
-    assert [each.outcome for each in house.attempts(run, "a")] == ["waiting", "landed"]
+    assert [each.outcome for each in harness.attempts(run, "a")] == ["waiting", "landed"]
 
 
-async def test_a_rejected_command_is_another_way_to_the_goal_or_a_failure(house):
+async def test_a_rejected_command_is_another_way_to_the_goal_or_a_failure(harness):
     """BX-13: the model is told; what it does then counts."""
-    run = await house.lay_out(goal("g", act("a")), **ASKING, attempts=1)
-    assert await house.carry_out(run, **deeds("a")) == WAITS
-    decide(house, "rejected", answer="not this")
-    ending = await house.carry_out(run, **deeds("a"))
+    run = await harness.lay_out(goal("g", act("a")), **ASKING, attempts=1)
+    assert await harness.carry_out(run, **deeds("a")) == WAITS
+    decide(harness, "rejected", answer="not this")
+    ending = await harness.carry_out(run, **deeds("a"))
     assert isinstance(ending.state, Failed)
-    assert "not this" in (house.repo / ".scaffold/logs/g/a.jsonl").read_text()
-    assert len(house.store.inbox.all()) == 1
+    assert "not this" in (harness.repo / ".scaffold/logs/g/a.jsonl").read_text()
+    assert len(harness.store.inbox.all()) == 1
 
 
-async def test_a_goal_that_is_reached_otherwise_needs_no_human_any_more(house):
+async def test_a_goal_that_is_reached_otherwise_needs_no_human_any_more(harness):
     """BX-13: the item is withdrawn with the action."""
-    run = await house.lay_out(
+    run = await harness.lay_out(
         goal("g", act("a", effects=("done",)), act("b", effects=("done",)), wants=["done"]),
         **ASKING,
         agents=1,
         allow=("shell:touch",),
     )
-    ending = await house.carry_out(run, a=[DEED.format("a")], b=["touch b"])
+    ending = await harness.carry_out(run, a=[DEED.format("a")], b=["touch b"])
     assert ending.state == Completed()
-    assert house.statuses(run) == {"a": "skipped", "b": "completed"}
-    assert item_states(house) == ["withdrawn"]
+    assert harness.statuses(run) == {"a": "skipped", "b": "completed"}
+    assert item_states(harness) == ["withdrawn"]
 
 
-async def test_a_compound_waits_with_its_child(house):
+async def test_a_compound_waits_with_its_child(harness):
     """SC-5, BX-13."""
-    run = await house.lay_out(
+    run = await harness.lay_out(
         goal("g", act("phase", kind="compound", effects=("one_done",)), act("one", parent="phase")), **ASKING
     )
-    assert await house.carry_out(run, **deeds("one")) == WAITS
-    assert house.statuses(run) == {"phase": "running", "one": "blocked"}
-    decide(house)
-    assert (await house.carry_out(run, **deeds("one"))).state == Completed()
+    assert await harness.carry_out(run, **deeds("one")) == WAITS
+    assert harness.statuses(run) == {"phase": "running", "one": "blocked"}
+    decide(harness)
+    assert (await harness.carry_out(run, **deeds("one"))).state == Completed()
 
 
-async def test_what_nobody_decided_in_time_is_asked_anew(house):
+async def test_what_nobody_decided_in_time_is_asked_anew(harness):
     """BX-13."""
-    run = await house.lay_out(goal("g", act("a")), **ASKING)
-    assert await house.carry_out(run, **deeds("a")) == WAITS
-    (item,) = house.store.inbox.all()
-    expire(house, item.id)
-    assert await house.carry_out(run, **deeds("a")) == WAITS
-    assert item_states(house) == ["expired", "open"]
-    assert awaited_inbox_id(house.action(run, "a").state) == house.store.inbox.open()[0].id
+    run = await harness.lay_out(goal("g", act("a")), **ASKING)
+    assert await harness.carry_out(run, **deeds("a")) == WAITS
+    (item,) = harness.store.inbox.all()
+    expire(harness, item.id)
+    assert await harness.carry_out(run, **deeds("a")) == WAITS
+    assert item_states(harness) == ["expired", "open"]
+    assert awaited_inbox_id(harness.action(run, "a").state) == harness.store.inbox.open()[0].id
 
 
-def expire(house, item_id):
+def expire(harness, item_id):
     """Let the time for a decision be over."""
-    past = (house.clock.now() - timedelta(hours=1)).isoformat(timespec="microseconds")
-    with closing(sqlite3.connect(house.repo / ".git/scaffold/state.db")) as raw, raw:
+    past = (harness.clock.now() - timedelta(hours=1)).isoformat(timespec="microseconds")
+    with closing(sqlite3.connect(harness.repo / ".git/scaffold/state.db")) as raw, raw:
         raw.execute("UPDATE inbox SET expires_at = ? WHERE id = ?", [past, item_id])
 
 
-async def test_a_cancelled_run_asks_nothing_any_more(house):
+async def test_a_cancelled_run_asks_nothing_any_more(harness):
     """BX-13, SC-17."""
-    run = await house.lay_out(goal("g", act("a")), **ASKING)
-    await house.carry_out(run, **deeds("a"))
-    assert await halt_run(house.site, house.store.runs.get(run.id), "cancel", patience_s=1) == Cancelled()
-    assert house.statuses(run) == {"a": "cancelled"}
-    assert item_states(house) == ["withdrawn"]
+    run = await harness.lay_out(goal("g", act("a")), **ASKING)
+    await harness.carry_out(run, **deeds("a"))
+    assert await halt_run(harness.site, harness.store.runs.get(run.id), "cancel", patience_s=1) == Cancelled()
+    assert harness.statuses(run) == {"a": "cancelled"}
+    assert item_states(harness) == ["withdrawn"]
 
 
-async def test_what_waits_for_a_human_cannot_be_retried(house):
-    run = await house.lay_out(goal("g", act("a")), **ASKING)
-    await house.carry_out(run, **deeds("a"))
-    (item,) = house.store.inbox.open()
+async def test_what_waits_for_a_human_cannot_be_retried(harness):
+    run = await harness.lay_out(goal("g", act("a")), **ASKING)
+    await harness.carry_out(run, **deeds("a"))
+    (item,) = harness.store.inbox.open()
     with pytest.raises(UsageError, match=f"waits for your decision on {item.id}"):
-        retry_action(house.store, run, house.action(run, "a"))
+        retry_action(harness.store, run, harness.action(run, "a"))
 
 
-async def test_a_failure_beside_it_neither_blocks_nor_revives_what_waits_and_who_needs_it(house):
+async def test_a_failure_beside_it_neither_blocks_nor_revives_what_waits_and_who_needs_it(harness):
     """SC-20, AL-19, BX-13: what waits for a human may still give what others need."""
-    run = await house.lay_out(
+    run = await harness.lay_out(
         goal("g", act("a"), act("c", needs=["a_done"]), act("bad", check="false")),
         **ASKING,
         attempts=1,
         agents=1,
         allow=("shell:touch",),
     )
-    assert await house.carry_out(run, a=[DEED.format("a")], bad=["touch bad"]) == WAITS
-    assert house.statuses(run) == {"a": "blocked", "c": "pending", "bad": "failed"}
-    retry_action(house.store, house.store.runs.get(run.id), house.action(run, "bad"))
-    assert house.statuses(run) == {"a": "blocked", "c": "pending", "bad": "pending"}
+    assert await harness.carry_out(run, a=[DEED.format("a")], bad=["touch bad"]) == WAITS
+    assert harness.statuses(run) == {"a": "blocked", "c": "pending", "bad": "failed"}
+    retry_action(harness.store, harness.store.runs.get(run.id), harness.action(run, "bad"))
+    assert harness.statuses(run) == {"a": "blocked", "c": "pending", "bad": "pending"}
 
 
-async def test_what_a_reached_goal_had_asked_is_withdrawn_while_another_goal_waits(house):
+async def test_what_a_reached_goal_had_asked_is_withdrawn_while_another_goal_waits(harness):
     """BX-13: the human sees only what is needed."""
-    run = await house.lay_out(
+    run = await harness.lay_out(
         goal("g", act("a", effects=("done",)), act("b", effects=("done",)), wants=["done"]),
         goal("h", act("c")),
         **ASKING,
         agents=1,
         allow=("shell:touch",),
     )
-    assert await house.carry_out(run, a=[DEED.format("a")], b=["touch b"], c=[DEED.format("c")]) == WAITS
-    assert house.statuses(run) == {"a": "skipped", "b": "completed", "c": "blocked"}
-    assert [item.action_id for item in house.store.inbox.open()] == [house.action(run, "c").id]
+    assert await harness.carry_out(run, a=[DEED.format("a")], b=["touch b"], c=[DEED.format("c")]) == WAITS
+    assert harness.statuses(run) == {"a": "skipped", "b": "completed", "c": "blocked"}
+    assert [item.action_id for item in harness.store.inbox.open()] == [harness.action(run, "c").id]
 
 
-async def test_a_run_is_put_down_for_a_human_only_while_nobody_has_decided(house):
+async def test_a_run_is_put_down_for_a_human_only_while_nobody_has_decided(harness):
     """BX-13: in one transaction, so that no decision falls between looking and pausing."""
-    run = await house.lay_out(goal("g", act("a")), **ASKING)
-    await house.carry_out(run, **deeds("a"))
-    conductor = await house.conductor(run, deeds("a"))
-    decide(house)
+    run = await harness.lay_out(goal("g", act("a")), **ASKING)
+    await harness.carry_out(run, **deeds("a"))
+    conductor = await harness.conductor(run, deeds("a"))
+    decide(harness)
     assert not conductor._pause_if_waiting()
     assert (await conductor.carry_out()).state == Completed()
 
 
-async def test_a_run_that_is_stopped_while_it_is_put_down_is_let_go(house):
+async def test_a_run_that_is_stopped_while_it_is_put_down_is_let_go(harness):
     """SC-17: the signal comes when it is paused already."""
-    run = await house.lay_out(goal("g", act("a")), **ASKING)
-    await house.carry_out(run, **deeds("a"))
-    conductor = await house.conductor(run, deeds("a"))
+    run = await harness.lay_out(goal("g", act("a")), **ASKING)
+    await harness.carry_out(run, **deeds("a"))
+    conductor = await harness.conductor(run, deeds("a"))
     conductor._activate()
     assert conductor._pause_if_waiting()
     conductor.request_stop("stopped")
     assert await conductor._end() == RunEnding(state=WAITS.state, cause="stopped")
-    assert house.store.runs.get(run.id).owner is None
+    assert harness.store.runs.get(run.id).owner is None

@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import msgspec
 
-from fakes import act, goal
 from scaffold.host.clock import FakeClock
 from scaffold.orchestrator.owner.attempt_launcher import AttemptLauncher
 from scaffold.orchestrator.owner.task_engine import TaskEngine
 from scaffold.orchestrator.owner.worker_exits import OVERTIME_S, WorkerExitHandler
+from support.harness import act, goal
 
 
 class Jumping(FakeClock):
@@ -33,13 +33,13 @@ class Noting(TaskEngine):
         self.stopped.append(attempt)
 
 
-async def test_a_worker_has_its_time_by_a_clock_that_does_not_jump(house):
+async def test_a_worker_has_its_time_by_a_clock_that_does_not_jump(harness):
     """SC-16: somebody sets the clock, or the machine does; nobody's work is lost for that."""
-    run = await house.own(goal("g", act("a")))
-    attempt = await house.queue(run, "a")
+    run = await harness.own(goal("g", act("a")))
+    attempt = await harness.queue(run, "a")
     clock, engine = Jumping(), Noting()
-    site = msgspec.structs.replace(house.site, clock=clock)
-    reaping = WorkerExitHandler(site, run, engine, AttemptLauncher(house.store, run.id, engine))
+    site = msgspec.structs.replace(harness.site, clock=clock)
+    reaping = WorkerExitHandler(site, run, engine, AttemptLauncher(harness.store, run.id, engine))
     for ahead in (timedelta(days=400), timedelta(days=-400)):
         clock.ahead = ahead
         await reaping.end_overdue()

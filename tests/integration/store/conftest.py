@@ -8,11 +8,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from postgres import new_place
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 from scaffold.store.driver.location import PostgresLocation, StoreLocation
 from scaffold.store.user_store import UserStore
+from support.postgres import new_place
 
 
 @pytest.fixture

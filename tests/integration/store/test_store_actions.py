@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from integration.store.nouns import a_goal, a_run, an_action, events_of, lay_out
+from builders import a_goal, a_run, an_action, events_of, lay_out
 from scaffold.core.contract import Check, Contract, OutputContains
 from scaffold.core.errors import IllegalTransition, StaleFence, StoreError
 from scaffold.core.events import ActionStatusChanged

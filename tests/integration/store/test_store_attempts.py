@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 
-from integration.store.nouns import HEAD, OWNER, RIVAL, THEN, an_action, an_attempt, claim, events_of, lay_out
+from builders import HEAD, OWNER, RIVAL, THEN, an_action, an_attempt, claim, events_of, lay_out
 from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.errors import IllegalTransition, StaleFence, StoreError
 from scaffold.core.events import AttemptEnded, AttemptPhaseChanged, AttemptQueued

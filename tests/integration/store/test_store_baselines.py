@@ -2,7 +2,7 @@
 
 import pytest
 
-from integration.store.nouns import a_run
+from builders import a_run
 from scaffold.core.gates import Baseline, CheckEnvironment, CopiedFolder, Gate, GateRun
 
 TEST = Gate(kind="test", command="pytest -q", runner="pytest", timeout_s=30.0)

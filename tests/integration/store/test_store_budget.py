@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from integration.store.nouns import (
+from builders import (
     ALIVE,
     ME,
     OWNER,
@@ -38,7 +38,7 @@ A, B = an_attempt(an_action("a")), an_attempt(an_action("b"))
 
 RESERVE_AND_WAIT = """
 import asyncio, sys
-from integration.store.nouns import place_of
+from builders import place_of
 from integration.store.test_store_budget import A, a_budget, cost
 from scaffold.host.clock import FakeClock
 from scaffold.host.identity import own_identity

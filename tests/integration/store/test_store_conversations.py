@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.store.nouns import ALIVE, ME, OWNER
+from builders import ALIVE, ME, OWNER
 from scaffold.core.conversation import AssistantMessage, Image, Text, Thinking, ToolCall, ToolResult, UserMessage
 from scaffold.core.errors import ConversationBusy, StoreError, UsageError
 from scaffold.core.model import Usage

@@ -2,7 +2,7 @@
 
 import pytest
 
-from integration.store.nouns import BASE, HEAD, a_goal, a_run, an_action, events_of, lay_out, some_evidence
+from builders import BASE, HEAD, a_goal, a_run, an_action, events_of, lay_out, some_evidence
 from scaffold.core.errors import StoreError
 from scaffold.core.events import FactStateChanged
 from scaffold.core.model import Fact

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from integration.store.nouns import OWNER, RIVAL, THEN, a_goal, a_run, events_of, lay_out, some_evidence
+from builders import OWNER, RIVAL, THEN, a_goal, a_run, events_of, lay_out, some_evidence
 from scaffold.core.errors import IllegalTransition, StaleFence, StoreError
 from scaffold.core.events import GoalStatusChanged
 from scaffold.core.states import GOAL_TRANSITIONS, Active, Planning, parse_goal_state, reason_of

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from integration.store.nouns import a_goal, a_run, an_action, an_attempt, events_of, lay_out
+from builders import a_goal, a_run, an_action, an_attempt, events_of, lay_out
 from scaffold.core.errors import IllegalTransition, StoreError
 from scaffold.core.events import NoticeRaised
 from scaffold.core.model import Action, InboxItem

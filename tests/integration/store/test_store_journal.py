@@ -2,7 +2,7 @@
 
 import pytest
 
-from integration.store.nouns import a_run, an_action, an_attempt, an_intent, lay_out
+from builders import a_run, an_action, an_attempt, an_intent, lay_out
 from scaffold.core.errors import IllegalTransition, StoreError
 from scaffold.core.events import ActionLanded, NoticeRaised, RunCreated, StoredEvent
 from scaffold.core.states import Active

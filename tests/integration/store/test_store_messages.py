@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from integration.store.nouns import a_run
+from builders import a_run
 from scaffold.core.errors import StoreError
 from scaffold.core.model import Envelope
 from scaffold.host.clock import FakeClock

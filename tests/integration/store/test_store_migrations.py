@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.store.nouns import OWNER, a_run, an_action, lay_out, unprivileged
-from postgres import new_place
+from builders import OWNER, a_run, an_action, lay_out, unprivileged
 from scaffold.core.errors import StoreError
 from scaffold.host.clock import FakeClock
 from scaffold.host.identity import own_identity
@@ -17,6 +16,7 @@ from scaffold.store.database import Store
 from scaffold.store.driver.connection import Connection
 from scaffold.store.driver.location import StoreLocation, open_driver
 from scaffold.store.driver.schema import MIGRATIONS
+from support.postgres import new_place
 
 NOW = len(list(MIGRATIONS.glob("*.sql")))
 NEXT = NOW + 1

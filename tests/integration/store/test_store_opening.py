@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.store.nouns import a_run, unprivileged
+from builders import a_run, unprivileged
 from scaffold.core.errors import StoreError
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
@@ -18,7 +18,7 @@ from scaffold.store.driver.schema import MIGRATIONS
 
 OPEN_WHEN_TOLD = """
 import sys
-from integration.store.nouns import place_of
+from builders import place_of
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from integration.store.nouns import OWNER, an_action, lay_out
+from builders import OWNER, an_action, lay_out
 from scaffold.core.errors import BudgetExceeded, StaleFence
 from scaffold.core.events import PlanningTurnEnded, PlanningTurnStarted
 from scaffold.core.ids import Commit, GoalId

@@ -8,9 +8,8 @@ from contextlib import closing
 import psycopg
 import pytest
 
-from integration.store.nouns import a_goal, a_run, an_action, events_of, lay_out, words_of
+from builders import a_goal, a_run, an_action, events_of, lay_out, words_of
 from integration.store.test_store_opening import BESIDE_TESTS, OPEN_WHEN_TOLD
-from postgres import new_place
 from scaffold.core.errors import IllegalTransition, StoreError
 from scaffold.core.states import Active, Completed
 from scaffold.host.clock import FakeClock
@@ -18,6 +17,7 @@ from scaffold.store.database import Store
 from scaffold.store.driver.location import PostgresLocation
 from scaffold.store.driver.schema import MIGRATIONS
 from scaffold.store.run.actions import READY
+from support.postgres import new_place
 
 STEPS = len(list(MIGRATIONS.glob("*.sql")))
 

@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 from msgspec.structs import replace
 
-from integration.store.nouns import (
+from builders import (
     BASE,
     OWNER,
     RIVAL,

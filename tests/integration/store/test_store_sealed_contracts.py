@@ -2,7 +2,7 @@
 
 import pytest
 
-from integration.store.nouns import an_action, events_of, lay_out
+from builders import an_action, events_of, lay_out
 from scaffold.core.contract import Check, Contract
 from scaffold.core.errors import IllegalTransition, StoreError
 from scaffold.core.events import ContractSealed

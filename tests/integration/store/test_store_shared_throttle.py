@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.store.nouns import ALIVE, ME, OWNER, let_run, pass_time
+from builders import ALIVE, ME, OWNER, let_run, pass_time
 from scaffold.core.errors import ModelError
 from scaffold.core.throttling import MAX_COOLDOWN_S, SUCCESSES_PER_STEP, UNTHROTTLED
 from scaffold.host.clock import FakeClock

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from integration.store.nouns import ALIVE
+from builders import ALIVE
 from scaffold.core.errors import StoreError
 from scaffold.core.model import Usage
 from scaffold.host.clock import FakeClock

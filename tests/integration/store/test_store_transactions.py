@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from integration.store.nouns import OWNER, a_goal, a_run, an_action, events_of, lay_out, words_of
+from builders import OWNER, a_goal, a_run, an_action, events_of, lay_out, words_of
 from scaffold.core.errors import StaleFence, StoreError
 from scaffold.core.events import NoticeRaised
 from scaffold.core.states import Active, Running
@@ -24,7 +24,7 @@ from scaffold.store.driver.sqlite import SqliteDriver
 
 WRITE_AND_WAIT = """
 import sys
-from integration.store.nouns import a_goal, a_run, an_action, place_of
+from builders import a_goal, a_run, an_action, place_of
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 

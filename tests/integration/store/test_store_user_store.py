@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.store.nouns import ALIVE, OWNER
+from builders import ALIVE, OWNER
 from scaffold.core.errors import StoreError
 from scaffold.host.clock import FakeClock
 from scaffold.store.user_store import MIGRATIONS, UserStore, user_database

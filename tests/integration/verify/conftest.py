@@ -1,18 +1,10 @@
-"""A house for each test, and a bench in it."""
+"""A repository whose candidates are judged by real pytest."""
 
 import pytest
 
-from candidates import Bench
-from fakes import House
+from integration.verify.builders import Bench
 
 
 @pytest.fixture
-async def house(tmp_path):
-    made = await House.build(tmp_path)
-    yield made
-    made.store.close()
-
-
-@pytest.fixture
-def bench(house, tmp_path):
-    return Bench(house, tmp_path)
+def bench(harness, tmp_path):
+    return Bench(harness, tmp_path)

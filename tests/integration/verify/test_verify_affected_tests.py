@@ -2,7 +2,7 @@
 
 import pytest
 
-from gates import lay_out
+from integration.verify.builders import lay_out
 from scaffold.core.gates import Gate, GateRun, TaggedTests
 from scaffold.git import refs, worktree
 from scaffold.verify.contract.checks import Tree
@@ -12,18 +12,18 @@ GO = Gate(kind="test", command="go test ./...", runner="go", folder="api")
 PYTEST = Gate(kind="test", command="pytest", runner="pytest")
 
 
-async def committed(house, files):
-    lay_out(house.repo, files)
-    await house.sh("git add --all; git commit -qm change")
-    return await refs.resolve(house.site.git, "HEAD")
+async def committed(harness, files):
+    lay_out(harness.repo, files)
+    await harness.sh("git add --all; git commit -qm change")
+    return await refs.resolve(harness.site.git, "HEAD")
 
 
-async def asked(house, tmp_path, files, changed, gate, outcomes, tagged=()):
+async def asked(harness, tmp_path, files, changed, gate, outcomes, tagged=()):
     """Return what a gate is asked after a change, and what tells which of its tests have to run."""
-    base = await committed(house, files)
-    head = await committed(house, changed)
-    git = await worktree.add(house.site.repository, tmp_path / "tree", head)
-    tree = Tree(git=git, base=base, commit=head, environ=house.site.environ)
+    base = await committed(harness, files)
+    head = await committed(harness, changed)
+    git = await worktree.add(harness.site.repository, tmp_path / "tree", head)
+    tree = Tree(git=git, base=base, commit=head, environ=harness.site.environ)
     before = GateRun(gate=gate, commit=base, environment="", exit_code=0, outcomes=dict.fromkeys(outcomes, "passed"))
     change = await analyze_impact(tree, (before,), (), focused=True, tagged=tagged)
     only = change.selected_files(gate)
@@ -41,23 +41,23 @@ SHOP = {
 }
 
 
-async def test_packages_of_go_that_import_what_changed_are_asked_too(house, tmp_path):
+async def test_packages_of_go_that_import_what_changed_are_asked_too(harness, tmp_path):
     """AL-11: though no exported name of it changed; tests of the others need not run."""
     names = [f"example.org/shop/{each}.TestIt{number}" for each in ("pay", "till", "payroll") for number in range(3)]
     change = {"api/pay/pay.go": "package pay\n\nfunc inner() int { return 2 }\n"}
-    only, expected = await asked(house, tmp_path, SHOP, change, GO, names)
+    only, expected = await asked(harness, tmp_path, SHOP, change, GO, names)
     assert only == ("pay/pay_test.go", "till/some_test.go")
     assert [name for name in names if not expected(name)] == names[6:]
 
 
-async def test_tests_of_go_that_were_deleted_are_missed_though_their_package_has_none_left(house, tmp_path):
+async def test_tests_of_go_that_were_deleted_are_missed_though_their_package_has_none_left(harness, tmp_path):
     """AL-11, BX-4: whatever else is asked."""
     names = [f"example.org/shop/{each}.TestIt{number}" for each in ("pay", "till") for number in range(9)]
-    base = await committed(house, SHOP)
-    await house.sh("git rm -q api/pay/pay_test.go")
-    head = await committed(house, {"api/till/till.go": "package till\n"})
-    git = await worktree.add(house.site.repository, tmp_path / "tree", head)
-    tree = Tree(git=git, base=base, commit=head, environ=house.site.environ)
+    base = await committed(harness, SHOP)
+    await harness.sh("git rm -q api/pay/pay_test.go")
+    head = await committed(harness, {"api/till/till.go": "package till\n"})
+    git = await worktree.add(harness.site.repository, tmp_path / "tree", head)
+    tree = Tree(git=git, base=base, commit=head, environ=harness.site.environ)
     before = GateRun(gate=GO, commit=base, environment="", exit_code=0, outcomes=dict.fromkeys(names, "passed"))
     change = await analyze_impact(tree, (before,), (), focused=True)
     only = change.selected_files(GO)
@@ -65,11 +65,11 @@ async def test_tests_of_go_that_were_deleted_are_missed_though_their_package_has
     assert all(map(change.expected(GO, only), names))
 
 
-async def test_a_command_that_names_its_packages_itself_runs_whole(house, tmp_path):
+async def test_a_command_that_names_its_packages_itself_runs_whole(harness, tmp_path):
     """AL-11: it cannot be asked for some."""
     gate = Gate(kind="test", command="go test ./pay ./till", runner="go", folder="api")
     names = [f"example.org/shop/pay.TestIt{number}" for number in range(9)]
-    only, expected = await asked(house, tmp_path, SHOP, {"api/pay/pay.go": "package pay\n"}, gate, names)
+    only, expected = await asked(harness, tmp_path, SHOP, {"api/pay/pay.go": "package pay\n"}, gate, names)
     assert (only, all(map(expected, names))) == ((), True)
 
 
@@ -91,9 +91,9 @@ MARKED = {
         ("src/au", []),
     ],
 )
-async def test_tests_that_carry_a_tag_of_what_changed_are_added(house, tmp_path, path, found):
+async def test_tests_that_carry_a_tag_of_what_changed_are_added(harness, tmp_path, path, found):
     """AL-11: by pytest's marker, or the word in the file; a part of a word is none."""
     names = [f"{test}::test_{number}" for test in MARKED if "test_" in test for number in range(5)]
     tagged = (TaggedTests(path=path, tags=("auth",)),)
-    only, _ = await asked(house, tmp_path, MARKED, {"src/auth/login.py": "x = 2\n"}, PYTEST, names, tagged)
+    only, _ = await asked(harness, tmp_path, MARKED, {"src/auth/login.py": "x = 2\n"}, PYTEST, names, tagged)
     assert only == (*found, "tests/auth/test_login.py")

@@ -19,16 +19,16 @@ COUNTED = "echo x >> {count}; grep -q four list"
 
 
 @pytest.fixture
-async def base(house, tmp_path):
+async def base(harness, tmp_path):
     """A checkout of the base."""
-    commit = await refs.resolve(house.site.git, "HEAD")
-    git = await worktree.add(house.site.repository, tmp_path / "tree", commit)
-    return Tree(git=git, base=commit, commit=commit, environ=dict(house.site.environ))
+    commit = await refs.resolve(harness.site.git, "HEAD")
+    git = await worktree.add(harness.site.repository, tmp_path / "tree", commit)
+    return Tree(git=git, base=commit, commit=commit, environ=dict(harness.site.environ))
 
 
 @pytest.fixture
-def memory(house):
-    return CheckResultCache(house.store, "e1")
+def memory(harness):
+    return CheckResultCache(harness.store, "e1")
 
 
 async def test_what_fails_before_the_work_is_red_for_whatever_reason(base, memory):
@@ -54,14 +54,14 @@ async def test_what_fails_before_the_work_is_red_for_whatever_reason(base, memor
     )
 
 
-async def test_no_attempt_repeats_what_is_known_of_the_same_base(base, memory, tmp_path, house):
+async def test_no_attempt_repeats_what_is_known_of_the_same_base(base, memory, tmp_path, harness):
     """BX-5: by commit, command, expectation and environment."""
     check = Check(command=COUNTED.format(count=tmp_path / "count"))
     other = msgspec.structs.replace(check, expect=ExitCode(1))
     for contract in (Contract(commands=(check,)), Contract(commands=(check,)), Contract(commands=(other,))):
         await run_on_base(contract, base, memory)
     assert (tmp_path / "count").read_text() == "x\nx\n"
-    await run_on_base(Contract(commands=(check,)), base, CheckResultCache(house.store, "e2"))
+    await run_on_base(Contract(commands=(check,)), base, CheckResultCache(harness.store, "e2"))
     assert (tmp_path / "count").read_text() == "x\nx\nx\n"
     assert recall_results(Contract(commands=(check, other)), base.commit, memory).red == (check.command,)
     assert recall_results(Contract(commands=(Check(command="new"),)), base.commit, memory) == BaseCheckResults()
@@ -82,12 +82,12 @@ async def test_a_check_finds_the_base_as_committed_whatever_the_one_before_did(b
         (Contract(must_exist=("list",), must_not_change=("README",)), True),
     ],
 )
-async def test_what_no_required_check_tells_from_nothing_is_weak(house, tmp_path, base, memory, contract, weak):
+async def test_what_no_required_check_tells_from_nothing_is_weak(harness, tmp_path, base, memory, contract, weak):
     """BX-5: red on the base, or marked weak."""
     found = await run_on_base(contract, base, memory)
-    await house.sh("echo four >> list; touch new; git add -A; git commit -qm work")
-    head = await refs.resolve(house.site.git, "HEAD")
-    git = await worktree.add(house.site.repository, tmp_path / "work", head)
+    await harness.sh("echo four >> list; touch new; git add -A; git commit -qm work")
+    head = await refs.resolve(harness.site.git, "HEAD")
+    git = await worktree.add(harness.site.repository, tmp_path / "work", head)
     tree = msgspec.structs.replace(base, git=git, commit=head)
     verification = await prove_candidate(ProofRequest(contract=contract, red=found.red), tree)
     assert (verification.passed, verification.weak) == (True, weak)

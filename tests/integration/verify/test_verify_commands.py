@@ -12,13 +12,13 @@ CHECKED = ("commands", "must_exist", "must_not_exist", "must_not_change")
 
 
 @pytest.fixture
-async def tree(house, tmp_path):
+async def tree(harness, tmp_path):
     """A checkout of a commit that changed `list`."""
-    base = await refs.resolve(house.site.git, "HEAD")
-    await house.sh("echo four >> list; git commit -qam more")
-    head = await refs.resolve(house.site.git, "HEAD")
-    git = await worktree.add(house.site.repository, tmp_path / "tree", head)
-    return Tree(git=git, base=base, commit=head, environ=dict(house.site.environ))
+    base = await refs.resolve(harness.site.git, "HEAD")
+    await harness.sh("echo four >> list; git commit -qam more")
+    head = await refs.resolve(harness.site.git, "HEAD")
+    git = await worktree.add(harness.site.repository, tmp_path / "tree", head)
+    return Tree(git=git, base=base, commit=head, environ=dict(harness.site.environ))
 
 
 def contract(*commands, **fields):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from builders import bubblewrap_or_skip
+from integration.verify.builders import PYTHON, Ground, look, seen
 from scaffold.core.errors import ScaffoldError
 from scaffold.git import worktree
 from scaffold.host.process.command import run_command
@@ -18,7 +19,6 @@ from scaffold.verify.environment.preparation import PreparedEnvironment
 from scaffold.verify.environment.provisioning import provision_checkout, reprovision
 from scaffold.verify.environment.relocation import relocate_copy
 from scaffold.verify.readiness import NotReady
-from standing import PYTHON, Ground, look, seen
 
 INSTALL = """\
 #!/bin/sh
@@ -35,9 +35,9 @@ LOCK = {"package-lock.json": "one", "packages/own/index.js": "own", ".gitignore"
 
 
 @pytest.fixture
-async def ground(house, tmp_path):
+async def ground(harness, tmp_path):
     """A repository whose `npm` only pretends."""
-    made = Ground(house, tmp_path)
+    made = Ground(harness, tmp_path)
     provide(made, "npm", INSTALL.format(place="packages/own/node_modules"))
     await made.commit(LOCK)
     return made
@@ -45,7 +45,7 @@ async def ground(house, tmp_path):
 
 def provide(ground, name, script):
     """Put a program on PATH."""
-    folder = ground.house.repo.parent / "programs"
+    folder = ground.harness.repo.parent / "programs"
     folder.mkdir(exist_ok=True)
     (folder / name).write_text(script)
     (folder / name).chmod(0o755)
@@ -55,7 +55,7 @@ def provide(ground, name, script):
 
 def installed(ground):
     """Return where something was installed, in order."""
-    log = ground.house.repo.parent / "installed"
+    log = ground.harness.repo.parent / "installed"
     return log.read_text().splitlines() if log.exists() else []
 
 
@@ -72,7 +72,7 @@ async def test_a_set_up_runs_once_and_each_checkout_gets_a_copy_of_its_own(groun
             assert await seen(tree, "git status --porcelain") == ""
         (one.git.cwd / "node_modules" / "left" / "version").write_text("mine")
         assert (two.git.cwd / "node_modules" / "left" / "version").read_text() == "one"
-    assert await ground.house.sh("git status --porcelain; git worktree list | wc -l") == "3"
+    assert await ground.harness.sh("git status --porcelain; git worktree list | wc -l") == "3"
 
 
 async def test_other_locks_are_another_environment_and_other_code_is_not(ground):
@@ -99,7 +99,7 @@ async def test_a_failed_set_up_is_told_whole_and_tried_again(ground):
     assert isinstance(failed, NotReady)
     assert failed.what == "the set-up command `echo no space left >&2; exit 3` exited with code 3: no space left"
     assert failed.detail == "no space left"
-    assert await ground.house.sh("git worktree list | wc -l") == "1"
+    assert await ground.harness.sh("git worktree list | wc -l") == "1"
     assert isinstance(await ground.prepare("npm ci", "echo no space left >&2; exit 3"), NotReady)
     assert len(installed(ground)) == 2
 
@@ -114,7 +114,7 @@ async def test_a_set_up_that_was_broken_off_is_begun_anew(ground):
     with contextlib.suppress(asyncio.CancelledError):
         await broken
     gate.unlink()
-    assert await ground.house.sh("git worktree list | wc -l") == "1"
+    assert await ground.harness.sh("git worktree list | wc -l") == "1"
     begun = asyncio.create_task(ground.prepared(waits))
     while not gate.exists():  # noqa: ASYNC110 - a process says so
         await asyncio.sleep(0.01)
@@ -150,7 +150,7 @@ async def test_what_the_user_has_installed_is_copied_as_it_was_and_not_installed
 
 async def test_the_users_own_virtual_environment_is_used_where_it_is(ground):
     await ground.commit({".gitignore": "/.venv\n"})
-    await ground.house.sh(f"'{PYTHON}' -m venv --without-pip .venv")
+    await ground.harness.sh(f"'{PYTHON}' -m venv --without-pip .venv")
     environment = await ground.prepared("uv sync", trusted=False)
     async with ground.tree(environment) as tree:
         told = await seen(tree, "python -c 'import sys; print(sys.prefix)'")
@@ -188,7 +188,7 @@ async def test_go_and_cargo_find_what_was_fetched_for_them(ground):
 @pytest.fixture(params=["bubblewrap", "landlock"])
 async def held(ground, tmp_path, request):
     """The same, in a sandbox with a network of its own."""
-    inside = Ground(ground.house, tmp_path, held=True)
+    inside = Ground(ground.harness, tmp_path, held=True)
     inside.environ = ground.environ
     async with inside.enclose(inside.repo) as walls:
         if walls is None or walls.level not in {"bubblewrap", "landlock"}:
@@ -324,7 +324,7 @@ async def test_copies_that_nobody_changed_are_kept_while_a_checkout_is_made_new(
 async def test_copies_go_with_the_folder_they_belong_to(ground):
     environment = await ground.prepared("npm ci")
     async with ground.tree(environment) as tree:
-        await ground.house.sh("git rm -rq packages; git commit -qm less")
+        await ground.harness.sh("git rm -rq packages; git commit -qm less")
         async with reprovision(environment, tree.git.cwd):
             await worktree.reset_and_clean(tree.git, await ground.head())
         assert not (tree.git.cwd / "packages").exists()
@@ -337,7 +337,7 @@ async def test_nothing_is_written_where_a_link_in_the_checkout_leads(ground, tmp
     environment = await ground.prepared("npm ci")
     elsewhere = tmp_path / "elsewhere"
     (elsewhere / "own").mkdir(parents=True)
-    await ground.house.sh(f"git rm -rq packages; ln -s '{elsewhere}' packages; git add packages; git commit -qm link")
+    await ground.harness.sh(f"git rm -rq packages; ln -s '{elsewhere}' packages; git add packages; git commit -qm link")
     async with ground.tree(environment) as tree:
         assert (tree.git.cwd / "node_modules").is_dir()
     assert list((elsewhere / "own").iterdir()) == []
@@ -345,13 +345,13 @@ async def test_nothing_is_written_where_a_link_in_the_checkout_leads(ground, tmp
 
 async def test_what_was_prepared_and_is_gone_is_named_with_what_to_do(ground):
     environment = await ground.prepared("npm ci")
-    await ground.house.sh(f"rm -r '{ground.cache}/environments'")
+    await ground.harness.sh(f"rm -r '{ground.cache}/environments'")
     with pytest.raises(ScaffoldError, match="node_modules is missing, but checks need it"):
         async with ground.tree(environment):
             pass
 
 
-async def test_a_moved_script_runs_where_the_path_is_long_and_has_spaces(tmp_path, house):
+async def test_a_moved_script_runs_where_the_path_is_long_and_has_spaces(tmp_path, harness):
     """The kernel reads no such first line."""
     place = tmp_path / ("a long name " * 15) / ("and more " * 15)
     (place / "bin").mkdir(parents=True)
@@ -360,5 +360,5 @@ async def test_a_moved_script_runs_where_the_path_is_long_and_has_spaces(tmp_pat
     script.write_bytes(b"#!/old/bin/python -I\nimport sys\nprint(sys.argv[1:], sys.flags.isolated)\n")
     script.chmod(0o755)
     relocate_copy(place, "/old", str(place))
-    said = await run_command([str(script), "a b", "c"], cwd=tmp_path, env=house.site.environ, timeout_s=30)
+    said = await run_command([str(script), "a b", "c"], cwd=tmp_path, env=harness.site.environ, timeout_s=30)
     assert said.stdout == b"['a b', 'c'] 1\n", said

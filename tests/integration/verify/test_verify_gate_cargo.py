@@ -3,7 +3,7 @@
 import pytest
 
 from builders import needs
-from gates import lay_out, tried
+from integration.verify.builders import lay_out, tried
 from scaffold.verify.gates.detection import detect_in_folder
 from scaffold.verify.locations import path_of_test
 

@@ -5,11 +5,10 @@ import zipfile
 import pytest
 
 from builders import needs
-from gates import lay_out, tried
+from integration.verify.builders import Ground, lay_out, seen, tried
 from scaffold.core.gates import Gate
 from scaffold.verify.gates.detection import detect_in_folder
 from scaffold.verify.gates.run import run_gate
-from standing import Ground, seen
 
 pytestmark = [
     pytest.mark.slow,
@@ -132,8 +131,8 @@ async def test_packages_without_tests_are_vacuous(tmp_path):
 
 
 @pytest.fixture(params=[False, True], ids=["free", "in a sandbox"])
-def ground(house, tmp_path, request):
-    return Ground(house, tmp_path, held=request.param)
+def ground(harness, tmp_path, request):
+    return Ground(harness, tmp_path, held=request.param)
 
 
 async def test_modules_are_fetched_once_and_found_without_a_network(ground, tmp_path):
@@ -147,7 +146,7 @@ async def test_modules_are_fetched_once_and_found_without_a_network(ground, tmp_
         "cart/cart_test.go": of_cart(),
     }
     lay_out(ground.repo, files)
-    await ground.house.sh(f"{local} GOMODCACHE='{tmp_path}/aside' GOFLAGS=-modcacherw; go mod tidy && git add --all")
+    await ground.harness.sh(f"{local} GOMODCACHE='{tmp_path}/aside' GOFLAGS=-modcacherw; go mod tidy && git add --all")
     await ground.commit({})
     environment = await ground.prepared(f"{local}; go mod download")
     async with ground.tree(environment) as tree:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from builders import needs
-from gates import lay_out, tried
+from integration.verify.builders import lay_out, tried
 from scaffold.core.gates import Gate
 from scaffold.host.environment import child_environment
 from scaffold.host.process.command import run_command

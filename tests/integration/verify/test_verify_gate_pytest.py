@@ -5,7 +5,7 @@ import os
 import pytest
 from msgspec import structs
 
-from gates import lay_out, tree_in, tried
+from integration.verify.builders import lay_out, tree_in, tried
 from scaffold.core.gates import Gate
 from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
 from scaffold.host.sandbox.level import detect_level

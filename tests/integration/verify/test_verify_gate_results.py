@@ -2,7 +2,7 @@
 
 import pytest
 
-from candidates import CALC, TEST, TEST_CALC
+from integration.verify.builders import CALC, TEST, TEST_CALC
 from scaffold.core.gates import Gate
 from scaffold.verify.proof import ProofRequest, prove_candidate
 from scaffold.verify.readiness import NotReady
@@ -50,7 +50,7 @@ async def test_a_baseline_is_captured_once_and_what_failed_is_asked_again(bench,
     outcomes = captured.baseline.runs[0].outcomes
     assert outcomes["test_f.py::test_sometimes"] == "flaky"
     assert outcomes["test_calc.py::test_known_to_fail"] == "failed"
-    await bench.house.sh(f"git worktree remove --force {bench.folder}/tree-{base[:8]}")
+    await bench.harness.sh(f"git worktree remove --force {bench.folder}/tree-{base[:8]}")
     again = await bench.capture(base)
     assert (again, bench.told) == (captured, [("test", False), ("test", True)])
 
@@ -84,7 +84,7 @@ async def test_a_detected_linter_that_cannot_be_run_is_left_out_and_one_that_was
     assert "lint is not checked: `nosuchlinter .` cannot be run at the base" in captured.notes[0]
     head = await bench.commit({"other.py": "VALUE = 1\n"})
     assert (await bench.judge(captured, base, head))["lint"].verdict == "not_applicable"
-    await bench.house.sh(f"git worktree remove --force {bench.folder}/tree-{base[:8]}")
+    await bench.harness.sh(f"git worktree remove --force {bench.folder}/tree-{base[:8]}")
     problem = await bench.capture(base, TEST, lint, given=frozenset({"lint"}))
     assert isinstance(problem, NotReady)
     assert "the program `nosuchlinter` was not found" in problem.what
@@ -171,8 +171,8 @@ async def test_a_whole_run_that_is_known_at_the_commit_is_not_repeated(bench):
     captured = await bench.capture(base)
     head = await bench.commit({"calc.py": CALC + "\n\nVALUE = 1\n"})
     first = await bench.judge(captured, base, head, focused=False, keep=bench.keep)
-    await bench.house.sh(f"git worktree remove --force {bench.folder}/tree-{head[:8]}")
-    (bench.house.repo / "test_calc.py").write_text("broken(")
+    await bench.harness.sh(f"git worktree remove --force {bench.folder}/tree-{head[:8]}")
+    (bench.harness.repo / "test_calc.py").write_text("broken(")
     again = await bench.judge(captured, base, head, focused=False, find=bench.find)
     assert (again, first["test"].verdict) == (first, "pre_existing")
 

@@ -22,16 +22,16 @@ CHANGES = (PathChange("calc/basic.py", "M"),)
 
 
 @pytest.fixture
-async def changed(house, tmp_path):
+async def changed(harness, tmp_path):
     """Return a function that makes a commit by a shell command on top of a small project, checked out."""
-    await house.sh(PROJECT)
-    base = await refs.resolve(house.site.git, "HEAD")
+    await harness.sh(PROJECT)
+    base = await refs.resolve(harness.site.git, "HEAD")
 
     async def change(command):
-        await house.sh(f"{command}; git add -A --force; git commit -qm work")
-        head = await refs.resolve(house.site.git, "HEAD")
-        git = await worktree.add(house.site.repository, tmp_path / "tree", head)
-        return Tree(git=git, base=base, commit=head, environ=dict(house.site.environ))
+        await harness.sh(f"{command}; git add -A --force; git commit -qm work")
+        head = await refs.resolve(harness.site.git, "HEAD")
+        git = await worktree.add(harness.site.repository, tmp_path / "tree", head)
+        return Tree(git=git, base=base, commit=head, environ=dict(harness.site.environ))
 
     return change
 
@@ -83,11 +83,11 @@ async def test_what_decides_checks_blocks_before_the_contract_is_asked(changed, 
         ('printf \'{"scripts": {"proof": "bash tools/run.sh"}}\' > package.json', "npm run proof"),
     ],
 )
-async def test_a_script_that_a_recipe_runs_judges_the_work_as_the_recipe_does(house, changed, recipe, check):
+async def test_a_script_that_a_recipe_runs_judges_the_work_as_the_recipe_does(harness, changed, recipe, check):
     """AL-9, BX-5: what `make` or `npm run` calls cannot be made to say yes."""
-    await house.sh(f"mkdir tools; echo false > tools/run.sh; {recipe}; git add -A; git commit -qm recipe")
+    await harness.sh(f"mkdir tools; echo false > tools/run.sh; {recipe}; git add -A; git commit -qm recipe")
     tree = await changed("echo true > tools/run.sh")
-    tree = msgspec.structs.replace(tree, base=await refs.resolve(house.site.git, "HEAD~1"))
+    tree = msgspec.structs.replace(tree, base=await refs.resolve(harness.site.git, "HEAD~1"))
     results, verification = await shown(tree, contract=Contract(commands=(Check(command=check),)))
     assert "tools/run.sh is run to check the work" in results["checks"].detail
     assert not verification.passed
@@ -188,11 +188,11 @@ async def test_a_file_in_which_the_baseline_found_a_test_is_one(changed, name, v
     assert results.get("checks") == verdict
 
 
-async def test_a_package_that_did_nothing_does_not_begin_to_before_its_module_judges(house, changed):
+async def test_a_package_that_did_nothing_does_not_begin_to_before_its_module_judges(harness, changed):
     """AL-9, BX-5: `python -m tools.accept` runs the `__init__.py` first."""
-    await house.sh("mkdir tools; echo 'assert False' > tools/accept.py; git add -A; git commit -qm judge")
+    await harness.sh("mkdir tools; echo 'assert False' > tools/accept.py; git add -A; git commit -qm judge")
     tree = await changed("echo 'raise SystemExit(0)' > tools/__init__.py")
-    tree = msgspec.structs.replace(tree, base=await refs.resolve(house.site.git, "HEAD~1"))
+    tree = msgspec.structs.replace(tree, base=await refs.resolve(harness.site.git, "HEAD~1"))
     ours, _ = await shown(tree, contract=Contract(commands=(Check(command="python -m tools.accept"),)))
     others, _ = await shown(tree, contract=Contract(commands=(Check(command="python -m other"),)))
     assert "tools/__init__.py is run before tools/accept.py" in ours["checks"].detail

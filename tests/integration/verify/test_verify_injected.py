@@ -2,12 +2,12 @@
 
 import pytest
 
+from integration.verify.builders import PYTHON, Ground, seen
 from scaffold.core.gates import CheckEnvironment
 from scaffold.host.environment import child_environment
 from scaffold.verify.environment.check_env import check_environ
 from scaffold.verify.environment.import_proof import prove_imports
 from scaffold.verify.readiness import NotReady
-from standing import PYTHON, Ground, seen
 
 CODE = {"src/calc/__init__.py": "WHO = 'repository'\n", ".gitignore": ".venv\nnode_modules\n"}
 WHO = "python -c 'import calc; print(calc.__file__)'"
@@ -22,11 +22,11 @@ sys.meta_path.insert(0, Finder)
 
 
 @pytest.fixture
-async def ground(house, tmp_path):
+async def ground(harness, tmp_path):
     """A repository of Python, in whose checkout its user has a virtual environment."""
-    made = Ground(house, tmp_path)
+    made = Ground(harness, tmp_path)
     await made.commit(CODE)
-    await house.sh(f"'{PYTHON}' -m venv --without-pip .venv")
+    await harness.sh(f"'{PYTHON}' -m venv --without-pip .venv")
     return made
 
 
@@ -74,7 +74,7 @@ async def test_a_copy_that_was_installed_is_not_the_code_either(ground):
         f"'{PYTHON}' -m venv --without-pip .venv",
         "cp -r src/calc .venv/lib/$(ls .venv/lib)/site-packages/",
     )
-    await ground.house.sh("rm -r .venv")
+    await ground.harness.sh("rm -r .venv")
     environment = await ground.prepared(*install)
     async with ground.tree(environment) as tree:
         assert ".venv" in await seen(tree, WHO)
@@ -91,7 +91,7 @@ async def test_sources_that_nobody_installed_are_found(ground):
 
 
 async def test_where_nothing_leads_elsewhere_the_environment_stays_as_it_is(ground):
-    await ground.house.sh("git rm -rq src; git commit -qm flat")
+    await ground.harness.sh("git rm -rq src; git commit -qm flat")
     (packages(ground) / "other.py").write_text("")
     await ground.commit({"json.py": "a name of the standard library", "pages/__init__.py": ""})
     environment = await ground.prepared()
@@ -100,7 +100,7 @@ async def test_where_nothing_leads_elsewhere_the_environment_stays_as_it_is(grou
 
 
 async def test_a_flat_repository_is_no_other(ground):
-    await ground.house.sh("git rm -rq src; git commit -qm flat")
+    await ground.harness.sh("git rm -rq src; git commit -qm flat")
     await ground.commit({"flat/__init__.py": "", "flat/inner.py": ""})
     (packages(ground) / "_flat.pth").write_text(f"{ground.repo}\n")
     environment = await ground.prepared()
@@ -123,8 +123,8 @@ async def test_an_interpreter_that_cannot_tell_is_not_believed(ground):
     assert found.detail == "broken here"
 
 
-async def test_without_any_module_no_interpreter_is_asked(house, tmp_path):
-    ground = Ground(house, tmp_path)
+async def test_without_any_module_no_interpreter_is_asked(harness, tmp_path):
+    ground = Ground(harness, tmp_path)
     environment = await ground.prepared()
     async with ground.tree(environment) as tree:
         tree.environ["PATH"] = "/nowhere"
@@ -133,7 +133,7 @@ async def test_without_any_module_no_interpreter_is_asked(house, tmp_path):
 
 async def test_a_node_package_of_the_repository_that_a_link_leads_elsewhere_for_is_named(ground):
     """npm link: the user's checkout would be tested."""
-    await ground.house.sh("git rm -rq src; git commit -qm flat")
+    await ground.harness.sh("git rm -rq src; git commit -qm flat")
     await ground.commit({"package.json": '{"name": "web"}', "own/package.json": '{"name": "@web/own"}'})
     environment = await ground.prepared()
     async with ground.tree(environment) as tree:
@@ -149,7 +149,7 @@ async def test_a_node_package_of_the_repository_that_a_link_leads_elsewhere_for_
 
 
 async def test_manifests_of_any_content_name_nothing_outside(ground):
-    await ground.house.sh("git rm -rq src; git commit -qm flat")
+    await ground.harness.sh("git rm -rq src; git commit -qm flat")
     await ground.commit(
         {
             "a/package.json": '{"name": "../../../etc"}',

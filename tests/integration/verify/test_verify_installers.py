@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from builders import needs
+from integration.verify.builders import Ground, seen
 from scaffold.host.environment import child_environment
 from scaffold.verify.environment.check_env import check_environ
 from scaffold.verify.environment.import_proof import prove_imports
-from standing import Ground, seen
 
 pytestmark = pytest.mark.slow
 
@@ -31,8 +31,8 @@ INSTALL = "python -m pip install --quiet --no-index --no-deps --ignore-installed
 
 
 @pytest.fixture(params=[False, True], ids=["free", "in a sandbox"])
-def ground(house, tmp_path, request):
-    return Ground(house, tmp_path, held=request.param)
+def ground(harness, tmp_path, request):
+    return Ground(harness, tmp_path, held=request.param)
 
 
 async def proven(ground, tree, environment):
@@ -113,7 +113,7 @@ async def test_uv_installs_what_its_lock_says_and_is_not_asked_again(ground):
     await ground.commit(
         {"pyproject.toml": top + sources, "inner/pyproject.toml": inner, "inner/src/inner/__init__.py": CALC}
     )
-    await ground.house.sh("uv lock --quiet; git add uv.lock")
+    await ground.harness.sh("uv lock --quiet; git add uv.lock")
     await ground.commit({".gitignore": ".venv\n"})
     environment = await ground.prepared("uv sync --locked")
     async with ground.tree(environment) as tree:
@@ -135,7 +135,7 @@ async def test_pnpm_links_the_packages_of_a_workspace_within_the_checkout(ground
     }
     files = {"package.json": manifest, "pnpm-workspace.yaml": "packages:\n  - packages/*\n", **own}
     await ground.commit({**files, "try.js": "console.log(require('own').at)", ".gitignore": "node_modules\n"})
-    await ground.house.sh("pnpm install --lockfile-only --offline; git add pnpm-lock.yaml")
+    await ground.harness.sh("pnpm install --lockfile-only --offline; git add pnpm-lock.yaml")
     await ground.commit({})
     environment = await ground.prepared("pnpm install --frozen-lockfile --offline")
     async with ground.tree(environment) as tree:

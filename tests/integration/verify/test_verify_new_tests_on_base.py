@@ -2,20 +2,20 @@
 
 import pytest
 
-from fakes import AUTHOR, COMMITTER
 from scaffold.core.contract import Check, Contract
 from scaffold.git import commits, refs, worktree
 from scaffold.verify.contract.checks import Tree
 from scaffold.verify.contract.new_tests_on_base import still_red_on_base
+from support.harness import AUTHOR, COMMITTER
 
 RUNS = "sh tests/test_four.sh"
 
 
 @pytest.fixture
-async def work(house, tmp_path):
+async def work(harness, tmp_path):
     """Return a function that makes files and returns the tree that has them, and how it differs from its base."""
-    base = await refs.resolve(house.site.git, "HEAD")
-    git = await worktree.add(house.site.repository, tmp_path / "tree", base)
+    base = await refs.resolve(harness.site.git, "HEAD")
+    git = await worktree.add(harness.site.repository, tmp_path / "tree", base)
 
     async def made(**files):
         for name, text in files.items():
@@ -23,7 +23,7 @@ async def work(house, tmp_path):
             path.parent.mkdir(exist_ok=True)
             path.write_text(text)
         head = await commits.commit_all(git, "work", author=AUTHOR, committer=COMMITTER)
-        tree = Tree(git=git, base=base, commit=head, environ=dict(house.site.environ))
+        tree = Tree(git=git, base=base, commit=head, environ=dict(harness.site.environ))
         return tree, await commits.path_changes(git, base, head)
 
     return made

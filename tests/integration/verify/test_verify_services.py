@@ -12,7 +12,7 @@ import pytest
 from msgspec import structs
 
 from builders import bubblewrap_or_skip
-from daemon import free_port, saying
+from integration.verify.builders import Ground
 from scaffold.core.contract import Check, Contract
 from scaffold.core.gates import CheckEnvironment, Gate
 from scaffold.git import worktree
@@ -23,7 +23,7 @@ from scaffold.verify.gates.run import run_gate
 from scaffold.verify.readiness import NotReady
 from scaffold.verify.services.compose import ComposeContext
 from scaffold.verify.services.lifecycle import Services, prove_services, run_with_services, services_up, stop_leftovers
-from standing import Ground
+from support.docker import free_port, saying
 
 KILLED = """\
 import asyncio, os, sys
@@ -47,9 +47,9 @@ asyncio.run(main())
 
 
 @pytest.fixture
-async def ground(house, tmp_path, daemon, port):
+async def ground(harness, tmp_path, daemon, port):
     """A repository with a compose file, and a `docker` that only pretends; nothing is held to a sandbox."""
-    made = Ground(house, tmp_path)
+    made = Ground(harness, tmp_path)
     made.environ = {**made.environ, "PATH": f"{daemon.programs}:{made.environ['PATH']}"}
     await made.commit({"compose.yaml": f"serve {port} hello\n"})
     return made
@@ -58,7 +58,7 @@ async def ground(house, tmp_path, daemon, port):
 @pytest.fixture
 async def held(ground, tmp_path):
     """The same, in a sandbox with a network of its own."""
-    inside = Ground(ground.house, tmp_path, held=True)
+    inside = Ground(ground.harness, tmp_path, held=True)
     inside.environ = ground.environ
     await bubblewrap_or_skip()
     return inside
@@ -67,7 +67,7 @@ async def held(ground, tmp_path):
 async def means_of(ground, name="scaffold_run", told=None):
     return ComposeContext(
         name=name,
-        repository=ground.house.site.repository,
+        repository=ground.harness.site.repository,
         base=await ground.head(),
         folder=ground.cache / "runs" / name / "services",
         shared=ground.cache / "services",

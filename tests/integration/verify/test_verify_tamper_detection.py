@@ -2,7 +2,7 @@
 
 import pytest
 
-from gates import lay_out, tree_in, tried
+from integration.verify.builders import lay_out, tree_in, tried
 from scaffold.core.contract import Check
 from scaffold.core.gates import Gate
 from scaffold.verify.contract.checks import run_check

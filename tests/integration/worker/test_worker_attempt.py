@@ -4,88 +4,88 @@ import shutil
 
 import pytest
 
-from fakes import AUTHOR, COMMITTER, GHOST, UNHELD, act, goal
 from scaffold.core.errors import GitError, StaleFence
 from scaffold.core.states import Active
 from scaffold.git import commits, refs, worktree
 from scaffold.run.attempt_end import end_attempt
 from scaffold.worker.outcome import CandidateReady, NoCandidate
 from scaffold.worker.workspace import pinned_meanwhile, rescue_and_remove
+from support.harness import AUTHOR, COMMITTER, GHOST, UNHELD, act, goal
 
 
-async def begin(house, *, check="test -f a", **settings):
-    return await house.own(goal("g", act("a", check=check)), **settings)
+async def begin(harness, *, check="test -f a", **settings):
+    return await harness.own(goal("g", act("a", check=check)), **settings)
 
 
-async def under_way(house, run, phase):
+async def under_way(harness, run, phase):
     """Return an attempt of a worker that is gone, and git in its worktree, where it has left work."""
-    attempt = await house.queue(run, "a")
-    path = house.site.attempt_folder(run.id, attempt.id)
-    git = await worktree.add(house.site.repository, path, attempt.base_sha)
-    await house.sh("echo x > a", cwd=path)
-    with house.store.transaction():
-        store = house.store
+    attempt = await harness.queue(run, "a")
+    path = harness.site.attempt_folder(run.id, attempt.id)
+    git = await worktree.add(harness.site.repository, path, attempt.base_sha)
+    await harness.sh("echo x > a", cwd=path)
+    with harness.store.transaction():
+        store = harness.store
         store.attempts.claim(attempt.id, fence=attempt.fence, worker=GHOST, worktree=str(path), log_file="")
         store.attempts.advance(attempt.id, fence=attempt.fence, phase=phase)
     return attempt, git
 
 
-def rescued(house, attempt):
-    return refs.resolve(house.site.git, refs.rescue_ref(attempt.id))
+def rescued(harness, attempt):
+    return refs.resolve(harness.site.git, refs.rescue_ref(attempt.id))
 
 
-async def test_a_worker_hands_in_a_pinned_candidate_and_leaves_no_worktree(house):
+async def test_a_worker_hands_in_a_pinned_candidate_and_leaves_no_worktree(harness):
     """OR-1, AL-12: claimed, done, checked, handed in; nothing of the user's checkout is touched."""
-    run = await begin(house)
-    ending = await house.work(run, "a", "echo x > a; echo dirt > ignored")
-    (attempt,) = house.attempts(run, "a")
+    run = await begin(harness)
+    ending = await harness.work(run, "a", "echo x > a; echo dirt > ignored")
+    (attempt,) = harness.attempts(run, "a")
     assert ending == CandidateReady(attempt.head_sha)
     assert (attempt.status, attempt.phase, attempt.worker) == ("claimed", "candidate", GHOST)
-    assert house.statuses(run) == {"a": "landing"}
-    assert await refs.resolve(house.site.git, refs.work_ref(attempt.id)) == attempt.head_sha
-    assert await house.worktrees(spare=False) == 0
-    assert sorted(path.name for path in house.repo.iterdir()) == [".git", ".scaffold", "README", "list"]
+    assert harness.statuses(run) == {"a": "landing"}
+    assert await refs.resolve(harness.site.git, refs.work_ref(attempt.id)) == attempt.head_sha
+    assert await harness.worktrees(spare=False) == 0
+    assert sorted(path.name for path in harness.repo.iterdir()) == [".git", ".scaffold", "README", "list"]
 
 
-async def test_the_agents_last_words_are_stored_as_its_result(house):
+async def test_the_agents_last_words_are_stored_as_its_result(harness):
     """SC-11: the real final answer, in the store."""
-    run = await begin(house)
-    await house.work(run, "a", "echo x > a")
-    assert house.attempts(run, "a")[0].result == "done with a"
+    run = await begin(harness)
+    await harness.work(run, "a", "echo x > a")
+    assert harness.attempts(run, "a")[0].result == "done with a"
 
 
-async def test_what_fails_is_put_back_into_the_same_attempt(house):
+async def test_what_fails_is_put_back_into_the_same_attempt(harness):
     """AL-6: the failure is the next prompt; the second turn passes."""
-    run = await begin(house, check="grep -q two a")
-    assert isinstance(await house.work(run, "a", "echo one > a", "echo two > a"), CandidateReady)
-    assert len(house.attempts(run, "a")) == 1
-    assert "[fail] grep -q two a" in (house.repo / ".scaffold/logs/g/a.jsonl").read_text()
+    run = await begin(harness, check="grep -q two a")
+    assert isinstance(await harness.work(run, "a", "echo one > a", "echo two > a"), CandidateReady)
+    assert len(harness.attempts(run, "a")) == 1
+    assert "[fail] grep -q two a" in (harness.repo / ".scaffold/logs/g/a.jsonl").read_text()
 
 
-async def test_the_tier_says_how_often(house):
+async def test_the_tier_says_how_often(harness):
     """AL-6: after the last iteration the attempt has failed, and says with what."""
-    run = await begin(house, check="test -f never", iterations=2)
-    ending = await house.work(run, "a", "echo 1 > a", "echo 2 > a", "touch never")
+    run = await begin(harness, check="test -f never", iterations=2)
+    ending = await harness.work(run, "a", "echo 1 > a", "echo 2 > a", "touch never")
     assert isinstance(ending, NoCandidate)
     assert ending.outcome == "contract_failed"
     assert ending.error.startswith("[fail] test -f never")
-    (attempt,) = house.attempts(run, "a")
-    assert await house.show(f"{attempt.head_sha}:a") == "2"
-    assert await rescued(house, attempt) == attempt.head_sha
+    (attempt,) = harness.attempts(run, "a")
+    assert await harness.show(f"{attempt.head_sha}:a") == "2"
+    assert await rescued(harness, attempt) == attempt.head_sha
 
 
-async def test_a_turn_that_changes_nothing_ends_the_attempt(house):
-    run = await begin(house, check="test -f never")
-    ending = await house.work(run, "a", "echo 1 > a", "echo 1 > a")
+async def test_a_turn_that_changes_nothing_ends_the_attempt(harness):
+    run = await begin(harness, check="test -f never")
+    ending = await harness.work(run, "a", "echo 1 > a", "echo 1 > a")
     assert ending.error.startswith("nothing changed after the checks failed: [fail] test -f never")
-    assert (await house.work(run, "a", "")).error == "the agent said it was done, but nothing changed"
+    assert (await harness.work(run, "a", "")).error == "the agent said it was done, but nothing changed"
 
 
-async def test_what_checks_leave_behind_is_not_part_of_the_work(house):
-    run = await begin(house, check="touch made; echo changed > list; grep -q 2 a")
-    await house.work(run, "a", "echo 1 > a", "echo 2 > a")
-    (attempt,) = house.attempts(run, "a")
-    assert await house.sh(f"git diff --name-only {attempt.base_sha} {attempt.head_sha}") == "a"
+async def test_what_checks_leave_behind_is_not_part_of_the_work(harness):
+    run = await begin(harness, check="touch made; echo changed > list; grep -q 2 a")
+    await harness.work(run, "a", "echo 1 > a", "echo 2 > a")
+    (attempt,) = harness.attempts(run, "a")
+    assert await harness.sh(f"git diff --name-only {attempt.base_sha} {attempt.head_sha}") == "a"
 
 
 @pytest.mark.slow
@@ -100,18 +100,18 @@ async def test_what_checks_leave_behind_is_not_part_of_the_work(house):
     ],
     ids=["commits", "commits on a branch", "checks a branch out", "leaves a lock", "odd names"],
 )
-async def test_an_agent_may_use_git_as_it_likes(house, command):
+async def test_an_agent_may_use_git_as_it_likes(harness, command):
     """Who commits: we do; agents may, but need not."""
-    run = await begin(house)
-    assert isinstance(await house.work(run, "a", command), CandidateReady)
-    (attempt,) = house.attempts(run, "a")
-    assert "a" in (await house.sh(f"git diff --name-only {attempt.base_sha} {attempt.head_sha}")).split()
-    assert await house.tip(run) == attempt.base_sha
+    run = await begin(harness)
+    assert isinstance(await harness.work(run, "a", command), CandidateReady)
+    (attempt,) = harness.attempts(run, "a")
+    assert "a" in (await harness.sh(f"git diff --name-only {attempt.base_sha} {attempt.head_sha}")).split()
+    assert await harness.tip(run) == attempt.base_sha
 
 
-async def test_removing_everything_is_a_change_like_any_other(house):
-    run = await begin(house, check="test ! -e list")
-    assert isinstance(await house.work(run, "a", "rm -r *"), CandidateReady)
+async def test_removing_everything_is_a_change_like_any_other(harness):
+    run = await begin(harness, check="test ! -e list")
+    assert isinstance(await harness.work(run, "a", "rm -r *"), CandidateReady)
 
 
 @pytest.mark.parametrize(
@@ -124,13 +124,13 @@ async def test_removing_everything_is_a_change_like_any_other(house):
     ],
     ids=["nested repository", "unborn branch", "another commit", "no history"],
 )
-async def test_work_that_cannot_become_a_candidate_is_sent_back_to_the_agent(house, broken, told):
+async def test_work_that_cannot_become_a_candidate_is_sent_back_to_the_agent(harness, broken, told):
     """It may mend in the same attempt what it did to git."""
-    await house.sh("git checkout -q --orphan elsewhere; git commit -qm other; git checkout -q main")
-    run = await begin(house, **UNHELD)
+    await harness.sh("git checkout -q --orphan elsewhere; git commit -qm other; git checkout -q main")
+    run = await begin(harness, **UNHELD)
     mended = "rm -rf sub; git checkout -qf --detach main; echo x > a"
-    assert isinstance(await house.work(run, "a", broken, mended), CandidateReady)
-    assert told in (house.repo / ".scaffold/logs/g/a.jsonl").read_text()
+    assert isinstance(await harness.work(run, "a", broken, mended), CandidateReady)
+    assert told in (harness.repo / ".scaffold/logs/g/a.jsonl").read_text()
 
 
 @pytest.mark.slow
@@ -146,148 +146,148 @@ async def test_work_that_cannot_become_a_candidate_is_sent_back_to_the_agent(hou
     ],
     ids=["no .git", "another .git", "unborn inside", "repositories inside", "a bare folder", "locked and orphaned"],
 )
-async def test_nothing_that_was_done_is_lost_however_git_was_treated(house, tmp_path, ruin):
+async def test_nothing_that_was_done_is_lost_however_git_was_treated(harness, tmp_path, ruin):
     """BX-3, AL-19: whatever the worktree looks like, its files are pinned before it goes."""
-    run = await begin(house, **UNHELD)
+    run = await begin(harness, **UNHELD)
     script = tmp_path / "ruin.sh"  # its name is all that the policy gets to see
     script.write_text(ruin)
-    ending = await house.work(run, "a", f"echo x > a; sh {script}")
+    ending = await harness.work(run, "a", f"echo x > a; sh {script}")
     assert isinstance(ending, NoCandidate)
-    (attempt,) = house.attempts(run, "a")
-    assert attempt.head_sha == await rescued(house, attempt)
-    files = (await house.sh(f"git ls-tree -r --name-only {attempt.head_sha}")).split("\n")
+    (attempt,) = harness.attempts(run, "a")
+    assert attempt.head_sha == await rescued(harness, attempt)
+    files = (await harness.sh(f"git ls-tree -r --name-only {attempt.head_sha}")).split("\n")
     assert {"a", "list", "README"} <= set(files)
     assert "sub" not in ruin or "sub/b" in files
     assert "deeper" not in ruin or "sub/deeper/c" in files
-    assert await house.worktrees(spare=False) == 0
-    assert house.statuses(run) == {"a": "pending"}
+    assert await harness.worktrees(spare=False) == 0
+    assert harness.statuses(run) == {"a": "pending"}
 
 
-async def test_a_worktree_deleted_under_its_worker_is_a_failure_that_can_be_repeated(house):
-    run = await begin(house)
-    assert (await house.work(run, "a", 'echo x > a; rm -rf "$PWD"')).outcome == "contract_failed"
-    assert await house.worktrees(spare=False) == 0
-    assert isinstance(await house.work(run, "a", "echo x > a"), CandidateReady)
+async def test_a_worktree_deleted_under_its_worker_is_a_failure_that_can_be_repeated(harness):
+    run = await begin(harness)
+    assert (await harness.work(run, "a", 'echo x > a; rm -rf "$PWD"')).outcome == "contract_failed"
+    assert await harness.worktrees(spare=False) == 0
+    assert isinstance(await harness.work(run, "a", "echo x > a"), CandidateReady)
 
 
-async def test_a_deadline_ends_the_attempt_and_pins_its_work(house):
+async def test_a_deadline_ends_the_attempt_and_pins_its_work(harness):
     """BX-3: in the middle of a command."""
-    run = await begin(house, attempt_timeout_s=3.0)  # on a busy machine one second may pass before the command starts
-    ending = await house.work(run, "a", "echo x > a; sleep 60")
+    run = await begin(harness, attempt_timeout_s=3.0)  # on a busy machine one second may pass before the command starts
+    ending = await harness.work(run, "a", "echo x > a; sleep 60")
     assert ending == NoCandidate("timeout", "not finished after 3 s")
-    (attempt,) = house.attempts(run, "a")
-    assert await house.show(f"{attempt.head_sha}:a") == "x"
+    (attempt,) = harness.attempts(run, "a")
+    assert await harness.show(f"{attempt.head_sha}:a") == "x"
 
 
-async def test_a_deadline_counts_while_the_work_is_checked(house):
-    run = await begin(house, check="sleep 60", attempt_timeout_s=1.0)
-    assert (await house.work(run, "a", "echo x > a")).outcome == "timeout"
-    assert house.statuses(run) == {"a": "pending"}
+async def test_a_deadline_counts_while_the_work_is_checked(harness):
+    run = await begin(harness, check="sleep 60", attempt_timeout_s=1.0)
+    assert (await harness.work(run, "a", "echo x > a")).outcome == "timeout"
+    assert harness.statuses(run) == {"a": "pending"}
 
 
-async def test_without_money_no_request_starts_and_nobody_failed(house):
+async def test_without_money_no_request_starts_and_nobody_failed(harness):
     """SC-20: a spent budget does not count as an attempt of the action's own."""
-    run = await begin(house, budget_usd=1.5)
-    ending = await house.work(run, "a", "echo x > a", "", "", usd=1.0)
+    run = await begin(harness, budget_usd=1.5)
+    ending = await harness.work(run, "a", "echo x > a", "", "", usd=1.0)
     assert isinstance(ending, CandidateReady), "two requests: the second began with 1.0 spent"
-    other = await begin(house, budget_usd=0.5)
-    assert (await house.work(other, "a", "echo x > a", usd=1.0)).outcome == "budget"
-    assert house.store.actions.failures(house.action(other, "a").id) == 0
-    assert house.statuses(other) == {"a": "pending"}
+    other = await begin(harness, budget_usd=0.5)
+    assert (await harness.work(other, "a", "echo x > a", usd=1.0)).outcome == "budget"
+    assert harness.store.actions.failures(harness.action(other, "a").id) == 0
+    assert harness.statuses(other) == {"a": "pending"}
 
 
-async def test_three_own_failures_are_all_an_action_has(house):
+async def test_three_own_failures_are_all_an_action_has(harness):
     """SC-20: the third fails it, and what needs it is blocked; AL-19: with the reason."""
-    run = await house.own(goal("g", act("a", check="false"), act("b", needs=["a_done"])))
+    run = await harness.own(goal("g", act("a", check="false"), act("b", needs=["a_done"])))
     for number in (1, 2, 3):
-        assert house.statuses(run) == {"a": "pending", "b": "pending"}, number
-        await house.work(run, "a", "echo x > a")
-    assert house.statuses(run) == {"a": "failed", "b": "blocked"}
-    assert house.action(run, "b").state.reason == f"dependency_failed:{house.action(run, 'a').id}"
+        assert harness.statuses(run) == {"a": "pending", "b": "pending"}, number
+        await harness.work(run, "a", "echo x > a")
+    assert harness.statuses(run) == {"a": "failed", "b": "blocked"}
+    assert harness.action(run, "b").state.reason == f"dependency_failed:{harness.action(run, 'a').id}"
 
 
-async def test_an_attempt_that_somebody_else_ended_writes_nothing_more(house):
+async def test_an_attempt_that_somebody_else_ended_writes_nothing_more(harness):
     """BX-8: the fence of a worker."""
-    run = await begin(house)
-    attempt = await house.queue(run, "a")
-    end_attempt(house.store, run, attempt.id, "lost", error="overtaken")
+    run = await begin(harness)
+    attempt = await harness.queue(run, "a")
+    end_attempt(harness.store, run, attempt.id, "lost", error="overtaken")
     with pytest.raises(StaleFence):
-        await house.carry_attempt_out(attempt, {"a": ["echo x > a"]})
-    assert house.attempt(attempt.id).outcome == "lost"
+        await harness.carry_attempt_out(attempt, {"a": ["echo x > a"]})
+    assert harness.attempt(attempt.id).outcome == "lost"
 
 
-async def test_a_worker_cannot_end_what_it_has_handed_in(house):
+async def test_a_worker_cannot_end_what_it_has_handed_in(harness):
     """BX-2: a candidate is the owner's, whatever happens to the worker that made it."""
-    run = await begin(house)
-    await house.work(run, "a", "echo x > a")
-    (attempt,) = house.attempts(run, "a")
+    run = await begin(harness)
+    await harness.work(run, "a", "echo x > a")
+    (attempt,) = harness.attempts(run, "a")
     with pytest.raises(StaleFence, match="handed in its candidate"):
-        end_attempt(house.store, run, attempt.id, "executor_failed", error="a late crash", fence=attempt.fence)
-    assert house.attempts(run, "a") == (attempt,)
-    assert house.statuses(run) == {"a": "landing"}
+        end_attempt(harness.store, run, attempt.id, "executor_failed", error="a late crash", fence=attempt.fence)
+    assert harness.attempts(run, "a") == (attempt,)
+    assert harness.statuses(run) == {"a": "landing"}
 
 
-async def test_an_owner_that_was_overtaken_ends_no_attempt(house):
+async def test_an_owner_that_was_overtaken_ends_no_attempt(harness):
     """BX-8: the fence of an owner."""
-    run = await begin(house)
-    attempt = await house.queue(run, "a")
-    house.orphan(run)
+    run = await begin(harness)
+    attempt = await harness.queue(run, "a")
+    harness.orphan(run)
     with pytest.raises(StaleFence):
-        end_attempt(house.store, run, attempt.id, "lost", error="a stale owner")
-    assert house.attempt(attempt.id).status == "queued"
+        end_attempt(harness.store, run, attempt.id, "lost", error="a stale owner")
+    assert harness.attempt(attempt.id).status == "queued"
 
 
-async def test_an_error_with_bytes_of_an_odd_name_can_be_stored(house):
-    run = await begin(house)
-    attempt = await house.queue(run, "a")
-    end_attempt(house.store, run, attempt.id, "lost", error="caf\udce9")
-    assert house.attempt(attempt.id).error == "caf\\udce9"
+async def test_an_error_with_bytes_of_an_odd_name_can_be_stored(harness):
+    run = await begin(harness)
+    attempt = await harness.queue(run, "a")
+    end_attempt(harness.store, run, attempt.id, "lost", error="caf\udce9")
+    assert harness.attempt(attempt.id).error == "caf\\udce9"
 
 
-async def test_what_was_pinned_once_is_not_overwritten_by_a_half_removed_worktree(house):
+async def test_what_was_pinned_once_is_not_overwritten_by_a_half_removed_worktree(harness):
     """BX-3: killed between pin and removal."""
-    run = await begin(house)
-    attempt, git = await under_way(house, run, "executing")
-    await refs.pin(house.site.git, refs.rescue_ref(attempt.id), attempt.base_sha)
-    assert await rescue_and_remove(house.site, run, attempt.id) == attempt.base_sha
+    run = await begin(harness)
+    attempt, git = await under_way(harness, run, "executing")
+    await refs.pin(harness.site.git, refs.rescue_ref(attempt.id), attempt.base_sha)
+    assert await rescue_and_remove(harness.site, run, attempt.id) == attempt.base_sha
     assert not git.cwd.exists()
     assert isinstance(run.state, Active)
 
 
-async def test_work_is_pinned_from_where_it_was_done_when_the_repository_has_moved_since(house):
+async def test_work_is_pinned_from_where_it_was_done_when_the_repository_has_moved_since(harness):
     """BX-3: worktrees lie in a folder that is named after the repository's place."""
-    run = await begin(house)
-    attempt = await house.queue(run, "a")
-    path = house.site.cache / "runs" / "before" / attempt.id
-    await worktree.add(house.site.repository, path, attempt.base_sha)
-    await house.sh("echo x > a", cwd=path)
-    with house.store.transaction():
-        store = house.store
+    run = await begin(harness)
+    attempt = await harness.queue(run, "a")
+    path = harness.site.cache / "runs" / "before" / attempt.id
+    await worktree.add(harness.site.repository, path, attempt.base_sha)
+    await harness.sh("echo x > a", cwd=path)
+    with harness.store.transaction():
+        store = harness.store
         store.attempts.claim(attempt.id, fence=attempt.fence, worker=GHOST, worktree=str(path), log_file="")
         store.attempts.advance(attempt.id, fence=attempt.fence, phase="executing")
-    assert await rescue_and_remove(house.site, run, attempt.id) is not None
-    assert await house.show(f"{refs.rescue_ref(attempt.id)}:a") == "x"
+    assert await rescue_and_remove(harness.site, run, attempt.id) is not None
+    assert await harness.show(f"{refs.rescue_ref(attempt.id)}:a") == "x"
 
 
-async def test_work_that_its_worktree_does_not_show_just_now_is_pinned_as_it_was_committed(house):
+async def test_work_that_its_worktree_does_not_show_just_now_is_pinned_as_it_was_committed(harness):
     """BX-3, BX-15: killed while its tests were tried on the base."""
-    run = await begin(house)
-    attempt, git = await under_way(house, run, "verifying")
+    run = await begin(harness)
+    attempt, git = await under_way(harness, run, "verifying")
     work = await commits.commit_all(git, "work", author=AUTHOR, committer=COMMITTER)
-    async with pinned_meanwhile(house.site, attempt.id, work):
+    async with pinned_meanwhile(harness.site, attempt.id, work):
         await worktree.restore(git, attempt.base_sha)
-        assert await rescue_and_remove(house.site, run, attempt.id) == work
+        assert await rescue_and_remove(harness.site, run, attempt.id) == work
     assert not git.cwd.exists()
 
 
-async def test_work_that_is_back_in_its_worktree_is_pinned_with_what_was_done_since(house):
+async def test_work_that_is_back_in_its_worktree_is_pinned_with_what_was_done_since(harness):
     """BX-3: nothing older stands in its way."""
-    run = await begin(house)
-    attempt, _ = await under_way(house, run, "executing")
-    async with pinned_meanwhile(house.site, attempt.id, attempt.base_sha):
+    run = await begin(harness)
+    attempt, _ = await under_way(harness, run, "executing")
+    async with pinned_meanwhile(harness.site, attempt.id, attempt.base_sha):
         pass
-    assert await rescue_and_remove(house.site, run, attempt.id) is not None
-    assert await house.show(f"{refs.rescue_ref(attempt.id)}:a") == "x"
+    assert await rescue_and_remove(harness.site, run, attempt.id) is not None
+    assert await harness.show(f"{refs.rescue_ref(attempt.id)}:a") == "x"
 
 
 @pytest.fixture
@@ -304,22 +304,22 @@ def killed(tmp_path, monkeypatch):
     return mark
 
 
-async def test_work_is_pinned_after_a_rescue_in_which_git_was_killed(killed, house):
+async def test_work_is_pinned_after_a_rescue_in_which_git_was_killed(killed, harness):
     """BX-3, BX-15: the lock that it left does not stop the next one."""
-    run = await begin(house)
-    attempt, _ = await under_way(house, run, "executing")
+    run = await begin(harness)
+    attempt, _ = await under_way(harness, run, "executing")
     killed.touch()
     with pytest.raises(GitError, match=r"the lock .* exists"):
-        await rescue_and_remove(house.site, run, attempt.id)
-    assert await rescue_and_remove(house.site, run, attempt.id) is not None
-    assert await house.show(f"{refs.rescue_ref(attempt.id)}:a") == "x"
+        await rescue_and_remove(harness.site, run, attempt.id)
+    assert await rescue_and_remove(harness.site, run, attempt.id) is not None
+    assert await harness.show(f"{refs.rescue_ref(attempt.id)}:a") == "x"
 
 
-async def test_a_worktree_in_which_nobody_began_is_not_taken_for_work(house):
+async def test_a_worktree_in_which_nobody_began_is_not_taken_for_work(harness):
     """Killed while it was checked out: the files that are not there yet were not deleted by anybody."""
-    run = await begin(house)
-    attempt = await house.queue(run, "a")
-    path = house.site.attempt_folder(run.id, attempt.id)
-    await house.sh(f"git worktree add -q --detach --no-checkout '{path}' main")
-    assert await rescue_and_remove(house.site, run, attempt.id) is None
-    assert await house.worktrees(spare=False) == 0
+    run = await begin(harness)
+    attempt = await harness.queue(run, "a")
+    path = harness.site.attempt_folder(run.id, attempt.id)
+    await harness.sh(f"git worktree add -q --detach --no-checkout '{path}' main")
+    assert await rescue_and_remove(harness.site, run, attempt.id) is None
+    assert await harness.worktrees(spare=False) == 0

@@ -2,12 +2,12 @@
 
 import pytest
 
-from fakes import UNHELD, act, goal
-from integration.worker.stations import standing
+from integration.worker.builders import standing
 from scaffold.core.errors import HumanDecisionRequired
 from scaffold.core.model import ExtraProtectedAreas
 from scaffold.git import commits
 from scaffold.worker.protected_review import approve_protected_change
+from support.harness import UNHELD, act, goal
 
 ASKED = {"sandbox": "off", "inbox_wait_s": 0.0, "planner": True}
 
@@ -20,21 +20,21 @@ async def committed(station, **texts):
     return await commits.commit_all(station.workspace.git, "work", author=settings.author, committer=settings.committer)
 
 
-def decide(house, run, to, **more):
-    item = house.store.inbox.open_of_run(run.id)[-1]
-    with house.store.transaction():
-        house.store.inbox.decide(item.id, to, **more)
+def decide(harness, run, to, **more):
+    item = harness.store.inbox.open_of_run(run.id)[-1]
+    with harness.store.transaction():
+        harness.store.inbox.decide(item.id, to, **more)
     return item
 
 
-async def test_a_declared_change_of_a_protected_area_waits_for_a_human(house):
+async def test_a_declared_change_of_a_protected_area_waits_for_a_human(harness):
     """AL-9: declared leads to a question, bound to the base and to this very change."""
-    run = await house.own(goal("g", act("a", files=("login.sql",))), **ASKED)
-    async with standing(house, run, "a") as station:
+    run = await harness.own(goal("g", act("a", files=("login.sql",))), **ASKED)
+    async with standing(harness, run, "a") as station:
         head = await committed(station, login__sql="DROP", other__py="x")
         with pytest.raises(HumanDecisionRequired, match="a changes protected paths: login"):
             await approve_protected_change(station, head)
-        item = decide(house, run, "approved")
+        item = decide(harness, run, "approved")
         assert item.detail["protected"] == ["login.sql"]
         assert item.detail["base"] == station.workspace.base
         assert await approve_protected_change(station, head) is None
@@ -43,13 +43,13 @@ async def test_a_declared_change_of_a_protected_area_waits_for_a_human(house):
             await approve_protected_change(station, other)
 
 
-async def test_a_rejected_change_ends_the_action_for_good(house):
-    run = await house.own(goal("g", act("a", files=("login.sql",))), **ASKED)
-    async with standing(house, run, "a") as station:
+async def test_a_rejected_change_ends_the_action_for_good(harness):
+    run = await harness.own(goal("g", act("a", files=("login.sql",))), **ASKED)
+    async with standing(harness, run, "a") as station:
         head = await committed(station, login__sql="DROP")
         with pytest.raises(HumanDecisionRequired):
             await approve_protected_change(station, head)
-        decide(house, run, "rejected", answer="not today")
+        decide(harness, run, "rejected", answer="not today")
         given_up = await approve_protected_change(station, head)
         assert given_up.for_good
         assert given_up.error == "a human rejected the change to login.sql: not today"
@@ -66,10 +66,10 @@ async def test_a_rejected_change_ends_the_action_for_good(house):
         (("list",), ASKED | {"areas": ExtraProtectedAreas(words=("list",))}, True),
     ],
 )
-async def test_who_is_asked_about_what(house, files, settings, asked):
+async def test_who_is_asked_about_what(harness, files, settings, asked):
     """AL-9: not about a file that the user's own plan names, and nobody with --yolo."""
-    run = await house.own(goal("g", act("a", files=files)), **settings)
-    async with standing(house, run, "a") as station:
+    run = await harness.own(goal("g", act("a", files=files)), **settings)
+    async with standing(harness, run, "a") as station:
         touched = {"login__sql": "DROP"} if "list" not in files else {"list": "x"}
         head = await committed(station, **touched)
         if asked:
@@ -78,5 +78,5 @@ async def test_who_is_asked_about_what(house, files, settings, asked):
         assert (
             (await approve_protected_change(station, head) is None)
             if not asked
-            else house.store.inbox.open_of_run(run.id)
+            else harness.store.inbox.open_of_run(run.id)
         )

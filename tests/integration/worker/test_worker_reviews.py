@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fakes import GHOST, UNHELD, act, goal, open_site
+from fakes import Listening, calling, tape
 from scaffold.core.contract import Check, Contract
 from scaffold.core.events import NoticeRaised
 from scaffold.core.states import Failed, status_of
@@ -14,7 +14,7 @@ from scaffold.run.assignment import read_assignment
 from scaffold.verify.contract.review import reviews
 from scaffold.worker.attempt import Worker
 from scaffold.worker.outcome import CandidateReady, NoCandidate
-from talk import Listening, calling, tape
+from support.harness import GHOST, UNHELD, act, goal, open_site
 
 CITED = [{"file": "list", "line": 2, "note": "has two"}]
 
@@ -25,17 +25,17 @@ def verdict(word="approve", *, citations=CITED, summary="I looked."):
     return f"My findings.\n\n```json\n{json.dumps(said)}\n```\n"
 
 
-async def begin(house, *others, role="code_review", **settings):
+async def begin(harness, *others, role="code_review", **settings):
     look = settings.pop("look", {})
-    return await house.own(goal("g", act("look", role=role, **look), *others), **settings)
+    return await harness.own(goal("g", act("look", role=role, **look), *others), **settings)
 
 
-async def reviewed(house, run, *replies):
+async def reviewed(harness, run, *replies):
     """Have the review carried out with these replies, each a text or an entry; return its ending and the model."""
-    attempt = await house.queue(run, "look")
+    attempt = await harness.queue(run, "look")
     entries = [each if isinstance(each, CassetteEntry) else said(at, each) for at, each in enumerate(replies, 1)]
     model = Listening(tape(*entries))
-    site = await open_site(house.repo, cache=house.site.cache, environ=house.site.environ)
+    site = await open_site(harness.repo, cache=harness.site.cache, environ=harness.site.environ)
     try:
         ending = await Worker(site, read_assignment(site.store, attempt.id), model).carry_out(GHOST, log_file="none")
     finally:
@@ -57,23 +57,23 @@ def running(turn, command):
     return by_reviewer(calling(turn, ("shell", {"command": command})), turn)
 
 
-async def test_an_approval_that_can_point_at_something_is_a_candidate_without_a_commit(house):
+async def test_an_approval_that_can_point_at_something_is_a_candidate_without_a_commit(harness):
     """SC-7, BX-1: its head is its base, and what it says is kept as a value."""
-    run = await begin(house)
-    ending, _ = await reviewed(house, run, verdict())
-    (attempt,) = house.attempts(run, "look")
+    run = await begin(harness)
+    ending, _ = await reviewed(harness, run, verdict())
+    (attempt,) = harness.attempts(run, "look")
     assert ending == CandidateReady(attempt.base_sha)
     assert (attempt.phase, attempt.head_sha, attempt.iteration) == ("candidate", attempt.base_sha, 1)
     assert [review.summary for review in reviews(attempt.verification)] == ["I looked."]
     assert attempt.result == verdict()
-    assert house.statuses(run) == {"look": "landing"}
-    assert await refs.list_refs(house.site.git, "refs/scaffold/") == {}
+    assert harness.statuses(run) == {"look": "landing"}
+    assert await refs.list_refs(harness.site.git, "refs/scaffold/") == {}
 
 
-async def test_a_reviewer_reads_and_runs_but_has_no_tool_to_change_files(house):
+async def test_a_reviewer_reads_and_runs_but_has_no_tool_to_change_files(harness):
     """SC-7: what it is told to do, and what it has to do it with."""
-    run = await begin(house)
-    _, model = await reviewed(house, run, verdict())
+    run = await begin(harness)
+    _, model = await reviewed(harness, run, verdict())
     names = {tool.name for tool in model.requests[0].tools}
     assert {"read_file", "search_files", "shell", "python"} <= names
     assert names.isdisjoint({"write_file", "append_file", "apply_delta"})
@@ -93,91 +93,93 @@ async def test_a_reviewer_reads_and_runs_but_has_no_tool_to_change_files(house):
     ],
     ids=["none", "malformed", "no citation", "no such line", "no such file", "a rejection, too"],
 )
-async def test_a_verdict_that_cannot_be_used_is_asked_for_again_in_the_same_attempt(house, first, told):
+async def test_a_verdict_that_cannot_be_used_is_asked_for_again_in_the_same_attempt(harness, first, told):
     """BX-1, AL-6: the reviewer is told what is wrong with it."""
-    run = await begin(house)
-    ending, model = await reviewed(house, run, first, verdict())
+    run = await begin(harness)
+    ending, model = await reviewed(harness, run, first, verdict())
     assert isinstance(ending, CandidateReady)
     assert told in model.requests[1].messages[-1].parts[-1].text
-    (attempt,) = house.attempts(run, "look")
+    (attempt,) = harness.attempts(run, "look")
     assert attempt.iteration == 2
 
 
-async def test_a_reviewer_that_gives_no_verdict_has_failed_and_its_words_are_kept(house):
+async def test_a_reviewer_that_gives_no_verdict_has_failed_and_its_words_are_kept(harness):
     """AL-6, SC-11: up to the tier's iterations, then another attempt."""
-    run = await begin(house, iterations=2)
-    ending, _ = await reviewed(house, run, "Hm.", "Well.", verdict())
+    run = await begin(harness, iterations=2)
+    ending, _ = await reviewed(harness, run, "Hm.", "Well.", verdict())
     assert ending.outcome == "executor_failed"
     assert ending.error.startswith("no usable verdict: Your message does not end")
-    (attempt,) = house.attempts(run, "look")
+    (attempt,) = harness.attempts(run, "look")
     assert attempt.result == "Well."
-    assert house.statuses(run) == {"look": "pending"}
+    assert harness.statuses(run) == {"look": "pending"}
 
 
-async def test_a_rejection_fails_the_action_for_good_with_what_was_found(house):
+async def test_a_rejection_fails_the_action_for_good_with_what_was_found(harness):
     """SC-7, SC-20: no second reviewer is asked until one says yes; what needs it is blocked."""
-    run = await begin(house, act("ship", needs=["look_done"]))
-    ending, _ = await reviewed(house, run, verdict("reject", summary="The list is wrong."))
+    run = await begin(harness, act("ship", needs=["look_done"]))
+    ending, _ = await reviewed(harness, run, verdict("reject", summary="The list is wrong."))
     assert ending == NoCandidate("gate_failed", "rejected: The list is wrong.\n- list:2: has two", for_good=True)
-    assert house.action(run, "look").state == Failed("rejected: The list is wrong.\n- list:2: has two")
-    assert status_of(house.action(run, "ship").state) == "blocked"
-    (attempt,) = house.attempts(run, "look")
+    assert harness.action(run, "look").state == Failed("rejected: The list is wrong.\n- list:2: has two")
+    assert status_of(harness.action(run, "ship").state) == "blocked"
+    (attempt,) = harness.attempts(run, "look")
     assert (attempt.outcome, attempt.result) == ("gate_failed", verdict("reject", summary="The list is wrong."))
 
 
-async def test_what_a_reviewer_changes_is_pinned_and_counts_for_nothing(house):
+async def test_what_a_reviewer_changes_is_pinned_and_counts_for_nothing(harness):
     """BX-3: neither lost nor landed, and told."""
-    run = await begin(house, **UNHELD)
+    run = await begin(harness, **UNHELD)
     cited = [{"file": "made", "line": 1}]
     ending, _ = await reviewed(
-        house, run, running(1, "echo x > made; echo y >> list"), said(2, verdict(citations=cited)), said(3, verdict())
+        harness, run, running(1, "echo x > made; echo y >> list"), said(2, verdict(citations=cited)), said(3, verdict())
     )
-    (attempt,) = house.attempts(run, "look")
+    (attempt,) = harness.attempts(run, "look")
     assert ending == CandidateReady(attempt.base_sha)
     pinned = refs.rescue_ref(attempt.id)
-    assert await house.show(f"{pinned}:made") == "x"
-    (told,) = [each.event.text for each in house.store.events.since(run.id, 0) if isinstance(each.event, NoticeRaised)]
+    assert await harness.show(f"{pinned}:made") == "x"
+    (told,) = [
+        each.event.text for each in harness.store.events.since(run.id, 0) if isinstance(each.event, NoticeRaised)
+    ]
     assert pinned in told
 
 
-async def test_the_contract_of_a_review_is_checked_on_the_commit_it_judges(house):
+async def test_the_contract_of_a_review_is_checked_on_the_commit_it_judges(harness):
     """BX-1: an approval alone is not enough where more was asked for; its changes do not help."""
     contract = Contract(commands=(Check(command="test -e made"),))
-    run = await begin(house, look={"contract": contract}, iterations=2, **UNHELD)
-    ending, model = await reviewed(house, run, running(1, "echo x > made"), said(2, verdict()), said(3, verdict()))
+    run = await begin(harness, look={"contract": contract}, iterations=2, **UNHELD)
+    ending, model = await reviewed(harness, run, running(1, "echo x > made"), said(2, verdict()), said(3, verdict()))
     assert ending.outcome == "contract_failed"
     assert "[fail] test -e made" in ending.error
     assert "[fail] test -e made" in model.requests[2].messages[-1].parts[-1].text
 
 
-async def test_a_contract_that_holds_speaks_for_an_approval_as_well(house):
+async def test_a_contract_that_holds_speaks_for_an_approval_as_well(harness):
     """BX-1."""
-    run = await begin(house, look={"contract": Contract(commands=(Check(command="grep two list"),))})
-    ending, _ = await reviewed(house, run, verdict())
+    run = await begin(harness, look={"contract": Contract(commands=(Check(command="grep two list"),))})
+    ending, _ = await reviewed(harness, run, verdict())
     assert isinstance(ending, CandidateReady)
-    (attempt,) = house.attempts(run, "look")
+    (attempt,) = harness.attempts(run, "look")
     assert [result.name for result in attempt.verification.results] == ["grep two list", "review"]
 
 
-async def test_a_secret_in_a_verdict_is_not_kept(house):
+async def test_a_secret_in_a_verdict_is_not_kept(harness):
     """RA-13: neither in the result nor in the evidence."""
     token = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
-    run = await begin(house)
-    await reviewed(house, run, verdict(summary=f"It leaks {token}."))
-    (attempt,) = house.attempts(run, "look")
+    run = await begin(harness)
+    await reviewed(harness, run, verdict(summary=f"It leaks {token}."))
+    (attempt,) = harness.attempts(run, "look")
     assert token not in attempt.result
     assert token not in str(attempt.verification)
     assert "[redacted" in reviews(attempt.verification)[0].summary
 
 
-async def test_a_reviewer_that_ruins_its_worktree_has_failed_and_nothing_is_lost(house, tmp_path):
+async def test_a_reviewer_that_ruins_its_worktree_has_failed_and_nothing_is_lost(harness, tmp_path):
     """BX-3: another one begins on a fresh worktree."""
-    run = await begin(house, **UNHELD)
+    run = await begin(harness, **UNHELD)
     script = tmp_path / "ruin.sh"  # its name is all that the policy gets to see
     script.write_text("echo x > made; rm .git")
-    ending, _ = await reviewed(house, run, running(1, f"sh {script}"), said(2, verdict()))
+    ending, _ = await reviewed(harness, run, running(1, f"sh {script}"), said(2, verdict()))
     assert ending.outcome == "executor_failed"
-    (attempt,) = house.attempts(run, "look")
-    assert await house.show(f"{refs.rescue_ref(attempt.id)}:made") == "x"
-    again, _ = await reviewed(house, run, verdict())
+    (attempt,) = harness.attempts(run, "look")
+    assert await harness.show(f"{refs.rescue_ref(attempt.id)}:made") == "x"
+    again, _ = await reviewed(harness, run, verdict())
     assert isinstance(again, CandidateReady)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fakes import GHOST, act, goal, open_site
+from fakes import Listening, calling, tape
 from scaffold.core.events import NoticeRaised
 from scaffold.core.states import Failed
 from scaffold.landing.merge_queue import MergeQueue, ReviewRecorded
@@ -10,14 +10,14 @@ from scaffold.llm.cassette.model import CassetteEntry
 from scaffold.run.assignment import read_assignment
 from scaffold.worker.attempt import Worker
 from scaffold.worker.outcome import CandidateReady
-from talk import Listening, calling, tape
+from support.harness import GHOST, act, goal, open_site
 
 
-async def worked(house, run, key, *replies):
+async def worked(harness, run, key, *replies):
     """Have an attempt at an action carried out; return its ending and what the model was asked first."""
-    attempt = await house.queue(run, key)
+    attempt = await harness.queue(run, key)
     model = Listening(tape(*replies))
-    site = await open_site(house.repo, cache=house.site.cache, environ=house.site.environ)
+    site = await open_site(harness.repo, cache=harness.site.cache, environ=harness.site.environ)
     try:
         ending = await Worker(site, read_assignment(site.store, attempt.id), model).carry_out(GHOST, log_file="none")
     finally:
@@ -25,71 +25,73 @@ async def worked(house, run, key, *replies):
     return ending, model.requests[0]
 
 
-def notices(house, run):
-    return [each.event.text for each in house.store.events.since(run.id, 0) if isinstance(each.event, NoticeRaised)]
+def notices(harness, run):
+    return [each.event.text for each in harness.store.events.since(run.id, 0) if isinstance(each.event, NoticeRaised)]
 
 
-async def test_a_role_is_told_the_words_that_its_run_was_given(house, tmp_path):
+async def test_a_role_is_told_the_words_that_its_run_was_given(harness, tmp_path):
     """SC-6: the folders stand in the run, so every process and every later resume reads the same ones."""
     (tmp_path / "dba.md").write_text("Mind the indexes, {role}.")
-    run = await house.own(goal("g", act("a", role="dba")), prompts=(str(tmp_path),))
-    _, request = await worked(house, run, "a", CassetteEntry(text="done"))
+    run = await harness.own(goal("g", act("a", role="dba")), prompts=(str(tmp_path),))
+    _, request = await worked(harness, run, "a", CassetteEntry(text="done"))
     assert "\n\nMind the indexes, dba." in request.system
 
 
-async def test_a_prompt_that_cannot_be_used_is_told_once_in_a_run(house, tmp_path):
+async def test_a_prompt_that_cannot_be_used_is_told_once_in_a_run(harness, tmp_path):
     """SC-6: work goes on with the built-in one."""
     (tmp_path / "implementation.md").write_bytes(b"\xff")
-    run = await house.own(goal("g", act("a"), act("b")), prompts=(str(tmp_path),))
+    run = await harness.own(goal("g", act("a"), act("b")), prompts=(str(tmp_path),))
     for key in ("a", "b"):
-        _, request = await worked(house, run, key, CassetteEntry(text="done"))
+        _, request = await worked(harness, run, key, CassetteEntry(text="done"))
         assert "Your role: implementation." in request.system
-    assert notices(house, run) == [f"The prompt {tmp_path}/implementation.md is not used: it is not UTF-8."]
+    assert notices(harness, run) == [f"The prompt {tmp_path}/implementation.md is not used: it is not UTF-8."]
 
 
-async def test_a_worker_is_told_what_its_prerequisites_showed_and_said(house):
+async def test_a_worker_is_told_what_its_prerequisites_showed_and_said(harness):
     """SC-13, OR-9: facts with their commit, and the results of those who provide its preconditions, of no others."""
-    run = await house.own(goal("g", act("a"), act("other"), act("b", needs=["a_done"]), wants=["b_done", "other_done"]))
-    queue = MergeQueue(house.site, run)
+    run = await harness.own(
+        goal("g", act("a"), act("other"), act("b", needs=["a_done"]), wants=["b_done", "other_done"])
+    )
+    queue = MergeQueue(harness.site, run)
     for key in ("a", "other"):
-        await house.work(run, key, f"echo x > {key}")
+        await harness.work(run, key, f"echo x > {key}")
         await queue.step()
-    _, request = await worked(house, run, "b", CassetteEntry(text="done"))
+    _, request = await worked(harness, run, "b", CassetteEntry(text="done"))
     told = request.messages[0].parts[0].text
-    facts = {fact.assertion: fact.commit[:8] for fact in house.store.facts.of_goal(house.action(run, "a").goal_id)}
+    facts = {fact.assertion: fact.commit[:8] for fact in harness.store.facts.of_goal(harness.action(run, "a").goal_id)}
     holding = "\n".join(f"- {name} (shown at {facts[name]})" for name in ("a_done", "other_done"))
     assert f"# What holds already\n{holding}\n" in told
     assert told.endswith("# What was done before\n## a: Do a.\ndone with a")
 
 
-async def test_a_step_knows_what_its_compound_builds_on(house):
+async def test_a_step_knows_what_its_compound_builds_on(harness):
     """SC-13: the preconditions of a compound are those of its children."""
     phase = act("phase", kind="compound", needs=["a_done"], effects=("b_done",))
-    run = await house.own(goal("g", act("a"), phase, act("b", parent="phase")))
-    await house.work(run, "a", "echo x > a")
-    await MergeQueue(house.site, run).step()
-    task = read_assignment(house.store, (await house.queue(run, "b")).id)
+    run = await harness.own(goal("g", act("a"), phase, act("b", parent="phase")))
+    await harness.work(run, "a", "echo x > a")
+    await MergeQueue(harness.site, run).step()
+    task = read_assignment(harness.store, (await harness.queue(run, "b")).id)
     assert [each.key for each in task.prerequisites] == ["a"]
     assert task.parent.key == "phase"
     assert [fact.assertion for fact in task.prerequisite_facts] == ["a_done"]
 
 
 @pytest.mark.parametrize("words", ["All done.", "é✓ <b>&</b>\n" * 10_000], ids=["short", "long and odd"])
-async def test_the_final_answer_of_an_attempt_that_failed_is_kept_whole(house, words):
+async def test_the_final_answer_of_an_attempt_that_failed_is_kept_whole(harness, words):
     """SC-11: on the attempt, and in no excerpt."""
-    run = await house.own(goal("g", act("a", check="false")), iterations=1)
+    run = await harness.own(goal("g", act("a", check="false")), iterations=1)
     work = calling(1, ("write_file", {"path": "a", "content": "x\n"}))
-    ending, _ = await worked(house, run, "a", work, CassetteEntry(text=words))
+    ending, _ = await worked(harness, run, "a", work, CassetteEntry(text=words))
     assert ending.outcome == "contract_failed"
-    (attempt,) = house.attempts(run, "a")
+    (attempt,) = harness.attempts(run, "a")
     assert attempt.result == words
 
 
-async def test_it_is_counted_how_often_work_was_checked(house):
+async def test_it_is_counted_how_often_work_was_checked(harness):
     """AL-20: the iteration, beside the number of the attempt."""
-    run = await house.own(goal("g", act("a", check="grep -q two a")))
-    assert isinstance(await house.work(run, "a", "echo one > a", "echo two > a"), CandidateReady)
-    (attempt,) = house.attempts(run, "a")
+    run = await harness.own(goal("g", act("a", check="grep -q two a")))
+    assert isinstance(await harness.work(run, "a", "echo one > a", "echo two > a"), CandidateReady)
+    (attempt,) = harness.attempts(run, "a")
     assert (attempt.number, attempt.iteration) == (1, 2)
 
 
@@ -105,36 +107,38 @@ async def test_it_is_counted_how_often_work_was_checked(house):
     ids=["the checks pass", "they fail", "there are none", "nothing is verified", "who is to make something"],
 )
 async def test_a_tester_that_changes_nothing_is_done_if_the_checks_pass_on_what_it_verifies(
-    house, role, needs, check, ending
+    harness, role, needs, check, ending
 ):
     """SC-7, BX-1: the checks say so at the commit it began with, and what they depend on is what landed before."""
-    run = await house.own(goal("g", act("a"), act("t", needs=needs, check=check, role=role)))
-    queue = MergeQueue(house.site, run)
-    await house.work(run, "a", "echo x > a")
+    run = await harness.own(goal("g", act("a"), act("t", needs=needs, check=check, role=role)))
+    queue = MergeQueue(harness.site, run)
+    await harness.work(run, "a", "echo x > a")
     await queue.step()
-    ended, _ = await worked(house, run, "t", CassetteEntry(text="All is well."))
+    ended, _ = await worked(harness, run, "t", CassetteEntry(text="All is well."))
     if ending is not None:
         assert (ended.outcome, ended.error.partition("\n")[0]) == ("contract_failed", ending)
         return
-    tip = await house.tip(run)
+    tip = await harness.tip(run)
     assert ended == CandidateReady(tip)
     assert await queue.step() == ReviewRecorded(tip)
-    (fact,) = [each for each in house.store.facts.of_goal(house.action(run, "t").goal_id) if each.assertion == "t_done"]
+    (fact,) = [
+        each for each in harness.store.facts.of_goal(harness.action(run, "t").goal_id) if each.assertion == "t_done"
+    ]
     assert (fact.commit, fact.weak, fact.paths) == (tip, False, ("a",))
     assert [(each.kind, each.command, each.exit_code) for each in fact.evidence] == [("contract", check, 0)]
 
 
-async def test_another_approach_is_one_more_attempt_and_is_told(house):
+async def test_another_approach_is_one_more_attempt_and_is_told(harness):
     """SC-20: beyond the maximum by one, then it has failed for good."""
-    run = await house.own(goal("g", act("a", check="false")), attempts=2)
-    a = house.action(run, "a")
-    await house.work(run, "a", "echo x > a")
-    with house.store.transaction():
-        house.store.actions.guide(a.id, "Use a queue.")
-    await house.work(run, "a", "echo x > a")
-    assert house.statuses(run) == {"a": "pending"}
+    run = await harness.own(goal("g", act("a", check="false")), attempts=2)
+    a = harness.action(run, "a")
+    await harness.work(run, "a", "echo x > a")
+    with harness.store.transaction():
+        harness.store.actions.guide(a.id, "Use a queue.")
+    await harness.work(run, "a", "echo x > a")
+    assert harness.statuses(run) == {"a": "pending"}
     write = calling(1, ("write_file", {"path": "a", "content": "y\n"}))
-    _, request = await worked(house, run, "a", write, CassetteEntry(text="done"))
+    _, request = await worked(harness, run, "a", write, CassetteEntry(text="done"))
     assert "# Another approach to take\nUse a queue." in request.messages[0].parts[0].text
-    assert isinstance(house.action(run, "a").state, Failed)
-    assert house.action(run, "a").state.reason.startswith("contract_failed after 3 attempts: ")
+    assert isinstance(harness.action(run, "a").state, Failed)
+    assert harness.action(run, "a").state.reason.startswith("contract_failed after 3 attempts: ")

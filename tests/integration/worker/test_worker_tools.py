@@ -3,21 +3,21 @@
 import re
 from pathlib import Path
 
-from fakes import GHOST, act, goal, open_site
+from fakes import Listening, calling, tape
 from scaffold.llm.cassette.model import CassetteEntry
 from scaffold.run.assignment import read_assignment
 from scaffold.worker.attempt import Worker
 from scaffold.worker.outcome import CandidateReady
-from talk import Listening, calling, tape
+from support.harness import GHOST, act, goal, open_site
 
 DELTA = {"operation": "replace", "start_line": 1, "expected": "one", "content": "uno"}
 
 
-async def worked(house, *replies):
+async def worked(harness, *replies):
     """Have one attempt carried out by a model with these replies; return how it ended, and what the model was asked."""
-    run = await house.own(goal("g", act("a", check="grep -q two a")))
-    attempt = await house.queue(run, "a")
-    site = await open_site(house.repo, cache=house.site.cache, environ=house.site.environ)
+    run = await harness.own(goal("g", act("a", check="grep -q two a")))
+    attempt = await harness.queue(run, "a")
+    site = await open_site(harness.repo, cache=harness.site.cache, environ=harness.site.environ)
     try:
         model = Listening(tape(*replies))
         ending = await Worker(site, read_assignment(site.store, attempt.id), model).carry_out(GHOST, log_file="none")
@@ -30,7 +30,7 @@ def text_of(place):
     return Path(place).read_text()
 
 
-async def test_a_worker_has_files_commands_python_todos_and_a_human_and_nothing_that_reaches_out(house):
+async def test_a_worker_has_files_commands_python_todos_and_a_human_and_nothing_that_reaches_out(harness):
     """SC-1, RA-4, RA-11, BX-13: no network, no subagents and no messages; the list of todos is its own."""
     turn = (
         ("write_file", {"path": "a", "content": "one\n"}),
@@ -41,7 +41,7 @@ async def test_a_worker_has_files_commands_python_todos_and_a_human_and_nothing_
         ("TodoWrite", {"todos": [{"content": "check it"}]}),
         ("TodoRead", {}),
     )
-    ending, requests = await worked(house, calling(1, *turn), CassetteEntry(text="done"))
+    ending, requests = await worked(harness, calling(1, *turn), CassetteEntry(text="done"))
     assert isinstance(ending, CandidateReady)
     results = [part for part in requests[1].messages[-1].parts if hasattr(part, "failed")]
     assert [result.name for result in results if result.failed] == []
@@ -52,12 +52,12 @@ async def test_a_worker_has_files_commands_python_todos_and_a_human_and_nothing_
     ]
 
 
-async def test_what_a_worker_is_not_shown_of_a_long_output_is_kept_with_its_run(house):
+async def test_what_a_worker_is_not_shown_of_a_long_output_is_kept_with_its_run(harness):
     """RA-4."""
     long = calling(1, ("shell", {"command": "seq 1 30000; echo two > a"}))
-    ending, requests = await worked(house, long, CassetteEntry(text="done"))
+    ending, requests = await worked(harness, long, CassetteEntry(text="done"))
     assert isinstance(ending, CandidateReady)
     [result] = [part for part in requests[1].messages[-1].parts if hasattr(part, "failed")]
-    place = re.search(rf"{re.escape(str(house.site.cache))}/runs/.+/outputs/.+\.txt", result.content)
+    place = re.search(rf"{re.escape(str(harness.site.cache))}/runs/.+/outputs/.+\.txt", result.content)
     assert place is not None
     assert "\n15000\n" in text_of(place[0])

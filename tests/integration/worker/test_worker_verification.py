@@ -5,14 +5,14 @@ import sys
 
 import pytest
 
-from fakes import act, goal
-from integration.worker.critics import CRITICISED, total, work
+from integration.worker.builders import CRITICISED, total, work
 from scaffold.core.contract import Check, Contract
 from scaffold.core.events import ContractSealed
 from scaffold.core.gates import Baseline, CheckEnvironment, Gate, GateRun
 from scaffold.git import refs
 from scaffold.plan.text.file_format import contract_document
 from scaffold.worker.outcome import CandidateReady
+from support.harness import act, goal
 
 LINT = Gate(kind="lint", command="! grep -rn bad .", runner="findings")
 
@@ -23,112 +23,112 @@ def written(*commands):
     return f"```json\n{json.dumps(contract_document(contract))}\n```"
 
 
-async def begin(house, *, check="test -f a", **settings):
-    return await house.own(goal("g", act("a", check=check)), **(CRITICISED | {"critic": False} | settings))
+async def begin(harness, *, check="test -f a", **settings):
+    return await harness.own(goal("g", act("a", check=check)), **(CRITICISED | {"critic": False} | settings))
 
 
-def hold(house, run, *gates, variables=None):
+def hold(harness, run, *gates, variables=None):
     """Let the run rest on gates that passed before it."""
     environment = CheckEnvironment(fingerprint="f", variables=variables or {})
     runs = tuple(GateRun(gate=gate, commit=run.base_sha, environment="f", exit_code=0) for gate in gates)
-    with house.store.transaction():
-        house.store.baselines.hold(run.id, Baseline(environment=environment, runs=runs))
+    with harness.store.transaction():
+        harness.store.baselines.hold(run.id, Baseline(environment=environment, runs=runs))
 
 
-def prompts(house):
-    lines = (house.repo / ".scaffold/logs/g/a.jsonl").read_text().splitlines()
+def prompts(harness):
+    lines = (harness.repo / ".scaffold/logs/g/a.jsonl").read_text().splitlines()
     return [each["text"] for each in map(json.loads, lines) if each["type"] == "prompt" and "role" not in each]
 
 
-def phases(house, run):
-    events = [each.event for each in house.store.events.since(run.id, 0)]
+def phases(harness, run):
+    events = [each.event for each in harness.store.events.since(run.id, 0)]
     return [event.phase for event in events if isinstance(event, ContractSealed)]
 
 
 @pytest.mark.parametrize(("check", "red"), [("test -f a", ("test -f a",)), ("test -f list", ())], ids=["red", "green"])
-async def test_a_contract_that_holds_before_the_work_tells_it_from_nothing(house, check, red):
+async def test_a_contract_that_holds_before_the_work_tells_it_from_nothing(harness, check, red):
     """AL-8: what was red on the base is stored with the candidate; where nothing was, it is weak."""
-    run = await begin(house, check=check)
-    await work(house, run, "a", ["echo one > a"], {})
-    (attempt,) = house.attempts(run, "a")
+    run = await begin(harness, check=check)
+    await work(harness, run, "a", ["echo one > a"], {})
+    (attempt,) = harness.attempts(run, "a")
     assert (attempt.verification.failed_on_base, attempt.verification.weak) == (red, not red)
 
 
-async def test_a_gate_that_gets_worse_is_put_back_with_what_is_new(house):
+async def test_a_gate_that_gets_worse_is_put_back_with_what_is_new(harness):
     """AL-9: after the contract, against the baseline; then it is mended."""
-    run = await begin(house)
-    hold(house, run, LINT)
-    assert isinstance(await work(house, run, "a", ["echo bad > a", "echo good > a"], {}), CandidateReady)
-    assert "[new_failure] lint: `! grep -rn bad .`" in prompts(house)[1]
-    assert "./a" in prompts(house)[1]
-    (attempt,) = house.attempts(run, "a")
+    run = await begin(harness)
+    hold(harness, run, LINT)
+    assert isinstance(await work(harness, run, "a", ["echo bad > a", "echo good > a"], {}), CandidateReady)
+    assert "[new_failure] lint: `! grep -rn bad .`" in prompts(harness)[1]
+    assert "./a" in prompts(harness)[1]
+    (attempt,) = harness.attempts(run, "a")
     assert [(each.gate.name, each.verdict) for each in attempt.verification.gates] == [("lint", "pass")]
 
 
 @pytest.mark.slow
-async def test_work_is_kept_by_a_ref_while_old_tests_stand_in_place_of_its_own(house, tmp_path):
+async def test_work_is_kept_by_a_ref_while_old_tests_stand_in_place_of_its_own(harness, tmp_path):
     """BX-3, BX-15: whoever is killed then has not shown the new tests to whoever rescues the work."""
     told = (
         f"git for-each-ref --format='%(refname) %(objectname)' refs/scaffold > {tmp_path}/refs; ls > {tmp_path}/files"
     )
     old = f"import subprocess\n\n\ndef test_old():\n    subprocess.run({told!r}, shell=True, check=True)\n"
-    (house.repo / "test_old.py").write_text(old)
-    await house.sh("git add -A; git commit -qm tests")
-    run = await house.own(
+    (harness.repo / "test_old.py").write_text(old)
+    await harness.sh("git add -A; git commit -qm tests")
+    run = await harness.own(
         goal("g", act("a", check="test -f a", files=("a", "test_old.py"))), **(CRITICISED | {"critic": False})
     )
     gate = Gate(kind="test", command=f"{sys.executable} -m pytest -q", runner="pytest")
     before = GateRun(
         gate=gate, commit=run.base_sha, environment="f", exit_code=0, outcomes={"test_old.py::test_old": "passed"}
     )
-    with house.store.transaction():
+    with harness.store.transaction():
         environment = CheckEnvironment(fingerprint="f")
-        house.store.baselines.hold(run.id, Baseline(environment=environment, runs=(before,)))
+        harness.store.baselines.hold(run.id, Baseline(environment=environment, runs=(before,)))
     turn = "touch a; rm test_old.py; printf 'def test_new():\\n    pass\\n' > test_new.py"
-    assert isinstance(await work(house, run, "a", [turn], {}), CandidateReady)
-    (attempt,) = house.attempts(run, "a")
+    assert isinstance(await work(harness, run, "a", [turn], {}), CandidateReady)
+    (attempt,) = harness.attempts(run, "a")
     assert f"{refs.work_ref(attempt.id)} {attempt.head_sha}" in (tmp_path / "refs").read_text().splitlines()
     assert {"test_old.py", "test_new.py"} & set((tmp_path / "files").read_text().split()) == {"test_old.py"}
 
 
-async def test_an_attempt_that_leaves_a_gate_worse_has_failed_by_it(house):
+async def test_an_attempt_that_leaves_a_gate_worse_has_failed_by_it(harness):
     """AL-6, AL-9: the contract passed, the gate did not."""
-    run = await begin(house, iterations=1)
-    hold(house, run, LINT)
-    ending = await work(house, run, "a", ["echo bad > a"], {})
+    run = await begin(harness, iterations=1)
+    hold(harness, run, LINT)
+    ending = await work(harness, run, "a", ["echo bad > a"], {})
     assert ending.outcome == "gate_failed"
     assert ending.error.startswith("[new_failure] lint: `! grep -rn bad .`")
 
 
-async def test_agent_and_checks_stand_on_the_same_environment(house):
+async def test_agent_and_checks_stand_on_the_same_environment(harness):
     """AL-9: what was prepared for checks is what the agent works with."""
-    run = await begin(house, check='test "$(cat a)" = "$MARK"')
-    hold(house, run, variables={"MARK": "{top}/made"})
-    assert isinstance(await work(house, run, "a", ['echo "$MARK" > a'], {}), CandidateReady)
-    (attempt,) = house.attempts(run, "a")
-    assert (await house.show(f"{attempt.head_sha}:a")).endswith(f"{attempt.id}/made")
+    run = await begin(harness, check='test "$(cat a)" = "$MARK"')
+    hold(harness, run, variables={"MARK": "{top}/made"})
+    assert isinstance(await work(harness, run, "a", ['echo "$MARK" > a'], {}), CandidateReady)
+    (attempt,) = harness.attempts(run, "a")
+    assert (await harness.show(f"{attempt.head_sha}:a")).endswith(f"{attempt.id}/made")
 
 
-async def test_what_an_agent_leaves_beside_its_commit_decides_nothing(house):
+async def test_what_an_agent_leaves_beside_its_commit_decides_nothing(harness):
     """AL-8: checks run in a clean tree; an ignored file is no part of the work."""
-    run = await begin(house, check="test -f planted", iterations=1)
-    ending = await work(house, run, "a", ["echo planted > .gitignore; touch planted"], {})
+    run = await begin(harness, check="test -f planted", iterations=1)
+    ending = await work(harness, run, "a", ["echo planted > .gitignore; touch planted"], {})
     assert ending.error.startswith("[fail] test -f planted")
 
 
-async def test_a_contract_is_drafted_before_the_work_and_strengthened_after_it(house):
+async def test_a_contract_is_drafted_before_the_work_and_strengthened_after_it(harness):
     """AL-7, AL-8: the agent is told the draft; what the final contract adds is verified, too."""
-    run = await begin(house, check=None, drafter=True)
+    run = await begin(harness, check=None, drafter=True)
     drafts = {"draft": [written("grep -q one a")], "refine": [written("grep -q one a", "grep -q two a")]}
     assert isinstance(
-        await work(house, run, "a", ["echo one > a", "echo one two > a"], {}, drafts=drafts), CandidateReady
+        await work(harness, run, "a", ["echo one > a", "echo one two > a"], {}, drafts=drafts), CandidateReady
     )
-    first, second = prompts(house)
+    first, second = prompts(harness)
     assert "- `grep -q one a` ends with exit code 0" in first
     assert "two" not in first
     assert "[fail] grep -q two a" in second
-    assert phases(house, run) == ["draft", "final"]
-    (attempt,) = house.attempts(run, "a")
+    assert phases(harness, run) == ["draft", "final"]
+    (attempt,) = harness.attempts(run, "a")
     assert [each.name for each in attempt.verification.results] == ["grep -q one a", "grep -q two a"]
     assert (attempt.verification.failed_on_base, attempt.verification.weak) == (
         ("grep -q one a", "grep -q two a"),
@@ -136,31 +136,31 @@ async def test_a_contract_is_drafted_before_the_work_and_strengthened_after_it(h
     )
 
 
-async def test_what_a_final_contract_adds_is_seen_on_the_base_as_well(house):
+async def test_what_a_final_contract_adds_is_seen_on_the_base_as_well(harness):
     """AL-8, BX-5: a check that was added after the work tells it from nothing, if it fails without it."""
-    run = await begin(house, check=None, drafter=True)
+    run = await begin(harness, check=None, drafter=True)
     drafts = {"draft": [written("true"), written("true")], "refine": [written("true", "grep -q one a")]}
-    assert isinstance(await work(house, run, "a", ["echo one > a"], {}, drafts=drafts), CandidateReady)
-    (attempt,) = house.attempts(run, "a")
+    assert isinstance(await work(harness, run, "a", ["echo one > a"], {}, drafts=drafts), CandidateReady)
+    (attempt,) = harness.attempts(run, "a")
     assert (attempt.verification.failed_on_base, attempt.verification.weak) == (("grep -q one a",), False)
-    assert await house.show(f"{attempt.head_sha}:a") == "one"
+    assert await harness.show(f"{attempt.head_sha}:a") == "one"
 
 
-async def test_the_next_attempt_is_held_to_what_was_sealed_in_the_one_before(house):
+async def test_the_next_attempt_is_held_to_what_was_sealed_in_the_one_before(harness):
     """AL-7: nobody drafts again, however the first one failed."""
-    run = await begin(house, check=None, drafter=True, iterations=1)
+    run = await begin(harness, check=None, drafter=True, iterations=1)
     drafts = {"draft": [written("grep -q one a")]}
-    assert (await work(house, run, "a", ["echo zero > a"], {}, drafts=drafts)).outcome == "contract_failed"
+    assert (await work(harness, run, "a", ["echo zero > a"], {}, drafts=drafts)).outcome == "contract_failed"
     again = {"draft": [written("true")], "refine": [written("grep -q one a")]}
-    assert (await work(house, run, "a", ["echo zero > a"], {}, drafts=again)).outcome == "contract_failed"
-    assert phases(house, run) == ["draft"]
+    assert (await work(harness, run, "a", ["echo zero > a"], {}, drafts=again)).outcome == "contract_failed"
+    assert phases(harness, run) == ["draft"]
 
 
-async def test_a_critic_is_told_the_final_contract(house):
-    run = await begin(house, check=None, drafter=True, critic=True)
+async def test_a_critic_is_told_the_final_contract(harness):
+    run = await begin(harness, check=None, drafter=True, critic=True)
     drafts = {"draft": [written("grep -q one a")], "refine": [written("grep -q one a", "test -s a")]}
-    assert isinstance(await work(house, run, "a", ["echo one > a"], {1: [total(9)]}, drafts=drafts), CandidateReady)
-    journal = (house.repo / ".scaffold/logs/g/a.jsonl").read_text().splitlines()
+    assert isinstance(await work(harness, run, "a", ["echo one > a"], {1: [total(9)]}, drafts=drafts), CandidateReady)
+    journal = (harness.repo / ".scaffold/logs/g/a.jsonl").read_text().splitlines()
     (asked,) = [each["text"] for each in map(json.loads, journal) if each.get("role") == "critic" and "text" in each][
         :1
     ]

@@ -33,7 +33,7 @@ from scaffold.core.tool import Tool, ToolOutput
 from scaffold.llm.wire.anthropic import AnthropicCodec
 from scaffold.llm.wire.codec import ModelTarget, WireReply
 from scaffold.llm.wire.sse import SseDecoder
-from thorough import up_to
+from support.property_examples import up_to
 
 CODEC = AnthropicCodec()
 ME = "anthropic:claude-sonnet-4-6"

@@ -11,7 +11,7 @@ from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
 from pydantic import TypeAdapter
 
-from openai_oracle import (
+from properties.llm.openai_client import (
     TARGET,
     Tape,
     args,
@@ -31,7 +31,7 @@ from openai_oracle import (
 from scaffold.core.conversation import AssistantMessage, Image, Request, Text, Thinking, ToolCall, ToolResult
 from scaffold.llm.wire.chat import ChatCodec
 from scaffold.llm.wire.codec import WireReply
-from thorough import up_to
+from support.property_examples import up_to
 
 DECLARED: TypeAdapter[Any] = TypeAdapter(CompletionCreateParamsStreaming)
 STOPS = {"stop": "end", "tool_calls": "tool_calls", "length": "max_tokens", "content_filter": "refused"}

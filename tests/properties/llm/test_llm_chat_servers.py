@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openai_oracle import TARGET, args, names, split
+from properties.llm.openai_client import TARGET, args, names, split
 from scaffold.llm.wire.chat import ChatCodec
 from scaffold.llm.wire.codec import ServerSentEvent
 

@@ -11,7 +11,7 @@ from openai.types.responses import Response
 from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
 from pydantic import TypeAdapter
 
-from openai_oracle import (
+from properties.llm.openai_client import (
     OURS,
     TARGET,
     Tape,
@@ -30,7 +30,7 @@ from openai_oracle import (
 from scaffold.core.conversation import AssistantMessage, Image, Request, Text, Thinking, ToolCall, ToolResult
 from scaffold.llm.wire.codec import WireReply
 from scaffold.llm.wire.responses import ResponsesCodec
-from thorough import up_to
+from support.property_examples import up_to
 
 DECLARED: TypeAdapter[Any] = TypeAdapter(ResponseCreateParamsStreaming)
 STOPS = {"max_output_tokens": "max_tokens", "content_filter": "refused"}

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from scaffold.core.errors import ModelError
 from scaffold.llm.wire.sse import SseDecoder
-from thorough import up_to
+from support.property_examples import up_to
 
 LINES = st.sampled_from(
     [

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
+from fakes import ECHO, Listening, Scripted, agent, calling, saying, tape, tool
 from scaffold.agent.toolbox import RESULT_LIMIT
 from scaffold.core.conversation import Text, ToolCall
 from scaffold.core.tool import ToolOutput
 from scaffold.llm.cassette.model import CassetteEntry
 from scaffold.llm.wire.tool_arguments import parse_arguments
-from talk import ECHO, Listening, Scripted, agent, calling, saying, tape, tool
 
 
 def results_of(request):

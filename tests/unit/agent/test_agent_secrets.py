@@ -2,11 +2,11 @@
 
 import pytest
 
+from fakes import tool
 from scaffold.agent.toolbox import Toolbox
 from scaffold.core.conversation import ToolCall
 from scaffold.core.tool import ToolOutput
 from scaffold.policy.secret.redaction import Redactor
-from talk import tool
 
 SECRET = "canary-7f3e6a1d"
 REDACTOR = Redactor({"MY_TOKEN": SECRET})

@@ -5,13 +5,13 @@ import asyncio
 import msgspec
 import pytest
 
+from fakes import Kept, Listening, agent, calling, tape, tool
 from scaffold.agent.toolbox import MAX_PARALLEL_CALLS, NOT_STARTED, UNKNOWN_RESULT, Toolbox
 from scaffold.core.conversation import ToolCall, ToolResult
 from scaffold.core.errors import HumanDecisionRequired
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.llm.cassette.model import CassetteEntry
 from scaffold.tools.arguments import object_schema
-from talk import Kept, Listening, agent, calling, tape, tool
 
 
 class Room:

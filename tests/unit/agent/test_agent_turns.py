@@ -3,6 +3,7 @@ import asyncio
 import msgspec
 import pytest
 
+from fakes import CALLER, ECHO, Kept, Listening, Purse, Scripted, agent, calling, saying, tape, tool
 from scaffold.agent.journal import JournalList
 from scaffold.agent.toolbox import UNKNOWN_RESULT
 from scaffold.agent.turn_loop import CUT_OFF, REFUSED
@@ -29,7 +30,6 @@ from scaffold.llm.cassette.model import (
     CassetteUsage,
     RequestMatcher,
 )
-from talk import CALLER, ECHO, Kept, Listening, Purse, Scripted, agent, calling, saying, tape, tool
 
 
 def results_of(request):

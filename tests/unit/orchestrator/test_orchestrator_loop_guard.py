@@ -2,9 +2,9 @@
 
 import pytest
 
+from fakes import Scripted, saying
 from scaffold.core.conversation import AssistantMessage, Caller, Request, Text, ToolCall, ToolResult, UserMessage
 from scaffold.orchestrator.planning.loop_guard import LoopDetected, LoopGuardModel, find_repeated_tool
-from talk import Scripted, saying
 
 
 def conversation(*exchanges):

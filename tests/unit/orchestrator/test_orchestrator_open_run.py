@@ -2,11 +2,11 @@
 
 import pytest
 
-from fakes import AUTHOR, act, goal
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.model import RunSettings
 from scaffold.core.plan import Plan
 from scaffold.orchestrator.owner.open_run import input_hash, reject_childless_compounds
+from support.harness import AUTHOR, act, goal
 
 
 def test_a_compound_without_children_needs_a_planner():

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from integration.store.nouns import a_goal, an_action, an_attempt
+from builders import a_goal, an_action, an_attempt
 from scaffold.core.model import PlanningTurn, Usage
 from scaffold.core.states import Failed
 from scaffold.orchestrator.planning.supervisor_prompts import (

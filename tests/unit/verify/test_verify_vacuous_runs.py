@@ -2,7 +2,7 @@
 
 import pytest
 
-from gates import finished
+from integration.verify.builders import finished
 from scaffold.verify.contract.vacuous_runs import ran_nothing
 
 NODE = "TAP version 13\n{}\n1..1\n# tests 1\n# suites 0\n# pass {}\n# fail 0\n# skipped {}\n# todo 0\n"

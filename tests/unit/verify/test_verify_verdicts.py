@@ -2,7 +2,7 @@
 
 import pytest
 
-from gates import finished
+from integration.verify.builders import finished
 from scaffold.core.contract import Check, Contract, ExitCode, OutputContains
 from scaffold.verify.contract.checks import check_constraints, check_read_only_paths, check_verdict
 

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
+from fakes import tool
 from scaffold.core.conversation import RetryWait, TextDelta
 from scaffold.core.model import Usage
 from scaffold.core.tool import ToolOutput
 from scaffold.host.clock import FakeClock
 from scaffold.worker.activity import ActivityClock, WaitAwareBudget
-from talk import tool
 
 IDLE_S = 300.0
 

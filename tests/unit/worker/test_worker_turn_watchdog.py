@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from fakes import Listening, Scripted, agent, saying, tool
 from scaffold.agent.turn_loop import TurnResult
 from scaffold.core.conversation import Text, ToolCall
 from scaffold.core.errors import HumanDecisionRequired
@@ -11,7 +12,6 @@ from scaffold.core.tool import ToolOutput
 from scaffold.host.clock import FakeClock
 from scaffold.worker.activity import ActivityClock
 from scaffold.worker.turn_watchdog import NoProgress, RepeatGuard, WatchedAgent
-from talk import Listening, Scripted, agent, saying, tool
 
 IDLE_S = 300.0
 CALLS = iter(range(10_000))

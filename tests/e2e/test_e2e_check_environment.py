@@ -1,0 +1,87 @@
+"""What the checks of a run stand on, by the real command."""
+
+import asyncio
+import subprocess
+import sys
+
+import pytest
+
+from builders import bubblewrap_or_skip
+from support.scenario import Scenario, action, plan_of, write
+
+ADD = "def add(a, b):\n    return a + b\n"
+WRONG = "def add(a, b):\n    return a - b\n"
+CHECK = "cd / && python -c 'import calc; assert calc.add(1, 1) == 2; print(calc.__file__)'"
+FIRST_OF_ALL = """\
+import importlib.util, sys
+class Finder:
+    def find_spec(name, path=None, target=None):
+        if name == "calc":
+            return importlib.util.spec_from_file_location(name, "{place}/src/calc/__init__.py")
+sys.meta_path.insert(0, Finder)
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    made = Scenario(tmp_path)
+    (made.repo / "src" / "calc").mkdir(parents=True)
+    (made.repo / "src" / "calc" / "__init__.py").write_text(ADD)
+    (made.repo / "pyproject.toml").write_text('[project]\nname = "calc"\nversion = "1"\n')
+    (made.repo / ".gitignore").write_text("/.venv\n/.scaffold\n")
+    made.commit("calc")
+    yield made
+    assert made.processes() == [], "a process was left behind"
+
+
+def installed(scenario):
+    """Give the user's checkout a virtual environment; return the folder of its packages."""
+    made = [sys.executable, "-m", "venv", "--without-pip", str(scenario.repo / ".venv")]
+    subprocess.run(made, check=True, env=scenario.environ)
+    return next((scenario.repo / ".venv" / "lib").glob("*/site-packages"))
+
+
+def changes(scenario, content, check=CHECK):
+    scenario.plan(plan_of(sums=[action("add", effects=["adds"], check=check, files=["src"])]))
+    scenario.cassette(add=[write("src/calc/__init__.py", content)])
+    return scenario.run("--yes")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("content", "landed"), [(WRONG, False), (f"{ADD}\n\nTWO = 2\n", True)])
+def test_the_worktree_is_tested_though_the_users_installation_is_editable(scenario, content, landed):
+    """AL-9, BX-4: a check that is run from elsewhere loads the candidate's code, not that of the user's checkout."""
+    (installed(scenario) / "_calc.pth").write_text(f"{scenario.repo}/src\n")
+    done = changes(scenario, content)
+    assert (done.returncode == 0) == landed, done.stdout
+    branch = scenario.git("branch", "--list", "--format=%(refname:short)", "session-*").strip() if landed else "main"
+    assert scenario.git("show", f"{branch}:src/calc/__init__.py") == (content if landed else ADD)
+
+
+def test_a_run_whose_checks_would_load_other_code_ends_before_anything_is_spent(scenario):
+    """environment_not_ready: with what was found and what to do."""
+    packages = installed(scenario)
+    (packages / "_calc_finder.py").write_text(FIRST_OF_ALL.format(place=scenario.repo))
+    (packages / "_calc.pth").write_text("import _calc_finder\n")
+    done = changes(scenario, ADD)
+    assert done.returncode == 1, done.stdout
+    assert "environment_not_ready" in done.stdout + done.stderr
+    assert f"checks would load calc from {scenario.repo}/src/calc/__init__.py" in done.stdout + done.stderr
+    assert not list((scenario.repo / ".scaffold" / "logs").glob("*/add.jsonl"))
+
+
+@pytest.mark.slow
+def test_set_up_commands_run_once_trusted_and_services_beside_each_check(scenario):
+    """AL-9: nothing of a repository is run before its folder is trusted; then each checkout gets what was installed."""
+    asyncio.run(bubblewrap_or_skip())  # Landlock lets no service listen
+    setup = f"'{sys.executable}' -m venv --without-pip .venv && echo made > .venv/made"
+    serve = f"exec '{sys.executable}' -m http.server 8124 @8124"
+    assert scenario.scaffold("config", "setup", setup).returncode == 0
+    assert scenario.scaffold("config", "services", serve).returncode == 0
+    ask = "python -c 'import urllib.request as u; u.urlopen(\"http://127.0.0.1:8124/.venv/made\")'"
+    untrusted = changes(scenario, f"{ADD}\n\nTWO = 2\n", check=ask)
+    assert untrusted.returncode == 1, untrusted.stderr
+    assert scenario.scaffold("trust").returncode == 0
+    scenario.cassette(add=[write("src/calc/__init__.py", f"{ADD}\n\nTWO = 2\n")])
+    trusted = scenario.run("--yes")
+    assert trusted.returncode == 0, trusted.stdout + trusted.stderr

@@ -1,0 +1,126 @@
+"""`scaffold` without a command in a real terminal: a plan is refined, laid out, agreed to, and carried out behind."""
+
+import sys
+
+import pytest
+import yaml
+
+from support.planner_cassettes import actions, add_planner, goal, replies_of
+from support.scenario import Scenario, action, wait_until, write
+from support.terminal import CTRL_C, CTRL_D, Screen
+
+IDLE = r"/help$"
+PATIENCE_S = 30
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    made = Scenario(tmp_path)
+    yield made
+    assert wait_until(lambda: not made.processes(), PATIENCE_S), "a process was left behind"
+
+
+@pytest.fixture
+def talk(scenario):
+    """Start `scaffold` in a terminal; whatever is left of it at the end is ended."""
+    started = []
+
+    def start(*args):
+        env = {**scenario.environ, "TERM": "xterm-256color"}
+        argv = [sys.executable, "-m", "scaffold", *args]
+        started.append(Screen(argv, cwd=scenario.repo, env=env, columns=100, rows=50))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.stop()
+
+
+def model(scenario, *said):
+    """Return a model that talks like this, lays out one action, and does it."""
+    hello = action("hello", effects=["hello_there"], check="test -f hello.txt")
+    cassette = scenario.cassette(hello=[write("hello.txt", "hello\n")])
+    content = yaml.safe_load(cassette.read_text())
+    talked = [*replies_of(said, role="agent"), {"when": {"role": "agent"}, "text": "As you see."}]
+    cassette.write_text(yaml.safe_dump({**content, "replies": [*talked, *content["replies"]]}))
+    return add_planner(cassette, [goal("greeting", "hello_there"), actions("greeting", hello)])
+
+
+EXECUTE = {"name": "execute_plan", "args": {"plan": "Greet the world in hello.txt."}}
+
+
+def test_a_plan_is_refined_agreed_to_and_carried_out_while_the_talk_goes_on(scenario, talk):
+    """SC-18, SC-8, SC-19: the plan is laid out by a planner of its own; /goals and /tasks need no model."""
+    screen = talk("--model", model(scenario, "Shall it be in hello.txt?", EXECUTE, "It is on its way."))
+    screen.shows(r"^scaffold, ")
+    screen.shows(IDLE)
+    screen.line("greet somebody")
+    screen.shows(r"Shall it be in hello\.txt\?")
+    screen.line("yes")
+    screen.shows(r"draft +create_actions hello")
+    screen.shows(r"hello -> hello_there")
+    screen.shows(r"agents begin to work on it")
+    screen.answers("y")
+    screen.shows(r"goes on in the background")
+    screen.shows(r"a new conversation")
+    assert wait_until(lambda: scenario.status()["run"]["status"] == "completed", PATIENCE_S)
+    screen.line("/goals")
+    screen.shows(r"greeting: completed")
+    screen.line("/tasks greeting")
+    screen.shows(r"hello")
+    screen.line("/tasks nowhere")
+    screen.shows(r"has no goal `nowhere`")
+    screen.send(CTRL_D)
+    assert screen.ends() == 0
+    assert "scaffold status" in screen.text
+
+
+def test_what_the_user_does_not_want_is_saved_and_nothing_starts(scenario, talk):
+    """SC-18: no means later; the plan is kept as a run that `resume` starts."""
+    screen = talk("--model", model(scenario, EXECUTE, "Then not."))
+    screen.shows(IDLE)
+    screen.line("greet somebody")
+    screen.shows(r"hello -> hello_there")
+    screen.answers("n")
+    screen.shows(r"Then not\.")
+    status = scenario.status()
+    assert (status["run"]["status"], status["actions"][0]["attempts"]) == ("paused", [])
+    screen.send(CTRL_D)
+    assert screen.ends() == 0
+
+
+def test_commands_are_answered_before_the_first_run_and_the_agent_cannot_write(scenario, talk):
+    """SC-18, SC-19: /help lists the talk's own commands; what changes files is not among the tools."""
+    screen = talk("--model", model(scenario, write("sneaky.txt", "x"), "I cannot."))
+    screen.shows(IDLE)
+    screen.line("/help")
+    screen.shows(r"/goals +the goals of the run")
+    screen.line("/agents")
+    screen.shows(r"There is no run yet")
+    screen.line("write something")
+    screen.shows(r"I cannot\.")
+    assert not (scenario.repo / "sneaky.txt").exists()
+    screen.line("/tools")
+    screen.shows(r"execute_plan")
+    screen.send(CTRL_D)
+    assert screen.ends() == 0
+
+
+def test_planning_in_a_talk_is_stopped_by_ctrl_c_and_leaves_no_owner(scenario, talk):
+    """OR-5: the run is put down in good order, and the talk goes on."""
+    name = model(scenario, EXECUTE, "Stopped.")
+    path = scenario.home / "cassette.yaml"
+    content = yaml.safe_load(path.read_text())
+    for reply in content["replies"]:
+        if reply["when"].get("role") == "planner":
+            reply["fault"] = {"kind": "hang", "times": 50}
+    path.write_text(yaml.safe_dump(content))
+    screen = talk("--model", name)
+    screen.shows(IDLE)
+    screen.line("greet somebody")
+    assert wait_until(lambda: (scenario.status()["run"] or {}).get("planning", False), PATIENCE_S)
+    screen.send(CTRL_C)
+    screen.shows(r"stopped; what was said is kept")
+    assert scenario.status()["run"]["status"] == "paused"
+    screen.send(CTRL_D)
+    assert screen.ends() == 0

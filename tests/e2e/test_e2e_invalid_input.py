@@ -1,0 +1,269 @@
+"""What the real command says to plans, repositories and machines that cannot work."""
+
+import json
+import os
+import sqlite3
+import subprocess
+from contextlib import closing
+
+import pytest
+
+from support.scenario import Scenario, action, plan_of, write
+
+
+def with_a_plan(folder):
+    made = Scenario(folder)
+    made.plan(plan_of(g=[action("a", effects=["x"], check="true")]))
+    made.cassette(a=[write("a", "a")])
+    return made
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    made = with_a_plan(tmp_path)
+    yield made
+    assert made.processes() == [], "a process was left behind"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A scenario whose run has ended, for calls that are refused and so change nothing."""
+    made = with_a_plan(tmp_path_factory.mktemp("finished"))
+    assert made.run("--yes").returncode == 0
+    before = made.status()
+    yield made
+    assert made.status() == before
+    assert made.processes() == [], "a process was left behind"
+
+
+def expect_refusal(done, code, *words):
+    """Check that a command failed in two lines: what, and what to do next."""
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    lines = done.stderr.strip().splitlines()
+    assert any(line.startswith("error: ") for line in lines)
+    assert lines[-1].startswith("  "), "the last line says what to do"
+    for word in words:
+        assert word in done.stderr
+
+
+GOAL = "version: 1\ngoals:\n  - name: g\n    goal_state: [x]\n    actions:\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("version: 1\ngoals: [", ["plan.yaml:3", "syntax"]),
+        ("\t- not yaml: [", ["syntax"]),
+        ("", []),
+        ("42", []),
+        (GOAL + "      - {key: a, effects: [x]}\n      - {key: a, effects: [x]}\n", ["duplicate-key"]),
+        (GOAL + "      - {key: a, key: b, effects: [x]}\n", ["duplicate-key", "plan.yaml:6"]),
+        (GOAL + "      - {key: a, preconditions: [y], effects: [x]}\n", ["unprovided-precondition"]),
+        (GOAL + "      - {key: a, preconditions: [x], effects: [x]}\n", ["self-dependency"]),
+        (
+            GOAL
+            + "      - {key: a, preconditions: [y], effects: [x]}\n"
+            + "      - {key: b, preconditions: [x], effects: [y]}\n",
+            ["cycle", "a -> b -> a"],
+        ),
+        (GOAL + "      - {key: a, effects: [y]}\n", ["unreachable-goal"]),
+        (GOAL + "      - {key: a, effects: [yes]}\n", ["wrong-type", "plan.yaml:6"]),
+        (GOAL + "      - {key: a, effects: x}\n", ["wrong-type"]),
+        (GOAL + "      - {key: a, effects: [x], kind: compound}\n", ["no planner"]),
+    ],
+)
+def test_a_plan_that_cannot_work_is_refused_before_anything_happens(scenario, text, words):
+    """BX-7, SC-4: exit 4, with place, reason and mend."""
+    (scenario.home / "plan.yaml").write_text(text)
+    expect_refusal(scenario.run("--yes"), 4, *words)
+    assert "session-" not in scenario.git("branch")
+
+
+def test_a_json_plan_is_read_as_json_and_its_mistakes_are_placed(scenario):
+    path = scenario.home / "plan.json"
+    path.write_text('{"version": 1,\n "goals": [,]}')
+    expect_refusal(scenario.scaffold("run", "--plan", str(path), "--model", "cassette:x", "--yes"), 4, "plan.json:2")
+    path.write_text(json.dumps(plan_of(g=[action("a", effects=["x"], check="true")])))
+    checked = scenario.scaffold("plan", "check", str(path), "--json")
+    assert json.loads(checked.stdout) == {
+        "valid": True,
+        "findings": [],
+        "width": 1,
+        "critical_path": ["a"],
+        "actions": 1,
+    }
+
+
+@pytest.mark.slow
+def test_an_unknown_key_is_a_warning_and_the_plan_still_runs(scenario):
+    (scenario.home / "plan.yaml").write_text(GOAL + "      - {key: a, effects: [x], preconditons: []}\n")
+    done = scenario.run("--yes")
+    assert done.returncode == 0
+    assert "unknown-key" in done.stderr
+    assert "preconditions" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_request_that_the_cassette_does_not_know_fails_the_action_and_names_the_request(scenario):
+    scenario.cassette(b=[write("b", "b")])
+    assert scenario.run("--yes").returncode == 1
+    error = scenario.status()["actions"][0]["attempts"][0]["error"]
+    for word in ("implementation", "a", "turn", "cassette.yaml"):
+        assert word in error
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("cassette:nowhere.yaml", ["nowhere.yaml"]),
+        ("anthropic:some-model", ["ANTHROPIC_API_KEY", "scaffold demo"]),
+        ("local:some-model", ["local"]),
+        ("nonsense", ["is not a model string"]),
+    ],
+)
+def test_a_model_that_cannot_answer_is_refused_before_work(scenario, model, words):
+    done = scenario.scaffold("run", "--plan", str(scenario.home / "plan.yaml"), "--model", model, "--yes")
+    expect_refusal(done, done.returncode, *words)
+    assert done.returncode in {1, 64}
+    assert scenario.status()["run"] is None
+
+
+def test_without_a_model_the_ways_to_name_one_are_told(scenario):
+    expect_refusal(scenario.scaffold("run", "--plan", str(scenario.home / "plan.yaml"), "--yes"), 64, "SCAFFOLD_MODEL")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", ["replies: 3", "version: 1\nreplies:\n- when: {rol: x}\n", "\0", "- [", '{"a"'])
+def test_a_broken_cassette_is_refused_before_work(scenario, text):
+    (scenario.home / "cassette.yaml").write_text(text)
+    expect_refusal(scenario.run("--yes"), 1, "cassette.yaml")
+
+
+def test_a_changed_cassette_is_refused_on_resume(scenario):
+    assert scenario.run().returncode == 3
+    scenario.cassette(a=[write("a", "different")])
+    expect_refusal(scenario.scaffold("resume"), 64, "has changed", "--model")
+
+
+@pytest.mark.slow
+def test_a_sandbox_that_is_required_and_not_there_refuses_the_run(scenario):
+    """BX-9: it says what is missing and what to do, and nothing was begun."""
+    scenario.scaffold("doctor")
+    remembered = scenario.home / "scaffold/cache/sandbox.json"
+    kept = json.loads(remembered.read_text())
+    none = {"level": "none", "trouble": "this kernel has nothing", "fix": "build another"}
+    remembered.write_text(json.dumps(kept | {"finding": none}))
+    expect_refusal(scenario.run("--yes", "--sandbox", "require"), 64, "this kernel has nothing", "build another")
+    assert scenario.status()["run"] is None
+    assert "wait for your consent" in scenario.scaffold("doctor").stdout
+
+
+def test_outside_a_repository_the_command_says_so(scenario, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    done = subprocess.run(
+        scenario.run_command("--yes"), cwd=elsewhere, env=scenario.environ, capture_output=True, text=True, check=False
+    )
+    expect_refusal(done, 64, "repository")
+
+
+def test_a_repository_without_a_commit_is_refused(scenario, tmp_path):
+    fresh = tmp_path / "fresh"
+    fresh.mkdir()
+    subprocess.run(["git", "init", "-q", str(fresh)], env=scenario.environ, check=True)
+    done = subprocess.run(
+        scenario.run_command("--yes"), cwd=fresh, env=scenario.environ, capture_output=True, text=True, check=False
+    )
+    expect_refusal(done, 64, "commit")
+
+
+def test_in_the_middle_of_a_rebase_nothing_starts(scenario):
+    (scenario.repo / "README.md").write_text("one\n")
+    scenario.commit("one")
+    scenario.git("checkout", "-q", "-b", "other", "HEAD~1")
+    (scenario.repo / "README.md").write_text("two\n")
+    scenario.commit("two")
+    subprocess.run(
+        ["git", "rebase", "-q", "main"], cwd=scenario.repo, env=scenario.environ, capture_output=True, check=False
+    )
+    expect_refusal(scenario.run("--yes"), 64, "rebase", "--abort")
+
+
+def test_without_a_name_to_commit_under_nothing_starts(scenario):
+    scenario.git("config", "--unset", "user.name")
+    scenario.git("config", "--unset", "user.email")
+    scenario.git("config", "user.useConfigOnly", "true")
+    expect_refusal(scenario.run("--yes"), 64, "user.name")
+
+
+def test_a_database_that_is_none_is_never_replaced(scenario):
+    database = scenario.repo / ".git" / "scaffold" / "state.db"
+    database.parent.mkdir()
+    database.write_bytes(b"this is no database, but somebody may miss it" * 100)
+    before = database.read_bytes()
+    expect_refusal(scenario.run("--yes"), 1, "state.db")
+    expect_refusal(scenario.scaffold("status"), 1, "state.db")
+    assert database.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["nonsense"],
+        ["run", "--agents", "0"],
+        ["run", "--agents", "many"],
+        ["run", "--nonsense"],
+        ["status", "no-such-run"],
+        ["retry", "no-such-thing"],
+        ["diff", "no-such-thing"],
+        ["logs", "no-such-thing"],
+        ["contract", "no-such-thing"],
+        ["resume"],
+        ["plan", "check", "no-such-file.yaml"],
+    ],
+)
+def test_a_call_that_makes_no_sense_ends_with_64_and_a_hint(finished, args):
+    expect_refusal(finished.scaffold(*args), 64)
+
+
+@pytest.mark.slow
+def test_a_database_whose_making_was_cut_off_is_as_if_nothing_was_ever_run(scenario):
+    (scenario.repo / ".git" / "scaffold").mkdir()
+    (scenario.repo / ".git" / "scaffold" / "state.db").touch()
+    assert scenario.status() == {"run": None, "goals": [], "actions": [], "queue": [], "inbox": []}
+    assert "There is no run" in scenario.scaffold("tasks").stdout
+    assert scenario.run("--yes").returncode == 0
+
+
+def test_output_that_nobody_reads_ends_quietly(scenario):
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        scenario.command("plan", "check", str(scenario.home / "plan.yaml")),
+        cwd=scenario.repo,
+        env=scenario.environ,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_a_group_of_commands_without_a_command_shows_its_help(scenario):
+    done = scenario.scaffold("plan")
+    assert done.returncode == 64
+    assert done.stderr.startswith("Usage: ")
+
+
+@pytest.mark.slow
+def test_flipped_bytes_in_the_database_are_called_damage(scenario):
+    """BX-9: what cannot be read is told, and nothing is written over it."""
+    assert scenario.run("--yes").returncode == 0
+    (place,) = scenario.repo.glob(".git/scaffold/state.db")
+    with closing(sqlite3.connect(place)) as raw, raw:
+        raw.execute("UPDATE goal SET name = CAST(x'ff80fe' AS TEXT)")
+    expect_refusal(scenario.scaffold("status"), 1, "corrupt")

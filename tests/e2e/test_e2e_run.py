@@ -1,0 +1,323 @@
+"""From a plan file to landed commits, by the real command on a real repository."""
+
+import json
+import re
+
+import pytest
+
+from support.scenario import Scenario, action, plan_of, shell, write
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    made = Scenario(tmp_path)
+    yield made
+    assert made.processes() == [], "a process was left behind"
+
+
+def two_goals(scenario):
+    scenario.plan(
+        plan_of(
+            store=[
+                action("model", effects=["model_works"], check="test -f model.py"),
+                action("api", needs=["model_works"], effects=["api_works"], check="grep -q model api.py"),
+            ],
+            docs=[action("guide", effects=["guide_written"], check="test -s GUIDE.md")],
+        )
+    )
+    scenario.cassette(
+        model=[write("model.py", "VALUE = 1\n")],
+        api=[write("api.py", "import model\n")],
+        guide=[write("GUIDE.md", "# Guide\n")],
+    )
+
+
+def test_a_plan_becomes_one_commit_per_action_with_its_trailers(scenario):
+    """AL-12, SC-3, OR-2: what lands is on `session-<run>` alone, a commit an action, by the user."""
+    two_goals(scenario)
+    done = scenario.run("--yes")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "landed 3 actions, 3 facts with evidence"
+    run = scenario.status()["run"]
+    log = scenario.git(
+        "log", "--format=%an|%(trailers:key=Scaffold-Action,valueonly)", f"{run['base_sha']}..{run['session_branch']}"
+    )
+    landed = [line.split("|") for line in log.splitlines() if line]
+    assert sorted(key for _, key in landed) == ["api", "guide", "model"]
+    assert {author for author, _ in landed} == {"Ada"}
+    assert scenario.git("branch", "--format=%(refname:short)").split() == ["main", run["session_branch"]]
+    runs = scenario.git(
+        "log", "--format=%(trailers:key=Scaffold-Run,valueonly)", f"{run['base_sha']}..{run['session_branch']}"
+    )
+    assert set(runs.split()) == {run["id"]}
+
+
+@pytest.mark.slow
+def test_no_worktree_and_no_work_ref_is_left_at_the_end(scenario):
+    two_goals(scenario)
+    assert scenario.run("--yes").returncode == 0
+    assert len(scenario.git("worktree", "list").splitlines()) == 1
+    assert scenario.git("for-each-ref", "refs/scaffold/") == ""
+    assert [path for path in scenario.cache.rglob("*") if path.name == ".git"] == []
+
+
+def test_status_json_tells_the_run_its_goals_actions_facts_and_evidence(scenario):
+    """SC-9, SC-11, BX-1: the store tells what was done, by whom, and what shows it."""
+    two_goals(scenario)
+    assert scenario.run("--yes").returncode == 0
+    status = scenario.status()
+    assert set(status) == {"run", "goals", "actions", "queue", "inbox"}
+    assert status["run"]["status"] == "completed"
+    assert status["queue"] == status["inbox"] == []
+    store = next(goal for goal in status["goals"] if goal["name"] == "store")
+    assert store["status"] == "completed"
+    assert store["goal_state"] == {"model_works": True, "api_works": True}
+    fact = next(fact for fact in store["facts"] if fact["name"] == "api_works")
+    assert fact["state"] == "holds"
+    assert [(e["kind"], e["command"], e["exit_code"]) for e in fact["evidence"]] == [
+        ("contract", "grep -q model api.py", 0)
+    ]
+    api = next(each for each in status["actions"] if each["key"] == "api")
+    assert (api["status"], api["result"], len(api["attempts"])) == ("completed", "done with api", 1)
+    assert api["attempts"][0]["head_sha"] == fact["commit"]
+
+
+def test_a_dirty_checkout_is_left_exactly_as_it_was(scenario):
+    """BX-9: the user's files, index and branch are not touched, whatever lands."""
+    two_goals(scenario)
+    (scenario.repo / "README.md").write_text("changed, not committed\n")
+    (scenario.repo / "untracked.txt").write_text("mine\n")
+    (scenario.repo / "staged.txt").write_text("staged\n")
+    scenario.git("add", "staged.txt")
+    before = scenario.checkout()
+    assert scenario.run("--yes").returncode == 0
+    assert scenario.checkout() == before
+
+
+@pytest.mark.slow
+def test_a_detached_head_is_a_fine_start(scenario):
+    two_goals(scenario)
+    scenario.git("checkout", "-q", "--detach")
+    assert scenario.run("--yes").returncode == 0
+    assert scenario.status()["run"]["base_branch"] is None
+
+
+def test_a_failed_contract_is_put_back_into_the_same_attempt(scenario):
+    """AL-6: the agent reads what failed, and mends it."""
+    scenario.plan(plan_of(g=[action("half", effects=["whole"], check="grep -q two notes.txt")]))
+    scenario.cassette(half=[write("notes.txt", "one\n"), "I am done", write("notes.txt", "one\ntwo\n"), "now I am"])
+    done = scenario.run("--yes")
+    assert done.returncode == 0, done.stdout
+    (half,) = scenario.status()["actions"]
+    assert [attempt["status"] for attempt in half["attempts"]] == ["ended"]
+    assert half["result"] == "now I am"
+    assert "grep -q two notes.txt" in scenario.journal("g", "half")
+
+
+def test_what_never_passes_fails_and_blocks_what_needs_it(scenario):
+    """SC-20, AL-19: three attempts, then failed; dependants say whose fault it is; other work goes on."""
+    scenario.plan(
+        plan_of(
+            g=[
+                action("broken", effects=["a"], check="test -f never"),
+                action("after", needs=["a"], effects=["b"], check="true"),
+                action("apart", effects=["c"], check="true"),
+            ]
+        )
+    )
+    scenario.cassette(broken=[write("x.txt", "x\n")], after=[write("y.txt", "y\n")], apart=[write("z.txt", "z\n")])
+    done = scenario.run("--yes")
+    assert done.returncode == 1
+    assert "after  blocked: needs broken, which failed" in done.stdout
+    assert "dependency_failed" not in done.stdout, "people are told keys"
+    by_key = {each["key"]: each for each in scenario.status()["actions"]}
+    assert by_key["broken"]["status"] == "failed"
+    assert [a["number"] for a in by_key["broken"]["attempts"]] == [1, 2, 3]
+    assert by_key["after"]["status"] == "blocked"
+    assert by_key["after"]["reason"] == f"dependency_failed:{by_key['broken']['id']}"
+    assert by_key["apart"]["status"] == "completed"
+    assert scenario.status()["run"]["status"] == "failed"
+    rescued = scenario.git("for-each-ref", "--format=%(refname)", "refs/scaffold/rescue/").split()
+    assert len(rescued) == 3, "work that did not land stays pinned"
+
+
+@pytest.mark.slow
+def test_a_failed_action_can_be_retried_and_the_run_resumed(scenario):
+    scenario.plan(
+        plan_of(
+            g=[action("b", effects=["a"], check="test -f right"), action("c", needs=["a"], effects=["d"], check="true")]
+        )
+    )
+    scenario.cassette(b=[write("wrong", "x")], c=[write("c", "c")])
+    assert scenario.run("--yes").returncode == 1
+    better = scenario.cassette(name="better.yaml", b=[write("right", "x")], c=[write("c", "c")])
+    assert "another chance" in scenario.scaffold("retry", "b").stdout
+    assert scenario.status()["run"]["status"] == "paused"
+    done = scenario.scaffold("resume", "--model", f"cassette:{better}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [each["status"] for each in scenario.status()["actions"]] == ["completed", "completed"]
+
+
+def test_a_conflict_is_pinned_and_redone_on_the_new_base(scenario):
+    """AL-13, BX-3: the next attempt sees both diffs, and no work is lost."""
+    scenario.plan(
+        plan_of(
+            g=[
+                action("left", effects=["l"], check="grep -q left list.txt"),
+                action("right", effects=["r"], check="grep -q right list.txt"),
+            ]
+        )
+    )
+    (scenario.repo / "list.txt").write_text("[]\n")
+    scenario.commit("a list")
+    scenario.cassette(
+        left=[shell("sleep 0.7; sed -i 's/]/ left]/' list.txt")],
+        right=[shell("sleep 0.7; sed -i 's/]/ right]/' list.txt")],
+    )
+    done = scenario.run("--yes")
+    assert done.returncode == 0, done.stdout
+    attempts = [attempt for each in scenario.status()["actions"] for attempt in each["attempts"]]
+    assert len(attempts) == 3
+    assert len(scenario.git("for-each-ref", "--format=%(refname)", "refs/scaffold/work/").split()) == 1
+    final = scenario.git("show", f"{scenario.status()['run']['session_branch']}:list.txt")
+    assert "left" in final
+    assert "right" in final
+    loser = next(each["key"] for each in scenario.status()["actions"] if len(each["attempts"]) == 2)
+    told = scenario.journal("g", loser)
+    assert "conflict" in told
+    assert "+[ left]" in told
+    assert "+[ right]" in told
+
+
+@pytest.mark.slow
+def test_a_claim_without_a_change_is_no_work(scenario):
+    scenario.plan(plan_of(g=[action("idle", effects=["i"], check="true")]))
+    scenario.cassette(idle=["I have done everything, trust me"])
+    assert scenario.run("--yes").returncode == 1
+    assert "nothing changed" in scenario.status()["actions"][0]["attempts"][0]["error"]
+
+
+def test_every_kind_of_check_in_a_contract_is_enforced(scenario):
+    """AL-8: commands, output, and the three constraints on files; an optional check only warns."""
+    contract = {
+        "commands": [
+            {"command": "cat made.txt", "expect": "output contains hello"},
+            {"command": "exit 3", "expect": "exit 3"},
+            {"command": "false", "required": False},
+        ],
+        "must_exist": ["made.txt"],
+        "must_not_exist": ["**/*.orig"],
+        "must_not_change": ["README.md"],
+    }
+    scenario.plan(plan_of(g=[action("all", effects=["x"], contract=contract)]))
+    scenario.cassette(all=[write("made.txt", "hello\n")])
+    assert scenario.run("--yes").returncode == 0
+    (fact,) = scenario.status()["goals"][0]["facts"]
+    assert {e["command"] for e in fact["evidence"]} == {
+        "cat made.txt",
+        "exit 3",
+        "must_exist: made.txt",
+        "must_not_exist: **/*.orig",
+        "must_not_change: README.md",
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("violation", "named"),
+    [
+        (write("a.orig", "x"), "must_not_exist: **/*.orig"),
+        (write("README.md", "x"), "must_not_change: README.md"),
+        (write("other.txt", "x"), "must_exist: made.txt"),
+    ],
+)
+def test_a_broken_constraint_refuses_the_work(scenario, violation, named):
+    contract = {"must_exist": ["made.txt"], "must_not_exist": ["**/*.orig"], "must_not_change": ["README.md"]}
+    scenario.plan(plan_of(g=[action("bad", effects=["x"], contract=contract)]))
+    steps = [violation] if named.startswith("must_exist") else [write("made.txt", "x"), violation]
+    scenario.cassette(bad=steps)
+    assert scenario.run("--yes").returncode == 1
+    assert named in scenario.status()["actions"][0]["attempts"][0]["error"]
+
+
+def test_a_compound_is_done_when_its_children_are(scenario):
+    """SC-5: a compound opens when ready, and completes when its effects hold."""
+    scenario.plan(
+        plan_of(
+            g=[
+                {"key": "phase", "kind": "compound", "effects": ["a", "b"]},
+                {**action("one", effects=["a"], check="test -f one"), "parent": "phase"},
+                {**action("two", needs=["a"], effects=["b"], check="test -f two"), "parent": "phase"},
+                action("last", needs=["b"], effects=["c"], check="test -f last"),
+            ]
+        )
+    )
+    scenario.cassette(one=[write("one", "1")], two=[write("two", "2")], last=[write("last", "3")])
+    assert scenario.run("--yes").returncode == 0
+    assert {each["key"]: each["status"] for each in scenario.status()["actions"]} == dict.fromkeys(
+        ("phase", "one", "two", "last"), "completed"
+    )
+
+
+@pytest.mark.slow
+def test_never_more_agents_than_asked_for(scenario):
+    """SC-22: the cap of the run holds over all goals together."""
+    scenario.plan(
+        plan_of(
+            **{f"g{n}": [action(f"a{n}{m}", effects=[f"e{n}{m}"], check="true") for m in range(3)] for n in range(2)}
+        )
+    )
+    mark = scenario.home / "marks"
+    mark.mkdir()
+    look = (
+        f"echo x > {mark}/$SCAFFOLD_ACTION; ls {mark} | wc -l >> {scenario.home}/seen; sleep 0.3; "
+        f"rm {mark}/$SCAFFOLD_ACTION; date +%N > $SCAFFOLD_ACTION"
+    )
+    scenario.cassette(**{f"a{n}{m}": [shell(look)] for n in range(2) for m in range(3)})
+    assert scenario.run("--yes", "--agents", "2", "--sandbox", "off", "--yolo").returncode == 0
+    seen = [int(line) for line in (scenario.home / "seen").read_text().split()]
+    assert len(seen) == 6
+    assert max(seen) == 2
+
+
+@pytest.mark.slow
+def test_the_run_is_saved_when_nobody_agrees_to_it(scenario):
+    two_goals(scenario)
+    asked = scenario.run()
+    assert asked.returncode == 3
+    name = re.search(r"saved as run (\w+)", asked.stderr)
+    assert name is not None
+    assert scenario.status()["run"]["status"] == "paused"
+    assert scenario.scaffold("resume", name[1]).returncode == 0
+
+
+@pytest.mark.slow
+def test_json_output_is_one_event_a_line_and_ends_with_the_result(scenario):
+    two_goals(scenario)
+    done = scenario.run("--yes", "--json")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert lines[0]["type"] == "run_created"
+    assert [line["action"] for line in lines if line["type"] == "action_landed"].count("model") == 1
+    assert lines[-1]["type"] == "result"
+    assert lines[-1]["run"]["status"] == "completed"
+
+
+def test_a_dry_run_opens_no_cassette_and_changes_nothing(scenario):
+    two_goals(scenario)
+    (scenario.home / "cassette.yaml").unlink()
+    told = json.loads(scenario.run("--dry-run").stdout)
+    assert set(told["run"]) == {"tier", "tier_confidence", "base_branch", "base_sha", "agents", "budget"}
+    assert not (scenario.repo / ".git" / "scaffold").exists()
+
+
+def test_a_spent_budget_pauses_the_run_and_more_money_goes_on(scenario):
+    """AL-21, BX-11: no request starts beyond the budget; the work is pinned, the action pending again."""
+    scenario.plan(plan_of(g=[action("dear", effects=["x"], check="test -f b")]))
+    scenario.cassette(dear=[write("a", "a"), write("b", "b")], cost=1.0)
+    done = scenario.run("--yes", "--budget-usd", "0.5")
+    assert done.returncode == 2, done.stdout
+    status = scenario.status()
+    assert status["run"]["status"] == "paused"
+    assert status["actions"][0]["status"] == "pending"
+    assert scenario.git("for-each-ref", "refs/scaffold/rescue/") != ""
+    assert scenario.scaffold("resume", "--budget-usd", "100").returncode == 0

@@ -1,0 +1,36 @@
+"""A repository's files are material, even where they are called like modules of ours."""
+
+import subprocess
+
+import pytest
+
+from support.scenario import Scenario, action, plan_of, write
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    made = Scenario(tmp_path)
+    yield made
+    assert made.processes() == [], "a process was left behind"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["yaml.py", "msgspec.py", "scaffold.py"])
+def test_a_worker_takes_no_module_from_the_repository(scenario, name):
+    """SC-1, OR-1: what lies in the repository is not run by being there."""
+    (scenario.repo / name).write_text("raise SystemExit('taken from the repository')\n")
+    scenario.commit("a file of that name")
+    scenario.plan(plan_of(store=[action("model", effects=["model_works"], check="test -f model.txt")]))
+    scenario.cassette(model=[write("model.txt", "1\n")])
+    interpreter, *rest = scenario.run_command("--yes")
+    done = subprocess.run(
+        [interpreter, "-P", *rest],
+        cwd=scenario.repo,
+        env=scenario.environ,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+    assert done.stdout.splitlines()[-1:] == ["landed 1 actions, 1 facts with evidence"], done

@@ -1,0 +1,46 @@
+"""A whole run where names and folders are not what one expects."""
+
+import os
+import stat
+
+import pytest
+
+from support.scenario import Scenario, action, plan_of, write
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    made = Scenario(tmp_path)
+    made.plan(plan_of(g=[action("a", effects=["x"], check="test -f a")]))
+    made.cassette(a=[write("a", "a")])
+    return made
+
+
+@pytest.mark.slow
+def test_a_checkout_that_cannot_take_projections_keeps_its_journals_beside_the_state(scenario):
+    """The run goes on without `.scaffold/`, as it says, and `logs` still has what was said."""
+    (scenario.repo / ".scaffold").write_text("mine")
+    done = scenario.run("--yes")
+    assert done.returncode == 0, done.stdout
+    assert "the run goes on without it" in done.stderr
+    assert "done with a" in scenario.scaffold("logs", "a").stdout
+    assert (scenario.repo / ".git/scaffold/logs/g/a.jsonl").is_file()
+    assert (scenario.repo / ".scaffold").read_text() == "mine"
+
+
+@pytest.mark.slow
+def test_a_run_begins_while_a_command_in_a_sandbox_keeps_the_folder_of_projections_closed(scenario):
+    """BX-9: it says so, and does its work."""
+    os.mknod(scenario.repo / ".scaffold", stat.S_IFSOCK)
+    done = scenario.run("--yes")
+    assert done.returncode == 0, done.stdout
+    assert "a command in a sandbox keeps it closed just now" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_repository_may_have_the_longest_name_there_is(scenario):
+    renamed = scenario.repo.with_name("r" * 255)
+    scenario.repo.rename(renamed)
+    scenario.repo = renamed
+    done = scenario.run("--yes")
+    assert done.returncode == 0, done.stderr

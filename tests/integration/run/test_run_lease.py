@@ -1,0 +1,48 @@
+"""Signs of life of a worker."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from scaffold.host.clock import FakeClock
+from scaffold.run.lease import HEARTBEAT_S, send_heartbeats
+from support.harness import GHOST, act, goal
+
+
+@pytest.fixture
+async def attempt(harness):
+    run = await harness.own(goal("g", act("a")))
+    return await harness.queue(run, "a")
+
+
+async def passed(clock, seconds):
+    for _ in range(3):
+        await asyncio.sleep(0)
+    clock.advance(seconds)
+    for _ in range(3):
+        await asyncio.sleep(0)
+
+
+async def test_a_worker_beats_while_it_works_and_no_longer(harness, attempt):
+    """BX-12: whoever owns the run sees that it lives, by a clock that does not jump."""
+    clock = FakeClock()
+    with harness.store.transaction():
+        harness.store.attempts.claim(attempt.id, fence=attempt.fence, worker=GHOST, worktree="/tree", log_file="/log")
+    async with send_heartbeats(harness.store, attempt, clock):
+        await passed(clock, HEARTBEAT_S)
+        assert harness.attempt(attempt.id).heartbeat_at == HEARTBEAT_S
+        await passed(clock, HEARTBEAT_S)
+        assert harness.attempt(attempt.id).heartbeat_at == 2 * HEARTBEAT_S
+    await passed(clock, HEARTBEAT_S)
+    assert harness.attempt(attempt.id).heartbeat_at == 2 * HEARTBEAT_S
+
+
+async def test_an_attempt_that_is_over_ends_nobodys_heart(harness, attempt):
+    """The next write of the worker itself finds out."""
+    clock = FakeClock()
+    stranger = msgspec.structs.replace(attempt, fence=attempt.fence + 1)
+    async with send_heartbeats(harness.store, stranger, clock):
+        await passed(clock, HEARTBEAT_S)
+        await passed(clock, HEARTBEAT_S)
+    assert harness.attempt(attempt.id).heartbeat_at is None

@@ -1,0 +1,40 @@
+"""Services of a run's checks that somebody killed has left up; a stand-in for Docker begins and ends real servers."""
+
+import pytest
+
+from scaffold.core.gates import CheckEnvironment
+from scaffold.run.services import check_services, stop_leftover_services
+from scaffold.verify.services import compose
+from scaffold.verify.services.compose import ComposeProject
+from scaffold.verify.services.specs import ComposeSpec
+from support.harness import Harness, act, goal
+
+
+@pytest.fixture
+async def harness(tmp_path, daemon, monkeypatch):
+    monkeypatch.setenv("PATH", str(daemon.programs), prepend=":")
+    made = await Harness.build(tmp_path)
+    yield made
+    made.store.close()
+
+
+async def test_what_was_left_up_is_taken_down_though_the_settings_ask_for_it_no_more(harness, daemon, port):
+    """AL-9: whoever mends `services` after a kill and resumes has the containers of before gone at the end."""
+    run = await harness.own(goal("g", act("a")))
+    means = check_services(
+        harness.site, run, CheckEnvironment(fingerprint="", services=(f"compose @{port}",))
+    ).compose_context
+    means.shared.mkdir(parents=True)
+    assert await compose.check_out_files(means) is None
+    (means.folder / "compose.yaml").write_text(f"serve {port} hello\n")
+    project = ComposeProject(
+        name=f"{means.name}_1",
+        program=await compose.find_compose(means),
+        files=(),
+        folder=str(means.folder),
+        ports=(port,),
+    )
+    assert await compose.start_project(means, ComposeSpec(files=(), names=(), ports=(port,)), project) is None
+    assert (run.settings.services, daemon.up) == ((), [project.name])
+    await stop_leftover_services(harness.site, run)
+    assert (daemon.up, compose.recorded_projects(means), means.folder.exists()) == ([], (), False)

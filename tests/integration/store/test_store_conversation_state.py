@@ -1,0 +1,62 @@
+"""How a conversation stands besides what was said in it: kept by the one process that goes on with it."""
+
+import sqlite3
+
+import pytest
+
+from builders import ALIVE, ME
+from scaffold.core.errors import ConversationBusy, StoreError
+from scaffold.core.todo import Todo, TodoList
+from scaffold.host.clock import FakeClock
+from scaffold.store.user.conversations import ConversationState
+from scaffold.store.user_store import UserStore
+
+LIST = TodoList((Todo(id=2, content="mend the clock \U0001f550", status="in_progress", priority="high"),), 7)
+
+
+@pytest.fixture
+def talk(user):
+    """A conversation of this process."""
+    with user.transaction():
+        user.conversations.begin("talk", cwd="/shop", model="openai:gpt", title="hello")
+        user.conversations.claim("talk", ME)
+    return user.conversations
+
+
+def test_a_new_conversation_is_in_the_default_mode_and_has_nothing_to_do(talk):
+    """RA-5."""
+    assert talk.standing("talk") == ConversationState("default", TodoList())
+
+
+def test_mode_and_todos_are_there_for_the_next_process(user, user_path, talk):
+    """RA-5, RA-10: durable as soon as they are kept."""
+    with user.transaction():
+        talk.keep_mode("talk", "debug", me=ME)
+        talk.keep_todos("talk", LIST, me=ME)
+    other = UserStore.open(user_path, clock=FakeClock())
+    assert other.conversations.standing("talk") == ConversationState("debug", LIST)
+    other.close()
+
+
+@pytest.mark.parametrize("keep", ["mode", "todos"])
+def test_only_who_claimed_a_conversation_changes_how_it_stands(user, talk, keep):
+    """RA-10: two processes never change one conversation."""
+    with user.transaction():
+        talk.release("talk", ME)
+        talk.claim("talk", ALIVE)
+    with pytest.raises(ConversationBusy), user.transaction():
+        talk.keep_mode("talk", "plan", me=ME) if keep == "mode" else talk.keep_todos("talk", LIST, me=ME)
+    assert talk.standing("talk") == ConversationState("default", TodoList())
+
+
+def test_a_conversation_that_is_not_there_does_not_stand_anyhow(user):
+    with pytest.raises(StoreError, match="no conversation"):
+        user.conversations.standing("none")
+
+
+def test_a_list_that_does_not_read_back_is_told_as_such(user, user_path, talk):
+    with sqlite3.connect(user_path) as direct:
+        direct.execute("UPDATE conversation SET todos = '[1'")
+    direct.close()
+    with pytest.raises(StoreError, match="a value that cannot be read"):
+        talk.standing("talk")

@@ -1,0 +1,258 @@
+"""Builders for checks and gates: repositories with candidates, single gate runs, check environments."""
+
+import os
+import subprocess  # noqa: TID251 - a checkout is one of a real commit
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from msgspec import structs
+
+from scaffold.core.gates import CheckEnvironment, Gate, GateRun
+from scaffold.core.ids import Commit
+from scaffold.git import refs, worktree
+from scaffold.git.command import Git
+from scaffold.host.environment import child_environment
+from scaffold.host.process.command import CommandResult, run_command
+from scaffold.host.sandbox.confinement import Level, SandboxSpec
+from scaffold.host.slots import Slots
+from scaffold.policy.sandbox_setup import SandboxInputs, SandboxSettings, build_enclosure
+from scaffold.verify.contract.checks import Tree
+from scaffold.verify.environment.check_env import check_environ, with_shown_folders
+from scaffold.verify.environment.preparation import EnvironmentRequest, PreparedEnvironment, prepare_environment
+from scaffold.verify.environment.provisioning import provision_checkout
+from scaffold.verify.gates.detection import DetectedGates
+from scaffold.verify.gates.run import run_gate
+from scaffold.verify.readiness import NotReady
+from scaffold.verify.regression.baseline import BaselineInputs, capture_baseline
+from scaffold.verify.regression.gate_results import RegressionRequest, judge_gates
+from support.harness import Harness
+
+PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider"
+TEST = Gate(kind="test", command=PYTEST, runner="pytest")
+FINGERPRINT = "env"
+QUICK = {"PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+
+CALC = "def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    return a - b\n"
+TEST_CALC = """\
+from calc import add, sub
+
+
+def test_add():
+    assert add(1, 2) == 3
+
+
+def test_sub():
+    assert sub(3, 1) == 2
+
+
+def test_known_to_fail():
+    assert add(1, 1) == 3
+"""
+
+
+class Bench:
+    """A repository, and trees of its commits."""
+
+    def __init__(self, harness, folder):
+        self.harness = harness
+        self.folder = folder
+        self.told = []
+        self.kept = {}
+        self.slots = Slots(folder / "slots", 1)
+
+    async def commit(self, files):
+        """Commit files; None removes one."""
+        for name, text in files.items():
+            path = self.harness.repo / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if text is None:
+                path.unlink()
+            else:
+                path.write_text(text)
+        await self.harness.sh("git add --all; git commit -qm change")
+        return await refs.resolve(self.harness.site.git, "HEAD")
+
+    async def tree(self, base, commit):
+        git = await worktree.add(self.harness.site.repository, self.folder / f"tree-{commit[:8]}", commit)
+        environ = dict(self.harness.site.environ) | QUICK
+        return Tree(git=git, base=base, commit=commit, environ=environ)
+
+    async def capture(self, base, *gates, given=frozenset(), left_out=()):
+        def told(run, reused):
+            self.told.append((run.gate.name, reused))
+            self.keep(run)
+
+        means = BaselineInputs(find=self.find, slots=self.slots, on_gate_run=told)
+        detection = DetectedGates(kind="python", gates=gates or (TEST,), given=given)
+        tree = await self.tree(base, base)
+        return await capture_baseline(
+            detection, tree, CheckEnvironment(fingerprint=FINGERPRINT), means, left_out=left_out
+        )
+
+    def find(self, gate, commit, environment):
+        return self.kept.get((gate.name, commit, environment))
+
+    def keep(self, run):
+        self.kept[(run.gate.name, run.commit, run.environment)] = run
+
+    async def judge(self, captured, base, head, **terms):
+        terms = {"focused": True} | terms
+        held = RegressionRequest(baseline=captured.baseline, **terms)
+        return {each.gate.name: each for each in await judge_gates(held, await self.tree(base, head), self.slots)}
+
+    async def judge_in(self, tree, captured, **terms):
+        """Return how the one gate does in a tree that is there already."""
+        (result,) = await judge_gates(
+            RegressionRequest(baseline=captured.baseline, focused=True, **terms), tree, self.slots
+        )
+        return result
+
+
+BARE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+"""Without the plugins that happen to be installed here: as fast as pytest can be."""
+COMMIT = (
+    "git init -q && git add -A && git -c user.name=t -c user.email=t@example.org commit -q --allow-empty -m files"
+    " && git rev-parse HEAD"
+)
+
+
+def lay_out(folder: Path, files: dict[str, str]) -> Path:
+    """Write files by their paths below a folder."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    return folder
+
+
+def tree_in(folder: Path, **variables: str) -> Tree:
+    """Return a folder as a checkout to be judged, of a commit of all that is in it, with our own Python first."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environ = child_environment(os.environ, {**BARE, "PATH": path, **variables})
+    done = subprocess.run(["sh", "-c", COMMIT], cwd=folder, check=True, capture_output=True, text=True)
+    commit = Commit(done.stdout.strip())
+    return Tree(git=Git(folder, environ=os.environ, top=True), base=commit, commit=commit, environ=environ)
+
+
+async def tried(
+    folder: Path, gate: Gate, *, only: tuple[str, ...] = (), timeout_s: float = 60, **variables: str
+) -> GateRun:
+    """Run a gate once in a folder."""
+    return await run_gate(gate, tree_in(folder, **variables), only=only, environment="here", timeout_s=timeout_s)
+
+
+def finished(exit_code=0, *, out="", err="", signal=None, timed_out=False) -> CommandResult:
+    """Return how a command ended and what it printed."""
+    ended = timed_out or signal is not None
+    return CommandResult(
+        exit_code=None if ended else exit_code,
+        signal=signal,
+        timed_out=timed_out,
+        stdout=out.encode(),
+        stderr=err.encode(),
+        stdout_sha256="0" * 64,
+        truncated=False,
+        duration_s=0.1,
+    )
+
+
+class Ground:
+    """The repository of a harness, and the environments its checks run in."""
+
+    def __init__(self, harness: Harness, folder: Path, *, held: bool = False) -> None:
+        self.harness = harness
+        self.repo = harness.repo
+        self.cache = folder / "cache"
+        self.environ: Mapping[str, str] = harness.site.environ
+        self._folder = folder
+        self._held = held
+        self.level: Level | None = None
+        """A weaker sandbox than the best there is."""
+
+    @asynccontextmanager
+    async def enclose(self, root: Path) -> AsyncIterator[SandboxSpec | None]:
+        """Yield what holds commands in a checkout, as for a run; nothing unless this ground is `held`."""
+        grounds = SandboxInputs(
+            root=root,
+            home=self._folder / "home",
+            temporary=self._folder / "temporary",
+            private=(self.cache,),
+            shown=(self.harness.site.repository.common_dir, self._folder / "programs"),
+            disposable=True,
+        )
+        sandbox = SandboxSettings(mode="auto" if self._held else "off")
+        walls = await build_enclosure(sandbox, grounds, self.environ, cache=self._folder / "sandbox.json")
+        yield structs.replace(walls, level=self.level) if walls and self.level else walls
+
+    async def commit(self, files: Mapping[str, str]) -> Commit:
+        """Commit these files in the user's checkout and return the commit."""
+        for name, text in files.items():
+            (self.repo / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.repo / name).write_text(text)
+            await self.harness.sh(f"git add --force '{name}'")
+        await self.harness.sh("git commit --quiet --allow-empty --message more")
+        return await self.head()
+
+    async def head(self) -> Commit:
+        """Return the commit that the user's checkout is at."""
+        head = await refs.resolve(self.harness.site.git, "HEAD")
+        assert head is not None
+        return head
+
+    async def prepare(self, *setup: str, trusted: bool = True, **options: Any) -> PreparedEnvironment | NotReady:
+        """Prepare an environment at the head."""
+        wanted = EnvironmentRequest(
+            repository=self.harness.site.repository,
+            base=await self.head(),
+            setup=setup,
+            trusted=trusted,
+            cache=self.cache,
+            environ=child_environment(self.environ),
+            enclose=self.enclose,
+            clean=str,
+            **options,
+        )
+        return await prepare_environment(wanted)
+
+    async def prepared(self, *setup: str, **options: Any) -> CheckEnvironment:
+        """Do so where nothing can go wrong."""
+        found = await self.prepare(*setup, **options)
+        assert isinstance(found, PreparedEnvironment), found
+        return found.environment
+
+    @asynccontextmanager
+    async def tree(self, environment: CheckEnvironment, name: str = "a tree") -> AsyncIterator[Tree]:
+        """Yield a checkout of the head, furnished."""
+        head = await self.head()
+        git = await worktree.add(self.harness.site.repository, self.cache / "runs" / name, head)
+        await provision_checkout(environment, git.cwd)
+        environ = check_environ(environment, git.cwd, child_environment(self.environ))
+        async with self.enclose(git.cwd) as walls:
+            yield Tree(
+                git=git, base=head, commit=head, environ=environ, enclosure=with_shown_folders(environment, walls)
+            )
+
+
+async def look(tree: Tree, command: str, cwd: Path | None = None) -> CommandResult:
+    """Run a shell command as a check of the tree."""
+    return await run_command(
+        ["/bin/sh", "-c", command],
+        cwd=cwd or tree.git.cwd,
+        env=tree.environ,
+        timeout_s=60,
+        leash=True,
+        enclosure=tree.enclosure,
+    )
+
+
+async def seen(tree: Tree, command: str, cwd: Path | None = None) -> str:
+    """Return what a command prints that has to succeed."""
+    finished = await look(tree, command, cwd)
+    assert finished.exit_code == 0, finished
+    return finished.stdout.decode().strip()
+
+
+PYTHON = sys.executable

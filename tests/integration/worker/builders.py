@@ -1,0 +1,111 @@
+"""Builders of attempts: claimed but not started, or run to the end with scripted replies."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from msgspec import structs
+
+from scaffold.core.events import CritiqueRecorded
+from scaffold.core.model import Run
+from scaffold.llm.cassette.model import (
+    Cassette,
+    CassetteEntry,
+    CassetteModel,
+    CassettePrices,
+    CassetteUsage,
+    RequestMatcher,
+)
+from scaffold.run.assignment import read_assignment
+from scaffold.run.sandbox import open_sandbox
+from scaffold.worker.attempt import Worker
+from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.outcome import CandidateReady, NoCandidate
+from scaffold.worker.workspace import open_workspace
+from support.harness import GHOST, UNHELD, Harness, open_site, script
+
+CRITICISED = {**UNHELD, "critic": True, "threshold": 7}
+
+
+def total(score: int, words: str = "", *, end: str = "") -> str:
+    """Return a critique as a critic gives it."""
+    return f"{words}\nTotal: {score}/9\n{end}"
+
+
+async def work(
+    harness: Harness,
+    run: Run,
+    key: str,
+    turns: Sequence[str],
+    critiques: Mapping[int, Sequence[str]],
+    *,
+    usd: float = 0.0,
+    words: str = "",
+    drafts: Mapping[str, Sequence[str]] | None = None,
+) -> CandidateReady | NoCandidate:
+    """Have an attempt carried out; `critiques` by iteration are what its critic answers, one after another.
+
+    `words` are what the agent ends each turn with, besides that it is done; `drafts` by event what the drafter answers.
+    """
+    attempt = await harness.queue(run, key)
+    entries = [
+        CassetteEntry(
+            when=RequestMatcher(role="critic", turn=turn, contains=f"iteration {iteration} of" if turn == 1 else None),
+            text=text,
+            usage=CassetteUsage(input_tokens=1_000_000),
+        )
+        for iteration, answers in critiques.items()
+        for turn, text in enumerate(answers, 1)
+    ]
+    entries += [
+        CassetteEntry(when=RequestMatcher(role="drafter", event=event, turn=turn), text=text)
+        for event, answers in (drafts or {}).items()
+        for turn, text in enumerate(answers, 1)
+    ]
+    worker = [
+        structs.replace(each, text=f"{each.text}\n{words}".strip()) for each in script({key: turns})._cassette.entries
+    ]
+    prices = CassettePrices(input_per_mtok=usd)
+    model = CassetteModel(Cassette(path=harness.repo / "script", digest="", entries=(*entries, *worker), prices=prices))
+    site = await open_site(harness.repo, cache=harness.site.cache, environ=harness.site.environ)
+    try:
+        task = read_assignment(site.store, attempt.id)
+        return await Worker(site, task, model).carry_out(GHOST, log_file="")
+    finally:
+        site.store.close()
+
+
+def scores(harness: Harness, run: Run) -> list[tuple[int, int, bool]]:
+    """Return what critics found, in order: iteration, score, and whether it was the end."""
+    events = [each.event for each in harness.store.events.since(run.id, 0)]
+    return [(each.iteration, each.score, each.done) for each in events if isinstance(each, CritiqueRecorded)]
+
+
+@asynccontextmanager
+async def standing(harness: Harness, run: Run, key: str):
+    """Yield the station of a new attempt of an action, claimed, at its base."""
+    attempt = await harness.queue(run, key)
+    task = read_assignment(harness.store, attempt.id)
+    with harness.store.transaction():
+        harness.store.attempts.claim(attempt.id, fence=attempt.fence, worker=GHOST, worktree="", log_file="")
+    workspace = await open_workspace(harness.site, attempt)
+    async with open_sandbox(harness.site, run, workspace.path, name=attempt.id) as walls:
+        yield Worker(harness.site, task, drafter([]))._context(workspace, walls)
+
+
+def drafter(replies: Sequence[str | dict[str, Any]], *, event: str = "draft") -> CassetteModel:
+    """Return a model whose drafter gives these answers one after another, each for a cent, and then none."""
+    entries = [
+        CassetteEntry(
+            when=RequestMatcher(role="drafter", event=event, turn=turn),
+            text=text,
+            usage=CassetteUsage(input_tokens=100),
+        )
+        for turn, text in enumerate(replies, 1)
+    ]
+    return CassetteModel(Cassette(path=Path("script"), digest="", entries=tuple(entries)))
+
+
+def base_of(station: AttemptContext) -> str:
+    return station.workspace.base

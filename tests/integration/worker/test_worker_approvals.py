@@ -1,0 +1,309 @@
+"""A worker whose command needs a human: it asks once, waits a little, and puts its work away if nobody comes."""
+
+import asyncio
+
+import pytest
+
+from fakes import Listening, calling, tape
+from scaffold.core.errors import HumanDecisionRequired, StaleFence
+from scaffold.core.states import Blocked, Pending, blocked_on_inbox
+from scaffold.llm.cassette.model import CassetteEntry
+from scaffold.run.assignment import read_assignment
+from scaffold.run.attempt_end import end_attempt
+from scaffold.worker.attempt import Worker
+from scaffold.worker.inbox_approval import InboxApprover
+from scaffold.worker.outcome import CandidateReady, NoCandidate
+from support.harness import GHOST, act, goal, open_site, until
+
+NOBODY_S = 0.05
+"""For tests in which nobody answers."""
+LONG_S = 20.0
+"""For tests in which somebody does."""
+DEED = "echo x > a"
+
+
+async def begin(harness, *, wait_s=NOBODY_S, **settings):
+    return await harness.own(goal("g", act("a"), act("b")), sandbox="off", inbox_wait_s=wait_s, **settings)
+
+
+def items(harness):
+    return harness.store.inbox.all()
+
+
+def decide(harness, item_id, to, **how):
+    with harness.store.transaction():
+        harness.store.inbox.decide(item_id, to, **how)
+
+
+async def human(harness, to, **how):
+    """Wait until something is asked, and decide about it."""
+    await until(harness.store.inbox.open)
+    decide(harness, harness.store.inbox.open()[0].id, to, **how)
+
+
+async def worked(harness, run, *replies, model=None):
+    attempt = await harness.queue(run, "a")
+    return await carried_out(harness, attempt, model or Listening(tape(*replies)))
+
+
+async def carried_out(harness, attempt, model):
+    site = await open_site(harness.repo, cache=harness.site.cache, environ=harness.site.environ)
+    try:
+        return await Worker(site, read_assignment(site.store, attempt.id), model).carry_out(GHOST, log_file="none")
+    finally:
+        site.store.close()
+
+
+async def consent(harness, task):
+    return await InboxApprover(harness.site, task).answer("Which?", ())
+
+
+async def test_where_nobody_answers_the_work_is_pinned_and_the_action_waits(harness):
+    """BX-13, BX-3, SC-20: the slot is free for others, and no attempt is counted."""
+    run = await begin(harness)
+    ending = await harness.work(run, "a", DEED)
+    (item,) = items(harness)
+    assert ending == NoCandidate("waiting", ending.error, item.id)
+    assert item.text in ending.error
+    assert harness.action(run, "a").state == blocked_on_inbox(item.id)
+    (attempt,) = harness.attempts(run, "a")
+    assert (attempt.status, attempt.outcome) == ("ended", "waiting")
+    assert harness.store.actions.failures(attempt.action_id) == 0
+    assert harness.statuses(run)["b"] == "pending"
+
+
+async def test_an_attempt_whose_time_is_up_while_it_waits_has_not_failed(harness):
+    """BX-13: a human who takes long is nobody's failure, however long they may take."""
+    run = await begin(harness, wait_s=LONG_S, attempt_timeout_s=3.0)
+    ending = await harness.work(run, "a", DEED)
+    (item,) = items(harness)
+    assert ending == NoCandidate("waiting", ending.error, item.id)
+    assert harness.action(run, "a").state == blocked_on_inbox(item.id)
+    assert harness.store.actions.failures(harness.action(run, "a").id) == 0
+
+
+async def test_what_was_done_before_the_question_is_pinned(harness):
+    """BX-3."""
+    run = await begin(harness)
+    before = ("write_file", {"path": "kept", "content": "kept\n"})
+    ending = await worked(harness, run, calling(1, before), calling(2, ("shell", {"command": DEED})))
+    assert ending.outcome == "waiting"
+    (attempt,) = harness.attempts(run, "a")
+    assert await harness.show(f"{attempt.head_sha}:kept") == "kept"
+
+
+async def test_the_item_says_exactly_what_is_wished_by_whom_and_why(harness):
+    """RA-13, BX-13: a decision is bound to all of it."""
+    run = await begin(harness)
+    await harness.work(run, "a", DEED)
+    (item,) = items(harness)
+    (attempt,) = harness.attempts(run, "a")
+    assert (item.kind, item.run_id, item.action_id, item.attempt_id) == (
+        "approval",
+        run.id,
+        attempt.action_id,
+        attempt.id,
+    )
+    assert item.text == f"shell wants to run `{DEED}`"
+    assert (item.detail["tool"], item.detail["category"], item.detail["subject"]) == ("shell", "shell", DEED)
+    assert item.detail["args"] == '{"command":"echo x > a","timeout_s":30}'
+    assert len(item.detail["digest"]) == 64
+    assert item.detail["reason"]
+    assert item.expires_at > item.created_at
+
+
+async def test_a_consent_that_comes_in_time_lets_the_same_attempt_go_on(harness):
+    """BX-13."""
+    run = await begin(harness, wait_s=LONG_S)
+    async with asyncio.TaskGroup() as together:
+        working = together.create_task(harness.work(run, "a", DEED))
+        together.create_task(human(harness, "approved"))
+    assert isinstance(working.result(), CandidateReady)
+    assert len(harness.attempts(run, "a")) == 1
+
+
+async def test_a_rejection_reaches_the_model_with_the_humans_words(harness):
+    """BX-13: it is told, and goes another way."""
+    run = await begin(harness, wait_s=LONG_S)
+    model = Listening(
+        tape(
+            calling(1, ("shell", {"command": DEED})),
+            calling(2, ("write_file", {"path": "a", "content": "x\n"})),
+            CassetteEntry(text="done"),
+        )
+    )
+    async with asyncio.TaskGroup() as together:
+        working = together.create_task(worked(harness, run, model=model))
+        together.create_task(human(harness, "rejected", answer="use the file tools"))
+    assert isinstance(working.result(), CandidateReady)
+    (result,) = model.requests[1].messages[-1].parts
+    assert result.failed
+    assert "a human rejected it: use the file tools" in result.content
+
+
+async def test_what_was_decided_before_is_not_asked_again(harness):
+    """BX-13: a later attempt, and another action that wishes the very same, go on at once."""
+    run = await begin(harness)
+    await harness.work(run, "a", DEED)
+    (item,) = items(harness)
+    decide(harness, item.id, "approved")
+    assert harness.action(run, "a").state == Pending()
+    assert isinstance(await harness.work(run, "a", DEED), CandidateReady)
+    assert isinstance(await harness.work(run, "b", DEED), CandidateReady)
+    assert len(items(harness)) == 1
+
+
+async def test_a_decision_holds_in_the_next_attempt_though_its_worktree_has_another_path(harness):
+    """BX-13: models name the folder they are in; of each attempt it is another one."""
+    run = await begin(harness)
+    naming = 'cd "$(pwd)" && echo x > a'
+    for outcome in ("waiting", "landed"):
+        attempt = await harness.queue(run, "a")
+        folder = harness.site.attempt_folder(run.id, attempt.id)
+        ending = await harness.carry_attempt_out(attempt, {"a": [naming.replace("$(pwd)", str(folder))]})
+        assert (getattr(ending, "outcome", "landed")) == outcome
+        if outcome == "waiting":
+            (item,) = items(harness)
+            decide(harness, item.id, "approved")
+    assert item.detail["subject"] == 'cd "<worktree>" && echo x > a'
+    assert str(folder.parent) not in str(item.detail)
+    assert len(items(harness)) == 1
+
+
+async def test_nothing_passes_for_the_worktree_that_is_not(harness):
+    """BX-13: the word that stands for its path is no way around consent."""
+    run = await begin(harness)
+    attempt = await harness.queue(run, "a")
+    folder = harness.site.attempt_folder(run.id, attempt.id)
+
+    def removing(path):
+        return Listening(tape(calling(1, ("python", {"code": f"import os; os.remove('{path}/x')"}))))
+
+    assert (await carried_out(harness, attempt, removing(folder))).outcome == "waiting"
+    decide(harness, items(harness)[0].id, "approved")
+    for path in ("<worktree>", f"{folder}-2"):
+        assert (await worked(harness, run, model=removing(path))).outcome == "waiting", path
+        decide(harness, harness.store.inbox.open()[0].id, "approved")
+    assert len(items(harness)) == 3
+
+
+async def test_a_decision_for_one_action_leaves_another_to_ask(harness):
+    """BX-13."""
+    run = await begin(harness)
+    await harness.work(run, "a", DEED)
+    decide(harness, items(harness)[0].id, "approved", scope="action")
+    assert isinstance(await harness.work(run, "a", DEED), CandidateReady)
+    assert (await harness.work(run, "b", DEED)).outcome == "waiting"
+    assert len(items(harness)) == 2
+
+
+@pytest.mark.parametrize("scope", ["action", "goal"])
+async def test_a_decision_is_for_all_who_waited_for_it(harness, scope):
+    """BX-13: however narrow it is, nobody who asked the same asks again."""
+    run = await begin(harness)
+    for key in "ab":
+        await harness.work(run, key, DEED)
+    decide(harness, items(harness)[0].id, "approved", scope=scope)
+    for key in "ab":
+        assert isinstance(await harness.work(run, key, DEED), CandidateReady)
+    assert len(items(harness)) == 1
+
+
+async def test_two_actions_that_wish_the_same_wait_for_one_item(harness):
+    """BX-13: identical approvals are grouped."""
+    run = await begin(harness)
+    await harness.work(run, "a", DEED)
+    await harness.work(run, "b", DEED)
+    (item,) = items(harness)
+    assert harness.action(run, "a").state == harness.action(run, "b").state == blocked_on_inbox(item.id)
+    decide(harness, item.id, "approved")
+    assert set(harness.statuses(run).values()) == {"pending"}
+
+
+async def test_what_was_decided_while_the_work_was_put_away_lets_the_action_go_on(harness):
+    """BX-13: a decision between the end of the patience and the end of the attempt is not overheard."""
+    run = await begin(harness)
+    attempt = await harness.queue(run, "a")
+    task = read_assignment(harness.store, attempt.id)
+    with harness.store.transaction():
+        harness.store.attempts.claim(attempt.id, fence=run.fence, worker=GHOST, worktree="none", log_file="none")
+    with pytest.raises(HumanDecisionRequired, match="no decision yet") as waits:
+        await consent(harness, task)
+    decide(harness, waits.value.item, "answered", answer="this one")
+    end_attempt(harness.store, run, attempt.id, "waiting", error="waits", item=waits.value.item)
+    assert harness.action(run, "a").state == Pending()
+
+
+async def test_a_worker_that_was_overtaken_asks_nothing(harness):
+    """BX-8."""
+    run = await begin(harness)
+    attempt = await harness.queue(run, "a")
+    task = read_assignment(harness.store, attempt.id)
+    with harness.store.transaction():
+        harness.store.attempts.end(attempt.id, outcome="lost")
+    with pytest.raises(StaleFence):
+        await consent(harness, task)
+    assert items(harness) == ()
+
+
+async def test_a_question_waits_for_its_answer_and_is_asked_once(harness):
+    """BX-13: the answer is the tool's result, in this attempt or a later one."""
+    run = await begin(harness)
+    asking = ("ask_human", {"question": "Which database?", "options": ["sqlite", "postgres"]})
+    deed = calling(2, ("write_file", {"path": "a", "content": "x\n"}))
+    assert (await worked(harness, run, calling(1, asking))).outcome == "waiting"
+    (item,) = items(harness)
+    assert (item.kind, item.text) == ("question", "Which database?")
+    assert item.detail["options"] == ["sqlite", "postgres"]
+    assert isinstance(harness.action(run, "a").state, Blocked)
+    decide(harness, item.id, "answered", answer="sqlite")
+    model = Listening(tape(calling(1, asking), deed, CassetteEntry(text="done")))
+    assert isinstance(await worked(harness, run, model=model), CandidateReady)
+    (result,) = model.requests[1].messages[-1].parts
+    assert (result.content, result.failed) == ("sqlite", False)
+    assert len(items(harness)) == 1
+
+
+async def test_with_yolo_nobody_is_asked_and_nothing_asks(harness):
+    """RA-13: protected files stay."""
+    run = await begin(harness, yolo=True)
+    model = Listening(tape(calling(1, ("shell", {"command": f"{DEED}; touch .git/x"})), CassetteEntry(text="done")))
+    await worked(harness, run, model=model)
+    (result,) = model.requests[1].messages[-1].parts
+    assert result.failed
+    assert "protected" in result.content
+    assert "ask_human" not in [tool.name for tool in model.requests[0].tools]
+    assert items(harness) == ()
+
+
+async def test_the_users_own_denials_hold_whatever_a_human_says_later(harness):
+    """RA-13."""
+    run = await begin(harness, deny=("shell:curl",))
+    model = Listening(tape(calling(1, ("shell", {"command": "curl example.org"})), CassetteEntry(text="done")))
+    await worked(harness, run, model=model)
+    (result,) = model.requests[1].messages[-1].parts
+    assert result.failed
+    assert items(harness) == ()
+
+
+async def test_in_a_sandbox_commands_are_free(harness):
+    """RA-13."""
+    run = await harness.own(goal("g", act("a")), sandbox="auto", inbox_wait_s=NOBODY_S)
+    assert isinstance(await harness.work(run, "a", DEED), CandidateReady)
+    assert items(harness) == ()
+
+
+async def test_a_withdrawn_item_is_asked_anew_by_who_still_needs_it(harness):
+    run = await begin(harness, wait_s=LONG_S)
+
+    async def meddle():
+        await until(harness.store.inbox.open)
+        with harness.store.transaction():
+            harness.store.inbox.withdraw(run.id)
+        await human(harness, "approved")
+
+    async with asyncio.TaskGroup() as together:
+        working = together.create_task(harness.work(run, "a", DEED))
+        together.create_task(meddle())
+    assert isinstance(working.result(), CandidateReady)
+    assert [each.state for each in items(harness)] == ["withdrawn", "approved"]

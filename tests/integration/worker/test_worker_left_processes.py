@@ -1,0 +1,42 @@
+"""What an agent leaves running is gone before its work is committed and checked."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from scaffold.worker.outcome import CandidateReady
+from support.harness import UNHELD, act, goal
+
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
+DAEMON = (
+    "(setsid sh -c 'echo $$ > {pid}; while :; do echo four > list; sleep 0.01; done' </dev/null >/dev/null 2>&1 &); "
+    "while [ ! -s {pid} ]; do sleep 0.01; done; echo work > new"
+)
+
+
+def expect_gone(pid):
+    """Expect that the process whose number the file `pid` holds has ended."""
+    assert not Path(f"/proc/{pid.read_text().strip()}").exists()
+
+
+@LINUX
+async def test_a_daemon_cannot_put_the_right_files_there_while_they_are_checked(harness, tmp_path):
+    """BX-5, BX-17: it is ended with the command that started it; what is committed is what is checked."""
+    pid = tmp_path / "pid"
+    run = await harness.own(
+        goal("g", act("a", check="grep -q four list; echo one > list; sleep 0.2; grep -q one list")), **UNHELD
+    )
+    ending = await harness.work(run, "a", DAEMON.format(pid=pid))
+    assert isinstance(ending, CandidateReady)
+    expect_gone(pid)
+
+
+@LINUX
+async def test_what_a_check_leaves_running_ends_with_it(harness, tmp_path):
+    """BX-5: no check mends the tree behind the next one's back."""
+    pid = tmp_path / "pid"
+    first = DAEMON.format(pid=pid)
+    run = await harness.own(goal("g", act("a", check=first)), **UNHELD)
+    assert isinstance(await harness.work(run, "a", "echo x > other"), CandidateReady)
+    expect_gone(pid)

@@ -1,0 +1,118 @@
+"""Workers that get nowhere, with real tools and a real worktree."""
+
+import pytest
+
+from fakes import Listening, calling, tape
+from scaffold.git import refs
+from scaffold.llm.cassette.model import CassetteEntry
+from scaffold.run.assignment import read_assignment
+from scaffold.tools.command.python import python
+from scaffold.tools.command.shell import shell
+from scaffold.tools.workspace import Workspace
+from scaffold.worker.attempt import Worker
+from scaffold.worker.outcome import CandidateReady
+from scaffold.worker.turn_watchdog import worktree_fingerprint
+from scaffold.worker.workspace import open_workspace
+from support.harness import GHOST, act, goal, open_site
+
+
+async def worked(harness, run, *commands):
+    """Have an attempt carried out that runs these commands, one in each turn, then says it is done."""
+    attempt = await harness.queue(run, "a")
+    calls = [calling(turn, ("shell", {"command": command})) for turn, command in enumerate(commands, 1)]
+    model = Listening(tape(*calls, CassetteEntry(text="done")))
+    site = await open_site(harness.repo, cache=harness.site.cache, environ=harness.site.environ)
+    try:
+        ending = await Worker(site, read_assignment(site.store, attempt.id), model).carry_out(GHOST, log_file="none")
+    finally:
+        site.store.close()
+    return ending, model
+
+
+async def test_an_attempt_that_goes_round_in_circles_ends_and_the_next_one_knows(harness):
+    """BX-12: the cause is in the briefing, what it did is pinned, and it counts as a failure of its own."""
+    run = await harness.own(goal("g", act("a")))
+    ending, model = await worked(harness, run, "echo x > a", "ls nowhere", "ls nowhere", "ls nowhere", "echo y > b")
+    assert ending.outcome == "executor_failed"
+    assert ending.error.startswith("no progress: shell failed the same way in 3 turns")
+    assert "The next attempt starts over and is told the cause." in ending.error
+    assert len(model.requests) == 4
+    (attempt,) = harness.attempts(run, "a")
+    assert await harness.show(f"{refs.rescue_ref(attempt.id)}:a") == "x"
+    assert harness.store.actions.failures(attempt.action_id) == 1
+    assert "no progress: shell failed the same way" in (await harness.queue(run, "a")).briefing
+
+
+async def test_the_same_failing_check_after_each_change_is_work(harness):
+    """BX-12: a test that fails until it passes is no loop."""
+    run = await harness.own(goal("g", act("a", check="test -s a")))
+    steps = ["grep -q 4 a"]
+    for number in (1, 2, 3, 4):
+        steps += [f"echo {number} >> a", "grep -q 4 a"]
+    ending, _ = await worked(harness, run, *steps)
+    assert isinstance(ending, CandidateReady)
+
+
+@pytest.mark.parametrize("last", [True, False])
+async def test_the_last_attempt_says_who_can_help(harness, last):
+    """BX-12: after all own attempts nobody but a human is left, where nobody plans."""
+    run = await harness.own(goal("g", act("a")), attempts=1 if last else 2)
+    ending, _ = await worked(harness, run, "false", "false", "false")
+    assert ("A human has to decide" in ending.error) == last
+
+
+@pytest.mark.slow
+async def test_a_command_that_prints_nothing_is_broken_off_twice(harness):
+    """BX-12: idle; the first time it is told, the second time the attempt ends."""
+    run = await harness.own(goal("g", act("a")), idle_s=1.5)
+    ending, model = await worked(harness, run, "sleep 60", "sleep 60")
+    assert ending.outcome == "timeout"
+    assert ending.error.startswith("no output, no tool call and no model reply for 1.5 s")
+    assert "no sign of life" in model.requests[1].messages[-1].parts[-1].text
+
+
+@pytest.mark.parametrize(
+    ("make", "args"),
+    [(shell, {"command": "echo a; echo b >&2"}), (python, {"code": "print('a')"})],
+    ids=["shell", "python"],
+)
+async def test_what_a_command_prints_is_heard_while_it_runs(harness, make, args):
+    """BX-12: a running command that prints is no loop; one that prints nothing is not heard."""
+    heard = []
+    root = Workspace(harness.repo, dict(harness.site.environ), on_output=lambda: heard.append("something"))
+    assert not (await make(root).run(args)).failed
+    assert heard
+    heard.clear()
+    assert not (await make(root).run({"command": "true", "code": "1"})).failed
+    assert heard == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["echo x > new", "echo x >> list", "rm list", "echo x > new; git add new", "ln -s list link", "echo y > seen"],
+)
+async def test_whatever_changes_the_tree_makes_its_state_another_one(harness, change):
+    """BX-12."""
+    run = await harness.own(goal("g", act("a")))
+    workspace = await open_workspace(harness.site, await harness.queue(run, "a"))
+    await harness.sh("echo x > seen", cwd=workspace.path)
+    before = await worktree_fingerprint(workspace.git, workspace.base)
+    assert await worktree_fingerprint(workspace.git, workspace.base) == before
+    await harness.sh("cat list; git status; touch list", cwd=workspace.path)
+    assert await worktree_fingerprint(workspace.git, workspace.base) == before
+    await harness.sh(change, cwd=workspace.path)
+    assert await worktree_fingerprint(workspace.git, workspace.base) != before
+
+
+async def test_odd_files_hinder_nobody(harness):
+    """BX-12: a pipe is not waited at, and where git fails nothing is taken for the same."""
+    run = await harness.own(goal("g", act("a")))
+    workspace = await open_workspace(harness.site, await harness.queue(run, "a"))
+    await harness.sh("mkfifo pipe; echo x > locked; chmod 0 locked; mkdir d; ln -s . d/loop", cwd=workspace.path)
+    assert await worktree_fingerprint(workspace.git, workspace.base) == await worktree_fingerprint(
+        workspace.git, workspace.base
+    )
+    await harness.sh("rm .git", cwd=workspace.path)
+    assert await worktree_fingerprint(workspace.git, workspace.base) != await worktree_fingerprint(
+        workspace.git, workspace.base
+    )

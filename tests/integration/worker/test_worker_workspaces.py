@@ -1,0 +1,104 @@
+"""Worktrees that go from one attempt to the next."""
+
+import pytest
+
+from scaffold.core.events import NoticeRaised
+from scaffold.git import refs
+from scaffold.orchestrator.owner.recovery import recover_run
+from scaffold.worker.workspace import open_workspace, rescue_and_remove
+from support.harness import act, goal
+
+SUBMODULE = (
+    "git init -q ../lib; cd ../lib; echo l > l; git add .; git commit -qm lib; cd - > /dev/null;"
+    "git -c protocol.file.allow=always submodule --quiet add ../lib lib; git commit -qm submodule; rm -rf ../lib"
+)
+
+
+TOKEN = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+
+
+def inodes(harness, run):
+    folder = harness.site.run_folder(run.id) / "attempts"
+    return {path.stat().st_ino for path in folder.iterdir()}
+
+
+async def test_the_next_attempt_gets_the_same_worktree_with_nothing_of_the_last_in_it(harness):
+    """AL-12: ignored and unknown files, whether the last attempt handed in or gave up."""
+    await harness.sh("echo '*.log' > .gitignore; git add .; git commit -qm ignore")
+    clean = "test \"$(ls -A | sort | tr '\\n' ' ')\" = '.git .gitignore README list ' && "
+    run = await harness.own(
+        goal("g", act("a", check="test -f a"), act("b", check="false"), act("c", check="test -f c")), iterations=1
+    )
+    await harness.work(run, "a", "echo x > a; echo x > x.log; mkdir d; echo > d/e")
+    slot = inodes(harness, run)
+    await harness.work(run, "b", f"{clean}echo x > b; echo y > y.log")
+    await harness.work(run, "c", f"{clean}echo x > c")
+    (attempt,) = harness.attempts(run, "b")
+    assert await harness.sh(f"git show {attempt.head_sha}:b") == "x", "what came first was as fresh"
+    (attempt,) = harness.attempts(run, "c")
+    assert (await harness.sh(f"git diff --name-only {run.base_sha} {attempt.head_sha}")).split() == ["c"]
+    assert inodes(harness, run) == slot
+    assert await harness.worktrees() == 1
+
+
+async def test_a_warning_says_no_secret(harness):
+    """BX-9: not even one that somebody took for a name."""
+    await harness.sh(SUBMODULE.replace(" lib;", f" {TOKEN};"))
+    await harness.sh(f"git submodule --quiet deinit --force {TOKEN}; rm -rf .git/modules/{TOKEN}")
+    run = await harness.own(goal("g", act("a")))
+    await open_workspace(harness.site, await harness.queue(run, "a"))
+    (told,) = [
+        each.event.text for each in harness.store.events.since(run.id, 0) if isinstance(each.event, NoticeRaised)
+    ]
+    assert told.startswith("The submodule [redacted:")
+    assert TOKEN not in told
+
+
+@pytest.mark.slow
+async def test_no_worktree_is_left_at_the_end_of_a_run(harness):
+    """AL-12: and in between no more than were in use at once."""
+    run = await harness.lay_out(goal("g", *(act(key, check=f"test -f {key}") for key in "abcd")), agents=2)
+    ending = await harness.carry_out(run, **{key: [f"echo x > {key}"] for key in "abcd"})
+    assert ending.cause == "done"
+    assert await harness.worktrees() == 0
+    assert not list(harness.site.run_folder(run.id).glob("*/*/.git"))
+
+
+async def test_spare_worktrees_of_a_dead_owner_go_with_recovery(harness):
+    """AL-15"""
+    run = await harness.own(goal("g", act("a", check="test -f a")))
+    await harness.work(run, "a", "echo x > a")
+    assert await harness.worktrees() == 1
+    await recover_run(harness.site, run)
+    assert await harness.worktrees() == 0
+
+
+async def test_a_submodule_that_cannot_be_had_is_told_once(harness):
+    await harness.sh(SUBMODULE)
+    await harness.sh("git submodule --quiet deinit --force lib; rm -rf .git/modules/lib")
+    run = await harness.own(goal("g", act("a"), act("b")))
+    for key in ("a", "b"):
+        workspace = await open_workspace(harness.site, await harness.queue(run, key))
+        assert not list((workspace.path / "lib").iterdir())
+    told = [each.event.text for each in harness.store.events.since(run.id, 0) if isinstance(each.event, NoticeRaised)]
+    assert len(told) == 1
+    assert told[0].startswith("The submodule lib stays empty")
+    assert "git submodule update --init" in told[0]
+
+
+async def test_what_a_killed_worker_did_in_a_submodule_is_rescued(harness):
+    """BX-3"""
+    await harness.sh(SUBMODULE)
+    run = await harness.own(goal("g", act("a")))
+    attempt = await harness.queue(run, "a")
+    workspace = await open_workspace(harness.site, attempt)
+    with harness.store.transaction():
+        harness.store.attempts.claim(attempt.id, fence=run.fence, worker=run.owner, worktree="", log_file="")
+        harness.store.attempts.advance(attempt.id, fence=run.fence, phase="executing")
+    (workspace.path / "lib" / "l").write_text("changed\n")
+    pinned = await rescue_and_remove(harness.site, run, attempt.id)
+    assert await harness.sh(f"git diff --name-only {run.base_sha} {pinned}") == "lib"
+    inner = harness.site.git.at(harness.repo / "lib")
+    kept = await refs.list_refs(inner, "refs/scaffold/keep/")
+    assert [await harness.sh(f"git show {commit}:l", cwd=inner.cwd) for commit in kept.values()] == ["changed"]
+    assert await harness.worktrees() == 0

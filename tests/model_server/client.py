@@ -1,0 +1,71 @@
+"""Asking a model as an agent would, without waiting for what a clock is told to wait for."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from random import Random  # noqa: TID251 - seeded below
+from typing import Any
+
+from model_server.server import Server
+from scaffold.core.conversation import Caller, Delta, Message, Reply, Request, Text, UserMessage
+from scaffold.core.ports import Model
+from scaffold.llm.model_factory import open_model
+from scaffold.llm.transport.http import Transport
+from scaffold.llm.transport.local_throttle import LocalThrottle
+from scaffold.llm.transport.ports import Deadlines, LiveContext
+
+SHORT = Deadlines(connect_s=1.0, idle_s=0.15, total_s=0.6)
+"""Deadlines a test can wait for."""
+
+
+class SkippingClock:
+    """A clock on which every sleep is over at once, and was as long as it should be."""
+
+    def __init__(self) -> None:
+        self.slept_s = 0.0
+
+    def now(self) -> datetime:
+        """Return a day in November, and what was slept."""
+        return datetime(2026, 11, 1, tzinfo=UTC) + timedelta(seconds=self.slept_s)
+
+    def monotonic(self) -> float:
+        """Return what was slept."""
+        return self.slept_s
+
+    async def sleep(self, seconds: float) -> None:
+        """Return after others had a turn."""
+        self.slept_s += seconds
+        await asyncio.sleep(0)
+
+
+class Asked:
+    """A model, and all that was heard of it."""
+
+    def __init__(self, model: Model, clock: SkippingClock) -> None:
+        self.model = model
+        self.clock = clock
+        self.heard: list[Delta] = []
+
+    async def reply(self, *messages: Message, **fields: Any) -> Reply:
+        """Ask; without `messages` for nothing in particular."""
+        given: dict[str, Any] = {"caller": Caller(role="agent"), "system": "Be brief.", **fields}
+        said = messages or (UserMessage((Text("go"),)),)
+        return await self.model.reply(Request(messages=said, **given), self.heard.append)
+
+
+@asynccontextmanager
+async def asking(
+    server: Server,
+    *,
+    model: str | None = None,
+    environ: Mapping[str, str] | None = None,
+    deadlines: Deadlines | None = SHORT,
+    stream: bool = True,
+) -> AsyncIterator[Asked]:
+    """Open the server's model, or another one, over a transport of its own."""
+    clock, rng = SkippingClock(), Random(7)
+    given = server.environ if environ is None else environ
+    async with Transport(given) as wire:
+        line = LiveContext(wire=wire, throttle=LocalThrottle(clock=clock, rng=rng), environ=given, deadlines=deadlines)
+        yield Asked(open_model(model or server.model, clock=clock, rng=rng, line=line, stream=stream), clock)

@@ -1,0 +1,289 @@
+"""Runs in one process: real git, real SQLite, real checks; workers are tasks with a scripted model."""
+
+import asyncio
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from builders import folder_until_exit
+from scaffold.core.contract import Check, Contract
+from scaffold.core.ids import ActionKey, AttemptId, GoalId
+from scaffold.core.model import Action, Attempt, ProcessIdentity, Run, RunSettings, Signature
+from scaffold.core.plan import ActionSpec, GoalSpec, Plan
+from scaffold.core.states import Active, Paused, Planning, status_of
+from scaffold.git.command import Git
+from scaffold.git.repository import checkout_status, open_repository
+from scaffold.host.clock import SystemClock
+from scaffold.host.process.command import run_command
+from scaffold.landing.record import session_tip
+from scaffold.llm.cassette.model import (
+    Cassette,
+    CassetteEntry,
+    CassetteModel,
+    CassettePrices,
+    CassetteToolCall,
+    CassetteUsage,
+    RequestMatcher,
+)
+from scaffold.orchestrator.dispatch import queue_attempt
+from scaffold.orchestrator.owner.open_run import open_run
+from scaffold.orchestrator.owner.recovery import ensure_session_branch
+from scaffold.orchestrator.owner.run_lease import take_over_run
+from scaffold.orchestrator.owner.run_loop import RunEnding, RunOwner, recover_run_owner
+from scaffold.orchestrator.owner.task_engine import TaskEngine
+from scaffold.orchestrator.supervisor.process import supervise_goal
+from scaffold.run.assignment import read_assignment
+from scaffold.run.context import RunContext
+from scaffold.store.database import Store
+from scaffold.worker.attempt import Worker
+from scaffold.worker.outcome import CandidateReady, NoCandidate
+
+GHOST = ProcessIdentity(1, "never", "another boot")
+"""A process that is not alive; tasks claim their attempts in its name."""
+AUTHOR = Signature("Zoë Author", "zoe@example.org")
+COMMITTER = Signature("Carl Committer", "carl@example.org")
+UNHELD = {"sandbox": "off", "yolo": True}
+"""Settings of a run whose commands nothing holds, and about which nobody is asked."""
+
+Turns = Sequence[str]
+"""What an agent does: in each turn one shell command, then it says it is done; an empty command does nothing."""
+
+
+def goal(name: str, *actions: ActionSpec, wants: Sequence[str] | None = None) -> GoalSpec:
+    """Return a goal that desires `wants`, or every effect of its actions."""
+    every = dict.fromkeys(effect for action in actions for effect in action.effects)
+    return GoalSpec(
+        name=name, description=f"Have {name}.", goal_state=tuple(every if wants is None else wants), actions=actions
+    )
+
+
+def act(key: str, *, needs: Sequence[str] = (), check: str | None = None, **fields: Any) -> ActionSpec:
+    """Return an action that makes `KEY_done` true; its contract, if any, is one command."""
+    contract = Contract(commands=(Check(command=check),)) if check else None
+    given: dict[str, Any] = {"description": f"Do {key}.", "effects": (f"{key}_done",), "contract": contract}
+    return ActionSpec(key=ActionKey(key), preconditions=tuple(needs), **(given | fields))
+
+
+def script(turns_of: Mapping[str, Turns], *, usd: float = 0.0) -> CassetteModel:
+    """Return a model that does for each action what `turns_of` says, at `usd` a request; then nothing more."""
+    entries = []
+    for key, turns in turns_of.items():
+        replies: list[dict[str, Any]] = []
+        for command in turns:
+            call = CassetteToolCall("shell", {"command": command, "timeout_s": 30})
+            replies += [{"tool_calls": (call,)}] if command else []
+            replies.append({"text": f"done with {key}"})
+        usage = CassetteUsage(input_tokens=1_000_000)
+        entries += [
+            CassetteEntry(when=RequestMatcher(action=key, turn=at), usage=usage, **said)
+            for at, said in enumerate(replies, 1)
+        ]
+        entries.append(CassetteEntry(when=RequestMatcher(action=key), text="nothing more to do"))
+    return CassetteModel(
+        Cassette(path=Path("script"), digest="", entries=tuple(entries), prices=CassettePrices(input_per_mtok=usd))
+    )
+
+
+class Thoughtless:
+    """Plans nothing: for runs without a planner, whose supervisors never ask."""
+
+    async def decompose(self, goal_id, compound):
+        raise AssertionError(f"nobody was to break {compound} down")
+
+    async def replan(self, goal_id, compound, unmet, why):
+        raise AssertionError(f"nobody was to replan: {why}")
+
+    async def judge(self, goal_id, why, dispatch):
+        raise AssertionError(f"nobody was to judge: {why}")
+
+
+_sample: list[Path] = []
+"""The repository that each harness copies; the first one makes it."""
+
+
+async def _make_sample(repo: Path, environ: Mapping[str, str]) -> None:
+    git = Git(repo, environ=environ)
+    await git("init", "--quiet")
+    (repo / "README").write_text("sample\n")
+    (repo / "list").write_text("one\ntwo\nthree\n")
+    await git("add", "--all")
+    await git("commit", "--quiet", "--message", "first")
+
+
+class Harness:
+    """One repository with its store; open it with `await Harness.build(folder)`."""
+
+    def __init__(self, folder: Path, site: RunContext) -> None:
+        self.repo = folder / "my räpo"
+        self.site = site
+        self.store = site.store
+        self.clock = site.clock
+
+    @classmethod
+    async def build(cls, folder: Path) -> "Harness":
+        """Make a repository with one commit of two files, and a user's home beside it."""
+        repo, home = folder / "my räpo", folder / "home"
+        home.mkdir()
+        environ = {"PATH": os.environ["PATH"], "HOME": str(home)}
+        (home / ".gitconfig").write_text(
+            "[user]\n\tname = Ann\n\temail = ann@example.org\n[init]\n\tdefaultBranch = main\n"
+        )
+        if not _sample:
+            whole = folder_until_exit()
+            (whole / "repo").mkdir()
+            await _make_sample(whole / "repo", environ)
+            _sample.append(whole / "repo")
+        shutil.copytree(_sample[0], repo, symlinks=True)
+        await Git(repo, environ=environ)("update-index", "--refresh", "-q")
+        site = await open_site(repo, cache=folder / "cache", environ=environ)
+        return cls(folder, site)
+
+    async def sh(self, command: str, cwd: Path | None = None) -> str:
+        """Run a shell command as the user would; return its output without the last newline."""
+        environ = self.site.environ
+        finished = await run_command(["sh", "-ec", command], cwd=cwd or self.repo, env=environ, timeout_s=30)
+        assert finished.exit_code == 0, finished
+        return os.fsdecode(finished.stdout).rstrip("\n")
+
+    async def lay_out(self, *goals: GoalSpec, **settings: Any) -> Run:
+        """Store a run of a plan; nobody owns it."""
+        given = {"repository": str(self.repo), "model": "script", "author": AUTHOR, "committer": COMMITTER}
+        return open_run(
+            self.store,
+            Plan(goals=goals),
+            request="the plan",
+            survey=await checkout_status(self.site.repository),
+            settings=RunSettings(**(given | settings)),
+            source="plan",
+            now=self.clock.now(),
+        )
+
+    async def own(self, *goals: GoalSpec, **settings: Any) -> Run:
+        """Lay a run out and be its owner, everything active."""
+        return await self.take(await self.lay_out(*goals, **settings))
+
+    async def take(self, run: Run) -> Run:
+        """Take a run over and make it active, as a conductor begins."""
+        taken = take_over_run(self.site, run.id)
+        await ensure_session_branch(self.site, taken)
+        with self.store.transaction():
+            if not isinstance(taken.state, Active):
+                self.store.runs.move(run.id, Active())
+            for each in self.store.goals.of_run(run.id):
+                if isinstance(each.state, Planning | Paused):
+                    self.store.goals.move(each.id, Active())
+        return self.store.runs.get(run.id)
+
+    def orphan(self, run: Run) -> Run:
+        """Let the owner be a process that is dead."""
+        fence = self.store.runs.get(run.id).fence
+        with self.store.transaction():
+            self.store.runs.take(run.id, GHOST, expected_fence=fence)
+        return self.store.runs.get(run.id)
+
+    async def queue(self, run: Run, key: str) -> Attempt:
+        """Open an attempt of an action."""
+        action = self.action(run, key)
+        attempt = await queue_attempt(self.site, run, action.goal_id, action.id)
+        assert attempt is not None, "no slot is free"
+        return attempt
+
+    async def work(self, run: Run, key: str, *turns: str, usd: float = 0.0) -> CandidateReady | NoCandidate:
+        """Have an attempt of an action carried out, up to its candidate."""
+        return await self.carry_attempt_out(await self.queue(run, key), {key: turns}, usd=usd)
+
+    async def carry_attempt_out(
+        self, attempt: Attempt, turns_of: Mapping[str, Turns], *, usd: float = 0.0
+    ) -> CandidateReady | NoCandidate:
+        """Be the worker of an attempt, with a store of its own as a process would have."""
+        site = await open_site(self.repo, cache=self.site.cache, environ=self.site.environ)
+        try:
+            task = read_assignment(site.store, attempt.id)
+            journal = site.journal(task.goal.name, task.action.key)
+            return await Worker(site, task, script(turns_of, usd=usd)).carry_out(GHOST, log_file=str(journal))
+        finally:
+            site.store.close()
+
+    def engine(self, turns_of: Mapping[str, Turns], *, usd: float = 0.0) -> TaskEngine:
+        """Return an engine whose workers do what `turns_of` says."""
+
+        async def work(attempt: Attempt) -> int:
+            await self.carry_attempt_out(attempt, turns_of, usd=usd)
+            return 0
+
+        return TaskEngine(work, self.pursue)
+
+    async def pursue(self, goal_id: GoalId) -> int:
+        """Be the supervisor of a goal, with a store of its own as a process would have; there is nobody to plan."""
+        site = await open_site(self.repo, cache=self.site.cache, environ=self.site.environ)
+        try:
+            run = site.store.runs.get(site.store.goals.get(goal_id).run_id)
+            return await supervise_goal(site, run, goal_id, Thoughtless())
+        finally:
+            site.store.close()
+
+    async def conductor(self, run: Run, turns_of: Mapping[str, Turns], *, usd: float = 0.0) -> RunOwner:
+        """Own the run, settle what is left over, and return who carries it out."""
+        return await recover_run_owner(self.site, take_over_run(self.site, run.id), self.engine(turns_of, usd=usd))
+
+    async def carry_out(self, run: Run, *, usd: float = 0.0, **turns_of: Turns) -> RunEnding:
+        """Carry a run on as far as it goes."""
+        return await (await self.conductor(run, turns_of, usd=usd)).carry_out()
+
+    def action(self, run: Run, key: str) -> Action:
+        found = self.store.actions.by_key(run.id, ActionKey(key))
+        assert found is not None
+        return found
+
+    def attempts(self, run: Run, key: str) -> tuple[Attempt, ...]:
+        return self.store.attempts.of_action(self.action(run, key).id)
+
+    def attempt(self, attempt_id: AttemptId) -> Attempt:
+        found = self.store.attempts.get(attempt_id)
+        assert found is not None
+        return found
+
+    def statuses(self, run: Run) -> dict[str, str]:
+        """Return the status of every action by its key."""
+        return {action.key: status_of(action.state) for action in self.store.actions.of_run(run.id)}
+
+    def status(self, run: Run) -> str:
+        return status_of(self.store.runs.get(run.id).state)
+
+    def facts(self, run: Run) -> set[str]:
+        """Return what holds in any goal."""
+        return {fact for each in self.store.goals.of_run(run.id) for fact in self.store.facts.holding(each.id)}
+
+    async def tip(self, run: Run) -> str:
+        return await session_tip(self.site, run)
+
+    async def landed(self, run: Run) -> list[str]:
+        """Return the keys of the actions that landed, by the branch itself, oldest first."""
+        keys = "%(trailers:key=Scaffold-Action,valueonly,separator=)"
+        return (await self.sh(f"git log --reverse --format='{keys}' {run.base_sha}..{run.session_branch}")).split()
+
+    async def show(self, name: str) -> str:
+        """Return the content of `REVISION:PATH`."""
+        return await self.sh(f"git show '{name}'")
+
+    async def worktrees(self, *, spare: bool = True) -> int:
+        """Return how many worktrees there are beside the user's own; without `spare`, those somebody works in."""
+        lines = (await self.sh("git worktree list")).splitlines()[1:]
+        return len([line for line in lines if spare or "/attempts/spare-" not in line])
+
+
+async def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
+    """Return once `condition` holds; TimeoutError if it does not within `seconds`."""
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - what other processes do rings no bell here
+            await asyncio.sleep(0.01)
+
+
+async def open_site(repo: Path, *, cache: Path, environ: Mapping[str, str]) -> RunContext:
+    """Open a repository as one process sees it."""
+    clock = SystemClock()
+    store = Store.open(repo / ".git" / "scaffold" / "state.db", clock=clock)
+    repository = await open_repository(repo, environ=environ)
+    return RunContext(repository=repository, store=store, clock=clock, cache=cache, environ=environ)

@@ -1,0 +1,141 @@
+"""The real `ralph` in a pseudo-terminal, with a screen that is read like a person would."""
+
+import re
+import signal
+import sys
+import time
+from contextlib import contextmanager
+
+import pexpect
+import pyte
+import yaml
+
+from support.scenario import wait_until
+
+ARMED = r"^y yes .*a always(   \(\d+ more\))?$"
+"""The row of answers once a key counts."""
+
+PATIENCE_S = 15
+ENTER, ESCAPE, CTRL_C, CTRL_D, ALT_ENTER = "\r", "\x1b", "\x03", "\x04", "\x1b\r"
+
+
+def recorded(scenario, *replies, name="talk.yaml"):
+    """Write a cassette for `ralph`: texts, tool calls, or lists of calls in one reply, one after the other."""
+    entries = []
+    for turn, reply in enumerate(replies, start=1):
+        calls = reply if isinstance(reply, list) else [reply]
+        said = {"text": reply} if isinstance(reply, str) else {"tool_calls": calls}
+        usage = {"input_tokens": 100, "output_tokens": 10}
+        entries.append({"when": {"role": "agent", "turn": turn}, "usage": usage, **said})
+    path = scenario.home / name
+    path.write_text(yaml.safe_dump({"version": 1, "replies": entries, "prices": {"input_per_mtok": 10_000}}))
+    return f"cassette:{path}"
+
+
+class Screen:
+    """A terminal of `columns` by `rows` in which a command runs; `raw` is all it ever wrote."""
+
+    def __init__(self, argv, *, cwd, env, columns=80, rows=24):
+        self._screen = pyte.HistoryScreen(columns, rows, history=10_000, ratio=0.5)
+        self._stream = pyte.Stream(self._screen)
+        self.raw = ""
+        self.child = pexpect.spawn(
+            argv[0],
+            argv[1:],
+            cwd=str(cwd),
+            env=env,
+            dimensions=(rows, columns),
+            encoding="utf-8",
+            echo=True,
+            timeout=PATIENCE_S,
+        )
+
+    def send(self, keys):
+        self.child.send(keys)
+
+    def line(self, words):
+        """Type words and send them."""
+        self.send(words + ENTER)
+
+    def read(self, seconds=0.05):
+        """Take in what was written; return whether there may be more."""
+        try:
+            data = self.child.read_nonblocking(65_536, timeout=seconds)
+        except pexpect.TIMEOUT:
+            return True
+        except pexpect.EOF:
+            return False
+        self.raw += data
+        self._stream.feed(data)
+        return True
+
+    @property
+    def text(self):
+        """All lines, those that scrolled away included."""
+        gone = [
+            "".join(line[n].data for n in range(self._screen.columns)).rstrip() for line in self._screen.history.top
+        ]
+        return "\n".join([*gone, *(line.rstrip() for line in self._screen.display)]).rstrip()
+
+    def shows(self, pattern, *, times=1):
+        """Wait until a regular expression is found, so often; return the text."""
+        end = time.monotonic() + PATIENCE_S
+        while len(re.findall(pattern, self.text, re.MULTILINE)) < times:
+            more = self.read()
+            found = len(re.findall(pattern, self.text, re.MULTILINE)) >= times
+            assert found or (more and time.monotonic() < end), f"{pattern!r} was not shown:\n{self.text}"
+        return self.text
+
+    def answers(self, key):
+        """Answer a question once it can be answered."""
+        self.shows(ARMED)
+        self.read()  # a row that is not whole yet looks the same
+        self.shows(ARMED)
+        self.send(key)
+        end = time.monotonic() + PATIENCE_S
+        while re.search(r"^y yes ", self.text, re.MULTILINE) and time.monotonic() < end:
+            self.read()
+            if not re.search(ARMED, self.text, re.MULTILINE):
+                return
+
+    def ends(self):
+        """Wait for the command's end and return its exit code, or minus the signal it died of."""
+        end = time.monotonic() + PATIENCE_S
+        while self.read() and time.monotonic() < end:
+            pass
+        assert wait_until(lambda: not self.child.isalive(), PATIENCE_S), f"it did not end:\n{self.text}"
+        return self.child.exitstatus if self.child.signalstatus is None else -self.child.signalstatus
+
+    def close(self):
+        """Close the terminal; the command is not ended otherwise."""
+        self.child.ptyproc.fileobj.close()
+
+    def stop(self):
+        """End the command, if it goes on, and close the terminal."""
+        if self.child.isalive():
+            self.child.kill(signal.SIGKILL)
+            self.child.wait()
+        self.close()
+
+
+def ralph(scenario, *args, columns=80, rows=24, **environ):
+    """Start `ralph` in a terminal of its own, in the scenario's repository."""
+    env = {**scenario.environ, "TERM": "xterm-256color", **environ}
+    argv = [sys.executable, "-m", "scaffold", "ralph", *args]
+    return Screen(argv, cwd=scenario.repo, env=env, columns=columns, rows=rows)
+
+
+@contextmanager
+def talks(scenario):
+    """Give what starts talks as `ralph` does; whatever is left of them at the end is ended."""
+    started = []
+
+    def start(*args, **options):
+        started.append(ralph(scenario, *args, **options))
+        return started[-1]
+
+    try:
+        yield start
+    finally:
+        for each in started:
+            each.stop()

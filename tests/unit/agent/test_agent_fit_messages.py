@@ -1,0 +1,133 @@
+import pytest
+
+from fakes import Kept, Listening, Scripted, agent, saying, tape
+from scaffold.agent.context.compaction import NO_IMAGE, fit_messages
+from scaffold.agent.context.conversation import Conversation
+from scaffold.agent.context.text_size import message_size
+from scaffold.agent.journal import JournalList
+from scaffold.core.conversation import AssistantMessage, Image, Text, Thinking, ToolCall, UserMessage
+from scaffold.core.errors import ContextOverflow
+from scaffold.llm.cassette.model import CassetteEntry
+
+
+def long_talk(turns, length=2_000):
+    said = []
+    for number in range(turns):
+        said += [
+            UserMessage((Text(f"request {number} " + "x" * length),)),
+            AssistantMessage((Text(f"reply {number}"),)),
+        ]
+    return Conversation(said)
+
+
+async def test_a_conversation_is_shortened_at_four_fifths_of_the_window_and_not_before():
+    """RA-10: at 80% of the window back to 50%."""
+    window = 10_000
+    talk = long_talk(15)
+    assert talk.size == pytest.approx(30_000, rel=0.02)
+    below = Listening(tape(CassetteEntry(text="fine")), window_tokens=window)
+    await agent(below, conversation=talk).turn("go")
+    assert len(below.requests[0].messages) == 31
+
+    history, journal = Kept(), JournalList()
+    above = Listening(tape(CassetteEntry(text="fine")), window_tokens=window)
+    talk = long_talk(17)
+    for message in talk.kept:
+        history.add(message)
+    await agent(above, conversation=talk, history=history, journal=journal).turn("go")
+    [(kept, summary, _)] = history.compactions
+    shown = above.requests[0].messages
+    assert sum(map(message_size, shown)) <= 4 * window / 2
+    assert shown[-1] == UserMessage((Text("go"),))
+    assert "- user: request 0 xxx" in shown[0].parts[0].text
+    assert kept < 35
+    assert summary in shown[0].parts[0].text
+    assert history.loaded().shown()[:-1] == shown
+    assert [entry["type"] for entry in journal.entries] == ["prompt", "notice", "text", "usage"]
+
+
+async def test_a_single_message_that_is_too_long_loses_its_middle_and_that_is_said():
+    journal = JournalList()
+    model = Listening(tape(CassetteEntry(text="fine")), window_tokens=10_000)
+    await agent(model, journal=journal).turn(f"begin {'x ' * 50_000} end")
+    words = model.requests[0].messages[0].parts[0].text
+    assert (words[:5], words[-3:]) == ("begin", "end")
+    [notice] = [entry["text"] for entry in journal.entries if entry["type"] == "notice"]
+    assert notice == "the conversation was shortened: the middle of its longest texts was removed"
+
+
+async def test_a_window_nobody_knows_is_never_full():
+    model = Listening(tape(CassetteEntry(text="fine")))
+    await agent(model, conversation=long_talk(200)).turn("go")
+    assert len(model.requests[0].messages) == 401
+
+
+async def test_the_estimate_is_set_right_by_what_a_reply_really_took_in():
+    """RA-10: token accounting; a model that counts three tokens for each of ours is full three times as early."""
+    history = Kept()
+    inner = Scripted(saying(Text("one"), input_tokens=6_000), saying(Text("two"), input_tokens=100))
+    model = Listening(inner, window_tokens=10_000)
+    worker = agent(model, conversation=long_talk(4), history=history)
+    await worker.turn("go")
+    assert history.compactions == []
+    await worker.turn("go " + "y" * 4_000)
+    assert len(history.compactions) == 1
+
+
+async def test_a_request_that_overflows_is_shortened_and_asked_once_more():
+    """RA-10, RA-21: the second overflow is told."""
+    history = Kept()
+    model = Listening(Scripted(ContextOverflow("too long", "shorten it"), saying(Text("ok"))))
+    worker = agent(model, conversation=long_talk(10), history=history)
+    assert (await worker.turn("go")).text == "ok"
+    first, second = model.requests
+    assert sum(map(message_size, second.messages)) <= sum(map(message_size, first.messages)) / 2
+    assert second.messages[-1] == UserMessage((Text("go"),))
+    assert first.caller == second.caller
+    assert len(history.compactions) == 1
+
+    twice = Listening(Scripted(ContextOverflow("too long", "a"), ContextOverflow("still too long", "b")))
+    with pytest.raises(ContextOverflow, match="still too long"):
+        await agent(twice, conversation=long_talk(10)).turn("go")
+    assert len(twice.requests) == 2
+
+
+async def test_an_overflow_that_cannot_be_helped_is_not_tried_again():
+    model = Listening(Scripted(ContextOverflow("too long", "use another model")))
+    with pytest.raises(ContextOverflow):
+        await agent(model).turn("go")
+    assert len(model.requests) == 1
+
+
+async def test_a_single_prompt_that_is_longer_than_the_window_is_cut_to_fit():
+    """RA-10."""
+    model = Listening(tape(CassetteEntry(text="fine")), window_tokens=8_000)
+    await agent(model).turn("begin " + "x" * 5_000_000 + " end")
+    [message] = model.requests[0].messages
+    assert message_size(message) <= 16_000
+    text = message.parts[0].text
+    assert text.startswith("begin")
+    assert text.endswith("end")
+    assert "bytes left out" in text
+
+
+def test_long_arguments_are_cut_wherever_they_stand_and_stay_arguments():
+    """RA-10: a call that wrote a long file is still a call."""
+    args = {"path": "a", "edits": [{"text": "x" * 50_000, "line": 3}], "more": {"deep": ("y" * 50_000,)}, "force": True}
+    [message] = fit_messages(
+        [AssistantMessage((Thinking("t" * 100, signature="s"), ToolCall("1", "edit", args)))], 4_000
+    )
+    assert message_size(message) <= 4_000
+    thought, call = message.parts
+    assert thought.text == "t" * 100
+    assert (call.args["path"], call.args["force"], call.args["edits"][0]["line"]) == ("a", True, 3)
+    assert call.args["edits"][0]["text"].startswith("xxx")
+    assert "bytes left out" in call.args["more"]["deep"][0]
+
+
+def test_pictures_go_before_the_words_do():
+    """RA-10: where they leave too little room for anything else."""
+    picture = Image("image/png", b"png")
+    messages = [UserMessage((Text("look"), picture, picture)), AssistantMessage((Text("I see."),))]
+    assert fit_messages(messages, 12_100) == tuple(messages)
+    assert fit_messages(messages, 12_000) == (UserMessage((Text("look"), Text(NO_IMAGE), Text(NO_IMAGE))), messages[1])

@@ -1,0 +1,156 @@
+"""What slash commands tell, as functions of values."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from fakes import ECHO
+from scaffold.agent.slash import Help, ShowAgents, ShowCost, ShowMode, ShowModels, ShowTasks, ShowTools
+from scaffold.core.errors import UsageError
+from scaffold.core.model import Usage
+from scaffold.core.todo import Todo
+from scaffold.policy.rule.ruleset import RuleSet
+from scaffold.session.slash_queries import (
+    ConversationInfo,
+    UsageSummary,
+    answer_query,
+    conversation_listing,
+    subagent_usage,
+)
+from scaffold.store.user.conversations import StoredConversation
+from scaffold.store.user.subagents import StoredSubagent
+
+NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
+USED = Usage(input_tokens=10_000, cached_input_tokens=7_500, output_tokens=300, cost_usd=0.25, requests=2)
+TODOS = (
+    Todo(id=1, content="first", status="completed"),
+    Todo(id=2, content="second", status="in_progress", priority="high"),
+    Todo(id=4, content="third"),
+)
+
+
+def subagent(number, **changes):
+    fields = {
+        "id": f"abc/sub-{number}",
+        "parent": "abc",
+        "number": number,
+        "task": "count\nthe beans",
+        "context": "",
+        "spec": "",
+        "model": "cassette:x",
+        "timeout_s": 300.0,
+        "status": "success",
+        "outcome": "success",
+        "result": "seven",
+        "error": None,
+        "process": None,
+        "usage": USED,
+        "started_at": NOW - timedelta(seconds=90),
+        "ended_at": NOW - timedelta(seconds=60),
+    }
+    return StoredSubagent(**{**fields, **changes})
+
+
+def told(inquiry, **changes):
+    fields = {
+        "model": "b",
+        "models": ["a", "b"],
+        "mode": "plan",
+        "spending": UsageSummary(total=USED),
+        "rules": RuleSet(),
+    }
+    return answer_query(inquiry, ConversationInfo(**{**fields, "now": NOW, "width": 80, **changes}))
+
+
+def test_the_listing_marks_the_model_that_answers():
+    """RA-1."""
+    assert told(ShowModels()).split("\n")[:2] == ["* b", "  a"]
+
+
+def test_the_listing_marks_the_mode():
+    """RA-5."""
+    lines = told(ShowMode()).split("\n")
+    assert [line[0] for line in lines[:5]] == [" ", "*", " ", " ", " "]
+    assert lines[1].startswith("* plan")
+
+
+def test_help_tells_of_keys_only_where_there_is_a_line_to_type_in():
+    """RA-18."""
+    assert "Ctrl-C" in told(Help(), talking=True)
+    shot = told(Help())
+    assert "Ctrl-C" not in shot
+    assert "/compact" not in shot
+    assert "/cost" in shot
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 200])
+def test_help_fits(width):
+    """RA-18."""
+    assert all(len(line) <= max(34, width) for line in told(Help(), talking=True, width=width).split("\n"))
+
+
+def test_tasks_are_listed_all_ready_or_one():
+    """RA-18: list, ready, show."""
+    assert told(ShowTasks(), todos=TODOS).split("\n") == [
+        "[x] 1. first",
+        "[>] 2. second (high)",
+        "[ ] 4. third",
+        "1 of 3 completed",
+    ]
+    assert told(ShowTasks("ready"), todos=TODOS).split("\n")[0] == "[ ] 4. third"
+    assert "status in_progress, priority high" in told(ShowTasks("show", 2), todos=TODOS)
+    with pytest.raises(UsageError, match="no task 3"):
+        told(ShowTasks("show", 3), todos=TODOS)
+    assert told(ShowTasks("ready"), todos=TODOS[:1]) == "No task waits to be begun."
+
+
+def test_subagents_are_listed_and_shown():
+    """RA-18, SC-19."""
+    roster = (subagent(1), subagent(2, status="running", ended_at=None, result=None))
+    assert told(ShowAgents(), roster=roster).split("\n") == [
+        "sub-1  success    30 s  count the beans",
+        "sub-2  running    1 m 30 s  count the beans",
+    ]
+    for name in ("1", "sub-1", "abc/sub-1"):
+        assert "result: seven" in told(ShowAgents(name), roster=roster)
+    with pytest.raises(UsageError, match="no subagent `9`"):
+        told(ShowAgents("9"), roster=roster)
+    assert subagent_usage(roster).requests == 4
+    assert subagent_usage(()) is None
+
+
+def test_the_cost_is_told_now_in_all_by_model_and_what_is_left():
+    """RA-18."""
+    spending = UsageSummary(total=USED + USED, now=USED, models={"a": USED, "b": USED}, limit_usd=1.0, left_usd=0.75)
+    lines = told(ShowCost(), spending=spending).split("\n")
+    assert lines[0] == "this sitting  $0.25, 10,000 tokens in (75% cached), 300 out, 2 requests"
+    assert [line.split("  ")[0] for line in lines] == ["this sitting", "", "", "conversation", "budget"]
+    assert lines[-1].endswith("$0.75 left of $1.00")
+    unknown = Usage(cost_usd=None, requests=1)
+    assert "cost unknown, 0 tokens in, 0 out, 1 request" in told(ShowCost(), spending=UsageSummary(total=unknown))
+
+
+def test_tools_are_listed_with_what_becomes_of_a_call():
+    """RA-13."""
+    assert "file_write: asks you  echo" in told(ShowTools(), tools=(ECHO,))
+    assert "file_write: allowed (--yolo)  echo" in told(ShowTools(), tools=(ECHO,), rules=RuleSet(yolo=True))
+    assert "file_write: denied  echo" in told(
+        ShowTools(), tools=(ECHO,), rules=RuleSet(categories={"file_write": "deny"})
+    )
+
+
+def test_conversations_are_listed_with_their_first_words():
+    """RA-18, SC-19: what a title holds cannot reach the terminal as an escape."""
+    stored = StoredConversation(
+        id="abcdefghijkl",
+        cwd="/x",
+        model="m",
+        title="mend\n\x1b[31m it",
+        messages=2,
+        usage=USED,
+        owner=None,
+        created_at=NOW,
+        updated_at=NOW - timedelta(days=3),
+    )
+    line = conversation_listing((stored,), "abcdefghijkl", now=NOW, width=80).split("\n")[0]
+    assert line == "* abcdefghijkl  3 d ago     mend \\x1b[31m it"
