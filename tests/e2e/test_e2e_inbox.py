@@ -76,7 +76,7 @@ def test_a_run_waits_for_consent_and_lands_after_it(scenario):
     assert MAKE in scenario.scaffold("inbox").stdout
     assert scenario.scaffold("resume").returncode == WAITS, "nobody has decided yet"
     assert attempts(scenario) == ["waiting"]
-    assert "go on with `scaffold resume" in decide(scenario, "approve", item["id"])
+    assert "continue with `scaffold resume" in decide(scenario, "approve", item["id"])
     expect_landed(scenario, scenario.scaffold("resume"), "waiting", "landed")
     assert [each["state"] for each in inbox(scenario, "--all")] == ["approved"]
     assert scenario.checkout() == before
@@ -142,7 +142,7 @@ def test_a_living_run_goes_on_by_itself(scenario):
     one_that_asks(scenario)
     running = scenario.start(scenario.run_command(*NO_SANDBOX))
     assert wait_until(lambda: inbox(scenario), seconds=20)
-    assert "goes on by itself" in decide(scenario, "approve", inbox(scenario)[0]["id"])
+    assert " continues" in decide(scenario, "approve", inbox(scenario)[0]["id"])
     assert running.wait(timeout=60) == 0
     assert attempts(scenario) == ["landed"]
 

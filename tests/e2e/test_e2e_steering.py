@@ -68,7 +68,7 @@ def test_a_word_sent_to_a_running_agent_reaches_it_before_its_next_request(scena
         {"when": {"action": "make"}, "text": "done"},
     )
     running = under_way(scenario, "make")
-    assert said(scenario.scaffold("send", "make", TOLD)) == "make#1 reads it before its next request\n"
+    assert said(scenario.scaffold("send", "make", TOLD)) == "make#1 reads the message before its next request\n"
     Path(said(scenario.scaffold("path", "make")).strip(), "go").touch()
     assert running.wait(timeout=60) == 0
     assert scenario.git("show", f"{scenario.status()['run']['session_branch']}:made.txt") == "told\n"

@@ -168,7 +168,7 @@ def test_a_decision_lets_all_go_on_who_wait_for_it(site: RunContext, scaffold, r
     block(site, run, "api", "abc123")
     answer = scaffold("approve", "abc", "--for", "goal", "--hours", "2")
     assert answer.code == 0
-    assert answer.out == f"approved abc123: shell wants to run `make deploy`\n  run {run.id} goes on by itself\n"
+    assert answer.out == f"approved abc123: shell wants to run `make deploy`\n  run {run.id} continues\n"
     assert [each["status"] for each in scaffold("status", "--json").json["actions"]] == ["pending", "pending"]
     item = site.store.inbox.get("abc123")
     assert item.scope == "goal"
@@ -180,7 +180,7 @@ def test_a_paused_run_is_told_how_to_go_on(site: RunContext, scaffold, run: Run)
     approval(site, run, "other")
     finish_run(site.store, run, "paused")
     told = scaffold("reject", "abc123", "--why", "too early").out
-    assert f"go on with `scaffold resume {run.id}`" in told
+    assert f"continue with `scaffold resume {run.id}`" in told
     assert "1 more: `scaffold inbox`" in told
     assert site.store.inbox.get("abc123").answer == "too early"
 
@@ -193,15 +193,15 @@ def test_saying_the_same_twice_changes_nothing_and_the_opposite_is_refused(
     assert scaffold("approve", "abc123").code == 0
     before = site.store.inbox.get("abc123")
     again = scaffold("approve", "abc123", "--why", "again")
-    assert (again.code, again.out.splitlines()[0]) == (0, "approval abc123 was approved already")
-    expect_error(scaffold("reject", "abc123"), 1, "approval abc123 is approved already")
+    assert (again.code, again.out.splitlines()[0]) == (0, "approval abc123 was already approved")
+    expect_error(scaffold("reject", "abc123"), 1, "approval abc123 is already approved")
     assert site.store.inbox.get("abc123") == before
 
 
 def test_several_are_decided_together_or_not_at_all(site: RunContext, scaffold, run: Run) -> None:
     approval(site, run, "first")
     approval(site, run, "second")
-    expect_error(scaffold("approve", "first", "nonsense"), 64, "`nonsense` is no item of the inbox")
+    expect_error(scaffold("approve", "first", "nonsense"), 64, "`nonsense` is not an item of the inbox")
     assert site.store.inbox.is_open("first")
     assert scaffold("approve", "first", "sec", "first").code == 0
     assert site.store.inbox.open() == ()
@@ -211,8 +211,8 @@ def test_several_are_decided_together_or_not_at_all(site: RunContext, scaffold, 
     ("args", "words"),
     [
         (("approve", "ab"), ("`ab` fits several items", "abc1, abc2")),
-        (("approve", "zzz"), ("`zzz` is no item", "abc1")),
-        (("approve", ""), ("`` is no item",)),
+        (("approve", "zzz"), ("`zzz` is not an item", "abc1")),
+        (("approve", ""), ("`` is not an item",)),
         (("approve", "abc1", "--hours", "0"), ("0 is not in the range",)),
         (("approve", "abc1", "--for", "ever"), ("'ever' is not one of",)),
         (("approve",), ("Missing argument",)),
@@ -236,7 +236,7 @@ def test_an_answer_is_kept_word_for_word(site: RunContext, scaffold, run: Run) -
     assert scaffold("answer", "abc123", "sqlite, of course").code == 0
     assert site.store.inbox.get("abc123").answer == "sqlite, of course"
     assert scaffold("answer", "abc123", "sqlite, of course").code == 0
-    expect_error(scaffold("answer", "abc123", "postgres"), 1, "question abc123 is answered already")
+    expect_error(scaffold("answer", "abc123", "postgres"), 1, "question abc123 is already answered")
 
 
 def test_what_is_over_cannot_be_decided(site: RunContext, scaffold, run: Run) -> None:
@@ -244,14 +244,14 @@ def test_what_is_over_cannot_be_decided(site: RunContext, scaffold, run: Run) ->
     approval(site, run, "gone")
     with site.store.transaction():
         site.store.inbox.withdraw(run.id)
-    expect_error(scaffold("approve", "gone"), 1, "approval gone is withdrawn already")
+    expect_error(scaffold("approve", "gone"), 1, "approval gone is already withdrawn")
 
 
 def test_what_has_expired_cannot_be_decided(site: RunContext, scaffold, run: Run) -> None:
     """BX-13."""
     approval(site, run, "late", expires_at=site.clock.now())
     again = f"`scaffold resume {run.id}`"
-    expect_error(scaffold("approve", "late"), 1, "approval late is expired already", again)
+    expect_error(scaffold("approve", "late"), 1, "approval late is already expired", again)
     assert scaffold("inbox").out == "Nothing waits for you.\n"
 
 

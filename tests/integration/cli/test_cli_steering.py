@@ -44,13 +44,13 @@ def test_a_word_for_a_running_agent_is_promised_before_its_next_request(site, ru
     """SC-19: from another terminal, without a model."""
     work(site, run, "store")
     answer = scaffold("send", "store", "use", "sqlite")
-    assert (answer.code, answer.out) == (0, "store#1 reads it before its next request\n")
+    assert (answer.code, answer.out) == (0, "store#1 reads the message before its next request\n")
     assert letters(site, run, "store") == ["use sqlite"]
 
 
 def test_a_word_for_an_action_that_is_not_at_work_waits(site, run, scaffold):
     answer = scaffold("send", "api", "be brief")
-    assert answer.out == "nobody works on api just now: its next attempt reads it\n"
+    assert answer.out == "no agent is working on api; its next attempt reads the message\n"
     assert letters(site, run, "api") == ["be brief"]
 
 
@@ -71,18 +71,18 @@ def test_a_dash_reads_standard_input(site, run, repository, said, told):
 def test_an_endless_text_is_refused_and_a_closed_input_is_empty(site, run, repository):
     with Path("/dev/zero").open("rb") as endless:
         done = subprocess.run(SEND_STDIN, stdin=endless, cwd=repository, capture_output=True, text=True, check=False)
-    assert (done.returncode, "longer than the 32,000 characters" in done.stderr) == (64, True)
+    assert (done.returncode, "longer than 32,000 characters" in done.stderr) == (64, True)
     closed = ["sh", "-c", 'exec "$0" "$@" <&-', *SEND_STDIN]
     done = subprocess.run(closed, cwd=repository, capture_output=True, text=True, check=False)
-    assert (done.returncode, "there is nothing to send" in done.stderr) == (64, True)
+    assert (done.returncode, "the message is empty" in done.stderr) == (64, True)
     assert letters(site, run, "store") == []
 
 
 @pytest.mark.parametrize(
     ("args", "what", "fix"),
     [
-        (("store", "  "), "there is nothing to send", "pipe it in"),
-        (("store", "x" * 32_001), "longer than the 32,000 characters", "Put it into a file"),
+        (("store", "  "), "the message is empty", "pipe it in"),
+        (("store", "x" * 32_001), "longer than 32,000 characters", "Put it into a file"),
         (("stoer", "hello"), "no action `stoer`", "Did you mean `store`?"),
     ],
 )

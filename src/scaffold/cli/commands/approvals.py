@@ -3,18 +3,15 @@
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import click
-from msgspec import Struct
 
-from scaffold.core.errors import IllegalTransition, UsageError
-from scaffold.core.model import DecisionScope, InboxItem, InboxVerdict
-from scaffold.core.printable_text import printable, utf8_safe
-from scaffold.store.database import Store
-from scaffold.store.run.inbox import DECISIONS
-from scaffold.views.inbox import decision_commands
+from scaffold.core.errors import UsageError
+from scaffold.core.model import DecisionScope, InboxVerdict
+from scaffold.core.printable_text import utf8_safe
+from scaffold.orchestrator.owner.inbox import DecidedItem, InboxDecision, decide_items
 from scaffold.views.store_reader import StoreReader, display_status, store_reader_if_any
 from scaffold.views.text_format import WIDTH, clip
 
@@ -34,16 +31,6 @@ scope_option = click.option(
 hours_option = click.option(
     "--hours", type=click.IntRange(1, MAX_HOURS), default=DEFAULT_HOURS, show_default=True, help="How long it holds."
 )
-
-
-class InboxDecision(Struct, frozen=True, kw_only=True):
-    """What a human says about items of the inbox."""
-
-    to: InboxVerdict
-    words: str | None
-    scope: DecisionScope = "run"
-    valid_until: datetime | None = None
-    """None means for good."""
 
 
 @click.command()
@@ -94,55 +81,25 @@ def _reader() -> Iterator[StoreReader]:
         yield reader
 
 
-def _apply_decision(reader: StoreReader, names: Sequence[str], ruling: InboxDecision) -> None:
-    """Decide about all items or, where one of them cannot be decided so, about none."""
-    with reader.store.transaction(durable=True):
-        items = dict.fromkeys(_find(reader.store, name).id for name in names)
-        told = [_decide(reader.store, item_id, ruling) for item_id in items]
-    click.echo("\n".join([*told, *_next(reader, tuple(items))]))
+def _apply_decision(reader: StoreReader, names: Sequence[str], decision: InboxDecision) -> None:
+    decided = decide_items(reader.store, names, decision)
+    click.echo("\n".join([*map(_decided_text, decided), *_next(reader, decided)]))
 
 
-def _find(store: Store, name: str) -> InboxItem:
-    """Return the item whose id begins with `name`; UsageProblem if there is none, or several."""
-    found = store.inbox.by_prefix(name) if name else ()
-    if len(found) == 1:
-        return found[0]
-    known = ", ".join(item.id for item in (found or store.inbox.open())[:5]) or "nothing"
-    problem = "fits several items" if found else "is no item of the inbox"
-    meant = "It could be" if found else "What waits for you:"
-    raise UsageError(f"`{printable(name)}` {problem}", f"{meant} {known}. `scaffold inbox --all` shows everything.")
+def _decided_text(decided: DecidedItem) -> str:
+    item = decided.item
+    if decided.repeated:
+        return f"{item.kind} {item.id} was already {item.state}"
+    return f"{item.state} {item.id}: {clip(item.text, WIDTH - len(item.state) - len(item.id) - 3)}"
 
 
-def _decide(store: Store, item_id: str, ruling: InboxDecision) -> str:
-    """Close the item and return what was done in words; saying the same twice changes nothing."""
-    item = store.inbox.get(item_id)
-    if item is None:
-        raise LookupError(item_id)
-    title = f"{item.kind} {item.id}"
-    if ruling.to not in DECISIONS[item.kind]:
-        raise UsageError(f"{title} cannot be {ruling.to}", f"Decide with `{'` or `'.join(decision_commands(item))}`.")
-    if item.state == ruling.to and (ruling.to != "answered" or item.answer == ruling.words):
-        return f"{title} was {ruling.to} already"
-    if item.state != "open":
-        raise IllegalTransition(f"{title} is {item.state} already", _next_step(item))
-    store.inbox.decide(item.id, ruling.to, answer=ruling.words, scope=ruling.scope, valid_until=ruling.valid_until)
-    return f"{ruling.to} {item.id}: {clip(item.text, WIDTH - len(ruling.to) - len(item.id) - 3)}"
-
-
-def _next_step(item: InboxItem) -> str:
-    if item.state == "expired":
-        return f"Who still needs it asks anew: a run at work by itself, others with `scaffold resume {item.run_id}`."
-    return "`scaffold inbox --all` shows what was decided, and when."
-
-
-def _next(reader: StoreReader, items: Sequence[str]) -> Iterator[str]:
-    """Yield what happens now, and what there is to do."""
-    decided = [item for item in map(reader.store.inbox.get, items) if item is not None]
-    for run_id in dict.fromkeys(item.run_id for item in decided):
+def _next(reader: StoreReader, decided: Sequence[DecidedItem]) -> Iterator[str]:
+    """Yield what happens next, and what the user can do."""
+    for run_id in dict.fromkeys(each.item.run_id for each in decided):
         run = reader.store.runs.get(run_id)
         if run is not None and display_status(run) == "active":
-            yield f"  run {run_id} goes on by itself"
+            yield f"  run {run_id} continues"
         elif run is not None and display_status(run) in {"paused", "interrupted"}:
-            yield f"  go on with `scaffold resume {run_id}`"
+            yield f"  continue with `scaffold resume {run_id}`"
     if left := len(reader.store.inbox.open()):
         yield f"  {left} more: `scaffold inbox`"

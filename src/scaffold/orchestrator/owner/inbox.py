@@ -1,0 +1,79 @@
+"""Record what a human decides about items of the inbox."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from msgspec import Struct
+
+from scaffold.core.errors import IllegalTransition, UsageError
+from scaffold.core.model import DecisionScope, InboxItem, InboxVerdict
+from scaffold.core.printable_text import printable
+from scaffold.store.database import Store
+from scaffold.store.run.inbox import DECISIONS
+from scaffold.views.inbox import decision_commands
+
+
+class InboxDecision(Struct, frozen=True, kw_only=True):
+    """A human's decision about items of the inbox."""
+
+    to: InboxVerdict
+    words: str | None
+    """The answer, or the reason of an approval or a rejection."""
+    scope: DecisionScope = "run"
+    valid_until: datetime | None = None
+    """None: without a time limit."""
+
+
+class DecidedItem(Struct, frozen=True):
+    """An item with the decision, and whether it had been decided in the same way before."""
+
+    item: InboxItem
+    repeated: bool
+
+
+def decide_items(store: Store, names: Sequence[str], decision: InboxDecision) -> tuple[DecidedItem, ...]:
+    """Decide the items whose ids start with `names`, all or none, and return each once.
+
+    Repeating a decision changes nothing. Raises UsageError if a name fits no item or several, or if the decision does
+    not suit the kind of the item; IllegalTransition if the item was decided otherwise, withdrawn or has expired.
+    """
+    with store.transaction(durable=True):
+        ids = dict.fromkeys(_find(store, name).id for name in names)
+        return tuple(_decide(store, _require_item(store, item_id), decision) for item_id in ids)
+
+
+def _find(store: Store, name: str) -> InboxItem:
+    found = store.inbox.by_prefix(name) if name else ()
+    if len(found) == 1:
+        return found[0]
+    known = ", ".join(item.id for item in (found or store.inbox.open())[:5]) or "none"
+    problem = "fits several items" if found else "is not an item of the inbox"
+    listed = "Matching items" if found else "Open items"
+    raise UsageError(f"`{printable(name)}` {problem}", f"{listed}: {known}. `scaffold inbox --all` shows all items.")
+
+
+def _decide(store: Store, item: InboxItem, decision: InboxDecision) -> DecidedItem:
+    title = f"{item.kind} {item.id}"
+    if decision.to not in DECISIONS[item.kind]:
+        raise UsageError(f"{title} cannot be {decision.to}", f"Decide with `{'` or `'.join(decision_commands(item))}`.")
+    if item.state == decision.to and (decision.to != "answered" or item.answer == decision.words):
+        return DecidedItem(item, repeated=True)
+    if item.state != "open":
+        raise IllegalTransition(f"{title} is already {item.state}", _next_step(item))
+    store.inbox.decide(
+        item.id, decision.to, answer=decision.words, scope=decision.scope, valid_until=decision.valid_until
+    )
+    return DecidedItem(_require_item(store, item.id), repeated=False)
+
+
+def _next_step(item: InboxItem) -> str:
+    if item.state == "expired":
+        return f"If it is still needed, a running run asks again; otherwise use `scaffold resume {item.run_id}`."
+    return "`scaffold inbox --all` shows the decision and its time."
+
+
+def _require_item(store: Store, item_id: str) -> InboxItem:
+    item = store.inbox.get(item_id)
+    if item is None:
+        raise LookupError(item_id)
+    return item
