@@ -40,7 +40,7 @@ from scaffold.host.identity import identify, own_identity
 from scaffold.host.random_ids import new_id
 from scaffold.host.sandbox.level import DetectedLevel, detect_level
 from scaffold.landing.record import record_recovered_landing, session_ref, session_tip
-from scaffold.orchestrator.owner.open_run import open_run
+from scaffold.orchestrator.owner.open_run import RunInput, open_run
 from scaffold.orchestrator.owner.recovery import ensure_session_branch
 from scaffold.plan.text.file_format import read_plan
 from scaffold.run.attempt_end import end_attempt
@@ -118,11 +118,9 @@ def make_run(site: RunContext, plan_text: str, **settings: object) -> Run:
     given = {"model": "cassette:/nowhere.yaml", "author": SOMEBODY, "committer": SOMEBODY, "attempts": 1} | settings
     return open_run(
         site.store,
-        plan,
-        request="plan.yaml",
+        RunInput(request="plan.yaml", source=plan_text, plan=plan),
         survey=asyncio.run(checkout_status(site.repository)),
         settings=RunSettings(repository=str(site.repository.root), **given),  # type: ignore[arg-type] - a test's own
-        source=plan_text,
         now=site.clock.now(),
     )
 

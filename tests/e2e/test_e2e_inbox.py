@@ -191,6 +191,20 @@ def test_resuming_with_yolo_asks_nobody_any_more(scenario):
 
 
 @pytest.mark.slow
+def test_a_run_resumed_by_the_same_input_takes_the_flags_too(scenario):
+    """RA-13, AL-27: `run --yes --yolo` on an interrupted run withdraws the open approval, as `resume --yolo` does."""
+    patience(scenario, 600)
+    one_that_asks(scenario)
+    process = scenario.start(scenario.run_command(*NO_SANDBOX))
+    assert wait_until(lambda: inbox(scenario), 20)
+    process.kill()
+    assert process.wait(10) == -signal.SIGKILL
+    assert wait_until(lambda: not scenario.processes(), 10)
+    expect_landed(scenario, scenario.run(*NO_SANDBOX, "--yolo"), "lost", "landed")
+    assert [each["state"] for each in inbox(scenario, "--all")] == ["withdrawn"]
+
+
+@pytest.mark.slow
 def test_a_consent_that_has_ended_is_asked_for_anew(scenario):
     """BX-13."""
     one_that_asks(scenario)

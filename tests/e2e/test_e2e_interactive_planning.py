@@ -61,7 +61,7 @@ def test_a_plan_is_refined_agreed_to_and_carried_out_while_the_talk_goes_on(scen
     screen.shows(r"hello -> hello_there")
     screen.shows(r"agents begin to work on it")
     screen.answers("y")
-    screen.shows(r"goes on in the background")
+    screen.shows(r"is running in the background")
     screen.shows(r"a new conversation")
     assert wait_until(lambda: scenario.status()["run"]["status"] == "completed", PATIENCE_S)
     screen.line("/goals")

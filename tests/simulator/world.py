@@ -16,7 +16,7 @@ from scaffold.core.model import Run, RunSettings, Signature
 from scaffold.core.states import Cancelled, Completed, Failed, Paused
 from scaffold.git.repository import CheckoutStatus, Repository
 from scaffold.orchestrator.owner.control_requests import PAUSED_BY_USER
-from scaffold.orchestrator.owner.open_run import open_run
+from scaffold.orchestrator.owner.open_run import RunInput, open_run
 from scaffold.orchestrator.owner.run_lease import is_lease_expired, require_run, take_over_run_when_free
 from scaffold.orchestrator.owner.run_loop import recover_run_owner
 from scaffold.orchestrator.supervisor.process import supervise_goal
@@ -144,9 +144,8 @@ class World:
         )
         plan, store = plan_at_random(self.chance), self.site.store
         survey = CheckoutStatus(Commit(base), "main", dirty=False)
-        run = open_run(
-            store, plan, request="simulated", survey=survey, settings=settings, source="", now=self.clock.now()
-        )
+        work = RunInput(request="simulated", source="", plan=plan)
+        run = open_run(store, work, survey=survey, settings=settings, now=self.clock.now())
         with store.transaction():
             for goal in store.goals.of_run(run.id):
                 self.database.sqlite.change(

@@ -28,7 +28,7 @@ from scaffold.llm.cassette.model import (
     RequestMatcher,
 )
 from scaffold.orchestrator.dispatch import queue_attempt
-from scaffold.orchestrator.owner.open_run import open_run
+from scaffold.orchestrator.owner.open_run import RunInput, open_run
 from scaffold.orchestrator.owner.recovery import ensure_session_branch
 from scaffold.orchestrator.owner.run_lease import take_over_run
 from scaffold.orchestrator.owner.run_loop import RunEnding, RunOwner, recover_run_owner
@@ -152,11 +152,9 @@ class Harness:
         given = {"repository": str(self.repo), "model": "script", "author": AUTHOR, "committer": COMMITTER}
         return open_run(
             self.store,
-            Plan(goals=goals),
-            request="the plan",
+            RunInput(request="the plan", source="plan", plan=Plan(goals=goals)),
             survey=await checkout_status(self.site.repository),
             settings=RunSettings(**(given | settings)),
-            source="plan",
             now=self.clock.now(),
         )
 

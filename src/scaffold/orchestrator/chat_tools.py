@@ -4,13 +4,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 from scaffold.core.errors import ScaffoldError, UsageError
-from scaffold.core.ids import ControlRequestId
-from scaffold.core.model import ControlRequest, ControlRequestKind, Goal, Run
+from scaffold.core.model import Goal, Run
 from scaffold.core.states import Active, Cancelled, Completed, Failed, Paused, status_of
 from scaffold.core.tool import Tool
 from scaffold.host.identity import is_alive
-from scaffold.host.random_ids import new_id
-from scaffold.orchestrator.owner.control import submit_control_request
+from scaffold.orchestrator.owner.control import request_goal_control
 from scaffold.orchestrator.owner.control_requests import PAUSED_BY_USER
 from scaffold.orchestrator.planning.apply_plan import apply_changes
 from scaffold.orchestrator.planning.projects import PROJECT_METHOD, project_changes, project_goal
@@ -22,8 +20,6 @@ from scaffold.plan.edit.proposed_actions import read_tasks
 from scaffold.run.context import RunContext
 from scaffold.tools.arguments import object_schema
 
-REQUEST_TIMEOUT_S = 30.0
-"""How long the run's owner may take to apply a control request."""
 ENDED_STATES = (Completed, Failed, Cancelled)
 TASK_SCHEMA = object_schema(
     {"description": {**STRING_SCHEMA, "description": "Everything the agent doing the task needs to know."}},
@@ -83,7 +79,7 @@ def _execute_plan(control: ChatRunControl) -> Tool:
         if not plan:
             raise UsageError("the plan is empty", "Write down everything agreed on with the user.")
         try:
-            return {"said": await control.execute_plan(plan)}
+            return {"note": await control.execute_plan(plan)}
         except ScaffoldError as error:
             raise UsageError(error.what, error.fix) from error
 
@@ -182,24 +178,18 @@ async def _start(control: ChatRunControl, run: Run, goal: Goal) -> str:
     if owned and isinstance(goal.state, Active):
         return "It is already running."
     if goal.state == Paused(PAUSED_BY_USER):
-        await _submit_request(control, run, goal, "resume")
+        await request_goal_control(control.site, run, goal, "resume")
     return "" if owned else await control.resume_in_background(run)
 
 
 async def _pause(control: ChatRunControl, run: Run, goal: Goal) -> str:
-    await _submit_request(control, run, goal, "pause")
+    await request_goal_control(control.site, run, goal, "pause")
     return "Running work finishes and lands."
 
 
 async def _cancel(control: ChatRunControl, run: Run, goal: Goal) -> str:
-    await _submit_request(control, run, goal, "cancel")
+    await request_goal_control(control.site, run, goal, "cancel")
     return "Landed changes stay; unfinished work is pinned."
-
-
-async def _submit_request(control: ChatRunControl, run: Run, goal: Goal, kind: ControlRequestKind) -> None:
-    now = control.site.clock.now()
-    request = ControlRequest(id=ControlRequestId(new_id()), run_id=run.id, kind=kind, goal_id=goal.id, created_at=now)
-    await submit_control_request(control.site, run, request, patience_s=REQUEST_TIMEOUT_S)
 
 
 def _find_run_and_goal(control: ChatRunControl, args: Args, *, projects: bool) -> tuple[Run, Goal]:

@@ -132,7 +132,7 @@ def test_an_action_is_stopped_for_good(site, run, scaffold):
     answer = scaffold("stop", "store")
     assert (answer.code, answer.out.splitlines()[0]) == (0, "action store is cancelled")
     assert (state(site, run, "store"), state(site, run, "api")) == ("cancelled", "blocked")
-    expect_refusal(scaffold("stop", "store"), "`store` is cancelled already", "scaffold tasks")
+    expect_refusal(scaffold("stop", "store"), "`store` is already cancelled", "scaffold tasks")
 
 
 def test_an_action_cannot_be_paused(site, run, scaffold):
@@ -150,7 +150,7 @@ def test_a_goal_is_paused_and_cancelled_by_name(site, run, scaffold):
     assert scaffold("stop", "shop").code == 0, "it may be stopped when it is paused"
     assert scaffold("cancel", "shop").out == "goal shop is cancelled\n"
     assert state(site, run, "store") == "cancelled"
-    expect_refusal(scaffold("pause", "shop"), "`shop` is cancelled already", "scaffold tasks")
+    expect_refusal(scaffold("pause", "shop"), "`shop` is already cancelled", "scaffold tasks")
 
 
 def test_a_failed_goal_is_retried_or_cancelled_and_nothing_else(site, run, scaffold):

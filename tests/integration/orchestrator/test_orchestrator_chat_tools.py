@@ -113,7 +113,7 @@ def test_the_tools_have_the_names_they_are_known_by(office):
 
 async def test_a_plan_is_handed_over_whole(office, told, refusal):
     """SC-17, SC-18."""
-    assert await told("execute_plan", plan=" Build a shop.\n") == {"said": "run r1 goes on"}
+    assert await told("execute_plan", plan=" Build a shop.\n") == {"note": "run r1 goes on"}
     assert office.asked == [("plan", "Build a shop.")]
     assert "the plan is empty" in await refusal("execute_plan", plan=" ")
     office.trouble = ModelError("the model is away", "Try later.")

@@ -187,6 +187,6 @@ async def test_a_run_ends_as_its_goals_did(harness):
 
 async def test_a_saved_run_waits_and_can_be_started(harness):
     run = await harness.lay_out(goal("g", act("a")))
-    save_run(harness.store, run)
+    save_run(harness.site, run.id)
     assert (harness.status(run), status_of(of_goal(harness, run).state)) == ("paused", "paused")
     assert (await harness.carry_out(run, a=["echo x > a"])).state == Completed()

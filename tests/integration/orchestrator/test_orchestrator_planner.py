@@ -9,11 +9,11 @@ import yaml
 from builders import begin, make_repository, make_site
 from scaffold.core.ids import ActionKey, Assertion
 from scaffold.core.model import RunSettings, Signature
-from scaffold.core.plan import ActionSpec, GoalSpec, Plan
+from scaffold.core.plan import ActionSpec, GoalSpec
 from scaffold.git.repository import checkout_status
 from scaffold.host.clock import SystemClock
 from scaffold.llm.model_factory import open_model
-from scaffold.orchestrator.owner.open_run import open_run
+from scaffold.orchestrator.owner.open_run import RunInput, open_run
 from scaffold.orchestrator.planning.apply_plan import read_draft, stored_plan
 from scaffold.orchestrator.planning.planner import plan_errors, plan_run, read_only_tools
 from scaffold.orchestrator.planning.turn import PlanRejected, PlanWritten
@@ -38,11 +38,9 @@ def opened(site, request="greet the world"):
     )
     run = open_run(
         site.store,
-        Plan(goals=()),
-        request=request,
+        RunInput(request=request, source=request),
         survey=asyncio.run(checkout_status(site.repository)),
         settings=settings,
-        source=request,
         now=site.clock.now(),
     )
     return begin(site, run)

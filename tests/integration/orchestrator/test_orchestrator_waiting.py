@@ -6,10 +6,12 @@ from contextlib import closing
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from scaffold.core.errors import UsageError
 from scaffold.core.states import Cancelled, Completed, Failed, Paused, awaited_inbox_id
 from scaffold.orchestrator.owner.control import halt_run, retry_action
+from scaffold.orchestrator.owner.open_run import reconfigure_run
 from scaffold.orchestrator.owner.run_lease import take_over_run
 from scaffold.orchestrator.owner.run_loop import RunEnding, recover_run_owner
 from scaffold.orchestrator.owner.task_engine import TaskEngine
@@ -51,6 +53,17 @@ async def test_a_run_in_which_only_a_human_can_help_is_put_down_and_goes_on_afte
     assert (await harness.carry_out(run, **deeds("a", "b"))).state == Completed()
     assert item_states(harness) == ["approved", "approved"]
     assert [each.outcome for each in harness.attempts(run, "a")] == ["waiting", "landed"]
+
+
+async def test_other_rules_withdraw_open_approvals_and_other_settings_do_not(harness):
+    """RA-13: whether approval is needed depends on the sandbox and on `yolo`."""
+    run = await harness.lay_out(goal("g", act("a")), **ASKING)
+    assert await harness.carry_out(run, **deeds("a")) == WAITS
+    reconfigure_run(harness.site, run, replace(run.settings, agents=5))
+    assert item_states(harness) == ["open"]
+    reconfigure_run(harness.site, harness.store.runs.get(run.id), replace(run.settings, agents=5, yolo=True))
+    assert item_states(harness) == ["withdrawn"]
+    assert (await harness.carry_out(run, **deeds("a"))).state == Completed()
 
 
 async def test_other_work_goes_on_while_one_action_waits(harness):

@@ -10,7 +10,7 @@ from scaffold.core.errors import HumanDecisionRequired, ModelError
 from scaffold.core.events import ContractSealed, NoticeRaised
 from scaffold.git import commits
 from scaffold.llm.cassette.model import Cassette, CassetteEntry, CassetteFault, CassetteModel, RequestMatcher
-from scaffold.orchestrator.upkeep.projections import write_projections
+from scaffold.orchestrator.owner.projections import write_projections
 from scaffold.plan.text.file_format import contract_document
 from scaffold.run.contracts import contract_in_force
 from scaffold.worker.contract.draft import check_on_base, draft_contract, refine_contract

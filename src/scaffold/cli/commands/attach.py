@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import click
 
 from scaffold.cli.commands.options import json_option
-from scaffold.cli.execution.flow import print_result
+from scaffold.cli.execution.foreground import print_result
 from scaffold.cli.exit_codes import FAILED, INTERRUPTED, LIMIT, OK, WAITING
 from scaffold.cli.render.live_screen import event_sink_for
 from scaffold.cli.render.report import report

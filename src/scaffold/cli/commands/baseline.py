@@ -4,7 +4,6 @@ import os
 import textwrap
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import get_args
 
@@ -14,21 +13,18 @@ from scaffold.cli.commands.options import json_option, run_option
 from scaffold.cli.render.status_text import no_run_text
 from scaffold.cli.render.style import heading, print_json, status_mark
 from scaffold.cli.wiring import open_context
-from scaffold.core.errors import UsageError
 from scaffold.core.gates import Baseline, GateKind, GateRun
 from scaffold.core.model import Run
 from scaffold.core.printable_text import printable
 from scaffold.core.states import status_of
 from scaffold.host.process.async_runner import run_async
-from scaffold.run.context import RunContext
+from scaffold.orchestrator.owner.run_baseline import reset_baseline
 from scaffold.verify.regression.baseline import gate_summary, uninformative_reason
-from scaffold.views.store_reader import StoreReader, display_status, find_run, no_run_error, store_reader_if_any
+from scaffold.views.store_reader import StoreReader, find_run, no_run_error, store_reader_if_any
 from scaffold.views.text_format import WIDTH, clip, clip_middle, pad
 
 MOST_SHOWN = 10
 """So many tests that did not pass are named; `--json` has them all."""
-
-BUSY_STATUSES = frozenset({"planning", "active"})
 
 
 @click.command()
@@ -120,27 +116,14 @@ async def _reset(run_name: str | None, *, as_json: bool) -> None:
     site = await open_context()
     try:
         run = find_run(site, run_name)
-        found = site.store.baselines.of_run(run.id)
-        if found is not None:
-            _refuse_while_active(site)
-            with site.store.transaction():
-                site.store.baselines.drop(run.id, found.runs)
-            with suppress(OSError):  # a mirror; the store has forgotten it
-                (site.projections / "baselines" / f"{run.id}.json").unlink(missing_ok=True)
+        was_reset = reset_baseline(site, run)
     finally:
         site.store.close()
     if as_json:
-        print_json({"run": run.id, "reset": found is not None})
-    elif found is None:
+        print_json({"run": run.id, "reset": was_reset})
+    elif not was_reset:
         click.echo(f"run {run.id} has no baseline; nothing was changed")
     else:
         click.echo(
             f"the baseline of run {run.id} is forgotten\n  it is made anew when a run starts from there or goes on"
         )
-
-
-def _refuse_while_active(site: RunContext) -> None:
-    """Raise UsageProblem while a run is at work: several may rest on what the gates showed at one commit."""
-    for run in site.store.runs.all():
-        if display_status(run) in BUSY_STATUSES:
-            raise UsageError(f"run {run.id} is at work", f"Stop it first: `scaffold stop {run.id}`.")

@@ -15,9 +15,8 @@ from scaffold.cli.wiring import open_context
 from scaffold.core.errors import UsageError
 from scaffold.core.model import RunSettings, Signature
 from scaffold.git.command import Git
-from scaffold.git.repository import checkout_status
 from scaffold.host.process.async_runner import run_async
-from scaffold.orchestrator.owner.open_run import open_run
+from scaffold.orchestrator.owner.open_run import RunInput, start_run
 from scaffold.plan.text.file_format import read_plan
 from scaffold.run.context import RunContext
 
@@ -83,16 +82,7 @@ async def _run(site: RunContext, material: Path, place: Path, *, as_json: bool) 
         committer=DEMO_AUTHOR,
         yolo=True,  # whatever the machine offers, nobody is asked: the replies are known
     )
-    where = await checkout_status(site.repository)
-    run = open_run(
-        site.store,
-        plan,
-        request="the demo's plan",
-        survey=where,
-        settings=settings,
-        source=text,
-        now=site.clock.now(),
-    )
+    run = await start_run(site, RunInput(request="the demo's plan", source=text, plan=plan), settings)
     click.echo(f"A sample project lies in {place}; one of its tests fails.", err=True)
     click.echo(f"{len(plan.actions)} actions in {len(plan.goals)} goals are planned for it.\n", err=True)
     return await run_in_foreground(site, run.id, as_json=as_json)

@@ -16,10 +16,11 @@ from scaffold.config.run_flags import RunFlags
 from scaffold.config.sandbox import detect_sandbox_level
 from scaffold.config.settings import load_settings
 from scaffold.core.errors import UsageError
-from scaffold.core.model import Goal, Run
+from scaffold.core.model import Goal, Run, RunSettings
 from scaffold.core.states import INTERRUPTED, Active, Failed, Paused, Planning, status_of
 from scaffold.host.process.async_runner import run_async
 from scaffold.llm.model_factory import cassette_digest
+from scaffold.orchestrator.owner.open_run import reconfigure_run
 from scaffold.policy.sandbox_setup import SandboxSettings, require_sandbox
 from scaffold.run.context import RunContext
 from scaffold.views.lookup import action_if_any, find_other_run, goal_if_any
@@ -53,7 +54,7 @@ async def _resume(name: str | None, flags: RunFlags) -> int:
             fix = "Give it another chance with `scaffold retry`." if status == "failed" else "Start a new run."
             raise UsageError(f"run {run.id} is {status}: there is nothing to go on with", fix)
         require_sandbox(SandboxSettings(mode=flags.sandbox or run.settings.sandbox), await detect_sandbox_level())
-        _reconfigure(site, run, flags)
+        reconfigure_run(site, run, resumed_settings(site, run, flags))
         return await continue_run(site, run.id, flags)
     finally:
         site.store.close()
@@ -89,15 +90,11 @@ def _instead(latest: Run | None) -> str:
             return 'Start one with `scaffold run "TASK"`.'
 
 
-def _reconfigure(site: RunContext, run: Run, flags: RunFlags) -> None:
-    """Store what overrides the run's settings."""
-    grounded = resume_settings(site, run, trust_once=flags.trust_once)
-    settings = msgspec.structs.replace(grounded, **_flag_overrides(site, run, flags))
-    if settings != run.settings:
-        with site.store.transaction():
-            site.store.runs.configure(run.id, settings)
-            if (settings.sandbox, settings.yolo) != (run.settings.sandbox, run.settings.yolo):
-                site.store.inbox.withdraw(run.id)  # other rules: what still has to be asked is asked anew
+def resumed_settings(site: RunContext, run: Run, flags: RunFlags) -> RunSettings:
+    """Return the settings that the run continues with: those stored with it, overridden by the flags."""
+    return msgspec.structs.replace(
+        resume_settings(site, run, trust_once=flags.trust_once), **_flag_overrides(site, run, flags)
+    )
 
 
 def _flag_overrides(site: RunContext, run: Run, flags: RunFlags) -> dict[str, object]:

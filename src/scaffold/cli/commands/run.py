@@ -7,31 +7,35 @@ from typing import Any
 
 import click
 import msgspec
-from msgspec import Struct
 
+from scaffold.cli.commands.resume import resumed_settings
 from scaffold.cli.commands.run_options import flags_of, shared_options
-from scaffold.cli.execution.flow import continue_run, ensure_planned, print_preview, print_result, warn_interrupted
+from scaffold.cli.execution.flow import continue_run, ensure_planned, print_preview, warn_interrupted
+from scaffold.cli.execution.foreground import print_result
 from scaffold.cli.exit_codes import WAITING
 from scaffold.cli.render.findings import print_findings
 from scaffold.cli.render.style import is_terminal, print_note
 from scaffold.cli.request import read_request
 from scaffold.cli.wiring import open_context
-from scaffold.config.resume import resume_settings
 from scaffold.config.run_flags import RunFlags, setting_overrides
 from scaffold.config.run_settings import run_settings
 from scaffold.config.sandbox import detect_sandbox_level, sandbox_settings
 from scaffold.config.settings import Settings, load_settings
 from scaffold.core.errors import PlanInvalid, UsageError
-from scaffold.core.ids import RunId
 from scaffold.core.model import Run
 from scaffold.core.plan import Plan
 from scaffold.core.printable_text import printable
 from scaffold.core.states import INTERRUPTED
 from scaffold.git.repository import checkout_status, open_repository
 from scaffold.host.process.async_runner import run_async
-from scaffold.orchestrator.owner.open_run import EMPTY_PLAN, input_hash, open_run, reject_childless_compounds
-from scaffold.orchestrator.owner.run_end import finish_run
-from scaffold.orchestrator.owner.run_lease import take_over_run
+from scaffold.orchestrator.owner.open_run import (
+    RunInput,
+    input_hash,
+    reconfigure_run,
+    reject_childless_compounds,
+    start_run,
+)
+from scaffold.orchestrator.owner.run_end import save_run
 from scaffold.plan.analysis.lint import lint
 from scaffold.plan.source.single_action import single_action_plan
 from scaffold.plan.text.file_format import read_plan
@@ -42,16 +46,6 @@ from scaffold.views.store_reader import display_status
 CONFIRMATION = "Start?"
 QUICK_TIER = "quick"
 """The tier that is not worth a planner."""
-
-
-class RunInput(Struct, frozen=True, kw_only=True):
-    """What is to be done."""
-
-    request: str
-    source: str
-    """The text that tells whether the same is asked for again."""
-    plan: Plan | None
-    """None where there is only a request."""
 
 
 @click.command()
@@ -76,7 +70,7 @@ def run(task: str | None, spec: str | None, **options: Any) -> int:
 def _run_input(task: str | None, spec: str | None, flags: RunFlags) -> RunInput:
     if flags.plan_path is None:
         request = read_request(task, spec, sys.stdin)
-        return RunInput(request=request, source=request, plan=None)
+        return RunInput(request=request, source=request)
     if task is not None or spec is not None:
         raise UsageError("a task and a plan exclude each other", "Leave one of them out.")
     text, plan = _read_valid_plan(flags.plan_path, planner=_may_replan(flags))
@@ -123,27 +117,18 @@ async def _run(flags: RunFlags, work: RunInput) -> int:
 
 async def _resume_or_open(site: RunContext, settings: Settings, flags: RunFlags, work: RunInput) -> int:
     """Go on with an interrupted run of the same input, or open one and start it."""
-    quick = work.plan is None and settings.tier().name == QUICK_TIER
-    planner = not quick if work.plan is None else _may_replan(flags)
-    where = await checkout_status(site.repository)
+    quick = flags.plan_path is None and settings.tier().name == QUICK_TIER
+    planner = not quick if flags.plan_path is None else _may_replan(flags)
     chosen = await run_settings(site, settings, flags, planner=planner, notice=print_note)
     again = _interrupted(site, input_hash(work.source, chosen)) if flags.yes else None
     if again is not None:
         click.echo(f"run {again.id} was interrupted: going on with it", err=True)
-        with site.store.transaction():
-            site.store.runs.configure(again.id, resume_settings(site, again, trust_once=flags.trust_once))
+        reconfigure_run(site, again, resumed_settings(site, again, flags))
         return await continue_run(site, again.id, flags)
     warn_interrupted(site)
-    started = open_run(
-        site.store,
-        single_action_plan(work.request) if quick else work.plan or EMPTY_PLAN,
-        request=work.request,
-        survey=where,
-        settings=chosen,
-        source=work.source,
-        now=site.clock.now(),
-    )
-    return await start(site, started, flags)
+    if quick:
+        work = msgspec.structs.replace(work, plan=single_action_plan(work.request))
+    return await start(site, await start_run(site, work, chosen), flags)
 
 
 async def start(site: RunContext, run: Run, flags: RunFlags) -> int:
@@ -155,16 +140,11 @@ async def start(site: RunContext, run: Run, flags: RunFlags) -> int:
         return code
     await print_preview(site, run.id)
     if not flags.yes and not _confirmed():
-        _save(site, run.id)
+        save_run(site, run.id)
         click.echo(f"saved as run {run.id}; start it with `scaffold resume {run.id}`", err=True)
         print_result(site, run.id, as_json=flags.as_json)
         return WAITING
     return await continue_run(site, run.id, flags)
-
-
-def _save(site: RunContext, run_id: RunId) -> None:
-    """Put a run down before it has begun, and let go of it: `resume` starts it."""
-    finish_run(site.store, take_over_run(site, run_id), "saved")
 
 
 def _confirmed() -> bool:

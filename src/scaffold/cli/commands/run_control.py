@@ -4,12 +4,17 @@ import click
 
 from scaffold.cli.wiring import open_context
 from scaffold.core.errors import UsageError
-from scaffold.core.ids import ActionId, ControlRequestId, GoalId
-from scaffold.core.model import Action, ControlRequest, ControlRequestKind, Goal, Run
-from scaffold.core.states import Cancelled, Completed, Failed, Skipped, reason_of, status_of
+from scaffold.core.model import Action, Goal, Run
+from scaffold.core.states import reason_of, status_of
 from scaffold.host.process.async_runner import run_async
-from scaffold.host.random_ids import new_id
-from scaffold.orchestrator.owner.control import halt_run, retry_action, retry_goal, retry_run, submit_control_request
+from scaffold.orchestrator.owner.control import (
+    halt_run,
+    request_action_stop,
+    request_goal_control,
+    retry_action,
+    retry_goal,
+    retry_run,
+)
 from scaffold.run.context import RunContext
 from scaffold.store.run.runs import RunControl
 from scaffold.views.lookup import action_if_any, find_other_run, goal_if_any
@@ -73,20 +78,14 @@ async def _control_action(site: RunContext, run: Run, action: Action, wish: RunC
     if wish != "stop":
         fix = f"End it for good with `scaffold stop {action.key}`, or {wish} its goal."
         raise UsageError(f"{name} is an action, and {wish} is for runs and goals", fix)
-    _require_open(action, name)
-    await _request_control(site, run, "stop", action.goal_id, action.id)
-    now = site.store.actions.get(action.id) or action
-    click.echo(f"action {action.key} is {status_of(now.state)}")
-    click.echo("  what was done of it is pinned: `scaffold salvage`")
+    stopped = await request_action_stop(site, run, action)
+    click.echo(f"action {action.key} is {status_of(stopped.state)}")
+    click.echo("  its unfinished work is pinned: `scaffold salvage`")
 
 
 async def control_goal(site: RunContext, run: Run, goal: Goal, wish: RunControl) -> None:
     """Stop, pause or cancel a goal and say what it is then."""
-    if wish != "cancel":
-        _require_not_failed(goal)
-    _require_open(goal, f"the goal `{goal.name}`")
-    await _request_control(site, run, wish, goal.id)
-    now = site.store.goals.get(goal.id) or goal
+    now = await request_goal_control(site, run, goal, wish)
     reason = reason_of(now.state)
     click.echo(f"goal {goal.name} is {status_of(now.state)}" + (f": {reason}" if reason else ""))
     if status_of(now.state) == "paused":
@@ -94,39 +93,9 @@ async def control_goal(site: RunContext, run: Run, goal: Goal, wish: RunControl)
 
 
 async def resume_goal(site: RunContext, run: Run, goal: Goal) -> None:
-    """Let a goal that was set aside go on, as soon as its run does."""
-    _require_not_failed(goal)
-    _require_open(goal, f"the goal `{goal.name}`")
-    await _request_control(site, run, "resume", goal.id)
-    now = site.store.goals.get(goal.id) or goal
+    """Resume a goal that the user paused; it continues together with its run."""
+    now = await request_goal_control(site, run, goal, "resume")
     click.echo(f"goal {goal.name} is {status_of(now.state)}")
-
-
-def _require_not_failed(goal: Goal) -> None:
-    if isinstance(goal.state, Failed):
-        fix = f"Give it another chance with `scaffold retry {goal.name}`, or end it with `scaffold cancel {goal.name}`."
-        raise UsageError(f"the goal `{goal.name}` has failed", fix)
-
-
-def _require_open(what: Action | Goal, name: str) -> None:
-    if isinstance(what.state, Completed | Cancelled | Skipped):
-        raise UsageError(f"{name} is {status_of(what.state)} already", "See it with `scaffold tasks`.")
-
-
-async def _request_control(
-    site: RunContext, run: Run, kind: ControlRequestKind, goal_id: GoalId, action_id: ActionId | None = None
-) -> None:
-    if isinstance(run.state, Completed | Cancelled):
-        raise UsageError(f"run {run.id} is {status_of(run.state)} already", "See it with `scaffold status`.")
-    wish = ControlRequest(
-        id=ControlRequestId(new_id()),
-        run_id=run.id,
-        kind=kind,
-        goal_id=goal_id,
-        action_id=action_id,
-        created_at=site.clock.now(),
-    )
-    await submit_control_request(site, run, wish, patience_s=STOP_TIMEOUT_S)
 
 
 async def _stop_run(site: RunContext, run: Run, wish: RunControl) -> None:

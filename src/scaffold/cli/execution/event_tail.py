@@ -4,15 +4,18 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from scaffold.core.ids import RunId
 from scaffold.core.model import Run
 from scaffold.orchestrator.owner.notifications import notify_until_done
+from scaffold.orchestrator.owner.run_lease import require_run
 from scaffold.run.context import RunContext
 from scaffold.views.event_tail import EventSink, tail_events
 
 
-def last_seq_before(site: RunContext, run: Run) -> int:
-    """Return the event after which a run that was just taken over is told of: its taking, if it had an owner before."""
-    return max(0, site.store.events.last_seq(run.id) - 1) if run.fence > 1 else 0
+def last_seq_before(site: RunContext, run_id: RunId) -> int:
+    """Return the event after which a run that is about to be taken over is shown; 0 if it never had an owner."""
+    run = require_run(site.store, run_id)
+    return site.store.events.last_seq(run.id) if run.fence else 0
 
 
 @asynccontextmanager

@@ -1,21 +1,18 @@
 """Carrying a run on from wherever it stands: laid out first if it has no plan yet, here or in the background."""
 
 import click
-import msgspec
 
 from scaffold.cli.execution.background_start import start_in_background
-from scaffold.cli.execution.foreground import run_in_foreground
-from scaffold.cli.execution.planning_phase import run_planning
+from scaffold.cli.execution.foreground import print_result, run_in_foreground
+from scaffold.cli.execution.planning import run_planning
 from scaffold.cli.render.run_preview import RunPreview, sandbox_summary
 from scaffold.config.run_flags import RunFlags
 from scaffold.config.sandbox import detect_sandbox_level
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.ids import RunId
-from scaffold.orchestrator.owner.run_lease import require_run
+from scaffold.orchestrator.owner.run_lease import release_run, require_run
 from scaffold.orchestrator.planning.apply_plan import stored_plan
 from scaffold.run.context import RunContext
-from scaffold.run.lease import owner_transaction
-from scaffold.views.run_json import run_json
 from scaffold.views.store_reader import interrupted_runs
 
 
@@ -23,7 +20,9 @@ async def continue_run(site: RunContext, run_id: RunId, flags: RunFlags) -> int:
     """Carry a run on here, or have it carried on in the background; return the exit code."""
     if not flags.detach:
         return await run_to_end(site, run_id, as_json=flags.as_json)
-    _release(site, run_id)
+    run = require_run(site.store, run_id)
+    if run.owner is not None:
+        release_run(site.store, run)
     pid = start_in_background(site, run_id)
     click.echo(f"run {run_id} goes on in the background, process {pid}", err=flags.as_json)
     click.echo(f"  watch it: scaffold attach {run_id}    stop it: scaffold stop {run_id}", err=flags.as_json)
@@ -75,19 +74,3 @@ def warn_interrupted(site: RunContext) -> None:
         name, more = left[0].id, f" and {len(left) - 1} more" if len(left) > 1 else ""
         ways = f"go on with `scaffold resume {name}`, or end it with `scaffold cancel {name}`"
         click.echo(f"note: run {name} was interrupted{more}: {ways}", err=True)
-
-
-def print_result(site: RunContext, run_id: RunId, *, as_json: bool) -> None:
-    """Print the line that ends what programs read; nothing for people."""
-    if as_json:
-        click.echo(
-            msgspec.json.encode({"type": "result", "run": run_json(site, require_run(site.store, run_id))["run"]})
-        )
-
-
-def _release(site: RunContext, run_id: RunId) -> None:
-    """Let another process take a run that this one may own."""
-    run = require_run(site.store, run_id)
-    if run.owner is not None:
-        with owner_transaction(site.store, run):
-            site.store.runs.release(run_id, fence=run.fence)

@@ -1,13 +1,10 @@
 """The trade of `scaffold`: plans are refined with the user, and carried out in the background."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 
 import click
 
 from scaffold.cli.execution.background_start import start_in_background
-from scaffold.cli.execution.planning_phase import PlanningPhase
-from scaffold.cli.render.findings import format_finding
 from scaffold.cli.render.goals_tasks_agents import agents_text, goals_text, tasks_text
 from scaffold.cli.render.run_preview import RunPreview
 from scaffold.cli.render.style import print_note
@@ -15,19 +12,16 @@ from scaffold.cli.repl.profile import ReplHandle
 from scaffold.config.run_flags import RunFlags
 from scaffold.config.run_settings import run_settings
 from scaffold.config.settings import Settings
-from scaffold.core.errors import PlanInvalid, ScaffoldError
+from scaffold.core.errors import ScaffoldError
 from scaffold.core.ids import ConversationId, RunId
 from scaffold.core.model import Run
 from scaffold.core.tool import Tool
-from scaffold.git.repository import checkout_status
+from scaffold.orchestrator.chat_run import plan_and_confirm, resume_and_confirm
 from scaffold.orchestrator.chat_tools import orchestrator_tools, project_tools
-from scaffold.orchestrator.owner.open_run import EMPTY_PLAN, open_run
-from scaffold.orchestrator.owner.run_end import finish_run
-from scaffold.orchestrator.owner.run_lease import take_over_run_when_free
+from scaffold.orchestrator.owner.open_run import RunInput, start_run
 from scaffold.orchestrator.planning.apply_plan import stored_plan
 from scaffold.policy.permission.approval_gate import ApprovalQuestion
 from scaffold.run.context import RunContext
-from scaffold.run.lease import owner_transaction
 from scaffold.session.slash_queries import ExtraCommand
 from scaffold.views.lookup import find_goal
 
@@ -85,59 +79,41 @@ class OrchestratorProfile:
         return store.runs.latest() if self._run_id is None else store.runs.get(self._run_id)
 
     async def execute_plan(self, plan: str) -> str:
-        """Have a planner of its own lay a plan out, and start it if the user agrees; return words for the model."""
-        opened = await self.open_unplanned_run(plan)
-        mine = await take_over_run_when_free(self.site, opened.id)
-        try:
-            left = await PlanningPhase(self.site, mine, say=self._table.narrator.tell).run()
-        except PlanInvalid as invalid:
-            findings = "\n".join(format_finding(finding, "plan") for finding in invalid.findings)
-            return f"Not started: {invalid.in_full}\n{findings}"
-        return f"Not started: it was {left}." if left else await self._offered(mine)
+        """Plan a run from the text, and start it if the user agrees; return a text for the model."""
+        return await plan_and_confirm(self.site, (await self.open_unplanned_run(plan)).id, self)
 
     async def open_unplanned_run(self, request: str) -> Run:
         """Open a run without goals, which this talk is about from now on."""
         chosen = await run_settings(self.site, self._settings, self._flags, planner=True, notice=print_note)
-        opened = open_run(
-            self.site.store,
-            EMPTY_PLAN,
-            request=request,
-            survey=await checkout_status(self.site.repository),
-            settings=chosen,
-            source=request,
-            now=self.site.clock.now(),
-        )
+        opened = await start_run(self.site, RunInput(request=request, source=request), chosen)
         self._run_id = opened.id
         return opened
 
     async def resume_in_background(self, run: Run) -> str:
-        """Have a run that no process owns carried out in the background, if the user agrees."""
-        return await self._offered(await take_over_run_when_free(self.site, run.id))
+        """Start a run that no process owns in the background if the user agrees; return a text for the model."""
+        return await resume_and_confirm(self.site, run.id, self)
 
-    async def _offered(self, mine: Run) -> str:
-        """Start a run that this process owns if the user agrees, else save it; it is let go of in any case."""
-        store = self.site.store
-        try:
-            agreed = await self._agreed(RunPreview(mine, stored_plan(store, mine)).text())
-        except asyncio.CancelledError:
-            finish_run(store, mine, "saved")
-            raise
-        if not agreed:
-            finish_run(store, mine, "saved")
-            return f"The user does not want to start yet. The plan is saved as run {mine.id}: `scaffold resume`."
-        with owner_transaction(store, mine):
-            store.runs.release(mine.id, fence=mine.fence)
-        start_in_background(self.site, mine.id)
+    def show_step(self, text: str) -> None:
+        """Show a line about the planner's progress."""
+        self._table.narrator.tell(text)
+
+    async def confirm_start(self, run: Run) -> bool:
+        """Show the planned run and return whether the user wants it to start."""
+        question = ApprovalQuestion(
+            tool="start",
+            category="subagent",
+            subject=RunPreview(run, stored_plan(self.site.store, run)).text(),
+            why="agents begin to work on it, in the background",
+        )
+        return await self._table.questions.ask(question) != "deny"
+
+    def start_in_background(self, run_id: RunId) -> None:
+        """Start a process that executes the run, and clear the conversation after this turn."""
+        start_in_background(self.site, run_id)
         self._table.narrator.tell(
-            f"run {mine.id} goes on in the background: /tasks shows it, `scaffold attach` follows"
+            f"run {run_id} is running in the background: /tasks shows it, `scaffold attach` follows it"
         )
         self._table.run_after_turn(CLEAR)
-        return f"Run {mine.id} is being carried out in the background. Tell the user in a line, and end your turn."
-
-    async def _agreed(self, offer: str) -> bool:
-        why = "agents begin to work on it, in the background"
-        question = ApprovalQuestion(tool="start", category="subagent", subject=offer, why=why)
-        return await self._table.questions.ask(question) != "deny"
 
     def _told(self, show: Callable[[Run, str], str], run: Run, rest: str) -> str:
         try:

@@ -3,8 +3,8 @@
 import asyncio
 
 from scaffold.core.errors import RunBusy, UsageError
-from scaffold.core.ids import ActionId, GoalId, RunId
-from scaffold.core.model import Action, ControlRequest, Goal, Run
+from scaffold.core.ids import ActionId, ControlRequestId, GoalId, RunId
+from scaffold.core.model import Action, ControlRequest, ControlRequestKind, Goal, Run
 from scaffold.core.states import (
     ActionState,
     Active,
@@ -18,23 +18,26 @@ from scaffold.core.states import (
     Pending,
     Planning,
     RunState,
+    Skipped,
     awaited_inbox_id,
     status_of,
 )
 from scaffold.git import worktree
 from scaffold.host.identity import is_alive
+from scaffold.host.random_ids import new_id
 from scaffold.orchestrator.owner.control_requests import apply_control_requests
 from scaffold.orchestrator.owner.recovery import recover_run
 from scaffold.orchestrator.owner.run_end import cancel_run, finish_run
-from scaffold.orchestrator.owner.run_lease import take_over_run
+from scaffold.orchestrator.owner.run_lease import release_run, take_over_run
 from scaffold.run.attempt_end import block_unreachable_actions
 from scaffold.run.context import RunContext
-from scaffold.run.lease import owner_transaction
 from scaffold.run.services import stop_leftover_services
 from scaffold.store.database import Store
 from scaffold.store.run.runs import RunControl
 
 POLL_S = 0.1
+REQUEST_TIMEOUT_S = 30.0
+"""How long a live owner may take to apply a control request about a goal or an action."""
 RETRIED = "retried"
 
 
@@ -60,8 +63,7 @@ async def halt_run(site: RunContext, run: Run, request: RunControl, *, patience_
         return cancel_run(site.store, mine)
     if isinstance(mine.state, Planning | Active):
         return finish_run(site.store, mine, "stopped" if request == "stop" else "paused")
-    with owner_transaction(site.store, mine):
-        site.store.runs.release(mine.id, fence=mine.fence)
+    release_run(site.store, mine)
     return mine.state
 
 
@@ -87,6 +89,42 @@ async def _ask(site: RunContext, run: Run, request: RunControl, patience_s: floa
         ) from None
 
 
+async def request_goal_control(site: RunContext, run: Run, goal: Goal, kind: ControlRequestKind) -> Goal:
+    """Stop, pause, resume or cancel a goal and return it as it is afterwards.
+
+    Raises UsageError if the run or the goal has ended, RunBusy as `submit_control_request` does. A failed goal can only
+    be cancelled.
+    """
+    if isinstance(goal.state, Failed) and kind != "cancel":
+        fix = f"Retry it with `scaffold retry {goal.name}`, or end it with `scaffold cancel {goal.name}`."
+        raise UsageError(f"the goal `{goal.name}` has failed", fix)
+    await _request_control(site, run, kind, goal)
+    return site.store.goals.get(goal.id) or goal
+
+
+async def request_action_stop(site: RunContext, run: Run, action: Action) -> Action:
+    """Cancel an action and return it as it is afterwards; raises as `request_goal_control` does."""
+    await _request_control(site, run, "stop", action)
+    return site.store.actions.get(action.id) or action
+
+
+async def _request_control(site: RunContext, run: Run, kind: ControlRequestKind, target: Goal | Action) -> None:
+    if isinstance(target.state, Completed | Cancelled | Skipped):
+        name = f"the goal `{target.name}`" if isinstance(target, Goal) else f"`{target.key}`"
+        raise UsageError(f"{name} is already {status_of(target.state)}", "`scaffold tasks` shows it.")
+    if isinstance(run.state, Completed | Cancelled):
+        raise UsageError(f"run {run.id} is already {status_of(run.state)}", "`scaffold status` shows it.")
+    request = ControlRequest(
+        id=ControlRequestId(new_id()),
+        run_id=run.id,
+        kind=kind,
+        goal_id=target.id if isinstance(target, Goal) else target.goal_id,
+        action_id=None if isinstance(target, Goal) else target.id,
+        created_at=site.clock.now(),
+    )
+    await submit_control_request(site, run, request, patience_s=REQUEST_TIMEOUT_S)
+
+
 async def submit_control_request(site: RunContext, run: Run, request: ControlRequest, *, patience_s: float) -> None:
     """Apply a request about a goal or an action: through the run's live owner, or here if the run has none.
 
@@ -107,8 +145,7 @@ async def submit_control_request(site: RunContext, run: Run, request: ControlReq
         mine = take_over_run(site, run.id)
         await recover_run(site, mine)
         await apply_control_requests(site, mine, None)
-        with owner_transaction(site.store, mine):
-            site.store.runs.release(mine.id, fence=mine.fence)
+        release_run(site.store, mine)
 
 
 def _is_pending_with_owner(store: Store, request: ControlRequest) -> bool:

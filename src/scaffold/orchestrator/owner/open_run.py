@@ -1,7 +1,9 @@
-"""Create a run in the store from a plan."""
+"""Create a run in the store, and change its settings."""
 
 import hashlib
 from datetime import datetime
+
+from msgspec import Struct
 
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.events import RunCreated
@@ -9,13 +11,23 @@ from scaffold.core.ids import RunId
 from scaffold.core.model import Run, RunSettings
 from scaffold.core.plan import Plan
 from scaffold.core.states import Planning
-from scaffold.git.repository import CheckoutStatus
+from scaffold.git.repository import CheckoutStatus, checkout_status
 from scaffold.host.random_ids import new_id
 from scaffold.orchestrator.planning.apply_plan import new_actions, new_goal
+from scaffold.run.context import RunContext
 from scaffold.store.database import Store
 
 EMPTY_PLAN = Plan(goals=())
 """The plan of a run that has not been planned yet."""
+
+
+class RunInput(Struct, frozen=True, kw_only=True):
+    """What a run is asked to do."""
+
+    request: str
+    source: str
+    """The text that identifies the input: the request, or the text of the plan."""
+    plan: Plan = EMPTY_PLAN
 
 
 def reject_childless_compounds(plan: Plan) -> None:
@@ -38,18 +50,20 @@ def input_hash(text: str, settings: RunSettings) -> str:
     return hashlib.sha256(content.encode(errors="surrogateescape")).hexdigest()
 
 
-def open_run(
-    store: Store, plan: Plan, *, request: str, survey: CheckoutStatus, settings: RunSettings, source: str, now: datetime
-) -> Run:
-    """Store a run with its goals and actions in one transaction and return it, with status `planning`.
+async def start_run(site: RunContext, work: RunInput, settings: RunSettings) -> Run:
+    """Store a run at the commit that is checked out and return it, with status `planning`."""
+    survey = await checkout_status(site.repository)
+    return open_run(site.store, work, survey=survey, settings=settings, now=site.clock.now())
 
-    `source` is the text that the plan was read from.
-    """
+
+def open_run(store: Store, work: RunInput, *, survey: CheckoutStatus, settings: RunSettings, now: datetime) -> Run:
+    """Store a run with its goals and actions in one transaction and return it, with status `planning`."""
+    plan = work.plan
     run_id = RunId(new_id())
     run = Run(
         id=run_id,
-        request=request,
-        input_hash=input_hash(source, settings),
+        request=work.request,
+        input_hash=input_hash(work.source, settings),
         state=Planning(),
         base_branch=survey.branch,
         base_sha=survey.head,
@@ -62,7 +76,7 @@ def open_run(
         store.runs.add(run)
         store.events.append(
             run.id,
-            RunCreated(request, run.base_sha, run.session_branch, len(plan.goals), len(plan.actions)),
+            RunCreated(run.request, run.base_sha, run.session_branch, len(plan.goals), len(plan.actions)),
         )
         position = 0
         for spec in plan.goals:
@@ -72,3 +86,18 @@ def open_run(
             position += len(actions)
             store.actions.add(actions)
     return run
+
+
+def reconfigure_run(site: RunContext, run: Run, settings: RunSettings) -> None:
+    """Store new settings of a run, which its processes read from now on.
+
+    With another sandbox or another `yolo` other approvals are needed; open ones are withdrawn, and asked again if still
+    needed.
+    """
+    before = run.settings
+    if settings == before:
+        return
+    with site.store.transaction():
+        site.store.runs.configure(run.id, settings)
+        if (settings.sandbox, settings.yolo) != (before.sandbox, before.yolo):
+            site.store.inbox.withdraw(run.id)

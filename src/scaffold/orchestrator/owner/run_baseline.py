@@ -7,10 +7,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 
 import msgspec
 
-from scaffold.core.errors import EnvironmentNotReady
+from scaffold.core.errors import EnvironmentNotReady, UsageError
 from scaffold.core.events import NoticeRaised
 from scaffold.core.gates import Baseline, GateResult, GateRun
 from scaffold.core.model import Run
@@ -36,10 +37,12 @@ from scaffold.verify.regression.baseline import (
 )
 from scaffold.verify.services.lifecycle import prove_services
 from scaffold.verify.services.specs import external_services
+from scaffold.views.store_reader import display_status
 
 NOT_READY = "environment_not_ready"
 SETUP_FOLDER = "setup"
 """Name of the temporary folder of the setup commands."""
+BUSY_STATUSES = frozenset({"planning", "active"})
 MAX_NAMED_FAILURES = 3
 """How many new failures the reason of a failed run names."""
 
@@ -66,6 +69,24 @@ async def ensure_baseline(site: RunContext, run: Run) -> None:
         for note in result.notes:
             site.store.events.append(run.id, NoticeRaised("info", note))
     _write_baseline_file(site, run, result.baseline)
+
+
+def reset_baseline(site: RunContext, run: Run) -> bool:
+    """Delete the run's baseline and return whether it had one; it is captured again when the run continues.
+
+    Raises UsageError while any run is active, since several runs may share gate results of one commit.
+    """
+    baseline = site.store.baselines.of_run(run.id)
+    if baseline is None:
+        return False
+    for each in site.store.runs.all():
+        if display_status(each) in BUSY_STATUSES:
+            raise UsageError(f"run {each.id} is active", f"Stop it first: `scaffold stop {each.id}`.")
+    with site.store.transaction():
+        site.store.baselines.drop(run.id, baseline.runs)
+    with suppress(OSError):  # only a readable copy
+        _baseline_file(site, run).unlink(missing_ok=True)
+    return True
 
 
 def regression_reason(results: Iterable[GateResult]) -> str | None:
@@ -160,4 +181,8 @@ def _baseline_inputs(site: RunContext, run: Run) -> BaselineInputs:
 
 def _write_baseline_file(site: RunContext, run: Run, baseline: Baseline) -> None:
     with suppress(OSError):  # only a readable copy; the store has the baseline
-        write_atomic(site.projections / "baselines" / f"{run.id}.json", encode_baseline(baseline, run.id))
+        write_atomic(_baseline_file(site, run), encode_baseline(baseline, run.id))
+
+
+def _baseline_file(site: RunContext, run: Run) -> Path:
+    return site.projections / "baselines" / f"{run.id}.json"

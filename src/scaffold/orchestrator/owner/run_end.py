@@ -18,7 +18,9 @@ from scaffold.core.states import (
     RunState,
     awaited_inbox_id,
 )
+from scaffold.orchestrator.owner.run_lease import take_over_run
 from scaffold.run.attempt_end import end_attempt
+from scaffold.run.context import RunContext
 from scaffold.store.database import Store
 
 FinalGateStatus = Literal["proven", "unproven"] | Failed
@@ -93,12 +95,12 @@ def fail_run(store: Store, run: Run, reason: str) -> None:
         store.runs.release(run.id, fence=run.fence)
 
 
-def save_run(store: Store, run: Run) -> None:
-    """Pause a run that has not started; `resume` starts it."""
-    state = Paused(PAUSE_REASONS["saved"])
-    with store.transaction(durable=True):
-        _pause_goals(store, run, state)
-        store.runs.move(run.id, state)
+def save_run(site: RunContext, run_id: RunId) -> None:
+    """Pause a run that the user has not agreed to start, and release it; `resume` starts it.
+
+    Raises RunBusy if another live process owns the run.
+    """
+    finish_run(site.store, take_over_run(site, run_id), "saved")
 
 
 def _pause_goals(store: Store, run: Run, state: Paused) -> None:

@@ -56,6 +56,12 @@ async def take_over_run_when_free(site: RunContext, run_id: RunId) -> Run:
     return take_over_run(site, run_id)
 
 
+def release_run(store: Store, run: Run) -> None:
+    """Let another process take a run that this process owns; raises StaleFence if another one already has it."""
+    with owner_transaction(store, run, durable=True):
+        store.runs.release(run.id, fence=run.fence)
+
+
 def is_lease_expired(site: RunContext, run: Run) -> bool:
     """Return whether the owner's last heartbeat is so old that another process may take the run."""
     return _since_heartbeat_s(site, run) > LEASE_S

@@ -25,7 +25,7 @@ from scaffold.orchestrator.owner.run_end import (
     pause_for_human,
     state_from_goals,
 )
-from scaffold.orchestrator.owner.run_lease import renew_lease, require_run
+from scaffold.orchestrator.owner.run_lease import release_run, renew_lease, require_run
 from scaffold.orchestrator.owner.supervisor_pool import SupervisorPool, end_orphaned_supervisors
 from scaffold.orchestrator.owner.worker_exits import WorkerExitHandler
 from scaffold.orchestrator.supervisor.goal_view import read_goal_view
@@ -60,8 +60,8 @@ class RunOwner:
         self, site: RunContext, run: Run, engine: Engine, *, baseline: BaselineCapture = ensure_baseline
     ) -> None:
         """`baseline` captures the run's baseline before anything is spent on the run."""
+        self.run = run
         self._site = site
-        self._run = run
         self._engine = engine
         self._ensure_baseline = baseline
         self._wakeup = Wakeup()
@@ -93,26 +93,26 @@ class RunOwner:
             return await self._end()
         except OSError as error:
             raise ScaffoldError(
-                f"run {self._run.id} cannot continue: {error}", "Fix that, then run `scaffold resume`."
+                f"run {self.run.id} cannot continue: {error}", "Fix that, then run `scaffold resume`."
             ) from error
 
     async def _run_until_done(self) -> None:
         self._activate()
-        with contextlib.closing(WakeFifo(wake_fifo_path(self._site, self._run.id), self._wakeup.notify_all)):
+        with contextlib.closing(WakeFifo(wake_fifo_path(self._site, self.run.id), self._wakeup.notify_all)):
             await self._run_tasks()
 
     async def _run_tasks(self) -> None:
         """Capture the baseline, then run all tasks until one says the run is over; stop every child at the end."""
         try:
             await self._first(
-                self._ensure_baseline(self._site, self._run),
-                renew_lease(self._site, self._run),
+                self._ensure_baseline(self._site, self.run),
+                renew_lease(self._site, self.run),
                 self._watch_control_requests(),
             )
             if not self._stopping.is_set():
                 await self._first(
                     self._wait_until_done(),
-                    renew_lease(self._site, self._run),
+                    renew_lease(self._site, self.run),
                     self._supervise(),
                     self._supervisors.end_unresponsive(),
                     self._start(),
@@ -138,10 +138,10 @@ class RunOwner:
 
     def _activate(self) -> None:
         store = self._site.store
-        with owner_transaction(store, self._run, durable=True):
-            if not isinstance(self._run.state, Active):
-                store.runs.move(self._run.id, Active(), fence=self._run.fence)
-            for goal in store.goals.of_run(self._run.id):
+        with owner_transaction(store, self.run, durable=True):
+            if not isinstance(self.run.state, Active):
+                store.runs.move(self.run.id, Active(), fence=self.run.fence)
+            for goal in store.goals.of_run(self.run.id):
                 if isinstance(goal.state, Planning | Paused) and goal.state != Paused(PAUSED_BY_USER):
                     store.goals.move(goal.id, Active())
 
@@ -209,20 +209,20 @@ class RunOwner:
 
     def _note_hold(self, hold: BranchHeld | None) -> None:
         if hold is not None and not self._branch_held:
-            text = f"{self._run.session_branch} is checked out at {hold.path}; landing waits until you switch branches."
-            with owner_transaction(self._site.store, self._run):
-                self._site.store.events.append(self._run.id, NoticeRaised("warning", text))
+            text = f"{self.run.session_branch} is checked out at {hold.path}; landing waits until you switch branches."
+            with owner_transaction(self._site.store, self.run):
+                self._site.store.events.append(self.run.id, NoticeRaised("warning", text))
             self._wakeup.notify_all()
         self._branch_held = hold is not None
 
     async def _watch_control_requests(self) -> None:
         store, seen = self._site.store, -1
         while True:
-            await apply_control_requests(self._site, self._run, self._engine)
+            await apply_control_requests(self._site, self.run, self._engine)
             if (version := store.data_version()) != seen:
                 seen = version
                 self._wakeup.notify_all()  # another process wrote: a worker's progress, a human's retry
-                match store.runs.control_request(self._run.id):
+                match store.runs.control_request(self.run.id):
                     case "stop":
                         self.request_stop("stopped")
                     case "pause":
@@ -238,7 +238,7 @@ class RunOwner:
         store = self._site.store
         while True:
             event = self._wakeup.next_event()
-            if (verdict := state_from_goals(store, self._run.id)) is not None:
+            if (verdict := state_from_goals(store, self.run.id)) is not None:
                 if await self._is_finished(verdict):
                     return
                 continue
@@ -265,7 +265,7 @@ class RunOwner:
         if not isinstance(verdict, Completed) or not self._dispatching():
             return True
         await self._queue.recheck_facts()
-        if state_from_goals(self._site.store, self._run.id) is None:
+        if state_from_goals(self._site.store, self.run.id) is None:
             self._wakeup.notify_all()
             return False
         broken = regression_reason(await self._queue.run_all_gates())
@@ -274,7 +274,7 @@ class RunOwner:
 
     def _open_attempts(self) -> list[Attempt]:
         """Return the open attempts; once nothing new may start, queued ones without a worker do not count."""
-        open_attempts = self._site.store.attempts.open_of_run(self._run.id)
+        open_attempts = self._site.store.attempts.open_of_run(self.run.id)
         return [attempt for attempt in open_attempts if self._dispatching() or self._launcher.has_started(attempt)]
 
     def _all_goals_paused(self) -> bool:
@@ -290,14 +290,14 @@ class RunOwner:
         store = self._site.store
         if not any(store.actions.waiting(goal.id) for goal in self._goals()):
             return False
-        with owner_transaction(store, self._run, durable=True):
-            store.inbox.expire(self._run.id)
+        with owner_transaction(store, self.run, durable=True):
+            store.inbox.expire(self.run.id)
             goals = [goal for goal in self._goals() if isinstance(goal.state, Active | Paused)]
-            planning = bool(store.turns.open_of_run(self._run.id))
-            idle = not planning and not any(decide(read_goal_view(store, self._run, goal)) for goal in goals)
+            planning = bool(store.turns.open_of_run(self.run.id))
+            idle = not planning and not any(decide(read_goal_view(store, self.run, goal)) for goal in goals)
             waiting = idle and any(store.actions.waiting(goal.id) for goal in goals)
             if waiting:
-                pause_for_human(store, self._run)
+                pause_for_human(store, self.run)
         return waiting
 
     def _can_start(self) -> bool:
@@ -307,30 +307,24 @@ class RunOwner:
         return any(store.goals.unmet(goal) and store.actions.ready(goal, 1) for goal in active)
 
     def _goals(self) -> tuple[Goal, ...]:
-        return self._site.store.goals.of_run(self._run.id)
+        return self._site.store.goals.of_run(self.run.id)
 
     async def _end(self) -> RunEnding:
-        await end_orphaned_supervisors(self._site, self._run)
-        await recover_run(self._site, self._run, outcome="cancelled", error=f"the run was {self._cause}")
+        await end_orphaned_supervisors(self._site, self.run)
+        await recover_run(self._site, self.run, outcome="cancelled", error=f"the run was {self._cause}")
         await self._queue.close()
         # a cancellation waits while its action is landing; apply it if that did not land
-        await apply_control_requests(self._site, self._run, None)
+        await apply_control_requests(self._site, self.run, None)
         store = self._site.store
-        if self._cause == "cancelled" and state_from_goals(store, self._run.id) is None:
-            return RunEnding(state=cancel_run(store, self._run), cause="cancelled")
-        if isinstance(require_run(store, self._run.id).state, Paused):  # by _pause_if_waiting
-            return self._release()
+        if self._cause == "cancelled" and state_from_goals(store, self.run.id) is None:
+            return RunEnding(state=cancel_run(store, self.run), cause="cancelled")
+        if isinstance(require_run(store, self.run.id).state, Paused):  # by _pause_if_waiting
+            release_run(store, self.run)
+            return RunEnding(state=require_run(store, self.run.id).state, cause=self._cause)
         # "done" without a final state: a goal was retried just as the last one ended
         pause: EndCause = "paused" if self._cause == "done" else self._cause
-        state = finish_run(store, self._run, pause, self._final_gates)
+        state = finish_run(store, self.run, pause, self._final_gates)
         return RunEnding(state=state, cause=pause if isinstance(state, Paused) else "done")
-
-    def _release(self) -> RunEnding:
-        """Release the run, which is already paused."""
-        store = self._site.store
-        with owner_transaction(store, self._run, durable=True):
-            store.runs.release(self._run.id, fence=self._run.fence)
-        return RunEnding(state=require_run(store, self._run.id).state, cause=self._cause)
 
 
 async def recover_run_owner(

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from scaffold.cli.commands.options import json_option
-from scaffold.cli.execution.planning_phase import run_planning
+from scaffold.cli.execution.planning import run_planning
 from scaffold.cli.render.run_preview import RunPreview
 from scaffold.cli.render.style import print_note
 from scaffold.cli.request import read_request
@@ -20,10 +20,10 @@ from scaffold.config.settings import load_settings
 from scaffold.core.errors import PlanInvalid, UsageError
 from scaffold.core.plan import Plan
 from scaffold.core.printable_text import printable
-from scaffold.git.repository import checkout_status, open_repository
+from scaffold.git.repository import open_repository
 from scaffold.host.files import write_atomic
 from scaffold.host.process.async_runner import run_async
-from scaffold.orchestrator.owner.open_run import EMPTY_PLAN, open_run
+from scaffold.orchestrator.owner.open_run import RunInput, start_run
 from scaffold.orchestrator.planning.apply_plan import stored_plan
 from scaffold.plan.text.file_format import plan_document, read_plan, write_plan
 from scaffold.store.driver.sqlite import IN_MEMORY
@@ -54,16 +54,8 @@ async def _make(request: str, flags: RunFlags, place: Path | None, *, as_json: b
     site = context_at(repository, IN_MEMORY, create=True)
     try:
         chosen = await run_settings(site, settings, flags, planner=True, notice=print_note)
-        run = open_run(
-            site.store,
-            EMPTY_PLAN,
-            request=request,
-            survey=await checkout_status(repository),
-            settings=chosen,
-            source=request,
-            now=site.clock.now(),
-        )
-        code = await run_planning(site, run.id, err=True, grounded=False)
+        run = await start_run(site, RunInput(request=request, source=request), chosen)
+        code = await run_planning(site, run.id, err=True, capture_baseline=False)
         if code is None:
             plan = stored_plan(site.store, run)
             click.echo(RunPreview(run, plan).text(), err=True)

@@ -1,0 +1,61 @@
+"""Plan a run out of a conversation, and start it if the user agrees; the returned texts go to the model."""
+
+import asyncio
+from typing import Protocol
+
+from scaffold.core.errors import PlanInvalid
+from scaffold.core.ids import RunId
+from scaffold.core.model import Run
+from scaffold.orchestrator.owner.planning_phase import begin_planning
+from scaffold.orchestrator.owner.run_end import save_run
+from scaffold.orchestrator.owner.run_lease import release_run, take_over_run_when_free
+from scaffold.run.context import RunContext
+
+
+class StartDialog(Protocol):
+    """What the chat interface does while a run is planned and started."""
+
+    def show_step(self, text: str) -> None:
+        """Show a line about the planner's progress."""
+
+    async def confirm_start(self, run: Run) -> bool:
+        """Show the planned run and return whether the user wants it to start."""
+
+    def start_in_background(self, run_id: RunId) -> None:
+        """Start a process that executes the run, which has no owner."""
+
+
+async def plan_and_confirm(site: RunContext, run_id: RunId, dialog: StartDialog) -> str:
+    """Plan a new run, and start it in the background if the user agrees.
+
+    Raises as `PlanningPhase.run_to_end` does, but for PlanInvalid.
+    """
+    phase = await begin_planning(site, run_id, show_step=dialog.show_step)
+    try:
+        stopped = await phase.run_to_end()
+    except PlanInvalid as invalid:
+        findings = (
+            f"- {finding.severity}[{finding.code}] {finding.message}. {finding.fix}" for finding in invalid.findings
+        )
+        return "\n".join((f"Not started: {invalid.in_full}", *findings))
+    return f"Not started: planning was {stopped}." if stopped else await _confirm(site, phase.run, dialog)
+
+
+async def resume_and_confirm(site: RunContext, run_id: RunId, dialog: StartDialog) -> str:
+    """Start a planned run that no process owns in the background if the user agrees."""
+    return await _confirm(site, await take_over_run_when_free(site, run_id), dialog)
+
+
+async def _confirm(site: RunContext, run: Run, dialog: StartDialog) -> str:
+    """Start a run that this process owns if the user agrees, otherwise save it; release it in both cases."""
+    try:
+        agreed = await dialog.confirm_start(run)
+    except asyncio.CancelledError:
+        save_run(site, run.id)
+        raise
+    if not agreed:
+        save_run(site, run.id)
+        return f"The user does not want to start yet. The plan is saved as run {run.id}: `scaffold resume`."
+    release_run(site.store, run)
+    dialog.start_in_background(run.id)
+    return f"Run {run.id} is running in the background. Tell the user so in one line, then end your turn."

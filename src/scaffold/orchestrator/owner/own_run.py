@@ -1,0 +1,59 @@
+"""Own a run: take it over, recover it, and provide its processes."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+
+from scaffold.agent.model_access import connect_model
+from scaffold.core.ids import GoalId, RunId
+from scaffold.core.model import Run
+from scaffold.host.sandbox.mounts import is_placeholder
+from scaffold.orchestrator.owner.engine import Engine
+from scaffold.orchestrator.owner.local_engine import LocalEngine
+from scaffold.orchestrator.owner.processes import ProcessStarter, ZygoteProcessStarter
+from scaffold.orchestrator.owner.projections import write_projections
+from scaffold.orchestrator.owner.run_lease import take_over_run_when_free
+from scaffold.orchestrator.owner.run_loop import RunOwner, recover_run_owner
+from scaffold.orchestrator.planning.supervisor_agent import SupervisorAgent
+from scaffold.orchestrator.supervisor.process import supervise_goal
+from scaffold.run.context import RunContext
+
+
+@asynccontextmanager
+async def own_run(
+    site: RunContext, run_id: RunId, starter_for: Callable[[Run], ProcessStarter], *, notice: Callable[[str], None]
+) -> AsyncIterator[RunOwner]:
+    """Take the run over, recover what a dead owner left, and yield the run's owner; end its processes afterwards.
+
+    `notice` receives warnings for the user. Raises RunBusy if another live process owns the run.
+    """
+    run = await take_over_run_when_free(site, run_id)
+    _write_projections(site, run, notice)
+    starter = starter_for(run)
+    try:
+        if isinstance(starter, ZygoteProcessStarter):
+            await starter.preload()
+        yield await recover_run_owner(site, run, _engine(site, run, starter))
+    finally:
+        await starter.close()
+
+
+def _engine(site: RunContext, run: Run, starter: ProcessStarter) -> Engine:
+    """Return an engine with a process for each goal; the goal of a quick run is supervised in this process."""
+    if run.settings.tier != "quick" or run.settings.planner:
+        return LocalEngine(starter)
+    agent = SupervisorAgent(site, run, partial(connect_model, run.settings.model))
+
+    async def supervise_here(goal: GoalId) -> int:
+        return await supervise_goal(site, run, goal, agent)
+
+    return LocalEngine(starter, here=supervise_here)
+
+
+def _write_projections(site: RunContext, run: Run, notice: Callable[[str], None]) -> None:
+    try:
+        write_projections(site, run)
+    except OSError as error:
+        is_masked = is_placeholder(site.projections)
+        why = "a command in a sandbox is using it" if is_masked else error.strerror
+        notice(f"{site.projections} is not writable ({why}); the run continues without it")

@@ -1,0 +1,178 @@
+"""Plan a run: the baseline, the planner's turn with its progress, control requests meanwhile, and how it ends."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Literal, assert_never
+
+import msgspec
+
+from scaffold.agent.model_access import connect_model
+from scaffold.core.errors import BudgetExceeded, ModelError, PlanInvalid
+from scaffold.core.ids import RunId
+from scaffold.core.model import Run
+from scaffold.core.states import Active, Failed, Paused
+from scaffold.core.tool import Tool, ToolOutput
+from scaffold.orchestrator.owner.projections import write_projections
+from scaffold.orchestrator.owner.run_baseline import ensure_baseline
+from scaffold.orchestrator.owner.run_end import cancel_run, finish_run
+from scaffold.orchestrator.owner.run_lease import renew_lease, take_over_run_when_free
+from scaffold.orchestrator.planning.planner import plan_run
+from scaffold.orchestrator.planning.turn import ModelFailed, PlanningResult, PlanRejected, PlanWritten, TurnOverBudget
+from scaffold.run.context import RunContext
+from scaffold.run.lease import owner_transaction
+from scaffold.views.text_format import clip
+
+StopCause = Literal["stopped", "paused", "cancelled"]
+STOP_BY_REQUEST: Mapping[str, StopCause] = {"stop": "stopped", "pause": "paused", "cancel": "cancelled"}
+REQUEST_POLL_S = 0.2
+MAX_REASON_CHARACTERS = 240
+"""Limit for the reason in the error of a rejected plan; the findings are reported separately."""
+SUBJECT_ARGUMENTS = ("name", "goal", "path", "pattern", "query")
+"""Arguments that name the subject of a tool call, most specific first."""
+MAX_STEP_CHARACTERS = 100
+"""Limit for the text about one step of the planner."""
+
+ShowStep = Callable[[str], None]
+"""Receives a line about each tool call of the planner."""
+
+
+async def begin_planning(
+    site: RunContext, run_id: RunId, *, show_step: ShowStep, capture_baseline: bool = True
+) -> "PlanningPhase":
+    """Take the run over and return its planning phase.
+
+    Without `capture_baseline` the plan is not executed here, and no command of the repository runs. Raises RunBusy if
+    another live process owns the run.
+    """
+    run = await take_over_run_when_free(site, run_id)
+    with suppress(OSError):  # a checkout that is not writable gets no mirror
+        write_projections(site, run)
+    return PlanningPhase(site, run, show_step=show_step, capture_baseline=capture_baseline)
+
+
+class PlanningPhase:
+    """Plans one run that this process owns, until the plan is written or a stop is requested."""
+
+    def __init__(self, site: RunContext, run: Run, *, show_step: ShowStep, capture_baseline: bool) -> None:
+        self.run = run
+        self._site = site
+        self._show_step = show_step
+        self._capture_baseline = capture_baseline
+        self._stop_cause: StopCause | None = None
+        self._turn: asyncio.Task[PlanningResult] | None = None
+
+    def stop(self, cause: StopCause) -> None:
+        """End without a plan; the planner's draft is discarded."""
+        if self._stop_cause is None:
+            self._stop_cause = cause
+            if self._turn is not None:
+                self._turn.cancel()
+
+    async def run_to_end(self) -> StopCause | None:
+        """Plan the run and return None, or why planning was stopped: the run is paused or cancelled, and released.
+
+        Raises PlanInvalid with the findings if the plan was rejected, ModelError if the model gave no usable reply,
+        EnvironmentNotReady before the first model request: the run has failed. Raises BudgetExceeded if the budget is
+        spent: the run is paused. Raises StaleFence if another process took the run over.
+        """
+        self._activate()
+        self._turn = asyncio.create_task(self._plan())
+        chores = [
+            asyncio.create_task(chore) for chore in (self._watch_control_requests(), renew_lease(self._site, self.run))
+        ]
+        try:
+            await asyncio.wait((self._turn, *chores), return_when=asyncio.FIRST_COMPLETED)
+            for chore in chores:
+                if chore.done():
+                    chore.result()
+            ending = await self._turn
+        except asyncio.CancelledError:
+            self._end(self._stop_cause or "stopped")
+            if self._stop_cause is None:
+                raise
+            return self._stop_cause
+        finally:
+            for task in (self._turn, *chores):
+                task.cancel()
+            await asyncio.wait((self._turn, *chores))
+        self._settle(ending)
+        return None
+
+    def _activate(self) -> None:
+        """Activate a run that was paused before it had a plan."""
+        store, run = self._site.store, self.run
+        if isinstance(run.state, Paused):
+            with owner_transaction(store, run):
+                store.runs.move(run.id, Active(), fence=run.fence)
+
+    async def _plan(self) -> PlanningResult:
+        if self._capture_baseline:
+            await ensure_baseline(self._site, self.run)
+        async with connect_model(self.run.settings.model) as model:
+            return await plan_run(self._site, self.run, model, watch=self._with_progress)
+
+    async def _watch_control_requests(self) -> None:
+        while True:
+            request = self._site.store.runs.control_request(self.run.id)
+            if request is not None:
+                self.stop(STOP_BY_REQUEST[request])
+            await self._site.clock.sleep(REQUEST_POLL_S)
+
+    def _with_progress(self, tool: Tool) -> Tool:
+        async def run(args: Mapping[str, Any]) -> ToolOutput:
+            output = await tool.run(args)
+            mark = "refused" if output.failed else "draft" if tool.name.startswith("goap_") else "look"
+            self._show_step(f"{mark:<8} {_step_text(tool.name, args)}")
+            return output
+
+        return msgspec.structs.replace(tool, run=run)
+
+    def _end(self, cause: StopCause) -> None:
+        if cause == "cancelled":
+            cancel_run(self._site.store, self.run)
+        else:
+            finish_run(self._site.store, self.run, cause)
+
+    def _settle(self, ending: PlanningResult) -> None:
+        run_id = self.run.id
+        match ending:
+            case PlanWritten():
+                return
+            case PlanRejected(findings=findings, why=why):
+                self._fail(f"the plan was rejected: {why}")
+                raise PlanInvalid(
+                    clip(f"run {run_id} has no valid plan: {why}", MAX_REASON_CHARACTERS),
+                    _retry_hint(run_id),
+                    findings,
+                )
+            case ModelFailed(error=error):
+                self._fail(f"no plan: {error}")
+                raise ModelError(f"run {run_id} has no plan: {error}", _retry_hint(run_id))
+            case TurnOverBudget(error=error):
+                finish_run(self._site.store, self.run, "limit")
+                more = f"Continue with `scaffold resume {run_id} --budget-usd MORE`."
+                raise BudgetExceeded(f"run {run_id} has no plan yet: {error}", more)
+            case _:
+                assert_never(ending)
+
+    def _fail(self, reason: str) -> None:
+        store, run = self._site.store, self.run
+        with owner_transaction(store, run, durable=True):
+            store.runs.move(run.id, Failed(reason), fence=run.fence)
+            store.runs.release(run.id, fence=run.fence)
+
+
+def _retry_hint(run_id: RunId) -> str:
+    return f"To plan again, run `scaffold retry {run_id}`, then `scaffold resume {run_id}`; or start a clearer request."
+
+
+def _step_text(tool: str, args: Mapping[str, Any]) -> str:
+    """Return the name and the subject of a tool call in one line."""
+    match args:
+        case {"actions": [*actions]}:
+            subject = ", ".join(str(each.get("key", "?")) for each in actions if isinstance(each, dict))
+        case _:
+            subject = next((str(args[name]) for name in SUBJECT_ARGUMENTS if isinstance(args.get(name), str)), "")
+    words = " ".join(f"{tool.removeprefix('goap_')} {subject}".split())
+    return words if len(words) <= MAX_STEP_CHARACTERS else f"{words[: MAX_STEP_CHARACTERS - 1]}…"
