@@ -25,9 +25,10 @@ from scaffold.store.database import Store
 from scaffold.verify.contract.checks import Tree
 from scaffold.verify.contract.new_tests_on_base import still_red_on_base
 from scaffold.verify.gates.detection import DetectedGates, detect_at_commit
-from scaffold.verify.proof import ProofRequest, prove_candidate
+from scaffold.verify.proof import prove_candidate
 from scaffold.verify.regression.affected_tests import analyze_impact
 from scaffold.verify.regression.baseline import BaselineInputs, BaselineResult, capture_baseline
+from scaffold.verify.request import ProofRequest
 
 PACKAGES = 50
 IDENTITY = ("-c", "user.name=Bench", "-c", "user.email=bench@example.org")
@@ -84,7 +85,7 @@ class Bench(Struct, frozen=True):
         outcomes = {f"p{n % PACKAGES}.test_m{n}.Case.test": "passed" for n in range(2_000)}
         run = GateRun(gate=TEST, commit=self.base, environment="bench", exit_code=0, outcomes=outcomes)
         contract, tree = Contract(commands=(CHECK,)), self._tree
-        standard = ProofRequest(
+        request = ProofRequest(
             contract=contract,
             red=(CHECK.command,),
             baseline=Baseline(environment=ENVIRONMENT, runs=(run,)),
@@ -93,7 +94,7 @@ class Bench(Struct, frozen=True):
             find=lambda *_: run,
         )
         start = perf_counter()
-        found = await prove_candidate(standard, tree)
+        found = await prove_candidate(request, tree)
         changes = await commits.path_changes(tree.git, tree.base, tree.commit)
         red = await still_red_on_base(contract, found.failed_on_base, changes, tree)
         taken = perf_counter() - start

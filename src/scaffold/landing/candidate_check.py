@@ -20,8 +20,9 @@ from scaffold.run.contracts import contract_with_timings
 from scaffold.run.failure_summary import summarize_failures
 from scaffold.run.lease import owner_transaction
 from scaffold.verify.gates.detection import apply_gate_settings, detect_at_commit
-from scaffold.verify.proof import ProofRequest, prove_candidate
-from scaffold.verify.regression.gate_results import RegressionRequest, judge_gates
+from scaffold.verify.proof import prove_candidate
+from scaffold.verify.regression.gate_results import judge_gates
+from scaffold.verify.request import ProofRequest
 
 
 class CandidateResult(Struct, frozen=True, kw_only=True):
@@ -73,17 +74,18 @@ class CandidateVerifier:
             return ()
         base = self._run.base_sha
         async with self._checkout.tree(baseline.environment, base=base, commit=tip) as tree:
-            request = RegressionRequest(
+            request = ProofRequest(
                 baseline=baseline,
                 focused=False,
                 files=("**",),
                 end_of_run=True,
-                off=self._run.settings.gates_off,
+                gates_off=self._run.settings.gates_off,
                 find=self._site.store.baselines.find,
                 keep=self._keep,
-                timeout_s=self._run.settings.gate_timeout_s,
+                gate_timeout_s=self._run.settings.gate_timeout_s,
+                slots=self._site.slots(self._run.settings.gate_slots),
             )
-            return await judge_gates(request, tree, self._site.slots(self._run.settings.gate_slots))
+            return await judge_gates(request, baseline, tree)
 
     async def close(self) -> None:
         """Remove the checkout."""

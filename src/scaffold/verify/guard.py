@@ -6,8 +6,6 @@ A change must not alter the checks that judge it: their inputs stay as on the ba
 import posixpath
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 
-from msgspec import Struct
-
 from scaffold.core.contract import CheckResult, Contract
 from scaffold.core.gates import Gate, GateRun
 from scaffold.core.printable_text import utf8_safe
@@ -29,6 +27,7 @@ from scaffold.verify.paths.conventions import is_test, is_test_file
 from scaffold.verify.paths.declared_paths import is_declared_by_name, is_declared_path, is_declared_specifically
 from scaffold.verify.paths.manifest import changed_check_settings, is_manifest
 from scaffold.verify.paths.shadow import find_shadows
+from scaffold.verify.request import ProofRequest
 
 MAX_LISTED = 20
 """Most paths listed per finding."""
@@ -55,28 +54,19 @@ _SHADOWS_ADVICE = "These files would be imported instead of existing modules; re
 _LINKS_ADVICE = "A symbolic link must point to an ordinary file of the repository; remove these."
 
 
-class ChangeScope(Struct, frozen=True, kw_only=True):
-    """The paths that an action may change, and the checks that judge it."""
-
-    files: tuple[str, ...] = ()
-    """The paths, folders and globs that the action declared; empty if it declared none."""
-    areas: ProtectedAreas = ProtectedAreas()
-    contract: Contract | None = None
-    gates: tuple[GateRun, ...] = ()
-    """The baseline runs of the gates that judge the work besides the contract."""
-
-
-async def check_change_scope(scope: ChangeScope, tree: Tree, changes: Sequence[PathChange]) -> tuple[CheckResult, ...]:
+async def check_changed_paths(
+    request: ProofRequest, tree: Tree, changes: Sequence[PathChange]
+) -> tuple[CheckResult, ...]:
     """Return the blocking results and the warnings about the changed paths; empty if there are none."""
     paths = [change.path for change in changes]
-    constraints = Contract(must_not_change=scope.contract.must_not_change if scope.contract else ())
+    constraints = Contract(must_not_change=request.contract.must_not_change if request.contract else ())
     found = [
         check_read_only_paths(paths),
         *(each for each in check_constraints(constraints, (), paths) if each.verdict == "fail"),
     ]
-    found.append(_blocking_result("protected", _AREAS_ADVICE, undeclared_protected_paths(changes, scope)))
-    found += await _check_input_results(scope, tree, changes)
-    found.append(_undeclared_warning(changes, scope.files))
+    found.append(_blocking_result("protected", _AREAS_ADVICE, undeclared_protected_paths(changes, request)))
+    found += await _check_input_results(request, tree, changes)
+    found.append(_undeclared_warning(changes, request.files))
     return tuple(each for each in found if each is not None)
 
 
@@ -85,33 +75,33 @@ def declared_protected_paths(changed: Iterable[str], files: Sequence[str], areas
     return tuple(path for path in changed if areas.of(path) and is_declared_specifically(path, files))
 
 
-def undeclared_protected_paths(changes: Iterable[PathChange], scope: ChangeScope) -> Iterator[Reason]:
+def undeclared_protected_paths(changes: Iterable[PathChange], request: ProofRequest) -> Iterator[Reason]:
     """Yield the changed paths in protected areas that the action did not declare; new tests are exempt."""
     for change in changes:
-        area = scope.areas.of(change.path)
-        if area and not is_declared_specifically(change.path, scope.files) and not _new_test(change):
+        area = request.areas.of(change.path)
+        if area and not is_declared_specifically(change.path, request.files) and not _new_test(change):
             yield change.path, f"lies in the protected area `{area}`"
 
 
 async def _check_input_results(
-    scope: ChangeScope, tree: Tree, changes: Sequence[PathChange]
+    request: ProofRequest, tree: Tree, changes: Sequence[PathChange]
 ) -> list[CheckResult | None]:
     """Return the results about changed check inputs, shadowing files and symbolic links; None for each without any."""
     after = await commits.listed_paths(tree.git, tree.commit)
     deleted = {change.path for change in changes if change.kind == "D"}
     added = [change.path for change in changes if change.kind == "A"]
     before = sorted(deleted.union(after).difference(added))
-    base_layout = await _base_layout(scope, tree, frozenset(before))
+    base_layout = await _base_layout(request, tree, frozenset(before))
     deciding = [
         each
         for change in changes
         async for each in _check_input_reasons(change, tree, base_layout)
-        if _undeclared(each, scope)
+        if _undeclared(each, request)
     ]
     shadowing = [
         (each.path, each.why)
         for each in find_shadows(added, before, after)
-        if each.certain or not is_declared_by_name(each.path, scope.files)
+        if each.certain or not is_declared_by_name(each.path, request.files)
     ]
     links = [each for change in changes if change.is_link async for each in _link_reasons(change, tree)]
     return [
@@ -121,11 +111,11 @@ async def _check_input_results(
     ]
 
 
-async def _base_layout(scope: ChangeScope, tree: Tree, before: frozenset[str]) -> BaseLayout:
+async def _base_layout(request: ProofRequest, tree: Tree, before: frozenset[str]) -> BaseLayout:
     """Return the layout of the base. What its task files and check scripts run counts as commands, too."""
-    checks = scope.contract.commands if scope.contract else ()
-    commands = [*(check.command for check in checks), *(run.gate.command for run in scope.gates)]
-    tests = _files_with_tests(scope.gates, before)
+    checks = request.contract.commands if request.contract else ()
+    commands = [*(check.command for check in checks), *(run.gate.command for run in request.baseline_runs)]
+    tests = _files_with_tests(request.baseline_runs, before)
     targets: set[str] = set()
     base_layout = BaseLayout(before, commands, tests=tests)
     read: set[str] = set()
@@ -157,10 +147,10 @@ def _is_function(gate: Gate, name: str) -> bool:
     return function.isidentifier() and function.casefold() not in LINT_PLUGINS
 
 
-def _undeclared(reason: Reason, scope: ChangeScope) -> bool:
+def _undeclared(reason: Reason, request: ProofRequest) -> bool:
     """Return True if the action did not declare the path; a file that runs by itself must be declared by its name."""
     path, _ = reason
-    return not (is_declared_by_name if autorun_reason(path) else is_declared_specifically)(path, scope.files)
+    return not (is_declared_by_name if autorun_reason(path) else is_declared_specifically)(path, request.files)
 
 
 async def _check_input_reasons(change: PathChange, tree: Tree, base_layout: BaseLayout) -> AsyncIterator[Reason]:

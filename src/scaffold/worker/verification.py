@@ -19,7 +19,8 @@ from scaffold.verify.contract.checks import required_names
 from scaffold.verify.contract.new_tests_on_base import added_tests, still_red_on_base
 from scaffold.verify.environment.provisioning import reprovision
 from scaffold.verify.paths.conventions import is_test
-from scaffold.verify.proof import ProofRequest, prove_candidate
+from scaffold.verify.proof import prove_candidate
+from scaffold.verify.request import ProofRequest
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.contract.draft import check_on_base, draft_contract, refine_contract, try_write_contract_files
 from scaffold.worker.workspace import pinned_meanwhile
@@ -58,7 +59,7 @@ class AttemptVerifier:
         git, path = self._context.workspace.git, self._context.workspace.path
         async with reprovision(self._context.environment, path):
             await worktree.reset_and_clean(git, head)
-        verification = await prove_candidate(self._standard(head), self._context.tree(head))
+        verification = await prove_candidate(self._proof_request(head), self._context.tree(head))
         if not verification.passed:
             await worktree.restore(git, head)
         return await self._without_test_only_checks(verification)
@@ -109,7 +110,7 @@ class AttemptVerifier:
         contract, base_results = self.contract, self._base_results
         return with_timeouts(contract, base_results) if contract and base_results else contract
 
-    def _standard(self, head: Commit) -> ProofRequest:
+    def _proof_request(self, head: Commit) -> ProofRequest:
         settings, base_results = self._context.task.run.settings, self._base_results
         return ProofRequest(
             contract=self._contract_with_timeouts,

@@ -27,7 +27,8 @@ from scaffold.verify.gates.detection import DetectedGates
 from scaffold.verify.gates.run import run_gate
 from scaffold.verify.readiness import NotReady
 from scaffold.verify.regression.baseline import BaselineInputs, capture_baseline
-from scaffold.verify.regression.gate_results import RegressionRequest, judge_gates
+from scaffold.verify.regression.gate_results import judge_gates
+from scaffold.verify.request import ProofRequest
 from support.harness import Harness
 
 PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider"
@@ -99,16 +100,16 @@ class Bench:
         self.kept[(run.gate.name, run.commit, run.environment)] = run
 
     async def judge(self, captured, base, head, **terms):
-        terms = {"focused": True} | terms
-        held = RegressionRequest(baseline=captured.baseline, **terms)
-        return {each.gate.name: each for each in await judge_gates(held, await self.tree(base, head), self.slots)}
+        tree = await self.tree(base, head)
+        return {each.gate.name: each for each in await self._judge_in(tree, captured, terms)}
 
     async def judge_in(self, tree, captured, **terms):
         """Return how the one gate does in a tree that is there already."""
-        (result,) = await judge_gates(
-            RegressionRequest(baseline=captured.baseline, focused=True, **terms), tree, self.slots
-        )
+        (result,) = await self._judge_in(tree, captured, terms)
         return result
+
+    async def _judge_in(self, tree, captured, terms):
+        return await judge_gates(ProofRequest(slots=self.slots, **terms), captured.baseline, tree)
 
 
 BARE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}

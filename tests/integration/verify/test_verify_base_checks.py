@@ -13,7 +13,8 @@ from scaffold.verify.contract.base_checks import (
     with_timeouts,
 )
 from scaffold.verify.contract.checks import Tree
-from scaffold.verify.proof import ProofRequest, prove_candidate
+from scaffold.verify.proof import prove_candidate
+from scaffold.verify.request import ProofRequest
 
 COUNTED = "echo x >> {count}; grep -q four list"
 

@@ -4,9 +4,10 @@ import pytest
 
 from integration.verify.builders import CALC, TEST, TEST_CALC
 from scaffold.core.gates import Gate
-from scaffold.verify.proof import ProofRequest, prove_candidate
+from scaffold.verify.proof import prove_candidate
 from scaffold.verify.readiness import NotReady
 from scaffold.verify.regression.baseline import BaselineResult
+from scaffold.verify.request import ProofRequest
 
 FLAKY = """\
 import pathlib
@@ -182,7 +183,7 @@ async def test_the_gates_are_asked_last_and_block_what_the_contract_lets_pass(be
     base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
     captured = await bench.capture(base)
     head = await bench.commit({"calc.py": CALC.replace("a + b", "a + b + 1")})
-    standard = ProofRequest(contract=None, baseline=captured.baseline, slots=bench.slots)
-    proven = await prove_candidate(standard, await bench.tree(base, head))
+    request = ProofRequest(baseline=captured.baseline, slots=bench.slots)
+    proven = await prove_candidate(request, await bench.tree(base, head))
     assert (proven.passed, proven.failures) == (False, ())
     assert [gate.gate.name for gate in proven.broken_gates] == ["test"]

@@ -4,13 +4,14 @@ import msgspec
 import pytest
 
 from scaffold.core.contract import Check, Contract
-from scaffold.core.gates import Gate, GateRun
+from scaffold.core.gates import Baseline, CheckEnvironment, Gate, GateRun
 from scaffold.git import refs, worktree
 from scaffold.git.commits import PathChange
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.verify.contract.checks import Tree
-from scaffold.verify.guard import ChangeScope, check_change_scope, declared_protected_paths
-from scaffold.verify.proof import ProofRequest, prove_candidate
+from scaffold.verify.guard import check_changed_paths, declared_protected_paths
+from scaffold.verify.proof import prove_candidate
+from scaffold.verify.request import ProofRequest
 
 PROJECT = """mkdir -p tests calc
 echo 'def test_add(): pass' > tests/test_add.py
@@ -184,7 +185,8 @@ async def test_a_file_in_which_the_baseline_found_a_test_is_one(changed, name, v
     tree = await changed("echo x >> calc/basic.py")
     gate = Gate(kind="test", command="python -m pytest -q", runner="pytest")
     run = GateRun(gate=gate, commit=tree.base, environment="e", exit_code=0, outcomes={name: "passed"})
-    results = {each.name: each.verdict for each in await check_change_scope(ChangeScope(gates=(run,)), tree, CHANGES)}
+    request = ProofRequest(baseline=Baseline(environment=CheckEnvironment(fingerprint="e"), runs=(run,)))
+    results = {each.name: each.verdict for each in await check_changed_paths(request, tree, CHANGES)}
     assert results.get("checks") == verdict
 
 

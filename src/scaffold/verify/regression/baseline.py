@@ -6,7 +6,7 @@ from msgspec import Struct, json
 
 from scaffold.core.events import BaselineCaptured
 from scaffold.core.gates import Baseline, CheckEnvironment, Gate, GateRun
-from scaffold.core.ids import Commit, RunId
+from scaffold.core.ids import RunId
 from scaffold.host.slots import Slots
 from scaffold.verify.contract.checks import Tree, restore_tracked_files
 from scaffold.verify.gates.detection import DetectedGates
@@ -15,11 +15,9 @@ from scaffold.verify.readiness import NotReady
 from scaffold.verify.regression.comparison import FAILING_OUTCOMES
 from scaffold.verify.regression.diagnosis import unready_reason
 from scaffold.verify.regression.flaky_retry import retry_new_failures
+from scaffold.verify.request import GateRunLookup
 
 UNINFORMATIVE = "fails before the work and reports no single tests, so it cannot tell good work from bad"
-
-GateRunLookup = Callable[[Gate, Commit, str], GateRun | None]
-"""Return the stored run of a gate at a commit in an environment; None if there is none."""
 
 
 class BaselineInputs(Struct, frozen=True, kw_only=True):

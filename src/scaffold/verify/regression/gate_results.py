@@ -1,11 +1,11 @@
 """Run the gates that a change affects, compare them with the baseline, and repeat new failures."""
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 
-from msgspec import Struct, structs
+from msgspec import structs
 
-from scaffold.core.gates import Baseline, Gate, GateResult, GateRun, TaggedTests, Withdrawal
+from scaffold.core.gates import Baseline, Gate, GateResult, GateRun, Withdrawal
 from scaffold.git import commits
 from scaffold.host.slots import Slots
 from scaffold.verify.contract.checks import DEFAULT_TIMEOUT_S, TIMEOUT_FACTOR, Tree, restore_tracked_files
@@ -15,7 +15,6 @@ from scaffold.verify.gates.run import run_gate
 from scaffold.verify.locations import path_from_gate
 from scaffold.verify.paths.conventions import PROSE_SUFFIXES, is_test_file
 from scaffold.verify.regression.affected_tests import ChangeImpact, analyze_impact
-from scaffold.verify.regression.baseline import GateRunLookup
 from scaffold.verify.regression.comparison import (
     FAILING_OUTCOMES,
     MAX_TESTS,
@@ -29,43 +28,17 @@ from scaffold.verify.regression.flaky_retry import retry_known_flaky, retry_new_
 from scaffold.verify.regression.removal import without_subject
 from scaffold.verify.regression.selection import LANGUAGE_FAMILIES
 from scaffold.verify.regression.withdrawal import Withdrawn, namesakes, put_back, told_broken, with_kept, withdrawn
+from scaffold.verify.request import ProofRequest
 
 FLAKY_ROUNDS = 3
 """How often a test that was flaky before the work is repeated."""
 
 
-class RegressionRequest(Struct, frozen=True, kw_only=True):
-    """What to compare a candidate's gates with, and how to run them."""
-
-    baseline: Baseline
-    focused: bool
-    """Whether only the affected tests run, instead of all."""
-    files: tuple[str, ...] = ()
-    """The paths that the action declared: tests in them may be removed if that loses nothing."""
-    end_of_run: bool = False
-    """Whether this is the check at the end of a run: moved tests may have been changed since at their new path."""
-    tagged: tuple[TaggedTests, ...] = ()
-    """Tests that are selected by their tags when certain paths change."""
-    off: tuple[str, ...] = ()
-    """Kinds of gates that do not run."""
-    find: GateRunLookup | None = None
-    """Finds a stored complete run by commit; None to run every gate."""
-    keep: Callable[[GateRun], None] | None = None
-    """Stores a complete run without trouble for `find`; None to store none."""
-    timeout_s: float = 600.0
-    """The timeout of a gate that the work added."""
-    set_work_aside: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
-    """Saves the work while its tree holds the old tests instead of the new ones."""
-
-
-async def judge_gates(request: RegressionRequest, tree: Tree, slots: Slots | None) -> tuple[GateResult, ...]:
-    """Return the result of each gate at the commit of `tree`: the baseline's gates first, then new ones.
-
-    Each gate run takes a slot; `slots` is None for no limit.
-    """
-    runs = request.baseline.runs
+async def judge_gates(request: ProofRequest, baseline: Baseline, tree: Tree) -> tuple[GateResult, ...]:
+    """Return the result of each gate at the commit of `tree`: the baseline's gates first, then new ones."""
+    runs = baseline.runs
     since = await commits.changed_paths(tree.git, runs[0].commit, tree.commit) if runs else None
-    new = await _new_gates(request, tree, since)
+    new = await _new_gates(request, baseline, tree, since)
     if not runs and not new:
         return ()
     renames = await _renames(runs, tree)
@@ -74,7 +47,7 @@ async def judge_gates(request: RegressionRequest, tree: Tree, slots: Slots | Non
     change = await analyze_impact(
         tree, before, since or (), focused=request.focused, tagged=request.tagged, former=former
     )
-    runner = _GateRunner(request, tree, slots, change)
+    runner = _GateRunner(request, baseline, tree, change)
     known = [await runner.judged(run.gate, run) for run in before]
     return (*known, *[await runner.judged(gate, None) for gate in new])
 
@@ -100,13 +73,15 @@ def _within_gate(gate: Gate, renames: Mapping[str, str]) -> dict[str, str]:
     return {old: new for old, new in pairs if old and new}
 
 
-async def _new_gates(request: RegressionRequest, tree: Tree, since: Sequence[str] | None) -> tuple[Gate, ...]:
+async def _new_gates(
+    request: ProofRequest, baseline: Baseline, tree: Tree, since: Sequence[str] | None
+) -> tuple[Gate, ...]:
     """Return the gates that were added since the baseline; a gate at the top covers all folders below.
 
     `since` are the paths that changed since then; None if unknown.
     """
-    known = {run.gate.name for run in request.baseline.runs}
-    covered = {*request.off, *(run.gate.kind for run in request.baseline.runs if not run.gate.folder)}
+    known = {run.gate.name for run in baseline.runs}
+    covered = {*request.gates_off, *(run.gate.kind for run in baseline.runs if not run.gate.folder)}
     if since is not None and not any(_may_bring_a_gate(path, covered) for path in since):
         return ()
     found = drop_unavailable_gates(await detect_at_commit(tree.git, tree.commit), tree.git.cwd, tree.environ)
@@ -124,12 +99,11 @@ def _may_bring_a_gate(path: str, covered: Collection[str]) -> bool:
 class _GateRunner:
     """Runs and judges the gates of one candidate."""
 
-    def __init__(self, request: RegressionRequest, tree: Tree, slots: Slots | None, change: ChangeImpact) -> None:
+    def __init__(self, request: ProofRequest, baseline: Baseline, tree: Tree, change: ChangeImpact) -> None:
         self._request = request
         self._tree = tree
-        self._slots = slots
         self._change = change
-        self._environment = request.baseline.environment.fingerprint
+        self._environment = baseline.environment.fingerprint
 
     async def judged(self, gate: Gate, before: GateRun | None) -> GateResult:
         """Return a gate's result, from a stored complete run at this commit or else by running the selected tests."""
@@ -236,8 +210,8 @@ class _GateRunner:
         return await self._shown_by(self._tree, gate, before, only)
 
     async def _shown_by(self, tree: Tree, gate: Gate, before: GateRun | None, only: Sequence[str]) -> GateRun:
-        async with _slot_taken(self._slots):
-            timeout_s = gate_timeout_s(gate, before, self._request.timeout_s)
+        async with _slot_taken(self._request.slots):
+            timeout_s = gate_timeout_s(gate, before, self._request.gate_timeout_s)
             return await run_gate(gate, tree, only=only, environment=self._environment, timeout_s=timeout_s)
 
 

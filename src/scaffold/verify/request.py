@@ -1,0 +1,52 @@
+"""The request for a proof: what a candidate is checked against, and how its gates run."""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+
+from msgspec import Struct
+
+from scaffold.core.contract import Contract
+from scaffold.core.gates import Baseline, Gate, GateRun, TaggedTests
+from scaffold.core.ids import Commit
+from scaffold.host.slots import Slots
+from scaffold.policy.path.protected_areas import ProtectedAreas
+
+GateRunLookup = Callable[[Gate, Commit, str], GateRun | None]
+"""Return the stored run of a gate at a commit in an environment; None if there is none."""
+
+
+class ProofRequest(Struct, frozen=True, kw_only=True):
+    """Everything that a candidate is checked against."""
+
+    contract: Contract | None = None
+    files: tuple[str, ...] = ()
+    """The paths, folders and globs that the action declared; tests in them may be removed if that loses nothing."""
+    areas: ProtectedAreas = ProtectedAreas()
+    """Paths that may be changed only if the action declared them."""
+    red: tuple[str, ...] | None = None
+    """The names of the contract's checks that failed on the base; None if they were not run there."""
+    baseline: Baseline | None = None
+    """The gate results from before the run's work; None to run no gates."""
+    focused: bool = True
+    """Whether only the tests run that the change affects, instead of all."""
+    end_of_run: bool = False
+    """Whether this is the check at the end of a run: moved tests may have been changed since at their new path."""
+    tagged: tuple[TaggedTests, ...] = ()
+    """Tests that are selected by their tags when certain paths change."""
+    gates_off: tuple[str, ...] = ()
+    """Kinds of gates that do not run, even if the work adds one."""
+    gate_timeout_s: float = 600.0
+    """The timeout of a gate that the work added."""
+    slots: Slots | None = None
+    """Limit how many gates run at once; None for no limit."""
+    find: GateRunLookup | None = None
+    """Finds a stored complete gate run by commit; None to run every gate."""
+    keep: Callable[[GateRun], None] | None = None
+    """Stores a complete gate run without trouble for `find`; None to store none."""
+    set_work_aside: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    """Saves the work while its tree holds the old tests instead of the new ones."""
+
+    @property
+    def baseline_runs(self) -> tuple[GateRun, ...]:
+        """The baseline's runs; empty if no gates run."""
+        return self.baseline.runs if self.baseline else ()
