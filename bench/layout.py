@@ -6,8 +6,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from msgspec import structs
+
 from scaffold.core.ids import ActionId, ActionKey, Assertion, Commit, GoalId, RunId
-from scaffold.core.model import Action, Goal, Run, RunSettings, Signature
+from scaffold.core.model import Action, Goal, Run
+from scaffold.core.run_settings import BUILDER, ModelSettings, RunIdentity, RunSettings, Signature
 from scaffold.core.states import Active, Pending
 from scaffold.host.clock import SystemClock
 from scaffold.store.database import Store
@@ -19,7 +22,9 @@ SLOTS = 20
 _THEN = datetime(2030, 1, 1, tzinfo=UTC)
 _ADA = Signature("Ada", "ada@example.org")
 _SETTINGS = RunSettings(
-    repository="/nowhere", model="cassette:/nowhere.yaml", author=_ADA, committer=_ADA, agents=SLOTS
+    identity=RunIdentity(repository="/nowhere", author=_ADA, committer=_ADA),
+    model=ModelSettings(name="cassette:/nowhere.yaml"),
+    tier=structs.replace(BUILDER, agents=SLOTS),
 )
 
 RUN = Run(

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from scaffold.cli.wiring import open_context
 from scaffold.core.contract import CheckResult, Verification
@@ -27,10 +28,9 @@ from scaffold.core.model import (
     Intent,
     ProcessIdentity,
     Run,
-    RunSettings,
-    Signature,
     Usage,
 )
+from scaffold.core.run_settings import ModelSettings, RunIdentity, RunSettings, Signature
 from scaffold.core.states import Active, Landing, Pending, Planning, Running, Verifying
 from scaffold.git import commits, refs
 from scaffold.git.command import Git
@@ -112,15 +112,51 @@ def make_site(repository: Path) -> RunContext:
     return asyncio.run(open_context(repository, create=True))
 
 
+RENAMED_SETTINGS = {
+    "model": "model.name",
+    "tier": "tier.name",
+    "sandbox": "sandbox.mode",
+    "environment": "environment.variables",
+    "gates": "gates.enabled",
+    "given_gates": "gates.given",
+}
+"""Short names for fields of a run's settings whose own name says too little without their part's name."""
+
+
+def _setting_places() -> dict[str, tuple[str, str]]:
+    """Return the part and the field of each setting that tests name without its part."""
+    parts = {part.name: part.type for part in structs.fields(RunSettings)}
+    places = {field.name: (part, field.name) for part, kind in parts.items() for field in structs.fields(kind)}
+    return places | {name: (place.split(".")[0], place.split(".")[1]) for name, place in RENAMED_SETTINGS.items()}
+
+
+SETTING_PLACES = _setting_places()
+
+
+def with_settings(settings: RunSettings, **changes: Any) -> RunSettings:
+    """Return a run's settings with fields of their parts changed, each named without its part: `agents=2`."""
+    if (seconds := changes.pop("attempt_timeout_s", None)) is not None:
+        changes["timeout_min"] = seconds / 60
+    for name, value in changes.items():
+        part, field = SETTING_PLACES[name]
+        settings = structs.replace(settings, **{part: structs.replace(getattr(settings, part), **{field: value})})
+    return settings
+
+
+def make_settings(**given: Any) -> RunSettings:
+    """Return the settings of a run, the default ones but for `given`: see `with_settings`."""
+    identity = RunIdentity(repository="/nowhere", author=SOMEBODY, committer=SOMEBODY)
+    return with_settings(RunSettings(identity=identity, model=ModelSettings(name="cassette:/nowhere.yaml")), **given)
+
+
 def make_run(site: RunContext, plan_text: str, **settings: object) -> Run:
     """Lay out a run of the plan, in `planning` and owned by nobody."""
     plan, _ = read_plan(plan_text, name="plan.yaml")
-    given = {"model": "cassette:/nowhere.yaml", "author": SOMEBODY, "committer": SOMEBODY, "attempts": 1} | settings
     return open_run(
         site.store,
         RunInput(request="plan.yaml", source=plan_text, plan=plan),
         survey=asyncio.run(checkout_status(site.repository)),
-        settings=RunSettings(repository=str(site.repository.root), **given),  # type: ignore[arg-type] - a test's own
+        settings=make_settings(**({"repository": str(site.repository.root), "attempts": 1} | settings)),
         now=site.clock.now(),
     )
 
@@ -162,7 +198,7 @@ def work(
         fence=run.fence,
         status="queued",
         phase="workspace",
-        model=run.settings.model,
+        model=run.settings.model.name,
         base_sha=asyncio.run(session_tip(site, run)),
         usage=Usage(),
         queued_at=site.clock.now(),
@@ -246,12 +282,7 @@ ALIVE = identify(os.getppid())
 """Another process that lives as long as the test."""
 OWNER = ProcessIdentity(100, "start-100", "boot")
 RIVAL = ProcessIdentity(200, "start-200", "boot")
-SETTINGS = RunSettings(
-    repository="/somewhere/shop",
-    model="cassette:/somewhere/shop.yaml",
-    author=Signature("Ada", "ada@example.org"),
-    committer=Signature("Ada", "ada@example.org"),
-)
+SETTINGS = make_settings(repository="/somewhere/shop")
 
 
 def a_run(run_id: str = "run-1", **fields: Any) -> Run:

@@ -122,8 +122,8 @@ class Witness:
 def caps_are_kept(store: Store, run: Run) -> Iterator[str]:
     """SC-15: no more attempts work at a time than the run and their goal allow."""
     working = [attempt for attempt in store.attempts.open_of_run(run.id) if attempt.phase in AT_WORK]
-    if len(working) > run.settings.agents:
-        yield f"{len(working)} attempts work, and the run allows {run.settings.agents}"
+    if len(working) > run.settings.tier.agents:
+        yield f"{len(working)} attempts work, and the run allows {run.settings.tier.agents}"
     if len(working) < 2:
         return
     goals = Counter(action.goal_id for each in working if (action := store.actions.get(each.action_id)))
@@ -142,7 +142,7 @@ def replans_are_bounded(store: Store, run: Run) -> Iterator[str]:
     """OR-3: nobody is asked to replan more often than allowed while nothing new is shown."""
     for goal in store.goals.of_run(run.id):
         fruitless = store.turns.count_without_progress_of_goal(goal.id, "replan")
-        if fruitless > run.settings.replans:
+        if fruitless > run.settings.limits.replans:
             yield f"{goal.name} was replanned {fruitless} times in vain"
 
 
@@ -157,7 +157,7 @@ def nothing_starts_in_a_goal_that_is_not_active(store: Store, run: Run, event: A
 def own_failures_are_bounded(store: Store, run: Run, key: str, failures: int) -> Iterator[str]:
     """SC-20: an action has as many own failures as allowed, and one more with another approach."""
     action = store.actions.by_key(run.id, key)
-    most = run.settings.attempts + (action.extra_attempts if action else 0)
+    most = run.settings.limits.attempts + (action.extra_attempts if action else 0)
     if failures > most:
         yield f"{key} failed {failures} times, and {most} are allowed"
 
@@ -165,7 +165,11 @@ def own_failures_are_bounded(store: Store, run: Run, key: str, failures: int) ->
 def an_action_fails_for_its_own_failures_alone(store: Store, run: Run, key: str, failures: int) -> Iterator[str]:
     """SC-20: crashes, conflicts, budgets and people are nobody's failure."""
     action = store.actions.by_key(run.id, key)
-    if action is not None and action.kind == "primitive" and failures < run.settings.attempts + action.extra_attempts:
+    if (
+        action is not None
+        and action.kind == "primitive"
+        and failures < run.settings.limits.attempts + action.extra_attempts
+    ):
         yield f"{key} failed for good after {failures} own failures: {reason_of(action.state)}"
 
 

@@ -186,7 +186,7 @@ class SimulatedWorker:
             await self._work(10.0, 20.0)
 
     def _pay(self, run: Run, attempt: Attempt) -> None:
-        store, limit_usd = self._site.store, run.settings.budget_usd
+        store, limit_usd = self._site.store, run.settings.limits.budget_usd
         with store.transaction():
             if limit_usd is not None and store.runs.paid_usd(run.id) >= limit_usd:
                 raise BudgetExceeded("the budget is used up", "Give more.")

@@ -7,12 +7,12 @@ from pathlib import Path
 from random import Random  # noqa: TID251 - seeded
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
+from builders import make_settings, with_settings
 from scaffold.core.errors import RunBusy, ScaffoldError, StaleFence
 from scaffold.core.ids import AttemptId, Commit, GoalId, RunId
-from scaffold.core.model import Run, RunSettings, Signature
+from scaffold.core.model import Run
 from scaffold.core.states import Cancelled, Completed, Failed, Paused
 from scaffold.git.repository import CheckoutStatus, Repository
 from scaffold.orchestrator.owner.control_requests import PAUSED_BY_USER
@@ -41,7 +41,6 @@ STORM_S = 25.0
 PATIENCE_S = 900.0
 """How long, in all, a run may take until it is over."""
 GLANCE_S = 0.5
-SOMEBODY = Signature("Ada Example", "ada@example.org")
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -125,16 +124,14 @@ class World:
     def configure(self, **changes: object) -> None:
         """Change the run's settings, as a human does who resumes it with others."""
         with self.site.store.transaction():
-            settings = msgspec.structs.replace(self.witness.run.settings, **changes)
+            settings = with_settings(self.witness.run.settings, **changes)
             self.site.store.runs.configure(self.run_id, settings)
 
     def _lay_out(self) -> RunId:
         base = self.objects.commit(self.objects.tree({"README.md": "# Sample"}), (), "First")
-        settings = RunSettings(
+        settings = make_settings(
             repository=str(self._folder),
             model="simulated",
-            author=SOMEBODY,
-            committer=SOMEBODY,
             planner=self.chance.random() < 0.7,
             agents=self.chance.randint(1, 4),
             attempts=self.chance.randint(1, 3),

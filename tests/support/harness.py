@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from builders import folder_until_exit
+from builders import folder_until_exit, make_settings
 from scaffold.core.contract import Check, Contract
 from scaffold.core.ids import ActionKey, AttemptId, GoalId
-from scaffold.core.model import Action, Attempt, ProcessIdentity, Run, RunSettings, Signature
+from scaffold.core.model import Action, Attempt, ProcessIdentity, Run
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
+from scaffold.core.run_settings import Signature
 from scaffold.core.states import Active, Paused, Planning, status_of
 from scaffold.git.command import Git
 from scaffold.git.repository import checkout_status, open_repository
@@ -154,7 +155,7 @@ class Harness:
             self.store,
             RunInput(request="the plan", source="plan", plan=Plan(goals=goals)),
             survey=await checkout_status(self.site.repository),
-            settings=RunSettings(**(given | settings)),
+            settings=make_settings(**(given | settings)),
             now=self.clock.now(),
         )
 

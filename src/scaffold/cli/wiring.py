@@ -66,7 +66,7 @@ def processes_of(site: RunContext, run: Run) -> ZygoteProcessStarter | FreshProc
         return [*PROGRAM, part, name]
 
     def zygote(line: int) -> Sequence[str]:
-        return [*PROGRAM, "zygote", str(line), *(["--live"] if is_live(run.settings.model) else [])]
+        return [*PROGRAM, "zygote", str(line), *(["--live"] if is_live(run.settings.model.name) else [])]
 
     def log(_part: ProcessRole, name: str) -> Path:
         return site.process_log(run.id, name)

@@ -7,8 +7,9 @@ from typing import get_args
 from msgspec import Struct
 
 from scaffold.config.file import SettingValue
-from scaffold.config.schema import NETWORKS, OFF, SANDBOX_MODES, SIZES, TIERS, Setting
+from scaffold.config.schema import NETWORKS, OFF, SANDBOX_MODES, SIZES, Setting
 from scaffold.core.gates import GateKind
+from scaffold.core.run_settings import TIERS
 from scaffold.llm.registry.model_name import parse_model
 from scaffold.policy.rule.ruleset import CATEGORIES, DECISIONS, DEFAULT_DECISIONS
 

@@ -3,7 +3,8 @@
 from scaffold.config.folder_trust import folder_trust
 from scaffold.config.proof import refresh_gate_settings
 from scaffold.config.settings import load_settings
-from scaffold.core.model import Run, RunSettings
+from scaffold.core.model import Run
+from scaffold.core.run_settings import RunSettings
 from scaffold.run.context import RunContext
 
 

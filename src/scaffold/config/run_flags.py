@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from scaffold.config.schema import Setting
-from scaffold.core.model import SandboxMode
+from scaffold.core.run_settings import SandboxMode
 
 
 class RunFlags(Struct, frozen=True, kw_only=True):

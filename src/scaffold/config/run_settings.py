@@ -7,12 +7,20 @@ from scaffold.agent.prompts import Notice
 from scaffold.config.folder_trust import folder_trust
 from scaffold.config.permission_rules import category_decisions
 from scaffold.config.prompt_folders import prompt_folders
-from scaffold.config.proof import gate_settings, review_settings
+from scaffold.config.proof import added_areas, environment_settings, gate_settings, with_judges
 from scaffold.config.run_flags import RunFlags
 from scaffold.config.sandbox import detect_sandbox_level, sandbox_settings
 from scaffold.config.settings import Settings
 from scaffold.core.errors import UsageError
-from scaffold.core.model import RunSettings, SupervisionMode
+from scaffold.core.run_settings import (
+    ModelSettings,
+    PermissionSettings,
+    PlanningSettings,
+    RunIdentity,
+    RunLimits,
+    RunSettings,
+    SupervisionMode,
+)
 from scaffold.git.repository import signatures
 from scaffold.policy.sandbox_setup import require_sandbox
 from scaffold.run.context import RunContext
@@ -34,46 +42,53 @@ async def run_settings(
     sandbox = sandbox_settings(settings)
     require_sandbox(sandbox, await detect_sandbox_level())
     author, committer = await signatures(site.repository)
-    budget_usd = settings.money("budget_usd")
-    pinned, digest = chosen_model(settings, budget_usd, notice=notice)
-    tier = settings.tier()
-    return RunSettings(
-        repository=str(site.repository.root),
-        model=pinned,
-        model_hash=digest,
-        author=author,
-        committer=committer,
+    root, environ, once = site.repository.root, site.environ, flags.trust_once
+    limits = run_limits(settings)
+    model, tier = chosen_model(settings, limits.budget_usd, notice=notice), settings.tier()
+    planning = PlanningSettings(
         plan_path=flags.plan_path or "",
-        tier=tier.name,
-        agents=tier.agents,
-        goal_agents=int(settings.number("max_workers_per_goal")),
-        iterations=tier.iterations,
-        attempt_timeout_s=tier.timeout_s,
-        budget_usd=budget_usd,
-        sandbox=sandbox.mode,
-        network=sandbox.network,
-        hosts=sandbox.hosts,
-        memory_gb=settings.number("sandbox.memory_gb"),
-        yolo=flags.yolo,
-        inbox_wait_s=settings.number("inbox.wait_s"),
-        idle_s=settings.number("idle_s"),
-        allow=settings.texts("permissions.allow"),
-        deny=settings.texts("permissions.deny"),
-        approvals=category_decisions(settings),
-        environment=settings.texts("environment"),
         planner=planner,
         supervision=cast("SupervisionMode", settings.text("supervision")),  # checked where it was set
-        replans=int(settings.number("replans")),
-        prompts=prompt_folders(site.repository.root, site.environ, trust_once=flags.trust_once, notice=notice),
-        notify=settings.text("notify") or "",
-        trusted=folder_trust(site.repository.root, site.environ, once=flags.trust_once).trusted,
-        **review_settings(settings, tier, planner=planner),
-        **gate_settings(settings),
+        prompts=prompt_folders(root, environ, trust_once=once, notice=notice),
+    )
+    return RunSettings(
+        identity=RunIdentity(repository=str(root), author=author, committer=committer),
+        model=model,
+        tier=tier,
+        limits=limits,
+        planning=with_judges(planning, threshold=tier.threshold),
+        sandbox=sandbox,
+        environment=environment_settings(settings, trusted=folder_trust(root, environ, once=once).trusted),
+        permissions=permission_settings(settings, yolo=flags.yolo),
+        gates=gate_settings(settings),
     )
 
 
-def chosen_model(settings: Settings, budget_usd: float | None, *, notice: Notice) -> tuple[str, str]:
-    """Return the model string, meaning the same from everywhere, and its cassette's digest ("" for others).
+def run_limits(settings: Settings) -> RunLimits:
+    """Return where the run stops, besides the limits of its tier."""
+    return RunLimits(
+        goal_agents=int(settings.number("max_workers_per_goal")),
+        replans=int(settings.number("replans")),
+        idle_s=settings.number("idle_s"),
+        budget_usd=settings.money("budget_usd"),
+    )
+
+
+def permission_settings(settings: Settings, *, yolo: bool) -> PermissionSettings:
+    """Return what agents may do without a human, and how the human is reached."""
+    return PermissionSettings(
+        allow=settings.texts("permissions.allow"),
+        deny=settings.texts("permissions.deny"),
+        approvals=category_decisions(settings),
+        yolo=yolo,
+        areas=added_areas(settings),
+        inbox_wait_s=settings.number("inbox.wait_s"),
+        notify=settings.text("notify") or "",
+    )
+
+
+def chosen_model(settings: Settings, budget_usd: float | None, *, notice: Notice) -> ModelSettings:
+    """Return the model, its string meaning the same from everywhere, with its cassette's digest.
 
     UsageProblem where none is configured, or a limit in dollars could not be held.
     """
@@ -83,4 +98,4 @@ def chosen_model(settings: Settings, budget_usd: float | None, *, notice: Notice
     pinned, digest = resolve_model(model)
     if text := unenforced_limit_notice(pinned, budget_usd):
         notice(text)
-    return pinned, digest
+    return ModelSettings(name=pinned, cassette_hash=digest)

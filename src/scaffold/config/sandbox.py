@@ -4,11 +4,9 @@ import os
 from typing import cast
 
 from scaffold.config.settings import Settings
-from scaffold.core.model import NetworkMode, SandboxMode
-from scaffold.host.sandbox.confinement import GIBIBYTE, ResourceLimits
+from scaffold.core.run_settings import NetworkMode, SandboxMode, SandboxSettings
 from scaffold.host.sandbox.level import DetectedLevel, detect_level
 from scaffold.host.user_dirs import user_dirs
-from scaffold.policy.sandbox_setup import SandboxSettings
 
 LEVEL_CACHE = "sandbox.json"
 """In the user's cache: what this machine can give."""
@@ -20,7 +18,7 @@ def sandbox_settings(settings: Settings) -> SandboxSettings:
         mode=cast("SandboxMode", settings.text("sandbox.mode")),  # checked where it was set
         network=cast("NetworkMode", settings.text("sandbox.network")),
         hosts=settings.texts("sandbox.hosts"),
-        limits=ResourceLimits(memory_bytes=int(settings.number("sandbox.memory_gb") * GIBIBYTE)),
+        memory_gb=settings.number("sandbox.memory_gb"),
     )
 
 

@@ -6,12 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import get_args
 
-from msgspec import Struct
-
 from scaffold.core.gates import GateKind
-from scaffold.core.model import NetworkMode, SupervisionMode
+from scaffold.core.run_settings import TIERS, NetworkMode, SandboxSettings, SupervisionMode
 from scaffold.host.environment import is_never_inherited
-from scaffold.host.sandbox.confinement import GIBIBYTE, ResourceLimits
 from scaffold.llm.registry.model_name import parse_model
 from scaffold.policy.rule.rules import parse_rule
 from scaffold.policy.rule.ruleset import CATEGORIES, DECISIONS
@@ -35,27 +32,6 @@ AUTO = "auto"
 OFF = "off"
 
 
-class Tier(Struct, frozen=True):
-    """How much effort a run is worth."""
-
-    name: str
-    agents: int
-    iterations: int
-    """How often a failed contract may be put back into the same attempt."""
-    timeout_s: float
-    """What one attempt may take."""
-    threshold: int
-    """Of 9: what is good enough for the critic; 0 for no critic, and no contract drafted either."""
-
-
-TIERS = (
-    Tier("quick", 1, 3, 300, 0),
-    Tier("scout", 2, 3, 300, 5),
-    Tier("builder", 3, 5, 900, 7),
-    Tier("architect", 5, 7, 1800, 8),
-)
-
-
 def built_in_settings() -> dict[str, Setting]:
     """Return every setting as it is before anybody sets it."""
     values: dict[str, Setting] = {"model": None, "tier": "builder", "agents": None, "budget_usd": None}
@@ -66,7 +42,7 @@ def built_in_settings() -> dict[str, Setting]:
     values |= {"permissions.allow": (), "permissions.deny": (), "environment": (), "inbox.wait_s": 10}
     values |= {"areas.globs": (), "areas.words": (), "areas.types": ()}
     values |= {"sandbox.mode": "auto", "sandbox.network": "loopback", "sandbox.hosts": ()}
-    values |= {"sandbox.memory_gb": ResourceLimits().memory_bytes // GIBIBYTE}
+    values |= {"sandbox.memory_gb": int(SandboxSettings().memory_gb)}
     values |= {f"quality_gates.{kind}": AUTO for kind in get_args(GateKind)}
     values |= {
         "quality_gates.timeout_s": 600,
@@ -79,7 +55,7 @@ def built_in_settings() -> dict[str, Setting]:
         values[f"tiers.{tier.name}.threshold"] = tier.threshold
         values[f"tiers.{tier.name}.agents"] = tier.agents
         values[f"tiers.{tier.name}.iterations"] = tier.iterations
-        values[f"tiers.{tier.name}.timeout_min"] = tier.timeout_s / 60
+        values[f"tiers.{tier.name}.timeout_min"] = tier.timeout_min
     return values
 
 

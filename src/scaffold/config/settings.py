@@ -8,8 +8,9 @@ from msgspec import Struct
 from scaffold.config.file import SettingValue, decode_config, parse_settings, read_settings, validate_setting
 from scaffold.config.folder_trust import folder_trust
 from scaffold.config.project_overrides import IgnoredConfig, merge_local_settings, merge_project_settings
-from scaffold.config.schema import SIZES, Tier, built_in_settings
+from scaffold.config.schema import SIZES, built_in_settings
 from scaffold.core.errors import UsageError
+from scaffold.core.run_settings import Tier
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.trust import LOCAL_SETTINGS_FILE, SETTINGS_FILE, TrustStatus
 
@@ -85,7 +86,7 @@ class Settings(Struct, frozen=True):
             name=name,
             agents=int(agents) if isinstance(agents, int | float) else 1,
             iterations=int(self.number(f"tiers.{name}.iterations")),
-            timeout_s=60 * self.number(f"tiers.{name}.timeout_min"),
+            timeout_min=self.number(f"tiers.{name}.timeout_min"),
             threshold=int(self.number(f"tiers.{name}.threshold")),
         )
 

@@ -7,9 +7,9 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from scaffold.core.contract import Contract, Verification
-from scaffold.core.gates import Gate, TaggedTests
 from scaffold.core.ids import ActionId, ActionKey, Assertion, AttemptId, Commit, ControlRequestId, GoalId, RunId, TurnId
 from scaffold.core.plan import ActionKind, Method
+from scaffold.core.run_settings import RunSettings
 from scaffold.core.states import (
     ActionState,
     AttemptOutcome,
@@ -20,7 +20,6 @@ from scaffold.core.states import (
     GoalState,
     RunState,
 )
-from scaffold.core.tool import ToolCategory
 
 
 class ProcessIdentity(Struct, frozen=True):
@@ -31,110 +30,6 @@ class ProcessIdentity(Struct, frozen=True):
     """The process start time as the kernel reports it; only compared, never parsed."""
     boot: str
     """The machine's boot id."""
-
-
-class Signature(Struct, frozen=True):
-    """Name and mail address of a git author or committer."""
-
-    name: str
-    email: str
-
-
-SandboxMode = Literal["require", "auto", "off"]
-"""Refuse to run commands without a sandbox | use the strongest one available | use none."""
-NetworkMode = Literal["none", "loopback", "hosts"]
-"""What commands can connect to: unix sockets only | also a private loopback | also the listed hosts."""
-
-
-SupervisionMode = Literal["mechanical", "agent"]
-"""Who takes a goal's next step: the pure `decide`, which asks an agent only to plan, or the agent itself by tools."""
-
-
-class ExtraProtectedAreas(Struct, frozen=True, kw_only=True):
-    """Protected parts of a repository that the configuration adds to the built-in ones."""
-
-    globs: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
-
-
-class RunSettings(Struct, frozen=True, kw_only=True):
-    """Everything a process needs to continue the run as it started. Stored with the run."""
-
-    repository: str
-    """Absolute path of the checkout the run was started from."""
-    model: str
-    """A model string, e.g. `cassette:/abs/path.yaml`."""
-    author: Signature
-    committer: Signature
-    model_hash: str = ""
-    """SHA-256 of the cassette's bytes; empty for live models."""
-    plan_path: str = ""
-    tier: str = "builder"
-    tier_confidence: float = 1.0
-    agents: int = 3
-    goal_agents: int = 3
-    """How many agents may work on the same goal at once."""
-    executor: str = "native"
-    iterations: int = 5
-    """How many times a failed contract may be sent back to the same attempt."""
-    attempts: int = 3
-    """How many failures that count an action may have."""
-    attempt_timeout_s: float = 900.0
-    budget_usd: float | None = None
-    sandbox: SandboxMode = "auto"
-    """How commands are confined; a command that cannot be confined waits for approval."""
-    network: NetworkMode = "loopback"
-    hosts: tuple[str, ...] = ()
-    memory_gb: float = 16.0
-    """Memory limit for each process of a command."""
-    yolo: bool = False
-    environment: tuple[str, ...] = ()
-    """Names of environment variables passed to commands besides the default ones."""
-    inbox_wait_s: float = 10.0
-    """How long a worker waits for a human before it saves its work and ends the attempt as `waiting`."""
-    allow: tuple[str, ...] = ()
-    """Rules `TOOL:PATTERN` for calls that need no approval."""
-    deny: tuple[str, ...] = ()
-    """Rules `TOOL:PATTERN` for calls that are always refused; no approval overrides them."""
-    approvals: Mapping[ToolCategory, Literal["allow", "ask", "deny"]] = {}
-    """The user's setting per tool category; it can only restrict what a worker may do."""
-    planner: bool = False
-    """Whether a planner creates, decomposes and repairs the plan; if False, the given plan runs unchanged."""
-    supervision: SupervisionMode = "mechanical"
-    replans: int = 3
-    """How many times a goal may be replanned without a new fact before it fails."""
-    prompts: tuple[str, ...] = ()
-    """Absolute paths of folders with `ROLE.md` files, first match wins; other roles use the built-in prompt."""
-    idle_s: float = 300.0
-    """Seconds without output after which an agent counts as hung."""
-    drafter: bool = False
-    """Whether to draft a contract before the work for actions without one, and to extend it after the work."""
-    critic: bool = False
-    """Whether a critic scores work that passes; work below `threshold` is sent back."""
-    threshold: int = 7
-    """The critic's minimum score, of 9."""
-    gates: bool = True
-    """Whether to compare the repository's tests, build, lint and type check with their baseline."""
-    given_gates: tuple[Gate, ...] = ()
-    """Gates from the configuration; each replaces the detected gates of its kind."""
-    gates_off: tuple[str, ...] = ()
-    """Kinds of gates that the configuration turns off."""
-    gate_timeout_s: float = 600.0
-    """A gate's timeout while it has no baseline duration."""
-    setup: tuple[str, ...] | None = None
-    """Commands that prepare a checkout for its checks; None means detect them."""
-    tagged: tuple[TaggedTests, ...] = ()
-    """Tests to run for given paths, in addition to those found automatically."""
-    gate_slots: int = 1
-    """How many gates may run at once on this machine."""
-    services: tuple[str, ...] = ()
-    """Services on each check's loopback: commands that run as long as the check, or addresses outside."""
-    trusted: bool = False
-    """Whether set-up commands from the repository may run outside a sandbox without approval."""
-    areas: ExtraProtectedAreas = ExtraProtectedAreas()
-    notify: str = ""
-    """Command to run when a human is needed, when the run ends, and when the budget runs low; empty for none."""
 
 
 class Usage(Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from msgspec import Struct, convert
 
 from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
-from scaffold.core.model import Signature
+from scaffold.core.run_settings import Signature
 from scaffold.git.command import Git, GitResult
 from scaffold.git.refs import resolve
 from scaffold.git.submodule import keep_commit, populated_submodules

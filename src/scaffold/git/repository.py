@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from scaffold.core.errors import RepositoryError
 from scaffold.core.ids import Commit
-from scaffold.core.model import Signature
+from scaffold.core.run_settings import Signature
 from scaffold.git.command import Git, GitResult
 from scaffold.git.refs import resolve
 

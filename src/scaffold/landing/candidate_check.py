@@ -72,18 +72,18 @@ class CandidateVerifier:
         baseline = self._known_baseline()
         if baseline is None or not await self._gates_at(baseline, tip):
             return ()
-        base = self._run.base_sha
+        base, gates = self._run.base_sha, self._run.settings.gates
         async with self._checkout.tree(baseline.environment, base=base, commit=tip) as tree:
             request = ProofRequest(
                 baseline=baseline,
                 focused=False,
                 files=("**",),
                 end_of_run=True,
-                gates_off=self._run.settings.gates_off,
+                gates_off=gates.off,
                 find=self._site.store.baselines.find,
                 keep=self._keep,
-                gate_timeout_s=self._run.settings.gate_timeout_s,
-                slots=self._site.slots(self._run.settings.gate_slots),
+                gate_timeout_s=gates.timeout_s,
+                slots=self._site.slots(gates.slots),
             )
             return await judge_gates(request, baseline, tree)
 
@@ -110,12 +110,10 @@ class CandidateVerifier:
 
     async def _gates_at(self, baseline: Baseline, at: Commit) -> bool:
         """Return whether any gates apply at a commit: from the baseline, or added by the work."""
-        settings = self._run.settings
-        if baseline.runs or not settings.gates:
+        gates = self._run.settings.gates
+        if baseline.runs or not gates.enabled:
             return bool(baseline.runs)
-        found = apply_gate_settings(
-            await detect_at_commit(self._site.git, at), settings.given_gates, settings.gates_off
-        )
+        found = apply_gate_settings(await detect_at_commit(self._site.git, at), gates.given, gates.off)
         return bool(found.gates)
 
     def _proof_request(self, action: Action, attempt: Attempt, baseline: Baseline | None) -> ProofRequest:
@@ -123,13 +121,13 @@ class CandidateVerifier:
         return ProofRequest(
             contract=contract_with_timings(self._site.store, attempt, self._environment()),
             files=action.files,
-            areas=ProtectedAreas.with_added(settings.areas),
+            areas=ProtectedAreas.with_added(settings.permissions.areas),
             red=_red_before(attempt.verification),
             baseline=baseline,
-            tagged=settings.tagged,
-            gates_off=settings.gates_off,
-            gate_timeout_s=settings.gate_timeout_s,
-            slots=self._site.slots(self._run.settings.gate_slots),
+            tagged=settings.gates.tagged,
+            gates_off=settings.gates.off,
+            gate_timeout_s=settings.gates.timeout_s,
+            slots=self._site.slots(self._run.settings.gates.slots),
             find=self._site.store.baselines.find,
             keep=self._keep,
         )

@@ -44,7 +44,7 @@ class Checkout:
             git=self._site.git,
             base=base,
             commit=commit,
-            environ=child_environment(self._site.environ, own, names=self._run.settings.environment),
+            environ=child_environment(self._site.environ, own, names=self._run.settings.environment.variables),
             clean=self._site.redactor.clean,
         )
 

@@ -193,8 +193,8 @@ class MergeQueue:
             merged.tree,
             parents=[tip],
             message=landing_message(self._run, action),
-            author=self._run.settings.author,
-            committer=self._run.settings.committer,
+            author=self._run.settings.identity.author,
+            committer=self._run.settings.identity.committer,
         )
 
     async def _publish(

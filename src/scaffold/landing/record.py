@@ -187,14 +187,14 @@ async def _claim_candidate(site: RunContext, run: Run, attempt: Attempt) -> Comm
     head = attempt.head_sha
     if head is None:
         raise LookupError(attempt.id)
-    settings, work = run.settings, refs.work_ref(attempt.id)
+    identity, work = run.settings.identity, refs.work_ref(attempt.id)
     candidate = await commits.commit_tree(
         site.git,
         await commits.tree_of(site.git, head),
         parents=[head],
         message=f"Candidate of attempt {attempt.id}, for owner {run.fence}\n",
-        author=settings.author,
-        committer=settings.committer,
+        author=identity.author,
+        committer=identity.committer,
     )
     if await refs.resolve(site.git, work) == head:
         await refs.move(site.git, work, new=candidate, old=head)

@@ -20,7 +20,7 @@ def free_slots(store: Store, run: Run, goal: Goal) -> int:
     An attempt takes a slot from the time it is queued until its candidate is submitted.
     """
     working = store.attempts.working(run.id)
-    return max(0, min(run.settings.agents - sum(working.values()), goal.worker_cap - working.get(goal.id, 0)))
+    return max(0, min(run.settings.tier.agents - sum(working.values()), goal.worker_cap - working.get(goal.id, 0)))
 
 
 async def queue_attempt(site: RunContext, run: Run, goal_id: GoalId, action_id: ActionId) -> Attempt | None:
@@ -40,8 +40,8 @@ async def queue_attempt(site: RunContext, run: Run, goal_id: GoalId, action_id: 
         fence=run.fence,
         status="queued",
         phase="workspace",
-        executor=run.settings.executor,
-        model=run.settings.model,
+        executor=run.settings.model.executor,
+        model=run.settings.model.name,
         base_sha=tip,
         briefing=briefing,
         usage=Usage(),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from scaffold.core.model import NetworkMode
+from scaffold.core.run_settings import NetworkMode
 from scaffold.git.worktree_metadata import common_dir, gitdir_target
 from scaffold.host.sandbox.confinement import Confinement, ResourceLimits
 from scaffold.policy.secret.files import SECRET_FILES, secret_entry

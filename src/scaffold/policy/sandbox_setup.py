@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.core.errors import TrustError
-from scaffold.core.model import NetworkMode, SandboxMode
-from scaffold.host.sandbox.confinement import ResourceLimits, SandboxSpec
+from scaffold.core.run_settings import SandboxMode, SandboxSettings
+from scaffold.host.sandbox.confinement import GIBIBYTE, ResourceLimits, SandboxSpec
 from scaffold.host.sandbox.level import DetectedLevel, detect_level
 from scaffold.host.sandbox.proxy import serve_proxy
 from scaffold.policy.rule.public_addresses import is_public
@@ -23,16 +23,6 @@ ROOT_WORKSPACE = DetectedLevel("none", "the workspace is the system itself", "st
 """No sandbox is possible: a workspace that contains the system could change what the sandbox is built from."""
 
 SANDBOX_MODES: tuple[SandboxMode, ...] = get_args(SandboxMode)
-
-
-class SandboxSettings(Struct, frozen=True, kw_only=True):
-    """The sandbox that the user requests."""
-
-    mode: SandboxMode = "auto"
-    network: NetworkMode = "loopback"
-    hosts: tuple[str, ...] = ()
-    """The reachable hosts if `network` is `hosts`."""
-    limits: ResourceLimits = ResourceLimits()
 
 
 class SandboxInputs(Struct, frozen=True, kw_only=True):
@@ -75,7 +65,7 @@ async def build_enclosure(
         tracked=inputs.tracked,
         network=sandbox.network,
         hosts=sandbox.hosts,
-        limits=sandbox.limits,
+        limits=ResourceLimits(memory_bytes=int(sandbox.memory_gb * GIBIBYTE)),
         absent=not inputs.disposable,
     )
     if inputs.disposable and detected.level == "landlock":

@@ -63,7 +63,7 @@ def _final_failure(
     if for_good:
         return Failed(reason)
     spent = store.actions.failures(attempt.action_id)
-    most = run.settings.attempts + _action_of(store, attempt).extra_attempts
+    most = run.settings.limits.attempts + _action_of(store, attempt).extra_attempts
     if outcome in COUNTED_FAILURES and spent >= most:
         return Failed(f"{outcome} after {spent} attempts: {reason}")
     return None

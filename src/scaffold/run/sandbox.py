@@ -7,18 +7,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from scaffold.core.model import Run
-from scaffold.host.sandbox.confinement import GIBIBYTE, ResourceLimits, SandboxSpec
+from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.sandbox_profiles import top_level_secrets
-from scaffold.policy.sandbox_setup import SandboxInputs, SandboxSettings, build_enclosure, with_egress
+from scaffold.policy.sandbox_setup import SandboxInputs, build_enclosure, with_egress
 from scaffold.run.context import RunContext
-
-
-def sandbox_settings(run: Run) -> SandboxSettings:
-    """Return the sandbox settings of the run's commands."""
-    settings = run.settings
-    limits = ResourceLimits(memory_bytes=int(settings.memory_gb * GIBIBYTE))
-    return SandboxSettings(mode=settings.sandbox, network=settings.network, hosts=settings.hosts, limits=limits)
 
 
 @asynccontextmanager
@@ -37,7 +30,7 @@ async def open_sandbox(site: RunContext, run: Run, root: Path, *, name: str) -> 
         tracked=tuple(os.listdir(root)),  # noqa: PTH208 - a new worktree contains only tracked files
         disposable=True,
     )
-    enclosure = await build_enclosure(sandbox_settings(run), inputs, site.environ, cache=site.cache / "sandbox.json")
+    enclosure = await build_enclosure(run.settings.sandbox, inputs, site.environ, cache=site.cache / "sandbox.json")
     async with with_egress(enclosure) as sandbox:
         yield sandbox
 

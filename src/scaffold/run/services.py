@@ -43,7 +43,7 @@ def _compose_project(site: RunContext, run: Run) -> ComposeContext:
         base=run.base_sha,
         folder=site.services_folder(run.id),
         shared=site.cache / "services",
-        environ=child_environment(site.environ, names=(*run.settings.environment, *DAEMON_VARIABLES)),
+        environ=child_environment(site.environ, names=(*run.settings.environment.variables, *DAEMON_VARIABLES)),
         clean=site.redactor.clean,
         tell=partial(warn, site, run.id),
     )

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from scaffold.agent.modes import Mode
 from scaffold.agent.subagents.pool import SubagentLimits
+from scaffold.core.run_settings import SandboxSettings
 from scaffold.policy.rule.ruleset import RuleSet
-from scaffold.policy.sandbox_setup import SandboxSettings
 
 
 class SessionOptions(Struct, frozen=True, kw_only=True):

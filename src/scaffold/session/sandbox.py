@@ -6,12 +6,13 @@ from pathlib import Path
 
 from scaffold.config.sandbox import LEVEL_CACHE
 from scaffold.core.errors import GitError
+from scaffold.core.run_settings import SandboxSettings
 from scaffold.git.command import Git
 from scaffold.git.worktree_metadata import find_checkout, required_folders
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.sandbox_profiles import top_level_secrets
-from scaffold.policy.sandbox_setup import SandboxInputs, SandboxSettings, build_enclosure, probe_level
+from scaffold.policy.sandbox_setup import SandboxInputs, build_enclosure, probe_level
 from scaffold.policy.secret.files import secret_entry
 
 

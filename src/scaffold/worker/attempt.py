@@ -31,7 +31,7 @@ class Worker:
         self._site = site
         self._task = task
         self._model = model
-        self._activity = ActivityClock(site.clock, idle_s=task.run.settings.idle_s)
+        self._activity = ActivityClock(site.clock, idle_s=task.run.settings.limits.idle_s)
         self._human = InboxApprover(site, task, self._activity.waiting)
 
     async def carry_out(self, identity: ProcessIdentity, *, log_file: str) -> CandidateReady | NoCandidate:
@@ -67,7 +67,7 @@ class Worker:
         )
 
     async def _run_with_timeout(self) -> CandidateReady | NoCandidate:
-        seconds = self._task.run.settings.attempt_timeout_s
+        seconds = self._task.run.settings.tier.timeout_s
         deadline = asyncio.timeout(seconds)
         try:
             async with deadline:

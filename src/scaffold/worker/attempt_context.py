@@ -51,7 +51,9 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
         """
         site, task, attempt = self.site, self.task, self.task.attempt
         marks = {"SCAFFOLD_RUN": attempt.run_id, "SCAFFOLD_ACTION": task.action.key, "SCAFFOLD_ATTEMPT": attempt.id}
-        own = child_environment(site.environ, marks | agent_variables(attempt.id), names=task.run.settings.environment)
+        own = child_environment(
+            site.environ, marks | agent_variables(attempt.id), names=task.run.settings.environment.variables
+        )
         return check_environ(self.environment, self.workspace.path, own)
 
     def tree(self, commit: Commit) -> Tree:
@@ -78,6 +80,6 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
         """Return the ending of an attempt without progress, with the next escalation in its error."""
         settings, action = self.task.run.settings, self.task.action
         spent = self.site.store.actions.failures(action.id) + 1
-        left = settings.attempts + action.extra_attempts - spent
-        escalation = next_escalation(nudged=True, attempts_left=left, planner=settings.planner)
+        left = settings.limits.attempts + action.extra_attempts - spent
+        escalation = next_escalation(nudged=True, attempts_left=left, planner=settings.planning.planner)
         return NoCandidate(stuck.outcome, f"{stuck.cause}. {ESCALATION_TEXT[escalation]}")

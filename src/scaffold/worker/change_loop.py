@@ -73,7 +73,7 @@ class IterationResult(Struct, frozen=True, kw_only=True):
 async def make_change(context: AttemptContext, model: Model) -> CandidateReady | NoCandidate:
     """Prepare the contract, then run the agent, whose work is verified and criticised in each iteration."""
     verifier = await AttemptVerifier.prepare(context, model)
-    critic = Critic(context, model) if context.task.run.settings.critic else None
+    critic = Critic(context, model) if context.task.run.settings.planning.critic else None
     base = context.workspace.base
     start = IterationResult(
         left=await commits.tree_of(context.workspace.git, base), verification=unchanged_result(base)
@@ -110,7 +110,7 @@ class ChangeLoop:
             if ending is not None:
                 return ending
         prompt = task_prompt(self._context.task, self._verifier.contract)
-        for iteration in range(1, self._context.task.run.settings.iterations + 1):
+        for iteration in range(1, self._context.task.run.settings.tier.iterations + 1):
             move = await self._iteration(prompt, iteration)
             match move:
                 case NoCandidate():
@@ -180,15 +180,15 @@ class ChangeLoop:
                 passed=last.passed,
                 changed=changed,
                 score=critique.total if critique else None,
-                threshold=settings.threshold,
+                threshold=settings.tier.threshold,
                 done=last.asked_for_end or (critique is not None and critique.done),
                 iteration=iteration,
-                maximum=settings.iterations,
+                maximum=settings.tier.iterations,
             )
         )
         if changed and critique is not None:
             done = isinstance(move, HandIn)
-            score = critique.score(threshold=settings.threshold)
+            score = critique.score(threshold=settings.tier.threshold)
             record.criticised(last.verification, iteration=iteration, score=score, done=done)
         return move
 
@@ -217,7 +217,7 @@ class ChangeLoop:
             verification,
             await commits.diff_text(git, base, verification.commit, limit_bytes=DIFF_BYTES),
             iteration=iteration,
-            maximum=self._context.task.run.settings.iterations,
+            maximum=self._context.task.run.settings.tier.iterations,
         )
 
     async def _next_prompt(self) -> str:
@@ -274,10 +274,10 @@ async def _commit_all(context: AttemptContext) -> WorkCommit | Verification:
 
     If that fails, return a failed verification: the agent may have caused the failure and can fix it.
     """
-    git, base, settings = context.workspace.git, context.workspace.base, context.task.run.settings
+    git, base, identity = context.workspace.git, context.workspace.base, context.task.run.settings.identity
     message = f"Work on {context.task.action.key}"
     try:
-        head = await commits.commit_all_info(git, message, author=settings.author, committer=settings.committer)
+        head = await commits.commit_all_info(git, message, author=identity.author, committer=identity.committer)
         if await commits.contains(git, head, base):
             return WorkCommit(head.commit, head.tree)
     except GitError as error:

@@ -14,8 +14,9 @@ import msgspec
 
 from scaffold.agent.messages.poller import StorePoller
 from scaffold.core.errors import HumanDecisionRequired
-from scaffold.core.model import InboxItem, InboxKind, RunSettings
+from scaffold.core.model import InboxItem, InboxKind
 from scaffold.core.printable_text import utf8_safe
+from scaffold.core.run_settings import PermissionSettings
 from scaffold.core.tool import ToolCategory
 from scaffold.host.random_ids import new_id
 from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalListener
@@ -35,7 +36,7 @@ SUBJECT_CHARS = 160
 """Characters of a command or path in an inbox item's text; its detail has all of it."""
 
 
-def worker_rules(settings: RunSettings, *, confined: bool) -> RuleSet:
+def worker_rules(permissions: PermissionSettings, *, confined: bool) -> RuleSet:
     """Return the rules for a worker: it may write files in its worktree and, if `confined`, run any command.
 
     A stricter setting of the user for a category wins.
@@ -43,16 +44,16 @@ def worker_rules(settings: RunSettings, *, confined: bool) -> RuleSet:
     free: tuple[ToolCategory, ...] = ("file_write", "shell", "python") if confined else ("file_write",)
     allowed: dict[ToolCategory, Decision] = dict.fromkeys(free, "allow")
     return RuleSet(
-        categories=tighten_categories(allowed, settings.approvals),
-        allow=tuple(map(parse_rule, settings.allow)),
-        deny=tuple(parse_rule(rule, denies=True) for rule in settings.deny),
-        yolo=settings.yolo,
+        categories=tighten_categories(allowed, permissions.approvals),
+        allow=tuple(map(parse_rule, permissions.allow)),
+        deny=tuple(parse_rule(rule, denies=True) for rule in permissions.deny),
+        yolo=permissions.yolo,
     )
 
 
 def worker_gate(
     site: RunContext,
-    settings: RunSettings,
+    permissions: PermissionSettings,
     root: Path,
     human: "InboxApprover",
     *,
@@ -61,7 +62,7 @@ def worker_gate(
 ) -> ApprovalGate:
     """Return the approval gate for a worker's tools in `root`; `human` decides what the rules leave open."""
     return ApprovalGate(
-        worker_rules(settings, confined=confined),
+        worker_rules(permissions, confined=confined),
         root=root,
         home=Path.home(),
         clock=site.clock,
@@ -84,7 +85,7 @@ class InboxApprover:
         self._waiting = waiting
         self._site = site
         self._task = task
-        self._until_s = site.clock.monotonic() + task.run.settings.attempt_timeout_s - SHUTDOWN_RESERVE_S
+        self._until_s = site.clock.monotonic() + task.run.settings.tier.timeout_s - SHUTDOWN_RESERVE_S
 
     async def decide_call(self, request: PermissionRequest, decision: PolicyDecision) -> PolicyDecision:
         """Return a human's decision about exactly this request, asked for exactly this reason.
@@ -152,7 +153,7 @@ class InboxApprover:
         return decided
 
     def _wait_s(self) -> float:
-        return min(self._task.run.settings.inbox_wait_s, self.left_s)
+        return min(self._task.run.settings.permissions.inbox_wait_s, self.left_s)
 
     def _ask(self, item: InboxItem) -> InboxItem:
         """Add the item to the inbox; also used again if it was closed without a decision."""

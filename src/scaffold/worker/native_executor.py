@@ -31,7 +31,7 @@ def watched_agent(context: AttemptContext, model: Model) -> WatchedAgent:
     """Return a watched agent that works in the attempt's workspace and is paid from the run's budget."""
     repeats = RepeatGuard(partial(worktree_fingerprint, context.workspace.git, context.workspace.base))
     agent = native_agent(context, model, repeats)
-    return WatchedAgent(agent, context.pulse, repeats, idle_s=context.task.run.settings.idle_s)
+    return WatchedAgent(agent, context.pulse, repeats, idle_s=context.task.run.settings.limits.idle_s)
 
 
 def native_agent(context: AttemptContext, model: Model, repeats: RepeatGuard) -> Agent:
@@ -44,7 +44,7 @@ def native_agent(context: AttemptContext, model: Model, repeats: RepeatGuard) ->
         redactor=site.redactor,
     )
     budget = RunBudget(
-        site.store, attempt, limit_usd=task.run.settings.budget_usd, clock=site.clock, owner=own_identity()
+        site.store, attempt, limit_usd=task.run.settings.limits.budget_usd, clock=site.clock, owner=own_identity()
     )
     return Agent(
         model=model,
@@ -67,7 +67,7 @@ def _system_prompt(context: AttemptContext, journal: Journal) -> str:
         journal.note("notice", text=text)
         warn(context.site, context.task.run.id, text)
 
-    return worker_prompt(context.task.action.role, folders=context.task.run.settings.prompts, notice=notice)
+    return worker_prompt(context.task.action.role, folders=context.task.run.settings.planning.prompts, notice=notice)
 
 
 def _tools(context: AttemptContext, journal: Journal) -> Iterator[Tool]:
@@ -75,7 +75,7 @@ def _tools(context: AttemptContext, journal: Journal) -> Iterator[Tool]:
 
     A reviewer gets no file-writing tools.
     """
-    site, settings, attempt = context.site, context.task.run.settings, context.task.attempt
+    site, permissions, attempt = context.site, context.task.run.settings.permissions, context.task.attempt
     root = context.workspace.path
     outputs = site.outputs(attempt.run_id, attempt.id)
     tool_root = ToolRoot(
@@ -87,14 +87,14 @@ def _tools(context: AttemptContext, journal: Journal) -> Iterator[Tool]:
         on_output=context.pulse.beat,
     )
     confined = context.sandbox is not None
-    gate = worker_gate(site, settings, root, context.human, confined=confined, tell=approval_logger(journal))
+    gate = worker_gate(site, permissions, root, context.human, confined=confined, tell=approval_logger(journal))
     reviews = is_review_role(context.task.action.role)
     yield from (
         gate.guard(each)
         for each in _builtin_tools(tool_root, outputs)
         if not (reviews and each.category == "file_write")
     )
-    if not settings.yolo:
+    if not permissions.yolo:
         yield ask_human(context.human.answer)
 
 

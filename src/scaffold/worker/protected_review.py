@@ -41,10 +41,11 @@ async def approve_protected_change(context: AttemptContext, head: Commit) -> NoC
 
 def _paths_to_approve(context: AttemptContext, changed: tuple[str, ...]) -> tuple[str, ...]:
     settings, files = context.task.run.settings, context.task.action.files
-    if settings.yolo:
+    permissions = settings.permissions
+    if permissions.yolo:
         return ()
-    touched = declared_protected_paths(changed, files, ProtectedAreas.with_added(settings.areas))
-    return touched if settings.planner else tuple(path for path in touched if path not in files)
+    touched = declared_protected_paths(changed, files, ProtectedAreas.with_added(permissions.areas))
+    return touched if settings.planning.planner else tuple(path for path in touched if path not in files)
 
 
 def _named(paths: tuple[str, ...]) -> str:

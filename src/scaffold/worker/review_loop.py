@@ -34,7 +34,7 @@ async def run_review(context: AttemptContext, agent: WatchedAgent) -> CandidateR
     prompt = task_prompt(context.task)
     context.record.enter("executing")
     unusable = UnusableVerdict("executor_failed", "the tier allows no iteration at all")
-    for iteration in range(1, context.task.run.settings.iterations + 1):
+    for iteration in range(1, context.task.run.settings.tier.iterations + 1):
         finish = await agent.turn(prompt)
         if isinstance(finish, NoProgress):
             return context.end_without_progress(finish)

@@ -30,20 +30,20 @@ class SideAgent:
             site.journal(context.task.goal.name, key), clock=site.clock, fields=fields, redactor=site.redactor
         )
         budget = RunBudget(
-            site.store, attempt, limit_usd=run.settings.budget_usd, clock=site.clock, owner=own_identity()
+            site.store, attempt, limit_usd=run.settings.limits.budget_usd, clock=site.clock, owner=own_identity()
         )
         agent = Agent(
             model=model,
             tools=(),
             brief=AgentSpec(
                 caller=Caller(role=role, action=key, attempt=attempt.number, event=event),
-                system=system_prompt(role, folders=run.settings.prompts, notice=self.warn),
+                system=system_prompt(role, folders=run.settings.planning.prompts, notice=self.warn),
             ),
             outside=AgentIO(hear=context.pulse.hear, redactor=site.redactor),
             books=AgentRecords(journal=self.journal, budget=WaitAwareBudget(budget, context.pulse)),
         )
         repeats = RepeatGuard(partial(worktree_fingerprint, context.workspace.git, context.workspace.base))
-        self._watched = WatchedAgent(agent, context.pulse, repeats, idle_s=run.settings.idle_s)
+        self._watched = WatchedAgent(agent, context.pulse, repeats, idle_s=run.settings.limits.idle_s)
 
     async def turn(self, prompt: str) -> TurnResult | NoProgress:
         """Send `prompt`, without secrets, and return the result; NoProgress if the agent stays idle after a nudge."""

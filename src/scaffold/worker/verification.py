@@ -40,7 +40,7 @@ class AttemptVerifier:
         """Return the verifier before the work begins: draft a contract if there is none, and run it on the base."""
         try_write_contract_files(context)  # an earlier attempt may have died between sealing and writing
         contract = contract_in_force(context.site.store, context.task.action.id)
-        if contract is None and context.task.run.settings.drafter:
+        if contract is None and context.task.run.settings.planning.drafter:
             contract = await draft_contract(context, model)
         if contract is None or contract.empty:
             return cls(context, model, None)
@@ -112,16 +112,17 @@ class AttemptVerifier:
 
     def _proof_request(self, head: Commit) -> ProofRequest:
         settings, base_results = self._context.task.run.settings, self._base_results
+        gates = settings.gates
         return ProofRequest(
             contract=self._contract_with_timeouts,
             files=self._context.task.action.files,
-            areas=ProtectedAreas.with_added(settings.areas),
+            areas=ProtectedAreas.with_added(settings.permissions.areas),
             red=base_results.red if base_results else None,
-            baseline=self._context.baseline if settings.gates else None,
-            tagged=settings.tagged,
-            gates_off=settings.gates_off,
-            gate_timeout_s=settings.gate_timeout_s,
-            slots=self._context.site.slots(settings.gate_slots),
+            baseline=self._context.baseline if gates.enabled else None,
+            tagged=gates.tagged,
+            gates_off=gates.off,
+            gate_timeout_s=gates.timeout_s,
+            slots=self._context.site.slots(gates.slots),
             find=self._context.site.store.baselines.find,
             keep=self._keep,
             set_work_aside=partial(pinned_meanwhile, self._context.site, self._context.task.attempt.id, head),

@@ -106,7 +106,7 @@ async def _snapshot(site: RunContext, run: Run, attempt: Attempt, path: Path) ->
     """
     git, folder = site.git.at(path), site.run_folder(run.id)
     folder.mkdir(parents=True, exist_ok=True)
-    people = {"author": run.settings.author, "committer": run.settings.committer}
+    people = {"author": run.settings.identity.author, "committer": run.settings.identity.committer}
     with contextlib.suppress(GitError):  # a submodule that was tampered with cannot be saved
         await commits.commit_submodules(git, f"Rescued work of attempt {attempt.id}\n", **people)
     # In a new folder: the lock of a killed git stays there and does not block the next rescue.

@@ -7,9 +7,9 @@ import pytest
 
 from scaffold.cli.commands.config import parse_value, set_in_file
 from scaffold.config.file import SettingValue
-from scaffold.config.schema import Tier
 from scaffold.config.settings import load_settings, user_config_file
 from scaffold.core.errors import UsageError
+from scaffold.core.run_settings import Tier
 
 FILE = """\
 # mine
@@ -36,10 +36,10 @@ def test_built_in_numbers_are_those_of_the_tiers(home):
         for name in ("quick", "scout", "builder", "architect")
     }
     assert found == {
-        "quick": Tier("quick", 1, 3, 300, 0),
-        "scout": Tier("scout", 2, 3, 300, 5),
-        "builder": Tier("builder", 3, 5, 900, 7),
-        "architect": Tier("architect", 5, 7, 1800, 8),
+        "quick": Tier(name="quick", agents=1, iterations=3, timeout_min=5, threshold=0),
+        "scout": Tier(name="scout", agents=2, iterations=3, timeout_min=5, threshold=5),
+        "builder": Tier(name="builder", agents=3, iterations=5, timeout_min=15, threshold=7),
+        "architect": Tier(name="architect", agents=5, iterations=7, timeout_min=30, threshold=8),
     }
     assert load_settings(None, os.environ, {}).values["tier"] == SettingValue("builder", "built-in")
 

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from builders import make_repository, make_run, make_site
+from builders import make_repository, make_run, make_site, with_settings
 from scaffold.cli.render.run_preview import MAX_ACTIONS, RunPreview, billing_note, cost_estimate
 from scaffold.orchestrator.planning.apply_plan import stored_plan
 
@@ -35,7 +35,7 @@ def offered(site, plan=PLAN, **settings):
 
 def priced(offer, model):
     """Return the offer for another model."""
-    settings = msgspec.structs.replace(offer.run.settings, model=model)
+    settings = with_settings(offer.run.settings, model=model)
     return RunPreview(msgspec.structs.replace(offer.run, settings=settings), offer.plan)
 
 

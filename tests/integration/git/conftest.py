@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scaffold.core.model import Signature
+from scaffold.core.run_settings import Signature
 from scaffold.git.repository import checkout_status, open_repository
 from scaffold.host.process.command import run_command
 

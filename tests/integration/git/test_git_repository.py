@@ -5,7 +5,7 @@ import os
 import pytest
 
 from scaffold.core.errors import RepositoryError
-from scaffold.core.model import Signature
+from scaffold.core.run_settings import Signature
 from scaffold.git.repository import checkout_status, open_repository, signatures
 
 CONFLICT = (

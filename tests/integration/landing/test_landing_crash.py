@@ -19,7 +19,7 @@ async def died(harness):
     await harness.work(run, "a", "echo x > a")
     (attempt,) = harness.attempts(run, "a")
     tree = await commits.tree_of(harness.site.git, attempt.head_sha)
-    people = {"author": run.settings.author, "committer": run.settings.committer}
+    people = {"author": run.settings.identity.author, "committer": run.settings.identity.committer}
     merged = await commits.commit_tree(harness.site.git, tree, parents=[run.base_sha], message="a", **people)
     intent = Intent(
         id="i",

@@ -215,7 +215,7 @@ async def land_without_recording(harness, run, key):
     """Let the owner die once the branch has moved, and be the next one, who reads that back."""
     tip, attempt = await harness.tip(run), harness.attempts(run, key)[-1]
     tree = await commits.tree_of(harness.site.git, attempt.head_sha)
-    people = {"author": run.settings.author, "committer": run.settings.committer}
+    people = {"author": run.settings.identity.author, "committer": run.settings.identity.committer}
     new = await commits.commit_tree(harness.site.git, tree, parents=[tip], message=key, **people)
     ref = session_ref(run)
     intent = Intent(id="i", run_id=run.id, attempt_id=attempt.id, fence=run.fence, ref=ref, old=tip, new=new)

@@ -6,10 +6,10 @@ from random import Random  # noqa: TID251 - seeded
 import pytest
 import yaml
 
-from builders import begin, make_repository, make_site
+from builders import begin, make_repository, make_settings, make_site
 from scaffold.core.ids import ActionKey, Assertion
-from scaffold.core.model import RunSettings, Signature
 from scaffold.core.plan import ActionSpec, GoalSpec
+from scaffold.core.run_settings import Signature
 from scaffold.git.repository import checkout_status
 from scaffold.host.clock import SystemClock
 from scaffold.llm.model_factory import open_model
@@ -33,9 +33,7 @@ def site(tmp_path):
 
 def opened(site, request="greet the world"):
     """Return a run without goals that this process owns."""
-    settings = RunSettings(
-        repository=str(site.repository.root), model="cassette:x", author=ADA, committer=ADA, planner=True
-    )
+    settings = make_settings(repository=str(site.repository.root), author=ADA, committer=ADA, planner=True)
     run = open_run(
         site.store,
         RunInput(request=request, source=request),

@@ -2,9 +2,9 @@
 
 import asyncio
 
-import msgspec
 import pytest
 
+from builders import with_settings
 from scaffold.core.errors import RunBusy, ScaffoldError
 from scaffold.core.plan import ActionSpec
 from scaffold.core.states import WORKER_PHASES, Active, Cancelled, Completed, Failed, Paused, status_of
@@ -145,7 +145,7 @@ async def test_a_spent_budget_pauses_the_run_and_more_money_finishes_it(harness)
     assert harness.attempts(run, "b")[0].outcome == "budget"
     assert (await harness.carry_out(run, **turns)).cause == "limit"
     with harness.store.transaction():
-        harness.store.runs.configure(run.id, msgspec.structs.replace(run.settings, budget_usd=100.0))
+        harness.store.runs.configure(run.id, with_settings(run.settings, budget_usd=100.0))
     assert (await harness.carry_out(run, usd=1.0, **turns)).state == Completed()
 
 

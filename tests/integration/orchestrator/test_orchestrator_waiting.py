@@ -6,8 +6,8 @@ from contextlib import closing
 from datetime import timedelta
 
 import pytest
-from msgspec.structs import replace
 
+from builders import with_settings
 from scaffold.core.errors import UsageError
 from scaffold.core.states import Cancelled, Completed, Failed, Paused, awaited_inbox_id
 from scaffold.orchestrator.owner.control import halt_run, retry_action
@@ -59,9 +59,9 @@ async def test_other_rules_withdraw_open_approvals_and_other_settings_do_not(har
     """RA-13: whether approval is needed depends on the sandbox and on `yolo`."""
     run = await harness.lay_out(goal("g", act("a")), **ASKING)
     assert await harness.carry_out(run, **deeds("a")) == WAITS
-    reconfigure_run(harness.site, run, replace(run.settings, agents=5))
+    reconfigure_run(harness.site, run, with_settings(run.settings, agents=5))
     assert item_states(harness) == ["open"]
-    reconfigure_run(harness.site, harness.store.runs.get(run.id), replace(run.settings, agents=5, yolo=True))
+    reconfigure_run(harness.site, harness.store.runs.get(run.id), with_settings(run.settings, agents=5, yolo=True))
     assert item_states(harness) == ["withdrawn"]
     assert (await harness.carry_out(run, **deeds("a"))).state == Completed()
 

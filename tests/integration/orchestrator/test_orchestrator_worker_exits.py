@@ -44,7 +44,7 @@ async def test_a_worker_has_its_time_by_a_clock_that_does_not_jump(harness):
         clock.ahead = ahead
         await reaping.end_overdue()
         assert engine.stopped == []
-    clock.advance(run.settings.attempt_timeout_s + OVERTIME_S)
+    clock.advance(run.settings.tier.timeout_s + OVERTIME_S)
     await reaping.end_overdue()
     assert engine.stopped == [], "to the second"
     clock.advance(1.0)

@@ -35,6 +35,6 @@ async def test_what_was_left_up_is_taken_down_though_the_settings_ask_for_it_no_
         ports=(port,),
     )
     assert await compose.start_project(means, ComposeSpec(files=(), names=(), ports=(port,)), project) is None
-    assert (run.settings.services, daemon.up) == ((), [project.name])
+    assert (run.settings.environment.services, daemon.up) == ((), [project.name])
     await stop_leftover_services(harness.site, run)
     assert (daemon.up, compose.recorded_projects(means), means.folder.exists()) == ([], (), False)

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from builders import git, make_repository
 from scaffold.core.errors import TrustError
-from scaffold.policy.sandbox_setup import SandboxSettings
+from scaffold.core.run_settings import SandboxSettings
 from scaffold.session.sandbox import missing_sandbox_notice, session_sandbox
 from scaffold.tools.command.shell import describe_sandbox, shell
 from scaffold.tools.workspace import Workspace

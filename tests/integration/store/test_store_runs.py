@@ -17,6 +17,7 @@ from builders import (
     claim,
     events_of,
     lay_out,
+    with_settings,
 )
 from scaffold.core.errors import IllegalTransition, StaleFence, StoreError
 from scaffold.core.events import RunClaimed, RunStatusChanged
@@ -152,8 +153,8 @@ def test_of_many_that_take_a_run_at_once_one_wins(store: Store, place: StoreLoca
 def test_settings_can_be_replaced(store: Store) -> None:
     with store.transaction():
         store.runs.add(a_run())
-        store.runs.configure("run-1", replace(SETTINGS, agents=7, budget_usd=1.5))
-    assert store.runs.get("run-1").settings == replace(SETTINGS, agents=7, budget_usd=1.5)
+        store.runs.configure("run-1", with_settings(SETTINGS, agents=7, budget_usd=1.5))
+    assert store.runs.get("run-1").settings == with_settings(SETTINGS, agents=7, budget_usd=1.5)
 
 
 def test_a_wish_is_found_by_other_connections_and_can_be_taken_back(store: Store, rival: Store) -> None:

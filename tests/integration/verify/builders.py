@@ -12,13 +12,14 @@ from msgspec import structs
 
 from scaffold.core.gates import CheckEnvironment, Gate, GateRun
 from scaffold.core.ids import Commit
+from scaffold.core.run_settings import SandboxSettings
 from scaffold.git import refs, worktree
 from scaffold.git.command import Git
 from scaffold.host.environment import child_environment
 from scaffold.host.process.command import CommandResult, run_command
 from scaffold.host.sandbox.confinement import Level, SandboxSpec
 from scaffold.host.slots import Slots
-from scaffold.policy.sandbox_setup import SandboxInputs, SandboxSettings, build_enclosure
+from scaffold.policy.sandbox_setup import SandboxInputs, build_enclosure
 from scaffold.verify.contract.checks import Tree
 from scaffold.verify.environment.check_env import check_environ, with_shown_folders
 from scaffold.verify.environment.preparation import EnvironmentRequest, PreparedEnvironment, prepare_environment

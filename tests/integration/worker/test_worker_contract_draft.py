@@ -56,7 +56,7 @@ async def worked(station):
     """Do the work and return its commit."""
     git, settings = station.workspace.git, station.task.run.settings
     (station.workspace.path / "list").write_text("one\nfour\n")
-    return await commits.commit_all(git, "work", author=settings.author, committer=settings.committer)
+    return await commits.commit_all(git, "work", author=settings.identity.author, committer=settings.identity.committer)
 
 
 async def test_a_draft_is_sealed_before_the_work_and_paid_by_the_attempt(station, harness):

@@ -4,7 +4,7 @@ import pytest
 
 from integration.worker.builders import standing
 from scaffold.core.errors import HumanDecisionRequired
-from scaffold.core.model import ExtraProtectedAreas
+from scaffold.core.run_settings import ExtraProtectedAreas
 from scaffold.git import commits
 from scaffold.worker.protected_review import approve_protected_change
 from support.harness import UNHELD, act, goal
@@ -17,7 +17,9 @@ async def committed(station, **texts):
     for name, text in texts.items():
         (station.workspace.path / name.replace("__", ".")).write_text(text)
     settings = station.task.run.settings
-    return await commits.commit_all(station.workspace.git, "work", author=settings.author, committer=settings.committer)
+    return await commits.commit_all(
+        station.workspace.git, "work", author=settings.identity.author, committer=settings.identity.committer
+    )
 
 
 def decide(harness, run, to, **more):

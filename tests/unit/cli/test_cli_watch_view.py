@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from builders import make_settings
 from scaffold.cli.render.watch_view import agent_lines, frame_lines
-from scaffold.core.model import Run, RunSettings, Signature, Usage
+from scaffold.core.model import Run, Usage
 from scaffold.core.states import Active, Paused
 from scaffold.host.clock import FakeClock
 from scaffold.views.agent_list import AgentRow
@@ -18,7 +19,6 @@ from scaffold.views.text_format import clip_middle, display_width
 from scaffold.views.watch_frame import GoalProgress, WatchFrame
 
 NOW = FakeClock().now()
-SOMEBODY = Signature("Ada", "ada@example.org")
 RUN = Run(
     id="r1",
     request="add rate limiting to every endpoint of the shop, and tests",
@@ -27,7 +27,7 @@ RUN = Run(
     base_branch="main",
     base_sha="0" * 40,
     session_branch="session-r1",
-    settings=RunSettings(repository="/", model="m", author=SOMEBODY, committer=SOMEBODY, budget_usd=5.0),
+    settings=make_settings(budget_usd=5.0),
     created_at=NOW - timedelta(seconds=125),
     updated_at=NOW,
 )

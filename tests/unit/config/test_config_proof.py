@@ -1,11 +1,10 @@
 """What a run keeps of the settings by which work is proven."""
 
 import pytest
-from msgspec import structs
 
-from builders import SETTINGS
+from builders import make_settings, with_settings
 from scaffold.config.file import SettingValue
-from scaffold.config.proof import gate_settings, refresh_gate_settings, tier_overrides
+from scaffold.config.proof import gate_settings, refresh_gate_settings, with_tier
 from scaffold.config.schema import CHECKS, built_in_settings
 from scaffold.config.settings import Settings
 from scaffold.core.gates import TaggedTests
@@ -18,7 +17,7 @@ def test_each_line_of_tags_is_a_path_and_its_tags():
     values = built_in_settings() | {
         "quality_gates.tags": TAGS([" src/auth  @auth @log-in ", "**/*.sql @db", "src/auth @auth @log-in"])
     }
-    found = gate_settings(Settings({name: SettingValue(value, "user") for name, value in values.items()}))["tagged"]
+    found = gate_settings(Settings({name: SettingValue(value, "user") for name, value in values.items()})).tagged
     assert found == (TaggedTests(path="src/auth", tags=("auth", "log-in")), TaggedTests(path="**/*.sql", tags=("db",)))
 
 
@@ -39,9 +38,9 @@ def test_a_run_without_a_baseline_goes_on_with_what_is_configured_now():
     settings = Settings(
         {name: SettingValue(value, "user") for name, value in (built_in_settings() | {"setup": ("make deps",)}).items()}
     )
-    began = SETTINGS
-    assert refresh_gate_settings(began, settings, trusted=True).setup == ("make deps",)
-    once = structs.replace(began, trusted=True)
+    began = make_settings()
+    assert refresh_gate_settings(began, settings, trusted=True).environment.setup == ("make deps",)
+    once = with_settings(began, trusted=True)
     assert refresh_gate_settings(once, settings, trusted=False) == once, (
         "trusted once only: it keeps what it began with"
     )
@@ -56,6 +55,6 @@ def test_another_tier_is_another_threshold_for_a_run_that_goes_on(tier, planner,
     settings = Settings(
         {name: SettingValue(value, "user") for name, value in (built_in_settings() | {"tier": tier}).items()}
     )
-    found = structs.replace(SETTINGS, **tier_overrides(settings, planner=planner))
-    assert (found.tier, (found.drafter, found.critic, found.threshold)) == (tier, wanted)
-    assert found.agents == settings.tier().agents
+    found = with_tier(make_settings(planner=planner), settings)
+    assert (found.tier.name, (found.planning.drafter, found.planning.critic, found.tier.threshold)) == (tier, wanted)
+    assert found.tier == settings.tier()

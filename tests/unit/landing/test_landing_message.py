@@ -2,7 +2,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from scaffold.core.model import Action, Run, RunSettings, Signature
+from builders import make_settings
+from scaffold.core.model import Action, Run
+from scaffold.core.run_settings import Signature
 from scaffold.core.states import Active, Pending
 from scaffold.landing.merge_queue import landing_message
 
@@ -11,7 +13,7 @@ ANN = Signature("Ann", "ann@example.org")
 RUN = Run(
     id="r1", request="", input_hash="", state=Active(), base_branch=None, base_sha="b" * 40,
     session_branch="session-r1",
-    settings=RunSettings(repository="/r", model="m", author=ANN, committer=ANN), created_at=THEN, updated_at=THEN,
+    settings=make_settings(author=ANN, committer=ANN), created_at=THEN, updated_at=THEN,
 )  # fmt: skip
 
 

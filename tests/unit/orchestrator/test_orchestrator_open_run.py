@@ -2,11 +2,11 @@
 
 import pytest
 
+from builders import make_settings
 from scaffold.core.errors import PlanInvalid
-from scaffold.core.model import RunSettings
 from scaffold.core.plan import Plan
 from scaffold.orchestrator.owner.open_run import input_hash, reject_childless_compounds
-from support.harness import AUTHOR, act, goal
+from support.harness import act, goal
 
 
 def test_a_compound_without_children_needs_a_planner():
@@ -24,7 +24,7 @@ def test_a_compound_with_children_of_any_role_is_fine(role):
 
 def test_the_same_input_is_the_same_plan_and_the_same_model():
     def hashed(text, model, digest=""):
-        settings = RunSettings(repository="/r", model=model, model_hash=digest, author=AUTHOR, committer=AUTHOR)
+        settings = make_settings(model=model, cassette_hash=digest)
         return input_hash(text, settings)
 
     assert hashed("plan", "m") == hashed("plan", "m")

@@ -3,8 +3,9 @@
 import pytest
 from msgspec.structs import fields
 
-from scaffold.core.model import Goal, RunSettings
+from scaffold.core.model import Goal
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
+from scaffold.core.run_settings import RunLimits
 from scaffold.plan.decide import Replan
 from scaffold.plan.progress import PlanProgress
 from scaffold.plan.simulation.sim_random import MAX_ATTEMPTS, AttemptTiming, DrawnAttempt, draw_attempts
@@ -73,9 +74,9 @@ def test_no_more_than_three_agents_work_on_a_goal_and_goals_share_them_all():
 
 
 def test_the_caps_and_attempts_are_those_of_a_real_run():
-    assert {field.name: field.default for field in fields(RunSettings)}["attempts"] == MAX_ATTEMPTS
+    assert RunLimits().attempts == MAX_ATTEMPTS
     assert {field.name: field.default for field in fields(Goal)}["worker_cap"] == WORKER_CAP
-    assert {field.name: field.default for field in fields(RunSettings)}["goal_agents"] == WORKER_CAP
+    assert RunLimits().goal_agents == WORKER_CAP
 
 
 def test_a_compound_takes_no_time_and_its_children_wait_for_it():

@@ -2,14 +2,8 @@
 
 import pytest
 
-from scaffold.core.model import RunSettings, Signature
+from scaffold.core.run_settings import PermissionSettings
 from scaffold.worker.inbox_approval import worker_rules
-
-SOMEBODY = Signature("Ada", "ada@example.org")
-
-
-def settings(**given):
-    return RunSettings(repository="/repo", model="cassette:x", author=SOMEBODY, committer=SOMEBODY, **given)
 
 
 @pytest.mark.parametrize(
@@ -29,17 +23,17 @@ def settings(**given):
 )
 def test_files_are_free_in_the_worktree_and_commands_in_a_sandbox(category, confined, decision):
     """RA-13."""
-    assert worker_rules(settings(), confined=confined).of(category) == decision
+    assert worker_rules(PermissionSettings(), confined=confined).of(category) == decision
 
 
 def test_with_yolo_nothing_is_asked():
     """RA-13."""
-    assert worker_rules(settings(yolo=True), confined=False).yolo
+    assert worker_rules(PermissionSettings(yolo=True), confined=False).yolo
 
 
 def test_the_users_own_rules_hold_for_workers_too():
     """RA-13: a denial that the user wrote down is nobody's to lift."""
-    rules = worker_rules(settings(allow=("shell:make test",), deny=("shell:make deploy",)), confined=True)
+    rules = worker_rules(PermissionSettings(allow=("shell:make test",), deny=("shell:make deploy",)), confined=True)
     assert [str(rule) for rule in (*rules.allow, *rules.deny)] == ["shell:make test", "shell:make deploy"]
 
 
@@ -59,4 +53,4 @@ def test_the_users_own_rules_hold_for_workers_too():
 )
 def test_what_the_user_set_for_a_category_only_takes_from_a_workers_freedom(category, asked, confined, decision):
     """RA-13: a sandbox lifts no gate that the user closed, and no user's freedom stands in for a sandbox."""
-    assert worker_rules(settings(approvals={category: asked}), confined=confined).of(category) == decision
+    assert worker_rules(PermissionSettings(approvals={category: asked}), confined=confined).of(category) == decision

@@ -83,7 +83,7 @@ def _lines(run: Run, found: Baseline | None) -> Iterator[str]:
 
 
 def _why_none(run: Run) -> str:
-    if not run.settings.gates:
+    if not run.settings.gates.enabled:
         return "its gates are off."
     return "it is made when the run starts or goes on." if status_of(run.state) != "completed" else "it was reset."
 

@@ -39,7 +39,7 @@ async def _chat_plan(flags: RunFlags) -> int:
     settings = load_settings(Path.cwd(), os.environ, setting_overrides(flags), trust_once=flags.trust_once)
     for note in settings.notes:
         click.echo(printable(f"note: {note}"), err=True)
-    model, _ = chosen_model(settings, settings.money("budget_usd"), notice=print_note)
+    model = chosen_model(settings, settings.money("budget_usd"), notice=print_note).name
     site, store = await open_context(create=True), open_user_store()
     warn_interrupted(site)
     try:

@@ -75,7 +75,7 @@ async def _read(name: str, run_name: str | None) -> ContractView:
             seals=site.store.seals.of_action(action.id),
             checked=next((each for each in reversed(attempts) if each.verification is not None), None),
             facts=tuple(fact for fact in facts if fact.assertion in action.effects),
-            drafter=run.settings.drafter,
+            drafter=run.settings.planning.drafter,
         )
 
 

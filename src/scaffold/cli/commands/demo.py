@@ -13,7 +13,7 @@ from scaffold.agent.model_access import resolve_model
 from scaffold.cli.execution.foreground import run_in_foreground
 from scaffold.cli.wiring import open_context
 from scaffold.core.errors import UsageError
-from scaffold.core.model import RunSettings, Signature
+from scaffold.core.run_settings import ModelSettings, PermissionSettings, RunIdentity, RunSettings, Signature
 from scaffold.git.command import Git
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.open_run import RunInput, start_run
@@ -75,12 +75,9 @@ async def _run(site: RunContext, material: Path, place: Path, *, as_json: bool) 
     plan, _ = read_plan(text, name="plan.yaml")
     model, digest = resolve_model(f"cassette:{_copy_cassette(material / 'cassette.yaml', place)}")
     settings = RunSettings(
-        repository=str(place),
-        model=model,
-        model_hash=digest,
-        author=DEMO_AUTHOR,
-        committer=DEMO_AUTHOR,
-        yolo=True,  # whatever the machine offers, nobody is asked: the replies are known
+        identity=RunIdentity(repository=str(place), author=DEMO_AUTHOR, committer=DEMO_AUTHOR),
+        model=ModelSettings(name=model, cassette_hash=digest),
+        permissions=PermissionSettings(yolo=True),  # the replies are known: they need no approval on any machine
     )
     run = await start_run(site, RunInput(request="the demo's plan", source=text, plan=plan), settings)
     click.echo(f"A sample project lies in {place}; one of its tests fails.", err=True)

@@ -10,18 +10,19 @@ from scaffold.cli.commands.run_control import resume_goal
 from scaffold.cli.commands.run_options import flags_of, shared_options
 from scaffold.cli.execution.flow import continue_run
 from scaffold.cli.wiring import open_context
-from scaffold.config.proof import tier_overrides
+from scaffold.config.proof import with_tier
 from scaffold.config.resume import resume_settings
 from scaffold.config.run_flags import RunFlags
 from scaffold.config.sandbox import detect_sandbox_level
 from scaffold.config.settings import load_settings
 from scaffold.core.errors import UsageError
-from scaffold.core.model import Goal, Run, RunSettings
+from scaffold.core.model import Goal, Run
+from scaffold.core.run_settings import RunSettings, SandboxSettings
 from scaffold.core.states import INTERRUPTED, Active, Failed, Paused, Planning, status_of
 from scaffold.host.process.async_runner import run_async
 from scaffold.llm.model_factory import cassette_digest
 from scaffold.orchestrator.owner.open_run import reconfigure_run
-from scaffold.policy.sandbox_setup import SandboxSettings, require_sandbox
+from scaffold.policy.sandbox_setup import require_sandbox
 from scaffold.run.context import RunContext
 from scaffold.views.lookup import action_if_any, find_other_run, goal_if_any
 from scaffold.views.run_view import LIVE_STATUSES
@@ -53,7 +54,7 @@ async def _resume(name: str | None, flags: RunFlags) -> int:
         if status not in {INTERRUPTED, "paused", "active"}:
             fix = "Give it another chance with `scaffold retry`." if status == "failed" else "Start a new run."
             raise UsageError(f"run {run.id} is {status}: there is nothing to go on with", fix)
-        require_sandbox(SandboxSettings(mode=flags.sandbox or run.settings.sandbox), await detect_sandbox_level())
+        require_sandbox(SandboxSettings(mode=flags.sandbox or run.settings.sandbox.mode), await detect_sandbox_level())
         reconfigure_run(site, run, resumed_settings(site, run, flags))
         return await continue_run(site, run.id, flags)
     finally:
@@ -92,31 +93,29 @@ def _instead(latest: Run | None) -> str:
 
 def resumed_settings(site: RunContext, run: Run, flags: RunFlags) -> RunSettings:
     """Return the settings that the run continues with: those stored with it, overridden by the flags."""
-    return msgspec.structs.replace(
-        resume_settings(site, run, trust_once=flags.trust_once), **_flag_overrides(site, run, flags)
-    )
+    return _with_flags(site, run, resume_settings(site, run, trust_once=flags.trust_once), flags)
 
 
-def _flag_overrides(site: RunContext, run: Run, flags: RunFlags) -> dict[str, object]:
-    """Return the settings that the flags override; a cassette that changed since is refused."""
-    changes: dict[str, object] = {}
+def _with_flags(site: RunContext, run: Run, settings: RunSettings, flags: RunFlags) -> RunSettings:
+    """Return the settings with what the flags override; a cassette that changed since is refused."""
+    replace = msgspec.structs.replace
     if flags.model is not None:
         model, digest = resolve_model(flags.model)
-        changes = {"model": model, "model_hash": digest}
-    elif cassette_digest(run.settings.model) != run.settings.model_hash:
+        settings = replace(settings, model=replace(settings.model, name=model, cassette_hash=digest))
+    elif cassette_digest(settings.model.name) != settings.model.cassette_hash:
         raise UsageError(
             f"the cassette of run {run.id} has changed since it began",
             f"Bring the old file back, or choose anew with `scaffold resume {run.id} --model cassette:FILE`.",
         )
     if flags.tier is not None:
         chosen = load_settings(site.repository.root, site.environ, {"tier": flags.tier}, trust_once=flags.trust_once)
-        changes |= tier_overrides(chosen, planner=run.settings.planner)
+        settings = with_tier(settings, chosen)
     if flags.agents is not None:
-        changes["agents"] = flags.agents
+        settings = replace(settings, tier=replace(settings.tier, agents=flags.agents))
     if flags.budget_usd is not None:
-        changes["budget_usd"] = flags.budget_usd
+        settings = replace(settings, limits=replace(settings.limits, budget_usd=flags.budget_usd))
     if flags.sandbox is not None:
-        changes["sandbox"] = flags.sandbox
+        settings = replace(settings, sandbox=replace(settings.sandbox, mode=flags.sandbox))
     if flags.yolo:
-        changes["yolo"] = True
-    return changes
+        settings = replace(settings, permissions=replace(settings.permissions, yolo=True))
+    return settings

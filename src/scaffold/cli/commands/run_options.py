@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from scaffold.config.run_flags import RunFlags
-from scaffold.config.schema import TIERS
+from scaffold.core.run_settings import TIERS
 from scaffold.policy.sandbox_setup import SANDBOX_MODES
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]

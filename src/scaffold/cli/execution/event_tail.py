@@ -25,7 +25,7 @@ async def showing_events(site: RunContext, run: Run, sink: EventSink, *, since: 
     Who looks on is told last: the command may fail at the very end, and that is an event, too.
     """
     finished = False
-    notifier = asyncio.create_task(notify_until_done(site, run, run.settings.notify, lambda: finished))
+    notifier = asyncio.create_task(notify_until_done(site, run, run.settings.permissions.notify, lambda: finished))
     follower = asyncio.create_task(tail_events(site, run, sink, since=since, done=lambda: finished and notifier.done()))
     try:
         yield

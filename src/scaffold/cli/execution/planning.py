@@ -44,7 +44,9 @@ async def run_planning(
         click.echo(f"{stopped} before there was a plan; `scaffold resume {run_id}` plans again", err=True)
         return EXIT_CODE_BY_STOP[stopped]
     if not as_json:
-        click.echo(f"planned by {phase.run.settings.model}: {format_usage(site.store.runs.spent(run_id))}", err=True)
+        click.echo(
+            f"planned by {phase.run.settings.model.name}: {format_usage(site.store.runs.spent(run_id))}", err=True
+        )
     return None
 
 

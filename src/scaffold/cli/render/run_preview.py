@@ -7,10 +7,11 @@ from msgspec import Struct
 
 from scaffold.cli.render.findings import format_finding
 from scaffold.core.ids import ActionKey
-from scaffold.core.model import Run, RunSettings, Usage
+from scaffold.core.model import Run, Usage
 from scaffold.core.money import format_usd
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
 from scaffold.core.printable_text import printable
+from scaffold.core.run_settings import RunSettings
 from scaffold.host.sandbox.level import DetectedLevel
 from scaffold.llm.registry.cards import model_card
 from scaffold.llm.registry.model_name import parse_model
@@ -47,13 +48,13 @@ class RunPreview(Struct, frozen=True):
                 yield f"  and {len(lines) - MAX_ACTIONS} more actions"
 
     def _findings(self) -> Iterator[str]:
-        if self.run.settings.plan_path:
+        if self.run.settings.planning.plan_path:
             return  # they were told when the file was read
         for finding in lint(self.plan).findings:
             yield format_finding(finding, "plan")
 
     def _shape(self) -> Iterator[str]:
-        actions, goals, agents = len(self.plan.actions), len(self.plan.goals), self.run.settings.agents
+        actions, goals, agents = len(self.plan.actions), len(self.plan.goals), self.run.settings.tier.agents
         yield f"{count_of(actions, 'action')} in {count_of(goals, 'goal')}, up to {count_of(agents, 'agent')} at once"
         if actions > 1:
             report = lint(self.plan)
@@ -62,14 +63,14 @@ class RunPreview(Struct, frozen=True):
 
     def _advice(self) -> Iterator[str]:
         """Yield how many agents it is worth, unless the run's cap is another one than that is reckoned with."""
-        if self.run.settings.goal_agents == WORKER_CAP:
+        if self.run.settings.limits.goal_agents == WORKER_CAP:
             advice = advise_agent_count(self.plan)
             yield f"  worth {count_of(advice.agents, 'agent')}: {advice.why}"
 
     def _terms(self) -> Iterator[str]:
-        run, settings = self.run, self.run.settings
-        cap = "no cap" if settings.budget_usd is None else f"at most {format_usd(settings.budget_usd)}"
-        yield f"model {settings.model} ({billing_note(settings.model)}), {cost_estimate(run, self.plan)}, {cap}"
+        run, model, budget_usd = self.run, self.run.settings.model.name, self.run.settings.limits.budget_usd
+        cap = "no cap" if budget_usd is None else f"at most {format_usd(budget_usd)}"
+        yield f"model {model} ({billing_note(model)}), {cost_estimate(run, self.plan)}, {cap}"
         yield f"lands on {run.session_branch}, from {run.base_branch or 'a detached head'} at {run.base_sha[:8]}"
 
 
@@ -93,7 +94,7 @@ def billing_note(model: str) -> str:
 
 def cost_estimate(run: Run, plan: Plan) -> str:
     """Return roughly what the plan's actions will cost, in words."""
-    name = parse_model(run.settings.model)
+    name = parse_model(run.settings.model.name)
     if name.provider in {"cassette", "local"}:
         return "no estimate needed"
     prices = model_card(name).prices
@@ -137,11 +138,11 @@ def _kind(action: ActionSpec) -> str:
 
 def sandbox_summary(finding: DetectedLevel, settings: RunSettings) -> str:
     """Return what holds the commands of a run's agents, in a line for a person."""
-    if settings.sandbox != "off" and finding.level != "none":
+    if settings.sandbox.mode != "off" and finding.level != "none":
         better = f" ({finding.trouble}; for a better one, {finding.fix})" if finding.trouble else ""
-        return f"sandbox {finding.level}, network {settings.network}{better}"
-    why = "none is wanted" if settings.sandbox == "off" else finding.trouble
-    mend = "" if settings.sandbox == "off" else f"; to have one, {finding.fix}"
-    if settings.yolo:
+        return f"sandbox {finding.level}, network {settings.sandbox.network}{better}"
+    why = "none is wanted" if settings.sandbox.mode == "off" else finding.trouble
+    mend = "" if settings.sandbox.mode == "off" else f"; to have one, {finding.fix}"
+    if settings.permissions.yolo:
         return f"warning: no sandbox ({why}): commands can reach all that you can, and nobody is asked{mend}"
     return f"no sandbox ({why}): commands of agents wait for your consent, `scaffold inbox` shows them{mend}"

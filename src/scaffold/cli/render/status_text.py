@@ -67,12 +67,12 @@ def _head(picture: RunView, *, named: bool) -> str:
     title = f"run {run.id} {picture.status}"
     until = picture.at if picture.status in LIVE_STATUSES else picture.last_change
     cost = format_cost(picture.spent.cost_usd)
-    if settings.budget_usd is not None:
-        cost = f"{cost} of {format_cost(settings.budget_usd)}"
+    if settings.limits.budget_usd is not None:
+        cost = f"{cost} of {format_cost(settings.limits.budget_usd)}"
     took = f"{format_duration(until - run.created_at)}, {cost}, {picture.spent.tokens:,} tokens"
     lines = [
         f"lands on {run.session_branch}, from {run.base_branch or 'a detached head'} at {run.base_sha[:8]}",
-        f"{took}; tier {settings.tier}, {settings.agents} at once",
+        f"{took}; tier {settings.tier.name}, {settings.tier.agents} at once",
     ]
     if (reason := reason_of(run.state)) is not None and not (named and picture.status == "failed"):
         lines[:0] = textwrap.wrap(printable(reason), WIDTH - 2, max_lines=REASON_LINES, placeholder=" …")
@@ -174,7 +174,7 @@ def _ended(picture: RunView, action: Action, actions: ActionsById) -> str:
 
 def attempt_label(picture: RunView, action: Action, *, upcoming: bool = False) -> str:
     """Return which attempt it is of how many: only its own failures count; with the log's number where that differs."""
-    most = picture.run.settings.attempts + action.extra_attempts
+    most = picture.run.settings.limits.attempts + action.extra_attempts
     counted = picture.failures.get(action.id, 0) + 1
     number = len(picture.attempts_of(action)) + upcoming
     return f"attempt {min(counted, most)} of {most}" + (f" (#{number})" if number != counted else "")
@@ -204,7 +204,7 @@ def _dispatch_blocker(picture: RunView, action: Action) -> str:
     goal = next(goal for goal in picture.goals if goal.id == action.goal_id)
     if isinstance(goal.state, Paused):
         return ", but its goal is paused"
-    at_work, slots = sum(picture.at_work.values()), picture.run.settings.agents
+    at_work, slots = sum(picture.at_work.values()), picture.run.settings.tier.agents
     if at_work >= slots:
         return f": waits for a slot, {at_work} of {slots} are taken"
     if (of_goal := picture.at_work.get(goal.id, 0)) >= goal.worker_cap:

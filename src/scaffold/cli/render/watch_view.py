@@ -58,7 +58,7 @@ def _done(goals: Sequence[GoalProgress]) -> tuple[int, int]:
 
 
 def _title(scene: WatchFrame, width: int) -> str:
-    limit = scene.run.settings.budget_usd
+    limit = scene.run.settings.limits.budget_usd
     cost = format_cost(scene.spent.cost_usd) + (f" of {format_cost(limit)}" if limit is not None else "")
     age = format_duration((scene.at if scene.going_on else scene.run.updated_at) - scene.run.created_at)
     left, right = f"run {scene.run.id} {scene.status}", f"{age}, {cost}"

@@ -5,7 +5,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from scaffold.core.model import NetworkMode
+from scaffold.core.run_settings import NetworkMode
 
 Level = Literal["bubblewrap", "landlock", "seatbelt", "none"]
 """The enforcing mechanism, from strong to none; `seatbelt` is macOS's."""

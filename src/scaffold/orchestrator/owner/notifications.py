@@ -56,7 +56,8 @@ class NotificationFeed:
         if not self._spent and self._nearly_spent():
             self._spent = True
             yield self._message(
-                "budget", f"{BUDGET_WARNING_SHARE:.0%} of the budget of ${self._run.settings.budget_usd:.2f} is spent"
+                "budget",
+                f"{BUDGET_WARNING_SHARE:.0%} of the budget of ${self._run.settings.limits.budget_usd:.2f} is spent",
             )
         for recorded in self._store.events.since(self._run.id, self._seq):
             self._seq = recorded.seq
@@ -69,7 +70,7 @@ class NotificationFeed:
                     pass
 
     def _nearly_spent(self) -> bool:
-        limit = self._run.settings.budget_usd
+        limit = self._run.settings.limits.budget_usd
         return limit is not None and self._store.runs.paid_usd(self._run.id) >= BUDGET_WARNING_SHARE * limit
 
     def _message(self, event: NotificationEvent, text: str) -> Notification:
@@ -113,7 +114,7 @@ class Notifier:
         """Return the command's environment: desktop and Scaffold variables, no API keys unless configured."""
         variables = {"SCAFFOLD_EVENT": redacted.event, "SCAFFOLD_RUN": redacted.run}
         return child_environment(
-            self._site.environ, variables, names={*DESKTOP_VARIABLES, *self._run.settings.environment}
+            self._site.environ, variables, names={*DESKTOP_VARIABLES, *self._run.settings.environment.variables}
         )
 
     def _warn(self, why: str) -> None:

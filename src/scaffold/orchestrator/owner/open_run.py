@@ -8,8 +8,9 @@ from msgspec import Struct
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.events import RunCreated
 from scaffold.core.ids import RunId
-from scaffold.core.model import Run, RunSettings
+from scaffold.core.model import Run
 from scaffold.core.plan import Plan
+from scaffold.core.run_settings import RunSettings
 from scaffold.core.states import Planning
 from scaffold.git.repository import CheckoutStatus, checkout_status
 from scaffold.host.random_ids import new_id
@@ -46,7 +47,7 @@ def input_hash(text: str, settings: RunSettings) -> str:
 
     A changed cassette counts as another model.
     """
-    content = f"{settings.model}\0{settings.model_hash}\0{text}"
+    content = f"{settings.model.name}\0{settings.model.cassette_hash}\0{text}"
     return hashlib.sha256(content.encode(errors="surrogateescape")).hexdigest()
 
 
@@ -99,5 +100,5 @@ def reconfigure_run(site: RunContext, run: Run, settings: RunSettings) -> None:
         return
     with site.store.transaction():
         site.store.runs.configure(run.id, settings)
-        if (settings.sandbox, settings.yolo) != (before.sandbox, before.yolo):
+        if (settings.sandbox, settings.permissions.yolo) != (before.sandbox, before.permissions.yolo):
             site.store.inbox.withdraw(run.id)

@@ -40,9 +40,9 @@ async def own_run(
 
 def _engine(site: RunContext, run: Run, starter: ProcessStarter) -> Engine:
     """Return an engine with a process for each goal; the goal of a quick run is supervised in this process."""
-    if run.settings.tier != "quick" or run.settings.planner:
+    if run.settings.tier.name != "quick" or run.settings.planning.planner:
         return LocalEngine(starter)
-    agent = SupervisorAgent(site, run, partial(connect_model, run.settings.model))
+    agent = SupervisorAgent(site, run, partial(connect_model, run.settings.model.name))
 
     async def supervise_here(goal: GoalId) -> int:
         return await supervise_goal(site, run, goal, agent)

@@ -109,7 +109,7 @@ class PlanningPhase:
     async def _plan(self) -> PlanningResult:
         if self._capture_baseline:
             await ensure_baseline(self._site, self.run)
-        async with connect_model(self.run.settings.model) as model:
+        async with connect_model(self.run.settings.model.name) as model:
             return await plan_run(self._site, self.run, model, watch=self._with_progress)
 
     async def _watch_control_requests(self) -> None:

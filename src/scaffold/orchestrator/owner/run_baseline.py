@@ -126,14 +126,12 @@ async def _captured(site: RunContext, run: Run) -> BaselineResult | NotReady:
 
 async def _detected(site: RunContext, run: Run) -> DetectedGates:
     """Return the gates and setup detected at the base commit, with the run's settings applied."""
-    settings = run.settings
-    detection = apply_gate_settings(
-        await detect_at_commit(site.git, run.base_sha), settings.given_gates, settings.gates_off
-    )
+    gates, setup = run.settings.gates, run.settings.environment.setup
+    detection = apply_gate_settings(await detect_at_commit(site.git, run.base_sha), gates.given, gates.off)
     return msgspec.structs.replace(
         detection,
-        gates=detection.gates if settings.gates else (),
-        setup=detection.setup if settings.setup is None else settings.setup,
+        gates=detection.gates if gates.enabled else (),
+        setup=detection.setup if setup is None else setup,
     )
 
 
@@ -147,22 +145,22 @@ async def _captured_in(
         if isinstance(proven, NotReady):
             return proven
     async with checkout.tree(proven, base=base, commit=base) as tree:
-        if trouble := await prove_services(tree.services, tree.enclosure, trusted=run.settings.trusted):
+        if trouble := await prove_services(tree.services, tree.enclosure, trusted=run.settings.environment.trusted):
             return trouble
         usable = drop_unavailable_gates(detection, tree.git.cwd, tree.environ)
         return await capture_baseline(usable, tree, proven, _baseline_inputs(site, run), left_out=prepared.left_out)
 
 
 def _preparation_request(site: RunContext, run: Run, detection: DetectedGates) -> EnvironmentRequest:
-    settings = run.settings
+    environment = run.settings.environment
     return EnvironmentRequest(
         repository=site.repository,
         base=run.base_sha,
         setup=detection.setup,
-        trusted=settings.trusted,
-        services=settings.services,
+        trusted=environment.trusted,
+        services=environment.services,
         cache=site.cache,
-        environ=child_environment(site.environ, {}, names=settings.environment),
+        environ=child_environment(site.environ, {}, names=environment.variables),
         enclose=partial(open_sandbox, site, run, name=SETUP_FOLDER),
         clean=site.redactor.clean,
         tell=lambda command: inform(site, run.id, f"Setting up the environment of checks: {command}"),
@@ -175,8 +173,8 @@ def _baseline_inputs(site: RunContext, run: Run) -> BaselineInputs:
             site.store.baselines.keep(result)
             site.store.events.append(run.id, baseline_event(result, reused=reused))
 
-    find, timeout_s = site.store.baselines.find, run.settings.gate_timeout_s
-    return BaselineInputs(find=find, slots=site.slots(run.settings.gate_slots), on_gate_run=record, timeout_s=timeout_s)
+    find, gates = site.store.baselines.find, run.settings.gates
+    return BaselineInputs(find=find, slots=site.slots(gates.slots), on_gate_run=record, timeout_s=gates.timeout_s)
 
 
 def _write_baseline_file(site: RunContext, run: Run, baseline: Baseline) -> None:

@@ -83,7 +83,7 @@ class WorkerExitHandler:
     def _is_overdue(self, attempt: Attempt) -> bool:
         """Return whether the worker is past its deadline and the time to save its work."""
         now = self._site.clock.monotonic()
-        return now - self._first_seen.setdefault(attempt.id, now) > self._run.settings.attempt_timeout_s + OVERTIME_S
+        return now - self._first_seen.setdefault(attempt.id, now) > self._run.settings.tier.timeout_s + OVERTIME_S
 
     def _is_hung(self, attempt: Attempt) -> bool:
         return (

@@ -86,7 +86,7 @@ def new_goal(spec: GoalSpec, run: Run, *, now: datetime) -> Goal:
         desired=spec.goal_state,
         state=Planning(),
         persistent=spec.persistent,
-        worker_cap=run.settings.goal_agents,
+        worker_cap=run.settings.limits.goal_agents,
         created_at=now,
         updated_at=now,
     )

@@ -42,7 +42,7 @@ async def plan_run(site: RunContext, run: Run, model: Model, *, watch: ToolWrapp
 
     The proposal is written at the end, or not at all. Raises StaleFence if another process owns the run.
     """
-    prompt = REQUEST_PROMPT.format(agents=run.settings.agents, request=run.request.strip())
+    prompt = REQUEST_PROMPT.format(agents=run.settings.tier.agents, request=run.request.strip())
     read_tools = read_only_tools(site, run)
 
     def tools(proposals: ProposalTarget) -> tuple[Tool, ...]:
@@ -66,7 +66,7 @@ def read_only_tools(site: RunContext, run: Run) -> tuple[Tool, ...]:
     root = site.repository.root
     workspace = Workspace(root, child_environment(site.environ, {}), redactor=site.redactor)
     gate = ApprovalGate(
-        worker_rules(run.settings, confined=False),
+        worker_rules(run.settings.permissions, confined=False),
         root=root,
         home=Path.home(),
         clock=site.clock,

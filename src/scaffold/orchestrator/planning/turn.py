@@ -183,7 +183,7 @@ class _OpenTurn:
                 ),
                 system=system_prompt(
                     self.occasion.role,
-                    folders=settings.prompts,
+                    folders=settings.planning.prompts,
                     notice=lambda text: journal.note("notice", text=text),
                 ),
                 max_requests=MAX_REQUESTS,
@@ -194,7 +194,7 @@ class _OpenTurn:
                 budget=RunBudget(
                     self.site.store,
                     self.turn,
-                    limit_usd=settings.budget_usd,
+                    limit_usd=settings.limits.budget_usd,
                     clock=self.site.clock,
                     owner=own_identity(),
                 ),
@@ -226,7 +226,7 @@ class _OpenTurn:
         return ending
 
     async def _with_timeout(self, conversation: Callable[[], Awaitable[PlanningResult]]) -> PlanningResult:
-        limit_s = self.run.settings.attempt_timeout_s
+        limit_s = self.run.settings.tier.timeout_s
         try:
             async with asyncio.timeout(limit_s):
                 return await conversation()

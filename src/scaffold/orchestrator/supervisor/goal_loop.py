@@ -79,7 +79,7 @@ class Supervisor:
         self._wakeup = wakeup
         self._agent = thinks
         self._notify_owner = tell
-        self._agent_dispatches = run.settings.planner and run.settings.supervision == "agent"
+        self._agent_dispatches = run.settings.planning.planner and run.settings.planning.supervision == "agent"
         self._turn: asyncio.Task[None] | None = None
 
     async def run(self) -> None:

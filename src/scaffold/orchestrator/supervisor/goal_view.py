@@ -31,16 +31,16 @@ def read_goal_view(store: Store, run: Run, goal: Goal, *, thinking: bool = False
         exhausted=_exhausted(store, goal) if tally.get("failed") else (),
         slots=slots,
         replans_left=_replans_left(store, run, goal),
-        can_decompose=run.settings.planner,
+        can_decompose=run.settings.planning.planner,
         planner_busy=thinking,
     )
 
 
 def _replans_left(store: Store, run: Run, goal: Goal) -> int:
     """Return how often the goal may still be replanned without a new fact; 0 without a planner."""
-    if not run.settings.planner:
+    if not run.settings.planning.planner:
         return 0
-    return max(0, run.settings.replans - store.turns.count_without_progress_of_goal(goal.id, "replan"))
+    return max(0, run.settings.limits.replans - store.turns.count_without_progress_of_goal(goal.id, "replan"))
 
 
 def _ready(store: Store, action: Action) -> ReadyAction:

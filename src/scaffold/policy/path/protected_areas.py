@@ -4,7 +4,7 @@ import re
 
 from msgspec import Struct
 
-from scaffold.core.model import ExtraProtectedAreas
+from scaffold.core.run_settings import ExtraProtectedAreas
 from scaffold.policy.path.globs import matches
 
 AREA_GLOBS: tuple[str, ...] = (

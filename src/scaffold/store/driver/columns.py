@@ -10,8 +10,9 @@ from scaffold.core.contract import Contract, Verification
 from scaffold.core.errors import StoreError
 from scaffold.core.events import Event
 from scaffold.core.ids import Assertion
-from scaffold.core.model import CriticScore, Evidence, ProcessIdentity, RunSettings, Usage
+from scaffold.core.model import CriticScore, Evidence, ProcessIdentity, Usage
 from scaffold.core.ports import NO_USAGE
+from scaffold.core.run_settings import RunSettings
 from scaffold.store.driver.connection import ColumnValue, Row
 
 T = TypeVar("T")

@@ -4,7 +4,8 @@ from typing import Literal
 
 from scaffold.core.events import RunClaimed, RunStatusChanged
 from scaffold.core.ids import RunId
-from scaffold.core.model import ProcessIdentity, Run, RunSettings, Usage
+from scaffold.core.model import ProcessIdentity, Run, Usage
+from scaffold.core.run_settings import RunSettings
 from scaffold.core.states import RUN_TRANSITIONS, RunState, parse_goal_state, reason_of, status_of
 from scaffold.store.driver.columns import PROCESS, SETTINGS, TimeSource, format_time, parse_time, usage_of
 from scaffold.store.driver.connection import Connection, Row

@@ -79,11 +79,11 @@ class ContractDrafter:
 
     async def _denied(self, contract: Contract) -> str:
         """Return why a command may not be run; empty if all may, as always in a sandbox."""
-        context, settings = self._context, self._context.task.run.settings
+        context, permissions = self._context, self._context.task.run.settings.permissions
         if context.sandbox is not None:
             return ""
         root, tell = context.workspace.path, approval_logger(self._side_agent.journal)
-        gate = worker_gate(context.site, settings, root, context.human, confined=False, tell=tell)
+        gate = worker_gate(context.site, permissions, root, context.human, confined=False, tell=tell)
         shell = gate.guard(_COMMAND_PROBE)
         for check in contract.commands:
             judged = await shell.run({"command": check.command})

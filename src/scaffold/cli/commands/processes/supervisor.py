@@ -37,7 +37,7 @@ async def _pursue(site: RunContext, goal_id: GoalId) -> int:
         if run is None:
             return DONE_EXIT_CODE
         return await supervise_goal(
-            site, run, goal_id, SupervisorAgent(site, run, partial(connect_model, run.settings.model))
+            site, run, goal_id, SupervisorAgent(site, run, partial(connect_model, run.settings.model.name))
         )
     finally:
         site.store.close()

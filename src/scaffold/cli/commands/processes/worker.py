@@ -54,7 +54,7 @@ async def _run_recording_errors(site: RunContext, task: Assignment) -> None:
     journal = site.journal(task.goal.name, task.action.key)
     try:
         async with (
-            connect_model(task.run.settings.model) as model,
+            connect_model(task.run.settings.model.name) as model,
             send_heartbeats(site.store, task.attempt, site.clock),
         ):
             await Worker(site, task, model).carry_out(own_identity(), log_file=str(journal))

@@ -1,0 +1,181 @@
+"""The settings of a run, by subject. They are stored with the run: each process and each `resume` uses the same."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+from scaffold.core.gates import Gate, TaggedTests
+from scaffold.core.tool import ToolCategory
+
+SandboxMode = Literal["require", "auto", "off"]
+"""Refuse to run commands without a sandbox | use the strongest one available | use none."""
+NetworkMode = Literal["none", "loopback", "hosts"]
+"""What commands can connect to: unix sockets only | also a private loopback | also the listed hosts."""
+SupervisionMode = Literal["mechanical", "agent"]
+"""Who takes a goal's next step: the pure `decide`, which asks an agent only to plan, or the agent itself by tools."""
+
+
+class Signature(Struct, frozen=True):
+    """Name and mail address of a git author or committer."""
+
+    name: str
+    email: str
+
+
+class RunIdentity(Struct, frozen=True, kw_only=True):
+    """Which checkout a run works on, and in whose name it commits."""
+
+    repository: str
+    """Absolute path of the checkout the run was started from."""
+    author: Signature
+    committer: Signature
+
+
+class ModelSettings(Struct, frozen=True, kw_only=True):
+    """The model that agents use, and what runs them."""
+
+    name: str
+    """A model string, e.g. `cassette:/abs/path.yaml`."""
+    cassette_hash: str = ""
+    """SHA-256 of the cassette's bytes; empty for live models."""
+    executor: str = "native"
+
+
+class Tier(Struct, frozen=True, kw_only=True):
+    """How much effort a run spends. Each field but `name` is a setting `tiers.NAME.FIELD`."""
+
+    name: str
+    agents: int
+    """How many agents may work at once."""
+    iterations: int
+    """How many times a failed contract may be sent back to the same attempt."""
+    timeout_min: float
+    """Minutes that one attempt may take."""
+    threshold: int
+    """The critic's minimum score, of 9; 0 for neither a critic nor drafted contracts."""
+
+    @property
+    def timeout_s(self) -> float:
+        """Seconds that one attempt may take."""
+        return 60 * self.timeout_min
+
+
+BUILDER = Tier(name="builder", agents=3, iterations=5, timeout_min=15, threshold=7)
+TIERS = (
+    Tier(name="quick", agents=1, iterations=3, timeout_min=5, threshold=0),
+    Tier(name="scout", agents=2, iterations=3, timeout_min=5, threshold=5),
+    BUILDER,
+    Tier(name="architect", agents=5, iterations=7, timeout_min=30, threshold=8),
+)
+"""The built-in tiers, from the least effort to the most."""
+
+
+class RunLimits(Struct, frozen=True, kw_only=True):
+    """Where a run stops, besides the limits of its tier."""
+
+    goal_agents: int = 3
+    """How many agents may work on the same goal at once."""
+    attempts: int = 3
+    """How many failures that count an action may have."""
+    replans: int = 3
+    """How many times a goal may be replanned without a new fact before it fails."""
+    idle_s: float = 300.0
+    """Seconds without output after which an agent counts as hung."""
+    budget_usd: float | None = None
+
+
+class PlanningSettings(Struct, frozen=True, kw_only=True):
+    """Where the plan comes from, and which agents take part besides the workers."""
+
+    plan_path: str = ""
+    """The plan file the run was started with; empty without one."""
+    planner: bool = False
+    """Whether a planner creates, decomposes and repairs the plan; if False, the given plan runs unchanged."""
+    supervision: SupervisionMode = "mechanical"
+    drafter: bool = False
+    """Whether to draft a contract before the work for actions without one, and to extend it after the work."""
+    critic: bool = False
+    """Whether a critic scores work that passes; work below the tier's threshold is sent back."""
+    prompts: tuple[str, ...] = ()
+    """Absolute paths of folders with `ROLE.md` files, first match wins; other roles use the built-in prompt."""
+
+
+class SandboxSettings(Struct, frozen=True, kw_only=True):
+    """How commands are confined."""
+
+    mode: SandboxMode = "auto"
+    """A command that cannot be confined waits for approval."""
+    network: NetworkMode = "loopback"
+    hosts: tuple[str, ...] = ()
+    """The reachable hosts if `network` is `hosts`."""
+    memory_gb: float = 16.0
+    """Memory limit for each process of a command."""
+
+
+class EnvironmentSettings(Struct, frozen=True, kw_only=True):
+    """What commands and checks run in."""
+
+    variables: tuple[str, ...] = ()
+    """Names of environment variables passed to commands besides the default ones."""
+    setup: tuple[str, ...] | None = None
+    """Commands that prepare a checkout for its checks; None means detect them."""
+    services: tuple[str, ...] = ()
+    """Services on each check's loopback: commands that run as long as the check, or addresses outside."""
+    trusted: bool = False
+    """Whether set-up commands from the repository may run outside a sandbox without approval."""
+
+
+class ExtraProtectedAreas(Struct, frozen=True, kw_only=True):
+    """Protected parts of a repository that the configuration adds to the built-in ones."""
+
+    globs: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+
+
+class PermissionSettings(Struct, frozen=True, kw_only=True):
+    """What agents may do without a human, and how the human is reached."""
+
+    allow: tuple[str, ...] = ()
+    """Rules `TOOL:PATTERN` for calls that need no approval."""
+    deny: tuple[str, ...] = ()
+    """Rules `TOOL:PATTERN` for calls that are always refused; no approval overrides them."""
+    approvals: Mapping[ToolCategory, Literal["allow", "ask", "deny"]] = {}
+    """The user's setting per tool category; it can only restrict what a worker may do."""
+    yolo: bool = False
+    areas: ExtraProtectedAreas = ExtraProtectedAreas()
+    inbox_wait_s: float = 10.0
+    """How long a worker waits for a human before it saves its work and ends the attempt as `waiting`."""
+    notify: str = ""
+    """Command to run when a human is needed, when the run ends, and when the budget runs low; empty for none."""
+
+
+class GateSettings(Struct, frozen=True, kw_only=True):
+    """How the repository's tests, build, lint and type check are run and compared with their baseline."""
+
+    enabled: bool = True
+    given: tuple[Gate, ...] = ()
+    """Gates from the configuration; each replaces the detected gates of its kind."""
+    off: tuple[str, ...] = ()
+    """Kinds of gates that the configuration turns off."""
+    timeout_s: float = 600.0
+    """A gate's timeout while it has no baseline duration."""
+    slots: int = 1
+    """How many gates may run at once on this machine."""
+    tagged: tuple[TaggedTests, ...] = ()
+    """Tests to run for given paths, in addition to those found automatically."""
+
+
+class RunSettings(Struct, frozen=True, kw_only=True):
+    """Everything a process needs to continue the run as it started."""
+
+    identity: RunIdentity
+    model: ModelSettings
+    tier: Tier = BUILDER
+    limits: RunLimits = RunLimits()
+    planning: PlanningSettings = PlanningSettings()
+    sandbox: SandboxSettings = SandboxSettings()
+    environment: EnvironmentSettings = EnvironmentSettings()
+    permissions: PermissionSettings = PermissionSettings()
+    gates: GateSettings = GateSettings()

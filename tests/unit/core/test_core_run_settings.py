@@ -1,0 +1,20 @@
+"""The tiers: how much effort a run spends."""
+
+from itertools import pairwise
+
+from scaffold.core.run_settings import TIERS
+
+
+def test_each_tier_has_at_least_the_effort_of_the_one_before():
+    efforts = [(tier.agents, tier.iterations, tier.timeout_s, tier.threshold) for tier in TIERS]
+    for lower, higher in pairwise(efforts):
+        assert all(less <= more for less, more in zip(lower, higher, strict=True))
+
+
+def test_an_attempts_time_is_set_in_minutes_and_used_in_seconds():
+    assert {tier.name: tier.timeout_s for tier in TIERS} == {
+        "quick": 300,
+        "scout": 300,
+        "builder": 900,
+        "architect": 1800,
+    }
