@@ -17,7 +17,7 @@ TRANSPORT = "src/scaffold/agent/model_access.py"
 """The three places that may load late: what one command, database or live model needs costs the others nothing."""
 BOUNDARIES = {
     "src/scaffold/cli/main.py",
-    "src/scaffold/cli/commands/processes/worker.py",
+    "src/scaffold/worker/process.py",
     "src/scaffold/agent/toolbox.py",
 }
 LOOPS = {"src/scaffold/host/process/async_runner.py", "src/scaffold/tools/user/runner.py"}
@@ -141,7 +141,7 @@ ALLOWED: tuple[tuple[Rule, str, str], ...] = (
     (hidden_import, TRANSPORT, "def lazy():\n    return importlib.import_module('json')\n"),
     (empty_name, "src/scaffold/plan/basement.py", ""),
     (mock, "tests/unit/test_a.py", "def test_a(monkeypatch):\n    monkeypatch.setenv('CI', '1')\n"),
-    (broad_except, "src/scaffold/cli/commands/processes/worker.py", "try:\n    pass\nexcept Exception:\n    pass\n"),
+    (broad_except, "src/scaffold/worker/process.py", "try:\n    pass\nexcept Exception:\n    pass\n"),
     (broad_except, "src/scaffold/plan/narrow.py", "try:\n    pass\nexcept OSError:\n    pass\n"),
     (own_loop, "src/scaffold/host/process/async_runner.py", "import asyncio\nasyncio.run(main())\n"),
     (

@@ -1,0 +1,49 @@
+"""Run the attempt of a worker process, and record unexpected errors."""
+
+import traceback
+from collections.abc import Callable
+
+from scaffold.agent.model_access import connect_model
+from scaffold.core.errors import StaleFence
+from scaffold.core.ids import AttemptId
+from scaffold.host.identity import own_identity
+from scaffold.run.assignment import Assignment, read_assignment
+from scaffold.run.attempt_end import end_attempt
+from scaffold.run.context import RunContext
+from scaffold.run.lease import send_heartbeats
+from scaffold.worker.attempt import Worker
+
+
+async def run_attempt(site: RunContext, attempt_id: AttemptId, *, log: Callable[[str], None]) -> None:
+    """Run an attempt to its end; return early if another process has ended it.
+
+    An unexpected error ends the attempt as `executor_failed`; `log` receives its traceback, without secrets.
+    """
+    try:
+        task = read_assignment(site.store, attempt_id)
+        await _run_recording_errors(site, task, log)
+    except StaleFence as stale:
+        log(site.redactor.clean(stale.what))
+
+
+async def _run_recording_errors(site: RunContext, task: Assignment, log: Callable[[str], None]) -> None:
+    journal = site.journal(task.goal.name, task.action.key)
+    try:
+        async with (
+            connect_model(task.run.settings.model.name) as model,
+            send_heartbeats(site.store, task.attempt, site.clock),
+        ):
+            await Worker(site, task, model).carry_out(own_identity(), log_file=str(journal))
+    except StaleFence:
+        raise
+    except Exception as error:  # noqa: BLE001 - the worker's boundary: every error is recorded in the attempt
+        clean = site.redactor.clean
+        log(clean(traceback.format_exc()))
+        end_attempt(
+            site.store,
+            task.run,
+            task.attempt.id,
+            "executor_failed",
+            error=clean(f"{type(error).__name__}: {error}"),
+            fence=task.attempt.fence,
+        )
