@@ -1,0 +1,64 @@
+"""Faces parse, draw and ask: the transactions on a run belong to the orchestrator."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "scaffold"
+FACES = ("cli", "tui", "web", "mcp")
+RUN_WRITERS = {"scaffold.run.attempt_end", "scaffold.run.lease", "scaffold.run.notices"}
+"""Modules that write run state on behalf of their caller."""
+RUN_STORE = {
+    "scaffold.cli.wiring",
+    "scaffold.run.context",
+    "scaffold.store.database",
+    "scaffold.views.store_reader",
+}
+"""Modules that open the run database or pass it on; the user's own database has transactions of the same name."""
+
+
+def run_writes(text: str) -> Iterator[str]:
+    """Yield what in a module's text writes run state."""
+    nodes = list(ast.walk(ast.parse(text)))
+    imported = {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
+    imported |= {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    yield from sorted(RUN_WRITERS & imported)
+    writes_user_store = any(name.endswith(("user_store", "model_access")) for name in imported if name)
+    if writes_user_store and not RUN_STORE & imported:
+        return
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and node.attr == "transaction":
+            yield ast.unparse(node)
+
+
+def test_no_face_writes_run_state() -> None:
+    found = {
+        str(path.relative_to(SOURCE)): writes
+        for face in FACES
+        for path in sorted((SOURCE / face).rglob("*.py"))
+        if (writes := list(run_writes(path.read_text())))
+    }
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def save(site):\n    with site.store.transaction():\n        site.store.runs.configure(run, settings)",
+        (
+            "from scaffold.run.context import RunContext\nfrom scaffold.store.user_store import UserStore\n"
+            "def save(store):\n    begin = store.transaction\n    with begin(durable=True): ..."
+        ),
+        "from scaffold.run.lease import owner_transaction",
+        "import scaffold.run.attempt_end",
+    ],
+)
+def test_a_planted_write_is_seen(text: str) -> None:
+    assert list(run_writes(text))
+
+
+def test_a_write_to_the_database_of_the_user_is_left_alone() -> None:
+    text = "from scaffold.store.user_store import UserStore\ndef trust(store):\n    with store.transaction(): ..."
+    assert list(run_writes(text)) == []
