@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from scaffold.cli.commands.cleanup import dry_run_option
 from scaffold.cli.commands.options import json_option
+from scaffold.cli.commands.upkeep.cleanup import dry_run_option
 from scaffold.cli.render.style import is_terminal, print_json
 from scaffold.cli.wiring import context_if_any, dirs
 from scaffold.core.errors import UsageError

@@ -6,8 +6,8 @@ import click
 import msgspec
 
 from scaffold.agent.model_access import resolve_model
-from scaffold.cli.commands.run_control import resume_goal
-from scaffold.cli.commands.run_options import flags_of, shared_options
+from scaffold.cli.commands.run.control import resume_goal
+from scaffold.cli.commands.run.options import flags_of, shared_options
 from scaffold.cli.execution.flow import continue_run
 from scaffold.cli.wiring import open_context
 from scaffold.config.proof import with_tier

@@ -8,8 +8,8 @@ from typing import Any
 import click
 import msgspec
 
-from scaffold.cli.commands.resume import resumed_settings
-from scaffold.cli.commands.run_options import flags_of, shared_options
+from scaffold.cli.commands.run.options import flags_of, shared_options
+from scaffold.cli.commands.run.resume import resumed_settings
 from scaffold.cli.execution.flow import continue_run, ensure_planned, print_preview, warn_interrupted
 from scaffold.cli.execution.foreground import print_result
 from scaffold.cli.exit_codes import WAITING

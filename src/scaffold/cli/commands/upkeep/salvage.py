@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from scaffold.cli.commands.cleanup import dry_run_option
 from scaffold.cli.commands.options import json_option
+from scaffold.cli.commands.upkeep.cleanup import dry_run_option
 from scaffold.cli.render.style import print_json
 from scaffold.cli.wiring import context_if_any
 from scaffold.core.errors import GitError, UsageError

@@ -1,0 +1,1 @@
+"""Start, follow and control a run."""

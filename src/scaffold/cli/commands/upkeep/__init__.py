@@ -1,0 +1,1 @@
+"""Look after what runs leave behind: worktrees, unlanded work, state."""
