@@ -135,7 +135,7 @@ def test_a_request_comes_on_standard_input(scenario, model, args):
     ("args", "words"),
     [
         (("run",), "there is no task"),
-        (("run", "a task", "--plan", "p.yaml"), "exclude each other"),
+        (("run", "a task", "--plan", "p.yaml"), "cannot be combined"),
         (("plan", ""), "there is no task"),
     ],
 )

@@ -167,7 +167,7 @@ def test_who_goes_on_with_a_run_that_was_killed_before_its_baseline_has_what_is_
     scenario.configure(quality_gates={"test": "test -f README.md"})
     done = scenario.run("--yes", *UNHELD)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "was interrupted: going on with it" in done.stderr
+    assert "which was interrupted" in done.stderr
     assert gates_of(scenario) == ["test -f README.md"]
 
 

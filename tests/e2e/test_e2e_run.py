@@ -151,7 +151,7 @@ def test_a_failed_action_can_be_retried_and_the_run_resumed(scenario):
     scenario.cassette(b=[write("wrong", "x")], c=[write("c", "c")])
     assert scenario.run("--yes").returncode == 1
     better = scenario.cassette(name="better.yaml", b=[write("right", "x")], c=[write("c", "c")])
-    assert "another chance" in scenario.scaffold("retry", "b").stdout
+    assert "is retried" in scenario.scaffold("retry", "b").stdout
     assert scenario.status()["run"]["status"] == "paused"
     done = scenario.scaffold("resume", "--model", f"cassette:{better}")
     assert done.returncode == 0, done.stdout + done.stderr

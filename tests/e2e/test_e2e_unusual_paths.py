@@ -22,7 +22,7 @@ def test_a_checkout_that_cannot_take_projections_keeps_its_journals_beside_the_s
     (scenario.repo / ".scaffold").write_text("mine")
     done = scenario.run("--yes")
     assert done.returncode == 0, done.stdout
-    assert "the run goes on without it" in done.stderr
+    assert "the run continues without it" in done.stderr
     assert "done with a" in scenario.scaffold("logs", "a").stdout
     assert (scenario.repo / ".git/scaffold/logs/g/a.jsonl").is_file()
     assert (scenario.repo / ".scaffold").read_text() == "mine"

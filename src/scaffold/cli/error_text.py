@@ -1,4 +1,4 @@
-"""What went wrong, told without the secrets it may quote: a key in an address or a header, a line of a file."""
+"""Error texts and tracebacks without the secrets that they may quote."""
 
 import os
 import traceback
@@ -8,14 +8,14 @@ from scaffold.policy.secret.sources import redactor_for
 
 
 def redact(text: str) -> str:
-    """Return `text` without secrets of this process, of the current folder and of the user."""
+    """Return `text` without the secrets of this process, the current folder and the user."""
     try:
         folder = Path.cwd()
-    except OSError:  # it is gone, with whatever was secret in it
+    except OSError:  # it was deleted
         folder = Path(os.devnull)
     return redactor_for(os.environ, folder).clean(text)
 
 
 def redacted_traceback(error: Exception) -> str:
-    """Return the traceback of an error in the same way."""
+    """Return the traceback of an error without secrets."""
     return redact("".join(traceback.format_exception(error)))

@@ -1,4 +1,4 @@
-"""Exit codes: what a script can tell from how a command ended."""
+"""Exit codes of commands."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ INVALID = 4
 USAGE = 64
 INTERRUPTED = 130
 BROKEN_PIPE = 141
-"""Nobody read the output to its end; the same as a program that a closed pipe ends."""
+"""The reader closed the pipe; the same code as of a program killed by SIGPIPE."""
 
 EXIT_CODES: Sequence[tuple[type[ScaffoldError], int]] = (
     (errors.PlanInvalid, INVALID),
@@ -27,5 +27,5 @@ EXIT_CODES: Sequence[tuple[type[ScaffoldError], int]] = (
 
 
 def exit_code(error: ScaffoldError) -> int:
-    """Return the code of a command that ends with `error`."""
+    """Return the exit code of a command that fails with `error`."""
     return next(code for kind, code in EXIT_CODES if isinstance(error, kind))

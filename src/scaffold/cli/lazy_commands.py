@@ -1,4 +1,4 @@
-"""What is imported only when it is called: each command, so that `--help` stays light, the REPL, the web, shells."""
+"""Modules that are imported only when needed, so that `--help` stays fast: each command, the REPL, redaction."""
 
 from collections.abc import Mapping
 
@@ -47,15 +47,15 @@ COMMANDS: Mapping[str, str] = {
     "ralph": "scaffold.cli.commands.ralph.command:ralph",
 }
 REPL_MAIN = "scaffold.cli.repl.loop:run_ralph_repl"
-"""A `session.Talk`: it takes longer to import than a one-shot may to begin."""
+"""The REPL takes longer to import than a one-shot may take to start."""
 
 
 REDACT, REDACTED_TRACEBACK = "scaffold.cli.error_text:redact", "scaffold.cli.error_text:redacted_traceback"
-"""Take the words of an error, and an error, and return what is told: few commands end with one."""
+"""Both are needed only by commands that fail."""
 
 
 def load_command(name: str) -> click.Command:
-    """Import and return the command of this name; there must be one."""
+    """Import and return the command of this name; raises KeyError if there is none."""
     command = lazy_import(COMMANDS[name])
     if not isinstance(command, click.Command):
         raise TypeError(COMMANDS[name])

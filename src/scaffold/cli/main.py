@@ -1,4 +1,4 @@
-"""The commands `scaffold` and `ralph`: loaded late; every error becomes two lines and an exit code."""
+"""The commands `scaffold` and `ralph`: modules load when called; errors become two lines and an exit code."""
 
 import errno
 import os
@@ -16,7 +16,7 @@ from scaffold.host.lazy_import import lazy_import
 
 EVERYDAY = ("init", "run", "status", "inbox", "stop", "resume", "doctor")
 GROUP_OPTIONS = frozenset({"--help", "-h", "--version", "--debug"})
-"""Options that stand before a command, or in its place."""
+"""Options before a command, or instead of one."""
 HIDDEN = ("chat", "background", "worker", "supervisor", "zygote", "subagent")
 
 
@@ -24,11 +24,11 @@ class LazyGroup(click.Group):
     """A command group that imports a command's module only when it is called, so that `--help` stays light."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take a call without a command for a request: from a person a talk about it, from a pipe all of it."""
+        """Without a command, start a conversation at a terminal, and a run if input is piped in."""
         return super().parse_args(ctx, _with_default_command(args))
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click calls it so
-        """Return the names in the order people need them."""
+        """Return the names, the most needed first."""
         return [name for name in COMMANDS if name not in HIDDEN]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - likewise
@@ -38,7 +38,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that is called; `ralph permissions` is no task."""
+        """Return the called command; `permissions` after `ralph` is a command, not a task."""
         called = args[1:] if args[:1] == ["ralph"] and _asks_for_permissions(args[1:]) else args
         return super().resolve_command(ctx, called)
 
@@ -52,38 +52,38 @@ class LazyGroup(click.Group):
 
 
 SUMMARIES: Mapping[str, str] = {
-    "init": "Look at this repository and write a commented configuration.",
-    "run": "Plan a task and carry it out: agents work, evidence decides, what passes lands.",
-    "status": "Show a run: goals, actions, evidence, what waits.",
-    "inbox": "Show what waits for you: consents and questions.",
-    "attach": "Watch a run that goes on in the background; Ctrl-C leaves it alone.",
-    "stop": "Stop a run or a goal in good order, or an action for good; nothing is lost.",
-    "resume": "Go on with an interrupted or paused run, or a paused goal.",
-    "doctor": "Check this machine and repository, and say how to mend what is missing.",
+    "init": "Examine this repository and write a commented configuration.",
+    "run": "Plan a task and execute it: agents work, evidence decides, what passes lands.",
+    "status": "Show a run: goals, actions, evidence, inbox.",
+    "inbox": "Show what waits for you: approvals and questions.",
+    "attach": "Watch a background run; Ctrl-C does not stop it.",
+    "stop": "Stop a run or a goal cleanly, or cancel an action; no work is lost.",
+    "resume": "Continue an interrupted or paused run, or a paused goal.",
+    "doctor": "Check this machine and repository, and show how to fix problems.",
     "plan": "Turn a task into a plan file; check, explain, compare and simulate plans.",
-    "goals": "List the goals of a run with what holds and what is missing.",
+    "goals": "List the goals of a run: what holds and what is missing.",
     "tasks": "Show the actions of a run as a tree.",
-    "agents": "Show every process of a run: what it is at, what it costs.",
-    "logs": "Show what the agents of an action said and did.",
-    "path": "Print where the agent of an action works just now.",
-    "send": "Tell the agent of an action something; it reads it before its next request.",
-    "diff": "Show what an action or a run changed.",
-    "contract": "Show what must be true before an action counts as done.",
-    "baseline": "Show how the gates did before the work, or reset that.",
-    "approve": "Allow what an agent waits for.",
-    "reject": "Refuse what an agent waits for; it reads your reason.",
+    "agents": "Show every process of a run: its work and its cost.",
+    "logs": "Show the replies and tool calls of an action's agents.",
+    "path": "Print the worktree in which an action's agent is working.",
+    "send": "Send a message to the agent of an action.",
+    "diff": "Show the changes of an action or a run.",
+    "contract": "Show the checks that an action must pass.",
+    "baseline": "Show the gate results before the work, or reset them.",
+    "approve": "Approve a request of an agent.",
+    "reject": "Reject a request of an agent, which reads your reason.",
     "answer": "Answer an agent's question.",
-    "retry": "Give a failed action, goal or run another chance.",
-    "pause": "Start nothing new; what runs finishes.",
-    "cancel": "End a run or a goal for good; what landed stays, what did not stays pinned.",
-    "cleanup": "Remove what ended and interrupted runs left; unlanded work is pinned first.",
-    "salvage": "List work that did not land, or make a branch of it.",
-    "purge": "Remove Scaffold's state of this repository, or all of yours.",
-    "config": "Print every setting with its value and where it comes from.",
-    "trust": "See what a folder's own configuration would do, and let it count.",
-    "demo": "Watch a whole run on a sample project, without a key.",
-    "permissions": "Say what agents may do: `permissions check -- COMMAND`.",
-    "ralph": "Talk to one agent (the same as the command `ralph`).",
+    "retry": "Retry a failed action, goal or run.",
+    "pause": "Start nothing new; running work finishes.",
+    "cancel": "End a run or a goal for good; landed work stays, other work stays pinned.",
+    "cleanup": "Remove leftovers of ended and interrupted runs; unlanded work is pinned first.",
+    "salvage": "List unlanded work, or make a branch of it.",
+    "purge": "Remove Scaffold's state of this repository, or of all of them.",
+    "config": "Print every setting with its value and its source.",
+    "trust": "Review a folder's own configuration, and trust it.",
+    "demo": "Watch a whole run on a sample project, without an API key.",
+    "permissions": "Show what agents may do: `permissions check -- COMMAND`.",
+    "ralph": "Work with one agent (the same as the command `ralph`).",
 }
 
 
@@ -110,7 +110,7 @@ def ralph() -> NoReturn:
 
 
 def _with_default_command(args: list[str]) -> list[str]:
-    """Return the arguments of `scaffold` with the command that is meant where none is named."""
+    """Return the arguments of `scaffold`, with a command added if there is none."""
     debug = args[:1] == ["--debug"]
     asked = args[debug:]
     if asked and (not asked[0].startswith("-") or asked[0] in GROUP_OPTIONS):
@@ -121,33 +121,33 @@ def _with_default_command(args: list[str]) -> list[str]:
 
 
 def _is_attended() -> bool:
-    """Tell whether a person types, and reads what is said."""
+    """Return whether standard input and output are terminals."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
 
 
 def _asks_for_permissions(args: Sequence[str]) -> bool:
-    """Tell whether what follows `ralph` is its one command, and no task."""
+    """Return whether the arguments of `ralph` call its command `permissions` instead of stating a task."""
     return list(args[:1]) == ["permissions"]
 
 
 def run_command(command: click.Command, args: Sequence[str], *, prog: str, debug: bool = False) -> int:
-    """Run a command and return its exit code; errors are told in two lines, tracebacks only with `--debug`."""
+    """Run a command and return its exit code; print errors in two lines, tracebacks only with `--debug`."""
     debug = debug or args[:1] == ["--debug"]
     try:
-        # `ralph` is a command of the group, and not to be called `ralph ralph`
+        # `ralph` is a command of the group; its usage line must not read `ralph ralph`
         result = command.main(list(args), prog_name="" if args[:1] == [prog] else prog, standalone_mode=False)
     except click.exceptions.Exit as ending:
         return ending.exit_code
     except (click.Abort, KeyboardInterrupt):
         return print_error(
-            "interrupted", f"Go on with `{'ralph -c' if prog == 'ralph' else 'scaffold resume'}`.", INTERRUPTED
+            "interrupted", f"Continue with `{'ralph -c' if prog == 'ralph' else 'scaffold resume'}`.", INTERRUPTED
         )
     except click.ClickException as problem:
         return _report_click_error(problem, prog)
-    except (BrokenPipeError, SystemExit):  # click exits by itself when whoever reads has gone
+    except (BrokenPipeError, SystemExit):  # click exits when the reader of its output has gone
         _drop_output()
         return BROKEN_PIPE
-    except Exception as error:  # noqa: BLE001 - the commands' boundary: nobody is shown a traceback unasked
+    except Exception as error:  # noqa: BLE001 - the commands' boundary: no traceback without `--debug`
         if debug:
             click.echo(lazy_import(REDACTED_TRACEBACK)(error), nl=False, err=True)
         return _report_error(error, prog)
@@ -155,7 +155,7 @@ def run_command(command: click.Command, args: Sequence[str], *, prog: str, debug
 
 
 def _drop_output() -> None:
-    """Let what standard output still holds go nowhere, or Python fails once more when it ends."""
+    """Discard what standard output still buffers; otherwise Python fails again when it exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -173,15 +173,15 @@ def _report_error(error: Exception, prog: str) -> int:
         if error.filename is None:
             _drop_output()
         return print_error(
-            f"the disk is full ({error.filename or 'standard output'})", "Free some space, then go on.", FAILED
+            f"the disk is full ({error.filename or 'standard output'})", "Free some space, then continue.", FAILED
         )
-    if isinstance(error, FileNotFoundError) and error.filename is None:  # only asking where we are names no file
+    if isinstance(error, FileNotFoundError) and error.filename is None:  # only `getcwd` fails without a file name
         return print_error(
-            "the current directory is gone", "Change to one that is there, then repeat the command.", USAGE
+            "the current directory is gone", "Change to an existing directory, then repeat the command.", USAGE
         )
     if not isinstance(error, ScaffoldError):
         what = f"unexpected {type(error).__name__}: {error}"
-        return print_error(what, f"This is a mistake of ours: please report what `{prog} --debug` says.", FAILED)
+        return print_error(what, f"This is a bug: please report the output of `{prog} --debug`.", FAILED)
     return print_error(error.what, error.fix, exit_code(error))
 
 

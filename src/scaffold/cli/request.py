@@ -1,4 +1,4 @@
-"""What is to be done, as commands are told it: in words, in a file, or on standard input."""
+"""Read a request: an argument, a file, or standard input."""
 
 import os
 import stat
@@ -9,19 +9,19 @@ from scaffold.core.errors import UsageError
 
 STDIN = "-"
 MAX_BYTES = 500_000
-"""More no model could read at once, beside the repository; 500 KB are about 125,000 tokens."""
+"""About 125,000 tokens; a model could not read more beside the repository."""
 
-NO_TASK = ("there is no task", 'Say it: `scaffold run "TASK"`, `--spec FILE`, or pass it on standard input.')
+NO_TASK = ("there is no task", 'Pass one: `scaffold run "TASK"`, `--spec FILE`, or on standard input.')
 
 
 def read_request(task: str | None, spec: str | None, stdin: TextIO | None) -> str:
-    """Return the request: `task`, or the content of the file `spec`, or of `stdin` where one of them is `-`.
+    """Return the request: `task`, the content of the file `spec`, or `stdin` if one of them is `-`.
 
-    With neither, `stdin` (None if it was closed) is read if something is passed there. UsageProblem if there are no
-    words, or too many.
+    With neither, `stdin` (None if it was closed) is read if something is piped in. Raises UsageError if the request is
+    empty, too long or not text.
     """
     if task is not None and spec is not None:
-        raise UsageError("a task and a specification exclude each other", "Leave one of them out.")
+        raise UsageError("a task and a specification cannot be combined", "Pass only one of them.")
     if task is not None and task != STDIN:
         return _checked(task.encode(errors="surrogateescape"), "the task")
     if spec is not None and spec != STDIN:
@@ -32,7 +32,7 @@ def read_request(task: str | None, spec: str | None, stdin: TextIO | None) -> st
 
 
 def is_piped(stdin: TextIO | None) -> bool:
-    """Tell whether somebody passes something on standard input: neither a terminal nor nothing."""
+    """Return whether standard input is a pipe, a file or a socket."""
     if stdin is None or stdin.closed:
         return False
     mode = os.fstat(stdin.fileno()).st_mode
@@ -45,19 +45,19 @@ def _file(spec: str) -> bytes:
             return file.read(MAX_BYTES + 1)
     except OSError as error:
         what = f"{spec} cannot be read: {(error.strerror or str(error)).lower()}"
-        raise UsageError(what, "Name a text file, or `-` for standard input.") from error
+        raise UsageError(what, "Pass a text file, or `-` for standard input.") from error
 
 
 def _checked(content: bytes, name: str) -> str:
     if len(content) > MAX_BYTES:
         limit = f"{name} is longer than {MAX_BYTES // 1000:,} KB, more than a planner can read at once"
-        raise UsageError(limit, "Shorten it; name files of the repository for the rest, agents read those.")
+        raise UsageError(limit, "Shorten it; refer to files of the repository, which agents can read.")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UsageError(f"{name} is no UTF-8 text", "Pass a specification in plain text.") from error
+        raise UsageError(f"{name} is not UTF-8 text", "Pass a specification in plain text.") from error
     if "\0" in text:
-        raise UsageError(f"{name} is no text: it holds a zero byte", "Pass a specification in plain text.")
+        raise UsageError(f"{name} is not text: it contains a zero byte", "Pass a specification in plain text.")
     if not text.strip():
         raise UsageError(*NO_TASK)
     return text

@@ -1,4 +1,4 @@
-"""The only place where parts are put together."""
+"""Open repositories and stores for commands, and provide the processes of a run."""
 
 import os
 import sys
@@ -22,7 +22,7 @@ from scaffold.store.state_location import existing_state_location, state_locatio
 from scaffold.views.store_reader import find_run, no_run_error
 
 PROGRAM = (sys.executable, "-P", "-m", "scaffold")
-"""-P: what lies in the repository is not to be taken for a module of ours."""
+"""-P: a file in the repository must not shadow one of our modules."""
 
 
 def dirs() -> UserDirs:
@@ -31,17 +31,17 @@ def dirs() -> UserDirs:
 
 
 def repository_here() -> Repository:
-    """Open the repository that this process was started in; not to be called where anything asynchronous runs."""
+    """Open the repository around the current directory; must not be called inside an event loop."""
     return run_async(open_repository(Path.cwd(), environ=os.environ))
 
 
 async def open_context(cwd: Path | None = None, *, create: bool = False) -> RunContext:
-    """Open the repository around `cwd` and its store; without `create` UsageProblem where nothing was ever run."""
+    """Open the repository around `cwd` and its store; without `create`, raises UsageError if there is no run yet."""
     return repository_context(await open_repository(cwd or Path.cwd(), environ=os.environ), create=create)
 
 
 def repository_context(repository: Repository, *, create: bool = False) -> RunContext:
-    """Open the store of a repository; without `create` UsageProblem where nothing was ever run."""
+    """Open the store of a repository; without `create`, raises UsageError if there is no run yet."""
     find = state_location if create else existing_state_location
     place = find(repository.common_dir, os.environ)
     if place is None:
@@ -53,14 +53,14 @@ def repository_context(repository: Repository, *, create: bool = False) -> RunCo
 
 
 def context_at(repository: Repository, place: StoreLocation, *, create: bool = False) -> RunContext:
-    """Open the store at `place` for the repository; without `create` StoreEmpty if nothing is in it."""
+    """Open the store at `place` for the repository; without `create`, raises StoreEmpty if it is empty."""
     clock = SystemClock()
     store = Store.open(place, clock=clock, create=create)
     return RunContext(repository=repository, store=store, clock=clock, cache=dirs().cache, environ=os.environ)
 
 
 def processes_of(site: RunContext, run: Run) -> ZygoteProcessStarter | FreshProcessStarter:
-    """Return what starts workers and supervisors of a run: this program again, forked where that is safe."""
+    """Return the starter of a run's workers and supervisors: this program, forked from a zygote where that is safe."""
 
     def argv(part: ProcessRole, name: str) -> Sequence[str]:
         return [*PROGRAM, part, name]
@@ -81,7 +81,7 @@ def processes_of(site: RunContext, run: Run) -> ZygoteProcessStarter | FreshProc
 
 @asynccontextmanager
 async def context_if_any() -> AsyncIterator[RunContext | None]:
-    """Hold the repository's site open; None where nothing was ever run, and then nothing is created either."""
+    """Yield the context of the repository; None, and nothing is created, if there is no run yet."""
     repository = await open_repository(Path.cwd(), environ=os.environ)
     place = existing_state_location(repository.common_dir, os.environ)
     if place is None:
@@ -100,7 +100,7 @@ async def context_if_any() -> AsyncIterator[RunContext | None]:
 
 @asynccontextmanager
 async def context_with_run(name: str | None) -> AsyncIterator[tuple[RunContext, Run]]:
-    """Hold the site open with the run of that name, or the latest; UsageProblem if there is none."""
+    """Yield the context and the run of that name, or the latest; raises UsageError if there is none."""
     async with context_if_any() as site:
         if site is None:
             raise no_run_error()

@@ -52,13 +52,13 @@ def test_blanks_are_no_task(blank):
 
 
 def test_a_task_and_a_file_exclude_each_other(tmp_path):
-    expect_refusal("exclude each other", task="x", spec=str(tmp_path))
+    expect_refusal("cannot be combined", task="x", spec=str(tmp_path))
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"\x7fELF\xff\xfe\x80", "no UTF-8 text"),
+        (b"\x7fELF\xff\xfe\x80", "not UTF-8 text"),
         (b"words\0words", "zero byte"),
         (b"x" * 5_000_000, f"longer than {MAX_BYTES // 1000} KB"),
         (b"\n", "there is no task"),

@@ -145,7 +145,7 @@ def test_a_goal_is_paused_and_cancelled_by_name(site, run, scaffold):
     """SC-17: a goal by itself, whatever its run does."""
     assert scaffold("pause", "shop").out.splitlines() == [
         "goal shop is paused: set aside by the user",
-        "  go on with `scaffold resume shop`",
+        "  continue with `scaffold resume shop`",
     ]
     assert scaffold("stop", "shop").code == 0, "it may be stopped when it is paused"
     assert scaffold("cancel", "shop").out == "goal shop is cancelled\n"

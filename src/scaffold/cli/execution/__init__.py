@@ -1,1 +1,1 @@
-"""How a command follows a run: in the foreground, in the background, after an interrupt."""
+"""How a command executes a run: in the foreground, in the background, after an interrupt."""

@@ -1,4 +1,4 @@
-"""Sending a run into the background: `--detach`, and the REPL."""
+"""Start a run in the background, for `--detach` and the REPL."""
 
 import os
 from threading import Event
@@ -8,28 +8,27 @@ from scaffold.core.errors import ScaffoldError
 from scaffold.core.ids import RunId
 from scaffold.host.detached import start_detached
 from scaffold.host.identity import is_alive
+from scaffold.orchestrator.owner.run_lease import require_run
 from scaffold.run.context import RunContext
 
 POLL_S = 0.05
 LOG_NAME = "background"
-"""What its log is called: no attempt and no goal has such an id."""
+"""Name of its log; no attempt or goal has this id."""
 
 
 def start_in_background(site: RunContext, run_id: RunId) -> int:
-    """Have a run carried out by a process that outlives this one; return its pid once it has taken the run.
+    """Start a process that outlives this one and executes the run; return its pid once it owns the run.
 
-    The run must have no owner. ScaffoldError with its last words if it ends before it has taken the run.
+    The run must have no owner. Raises ScaffoldError with the end of the process log if the process exits earlier.
     """
     log = site.process_log(run_id, LOG_NAME)
-    begun = site.store.runs.get(run_id)
+    fence = require_run(site.store, run_id).fence
     child = start_detached([*PROGRAM, "background", run_id], cwd=site.repository.root, env=dict(os.environ), log=log)
-    while is_alive(child):
-        run = site.store.runs.get(run_id)
-        if run is not None and begun is not None and run.fence > begun.fence:
+    alive = True
+    while alive:
+        alive = is_alive(child)  # asked first: a process may take the run and exit between the two
+        if require_run(site.store, run_id).fence > fence:
             return child.pid
         Event().wait(POLL_S)
-    run = site.store.runs.get(run_id)
-    if run is not None and begun is not None and run.fence > begun.fence:
-        return child.pid
-    said = site.log_tail(run_id, LOG_NAME)
-    raise ScaffoldError(f"the run did not begin in the background: {said}", f"Try `scaffold resume {run_id}`.")
+    log_tail = site.log_tail(run_id, LOG_NAME)
+    raise ScaffoldError(f"the run did not start in the background: {log_tail}", f"Try `scaffold resume {run_id}`.")

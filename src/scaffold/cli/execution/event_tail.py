@@ -1,4 +1,4 @@
-"""A run that this process carries on is told of, to who looks on and to the user's own command, up to its end."""
+"""Show the events of a run while this process executes it, and run the user's `notify` command for them."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -20,9 +20,9 @@ def last_seq_before(site: RunContext, run_id: RunId) -> int:
 
 @asynccontextmanager
 async def showing_events(site: RunContext, run: Run, sink: EventSink, *, since: int) -> AsyncIterator[None]:
-    """Tell what happens from the event after `since` on while the block goes on; also how it ended.
+    """Show the events after `since` while the block runs, including the last ones.
 
-    Who looks on is told last: the command may fail at the very end, and that is an event, too.
+    The display ends after the notifier: if the user's command fails at the very end, that is an event, too.
     """
     finished = False
     notifier = asyncio.create_task(notify_until_done(site, run, run.settings.permissions.notify, lambda: finished))

@@ -1,4 +1,4 @@
-"""Carrying a run on from wherever it stands: laid out first if it has no plan yet, here or in the background."""
+"""Continue a run: plan it if it has no plan yet, then execute it here or in the background."""
 
 import click
 
@@ -17,21 +17,21 @@ from scaffold.views.store_reader import interrupted_runs
 
 
 async def continue_run(site: RunContext, run_id: RunId, flags: RunFlags) -> int:
-    """Carry a run on here, or have it carried on in the background; return the exit code."""
+    """Continue a run here or in the background; return the exit code."""
     if not flags.detach:
         return await run_to_end(site, run_id, as_json=flags.as_json)
     run = require_run(site.store, run_id)
     if run.owner is not None:
         release_run(site.store, run)
     pid = start_in_background(site, run_id)
-    click.echo(f"run {run_id} goes on in the background, process {pid}", err=flags.as_json)
+    click.echo(f"run {run_id} continues in the background, process {pid}", err=flags.as_json)
     click.echo(f"  watch it: scaffold attach {run_id}    stop it: scaffold stop {run_id}", err=flags.as_json)
     print_result(site, run_id, as_json=flags.as_json)
     return 0
 
 
 async def run_to_end(site: RunContext, run_id: RunId, *, as_json: bool = False) -> int:
-    """Continue a run until it ends or has to stop; return the exit code. Raises as `ensure_planned`."""
+    """Continue a run until it ends or has to pause; return the exit code. Raises as `ensure_planned` does."""
     if not site.store.goals.of_run(run_id):
         code = await ensure_planned(site, run_id, as_json=as_json)
         if code is not None:
@@ -41,9 +41,9 @@ async def run_to_end(site: RunContext, run_id: RunId, *, as_json: bool = False) 
 
 
 async def ensure_planned(site: RunContext, run_id: RunId, *, as_json: bool = False) -> int | None:
-    """Return None once a run has a plan, laid out here if need be, else the exit code.
+    """Plan a run if it has no plan; return None, or the exit code if planning was stopped.
 
-    Raises what `laying.laid_out` raises; JSON ends with the result in any case.
+    Raises as `PlanningPhase.run_to_end` does; JSON output ends with the result in every case.
     """
     if site.store.goals.of_run(run_id):
         return None
@@ -58,7 +58,7 @@ async def ensure_planned(site: RunContext, run_id: RunId, *, as_json: bool = Fal
 
 
 async def print_preview(site: RunContext, run_id: RunId) -> None:
-    """Tell, on standard error, what a run that is laid out is going to do, with what, and what holds its commands."""
+    """Print what a planned run will do, with which settings and which sandbox, on standard error."""
     run = require_run(site.store, run_id)
     click.echo(
         f"{RunPreview(run, stored_plan(site.store, run)).text()}\n"
@@ -68,9 +68,9 @@ async def print_preview(site: RunContext, run_id: RunId) -> None:
 
 
 def warn_interrupted(site: RunContext) -> None:
-    """Say, on standard error, that there are runs that nobody carries out any more, and what to do about the latest."""
+    """Print a note about interrupted runs, and what to do about the latest, on standard error."""
     left = interrupted_runs(site)
     if left:
         name, more = left[0].id, f" and {len(left) - 1} more" if len(left) > 1 else ""
-        ways = f"go on with `scaffold resume {name}`, or end it with `scaffold cancel {name}`"
+        ways = f"continue with `scaffold resume {name}`, or end it with `scaffold cancel {name}`"
         click.echo(f"note: run {name} was interrupted{more}: {ways}", err=True)

@@ -1,4 +1,4 @@
-"""Carrying a run out from the command line: signals, progress, the report, the exit code."""
+"""Execute a run from the command line: signals, progress, the report, the exit code."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -31,7 +31,7 @@ EXIT_CODE_BY_CAUSE: Mapping[EndCause, int] = {
     "stopped": INTERRUPTED,
     "cancelled": FAILED,
 }
-"""What it means to a script that a run was put down; `done` is for its state to say."""
+"""Exit codes of a run that did not end; after `done` the state decides."""
 
 
 async def run_in_foreground(site: RunContext, run_id: RunId, *, as_json: bool = False) -> int:
@@ -62,11 +62,11 @@ def print_result(site: RunContext, run_id: RunId, *, as_json: bool) -> None:
 
 def _stop(owner: RunOwner) -> None:
     owner.request_stop("stopped")
-    click.echo("\nstopping: nothing new starts, unfinished work is pinned (once more: stop at once)", err=True)
+    click.echo("\nstopping: nothing new starts, unfinished work is pinned (Ctrl-C again: stop at once)", err=True)
 
 
 def exit_code_of(ending: RunEnding) -> int:
-    """Return the exit code for how a run was left."""
+    """Return the exit code for the state of a run and why this process stopped executing it."""
     match ending.state:
         case Completed():
             return OK

@@ -1,4 +1,4 @@
-"""What Ctrl-C does to a run: the first one puts it down in good order, the second one ends the process at once."""
+"""Ctrl-C during a run: the first one stops the run cleanly, the second one ends the process at once."""
 
 import asyncio
 import os
@@ -10,10 +10,10 @@ from scaffold.cli.exit_codes import INTERRUPTED
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def handle_interrupts(put_down: Callable[[], None]) -> None:
-    """Call `put_down` at the first signal, in place of what was called before.
+def handle_interrupts(stop: Callable[[], None]) -> None:
+    """Call `stop` at the first signal, instead of an earlier handler; end the process at the second one.
 
-    At the second one nothing is left to be tidied: workers and checks hang on pipes that break with this process.
+    No clean-up is needed then: workers and checks end when their pipes to this process break.
     """
     loop, seen = asyncio.get_running_loop(), 0
 
@@ -22,14 +22,14 @@ def handle_interrupts(put_down: Callable[[], None]) -> None:
         seen += 1
         if seen > 1:
             os._exit(INTERRUPTED)
-        put_down()
+        stop()
 
     for number in SIGNALS:
         loop.add_signal_handler(number, on_signal)
 
 
 def restore_interrupts() -> None:
-    """Let signals do again what they do by themselves."""
+    """Restore the default signal handlers."""
     loop = asyncio.get_running_loop()
     for number in SIGNALS:
         loop.remove_signal_handler(number)

@@ -34,7 +34,7 @@ from scaffold.store.driver.sqlite import IN_MEMORY
 @click.option("--spec", metavar="FILE", help="A file that says what is to be done; `-` is standard input.")
 @click.option("-o", "--output", metavar="FILE", help="Write the plan there; an older plan is replaced, nothing else.")
 @click.option("--model", metavar="MODEL", help="A model string, e.g. `cassette:replies.yaml`.")
-@click.option("--budget-usd", type=click.FloatRange(min=0.0), metavar="X", help="Start no request beyond this.")
+@click.option("--budget-usd", type=click.FloatRange(min=0.0), metavar="X", help="Limit for spending, in dollars.")
 @click.option("--trust-once", is_flag=True, help="Let this folder's own configuration count, this time.")
 @json_option
 def make(task: str | None, spec: str | None, output: str | None, *, as_json: bool, **options: Any) -> int:

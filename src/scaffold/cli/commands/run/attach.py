@@ -1,4 +1,4 @@
-"""`attach`: watching a run that another process carries out, to its end."""
+"""`attach`: watch a run that another process executes."""
 
 from collections.abc import Mapping
 
@@ -10,9 +10,9 @@ from scaffold.cli.exit_codes import FAILED, INTERRUPTED, LIMIT, OK, WAITING
 from scaffold.cli.render.live_screen import event_sink_for
 from scaffold.cli.render.report import report
 from scaffold.cli.wiring import open_context
+from scaffold.core import states
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.model import Run
-from scaffold.core.states import INTERRUPTED as LEFT_ALONE
 from scaffold.core.states import Cancelled, Completed, Failed, reason_of
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.run_end import PAUSE_REASONS
@@ -23,21 +23,21 @@ from scaffold.views.run_view import LIVE_STATUSES
 from scaffold.views.store_reader import display_status, find_run
 
 EXIT_CODE_BY_PAUSE: Mapping[str | None, int] = {PAUSE_REASONS["limit"]: LIMIT, PAUSE_REASONS["stopped"]: INTERRUPTED}
-"""What a pause means to a script; every other one waits for a human."""
+"""Exit codes by pause reason; every other pause waits for a human."""
 
 
 @click.command()
 @click.argument("run_name", metavar="[RUN]", required=False)
 @json_option
 def attach(run_name: str | None, *, as_json: bool) -> int:
-    """Watch RUN (the latest without an argument) until it ends, and end as it does.
+    """Watch RUN (default: the latest) until it ends, and exit with its code.
 
-    Ctrl-C leaves the run alone and ends the watching.
+    Ctrl-C ends the watching, not the run.
     """
     try:
         return run_async(_attach(run_name, as_json=as_json))
     except KeyboardInterrupt:
-        click.echo("\nwatching no longer; the run goes on, `scaffold stop` stops it", err=True)
+        click.echo("\nstopped watching; the run continues, `scaffold stop` stops it", err=True)
         return OK
 
 
@@ -54,15 +54,15 @@ async def _attach(name: str | None, *, as_json: bool) -> int:
 
 
 def _has_ended(site: RunContext, run: Run) -> bool:
-    """Tell whether nobody carries the run out any more; what a run came to is stored before its owner lets go."""
+    """Return whether no process executes the run any more; its final state is stored before its owner releases it."""
     return display_status(require_run(site.store, run.id)) not in LIVE_STATUSES
 
 
 def _print_end(site: RunContext, run: Run, *, as_json: bool) -> int:
     print_result(site, run.id, as_json=as_json)
-    if display_status(run) == LEFT_ALONE:
+    if display_status(run) == states.INTERRUPTED:
         raise ScaffoldError(
-            f"run {run.id} was interrupted: nobody carries it out", f"Go on with `scaffold resume {run.id}`."
+            f"run {run.id} was interrupted: no process executes it", f"Continue with `scaffold resume {run.id}`."
         )
     if not as_json:
         click.echo(report(site, run))

@@ -1,4 +1,4 @@
-"""`scaffold` without a command: a talk in which a plan is refined, and then carried out."""
+"""`scaffold` without a command: a conversation that refines a plan and then starts a run."""
 
 import os
 from pathlib import Path
@@ -24,14 +24,14 @@ from scaffold.host.process.async_runner import run_async
 from scaffold.session.options import SessionOptions
 
 MAX_REQUESTS = 100
-"""Between one thing said and the next."""
+"""Limit for the requests of one turn."""
 
 
 @click.command(hidden=True)
-@click.option("--trust-once", is_flag=True, help="Let this folder's own configuration count, this time.")
+@click.option("--trust-once", is_flag=True, help="Use this folder's own configuration this time.")
 @shared_options
 def chat_plan(**options: Any) -> int:
-    """Talk about what is to be done, then have it carried out."""
+    """Discuss a plan, then execute it."""
     return run_async(_chat_plan(flags_of(options)))
 
 

@@ -1,4 +1,6 @@
-"""`stop`, `pause`, `cancel`, `retry`: steering a run, a goal or an action from outside."""
+"""`stop`, `pause`, `cancel`, `retry`: control a run, a goal or an action."""
+
+from collections.abc import Mapping
 
 import click
 
@@ -22,20 +24,19 @@ from scaffold.views.store_reader import find_run
 
 STOP_TIMEOUT_S = 30.0
 PAUSE_TIMEOUT_S = 2.0
+PAST: Mapping[RunControl, str] = {"stop": "stopped", "pause": "paused", "cancel": "cancelled"}
 
-target_run_option = click.option(
-    "--run", "run_name", help="The run the goal or action belongs to; the latest without it."
-)
+target_run_option = click.option("--run", "run_name", help="The run of the goal or action; default: the latest.")
 
 
 @click.command()
 @click.argument("target", metavar="[RUN|GOAL|ACTION]", required=False)
 @target_run_option
 def stop(target: str | None, run_name: str | None) -> None:
-    """Stop a run (the latest without an argument) or a goal in good order, or an action for good.
+    """Stop a run (default: the latest) or a goal cleanly, or cancel an action.
 
-    What is at work ends at once and is pinned. A run goes on with `scaffold resume`, a goal with `scaffold resume
-    GOAL`; an action is cancelled, and the rest of its goal goes on without it.
+    Running work ends at once and is pinned. Continue a run with `scaffold resume`, a goal with `scaffold resume GOAL`.
+    A stopped action is cancelled; the rest of its goal continues without it.
     """
     run_async(_control_target(target, run_name, "stop"))
 
@@ -44,7 +45,7 @@ def stop(target: str | None, run_name: str | None) -> None:
 @click.argument("target", metavar="[RUN|GOAL]", required=False)
 @target_run_option
 def pause(target: str | None, run_name: str | None) -> None:
-    """Start nothing new in a run (the latest without an argument) or a goal; what runs finishes and lands."""
+    """Start nothing new in a run (default: the latest) or a goal; running work finishes and lands."""
     run_async(_control_target(target, run_name, "pause"))
 
 
@@ -52,44 +53,43 @@ def pause(target: str | None, run_name: str | None) -> None:
 @click.argument("target", metavar="[RUN|GOAL]", required=False)
 @target_run_option
 def cancel(target: str | None, run_name: str | None) -> None:
-    """End a run (the latest without an argument) or a goal for good: what landed stays, the rest stays pinned."""
+    """End a run (default: the latest) or a goal for good; landed work stays, other work stays pinned."""
     run_async(_control_target(target, run_name, "cancel"))
 
 
-async def _control_target(name: str | None, run_name: str | None, wish: RunControl) -> None:
-    """Do as wished with what `name` names, looked for among actions, goals and runs in this order."""
+async def _control_target(name: str | None, run_name: str | None, request: RunControl) -> None:
+    """Apply the request to the action, goal or run with that name, looked up in this order."""
     site = await open_context()
     try:
         run = find_run(site, run_name)
         if name is None:
-            await _stop_run(site, run, wish)
+            await _halt_run(site, run, request)
         elif (action := action_if_any(site, run, name)) is not None:
-            await _control_action(site, run, action, wish)
+            await _control_action(site, run, action, request)
         elif (goal := goal_if_any(site, run, name)) is not None:
-            await control_goal(site, run, goal, wish)
+            await control_goal(site, run, goal, request)
         else:
-            await _stop_run(site, find_other_run(site, run, name), wish)
+            await _halt_run(site, find_other_run(site, run, name), request)
     finally:
         site.store.close()
 
 
-async def _control_action(site: RunContext, run: Run, action: Action, wish: RunControl) -> None:
-    name = f"`{action.key}`"
-    if wish != "stop":
-        fix = f"End it for good with `scaffold stop {action.key}`, or {wish} its goal."
-        raise UsageError(f"{name} is an action, and {wish} is for runs and goals", fix)
+async def _control_action(site: RunContext, run: Run, action: Action, request: RunControl) -> None:
+    if request != "stop":
+        fix = f"End it for good with `scaffold stop {action.key}`, or {request} its goal."
+        raise UsageError(f"`{action.key}` is an action; only runs and goals can be {PAST[request]}", fix)
     stopped = await request_action_stop(site, run, action)
     click.echo(f"action {action.key} is {status_of(stopped.state)}")
     click.echo("  its unfinished work is pinned: `scaffold salvage`")
 
 
-async def control_goal(site: RunContext, run: Run, goal: Goal, wish: RunControl) -> None:
-    """Stop, pause or cancel a goal and say what it is then."""
-    now = await request_goal_control(site, run, goal, wish)
+async def control_goal(site: RunContext, run: Run, goal: Goal, request: RunControl) -> None:
+    """Stop, pause or cancel a goal and print its new status."""
+    now = await request_goal_control(site, run, goal, request)
     reason = reason_of(now.state)
     click.echo(f"goal {goal.name} is {status_of(now.state)}" + (f": {reason}" if reason else ""))
     if status_of(now.state) == "paused":
-        click.echo(f"  go on with `scaffold resume {goal.name}`")
+        click.echo(f"  continue with `scaffold resume {goal.name}`")
 
 
 async def resume_goal(site: RunContext, run: Run, goal: Goal) -> None:
@@ -98,20 +98,20 @@ async def resume_goal(site: RunContext, run: Run, goal: Goal) -> None:
     click.echo(f"goal {goal.name} is {status_of(now.state)}")
 
 
-async def _stop_run(site: RunContext, run: Run, wish: RunControl) -> None:
-    patience_s = PAUSE_TIMEOUT_S if wish == "pause" else STOP_TIMEOUT_S
-    state = await halt_run(site, run, wish, patience_s=patience_s)
+async def _halt_run(site: RunContext, run: Run, request: RunControl) -> None:
+    patience_s = PAUSE_TIMEOUT_S if request == "pause" else STOP_TIMEOUT_S
+    state = await halt_run(site, run, request, patience_s=patience_s)
     reason = reason_of(state)
     click.echo(f"run {run.id} is {status_of(state)}" + (f": {reason}" if reason else ""))
     if status_of(state) == "paused":
-        click.echo(f"  go on with `scaffold resume {run.id}`")
+        click.echo(f"  continue with `scaffold resume {run.id}`")
 
 
 @click.command()
 @click.argument("target", required=False)
 @click.option("--run", "run_name", help="The run the action or goal belongs to; the latest without it.")
 def retry(target: str | None, run_name: str | None) -> None:
-    """Give TARGET - a failed action, goal or run; the latest run without it - another chance."""
+    """Retry TARGET, a failed action, goal or run (default: the latest run)."""
     run_async(_retry(target, run_name))
 
 
@@ -119,13 +119,13 @@ async def _retry(target: str | None, run_name: str | None) -> None:
     site = await open_context()
     try:
         what = _reopen(site, target, run_name)
-        click.echo(f"{what} gets another chance\n  go on with `scaffold resume`")
+        click.echo(f"{what} is retried\n  continue with `scaffold resume`")
     finally:
         site.store.close()
 
 
 def _reopen(site: RunContext, target: str | None, run_name: str | None) -> str:
-    """Retry what `target` names, looked for among actions, goals and runs in this order; return what it was."""
+    """Retry the action, goal or run that `target` names, looked up in this order; return what it was."""
     run = find_run(site, run_name)
     store = site.store
     if target is None:

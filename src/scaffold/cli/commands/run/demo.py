@@ -1,4 +1,4 @@
-"""`demo`: a whole run on a sample project, with every reply of the model taken from a cassette."""
+"""`demo`: a whole run on a sample project, with model replies from a cassette."""
 
 import os
 import sys
@@ -22,17 +22,17 @@ from scaffold.run.context import RunContext
 
 DEMO_AUTHOR = Signature("Scaffold Demo", "demo@scaffold.invalid")
 SUFFIX = ".txt"
-"""The sample's files carry it, so that no tool takes them for a part of this program."""
+"""Suffix of the sample's files, so that no tool mistakes them for source files of this package."""
 
 
 @click.command()
-@click.option("--dir", "folder", type=click.Path(path_type=Path), help="Where to put the sample; a new folder.")
-@click.option("--json", "as_json", is_flag=True, help="One event a line; the last is the result.")
+@click.option("--dir", "folder", type=click.Path(path_type=Path), help="A new folder for the sample project.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON event a line; the last is the result.")
 def demo(folder: Path | None, *, as_json: bool) -> int:
-    """Watch a whole run on a sample project: real worktrees, real tests, real landings; no key, no server."""
+    """Watch a whole run on a sample project: real worktrees, tests and landings, without an API key."""
     place = folder if folder is not None else Path(tempfile.mkdtemp(prefix="scaffold-demo-"))
     if place.exists() and any(place.iterdir()):
-        raise UsageError(f"{place} is not empty", "Name a folder that does not exist yet.")
+        raise UsageError(f"{place} is not empty", "Choose a folder that does not exist yet.")
     return run_async(_demo(place.absolute(), as_json=as_json))
 
 
@@ -48,12 +48,12 @@ async def _demo(place: Path, *, as_json: bool) -> int:
 
 
 def _prefer_our_python() -> None:
-    """Put our own interpreter first on the path: the sample's checks call `python`, whichever the machine has."""
+    """Put this interpreter first on PATH: the sample's checks call `python`, which the machine may not have."""
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
 
 
 async def write_sample(material: Path, place: Path) -> None:
-    """Write the sample project to `place` and commit it, as its user would have."""
+    """Write the sample project to `place` and commit it."""
     for source in _files(material):
         target = place / source.relative_to(material).with_name(source.name.removesuffix(SUFFIX))
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -77,16 +77,16 @@ async def _run(site: RunContext, material: Path, place: Path, *, as_json: bool) 
     settings = RunSettings(
         identity=RunIdentity(repository=str(place), author=DEMO_AUTHOR, committer=DEMO_AUTHOR),
         model=ModelSettings(name=model, cassette_hash=digest),
-        permissions=PermissionSettings(yolo=True),  # the replies are known: they need no approval on any machine
+        permissions=PermissionSettings(yolo=True),  # the replies are known: no approval is needed, sandbox or not
     )
     run = await start_run(site, RunInput(request="the demo's plan", source=text, plan=plan), settings)
-    click.echo(f"A sample project lies in {place}; one of its tests fails.", err=True)
-    click.echo(f"{len(plan.actions)} actions in {len(plan.goals)} goals are planned for it.\n", err=True)
+    click.echo(f"The sample project is in {place}; one of its tests fails.", err=True)
+    click.echo(f"The plan has {len(plan.actions)} actions in {len(plan.goals)} goals.\n", err=True)
     return await run_in_foreground(site, run.id, as_json=as_json)
 
 
 def _copy_cassette(cassette: Path, place: Path) -> Path:
-    """Copy the cassette to where it outlives this command, so that the run can be resumed and read."""
+    """Copy the cassette into the sample's `.git` and return the copy, so that the run can be resumed later."""
     target = place / ".git" / "scaffold" / "demo-cassette.yaml"
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(cassette.read_bytes())

@@ -1,4 +1,4 @@
-"""The options that `run` and `resume` share."""
+"""Options that `run` and `resume` share."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,17 +18,23 @@ def shared_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that `run` and `resume` share."""
     options: list[Decorator] = [
         click.option("--model", metavar="MODEL", help="A model string, e.g. `cassette:replies.yaml`."),
-        click.option("--agents", type=click.IntRange(1, 20), metavar="N", help="How many agents work at once."),
-        click.option("--budget-usd", type=click.FloatRange(min=0.0), metavar="X", help="Start no request beyond this."),
+        click.option("--agents", type=click.IntRange(1, 20), metavar="N", help="How many agents work in parallel."),
+        click.option(
+            "--budget-usd", type=click.FloatRange(min=0.0), metavar="X", help="Limit for spending, in dollars."
+        ),
         click.option(
             "--sandbox",
             type=click.Choice(SANDBOX_MODES),
-            help="What holds the commands of agents; with `off` each of them waits for your consent.",
+            help="How commands of agents are confined; with `off` each one needs your approval.",
         ),
-        click.option("--tier", type=click.Choice([tier.name for tier in TIERS]), help="Whose numbers to use."),
-        click.option("--detach", is_flag=True, help="Go on in the background; `scaffold attach` watches."),
-        click.option("--yolo", is_flag=True, help="Workers are never asked."),
-        click.option("--json", "as_json", is_flag=True, help="One event a line; the last is the result."),
+        click.option(
+            "--tier",
+            type=click.Choice([tier.name for tier in TIERS]),
+            help="The effort of the run.",
+        ),
+        click.option("--detach", is_flag=True, help="Run in the background; `scaffold attach` watches."),
+        click.option("--yolo", is_flag=True, help="Workers need no approvals."),
+        click.option("--json", "as_json", is_flag=True, help="One JSON event a line; the last is the result."),
     ]
     for option in reversed(options):
         function = option(function)
@@ -36,6 +42,6 @@ def shared_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def flags_of(options: Mapping[str, Any]) -> RunFlags:
-    """Return the flags that were given; the plan's path is made absolute, since it is stored with the run."""
+    """Return the given flags; the path of the plan becomes absolute, because it is stored with the run."""
     plan_path = options.get("plan_path")
     return msgspec.convert({**options, "plan_path": plan_path and str(Path(plan_path).absolute())}, RunFlags)

@@ -1,4 +1,4 @@
-"""`resume`: go on with a run that was interrupted or put down."""
+"""`resume`: continue an interrupted or paused run."""
 
 from typing import Any
 
@@ -31,13 +31,13 @@ from scaffold.views.store_reader import display_status, find_run
 
 @click.command()
 @click.argument("name", metavar="[RUN|GOAL]", required=False)
-@click.option("--yes", is_flag=True, help="As with `run`; nothing is asked here anyway.")
-@click.option("--trust-once", is_flag=True, help="Let this folder's own configuration count, this time.")
+@click.option("--yes", is_flag=True, help="Accepted as in `run`; `resume` asks no question.")
+@click.option("--trust-once", is_flag=True, help="Use this folder's own configuration this time.")
 @shared_options
 def resume(name: str | None, **options: Any) -> int:
-    """Go on with RUN, or with the latest that was interrupted or paused; flags override what it began with.
+    """Continue RUN, or the latest interrupted or paused run; flags override its settings.
 
-    A GOAL of the latest run that was paused by itself goes on again, and its run with it.
+    With GOAL, resume a goal of the latest run that you paused, and continue that run.
     """
     return run_async(_resume(name, flags_of(options)))
 
@@ -52,8 +52,8 @@ async def _resume(name: str | None, flags: RunFlags) -> int:
         if goal is not None and status in LIVE_STATUSES:
             return 0
         if status not in {INTERRUPTED, "paused", "active"}:
-            fix = "Give it another chance with `scaffold retry`." if status == "failed" else "Start a new run."
-            raise UsageError(f"run {run.id} is {status}: there is nothing to go on with", fix)
+            fix = "Retry it with `scaffold retry`." if status == "failed" else "Start a new run."
+            raise UsageError(f"run {run.id} is {status} and cannot be resumed", fix)
         require_sandbox(SandboxSettings(mode=flags.sandbox or run.settings.sandbox.mode), await detect_sandbox_level())
         reconfigure_run(site, run, resumed_settings(site, run, flags))
         return await continue_run(site, run.id, flags)
@@ -62,13 +62,13 @@ async def _resume(name: str | None, flags: RunFlags) -> int:
 
 
 def _find_target(site: RunContext, name: str) -> tuple[Run, Goal | None]:
-    """Return the run of that name, or the latest run with its goal of that name."""
+    """Return the run with that name and None, or the latest run and its goal with that name."""
     latest = find_run(site, None)
     goal = goal_if_any(site, latest, name)
     if goal is None and (action := action_if_any(site, latest, name)) is not None:
         around = site.store.goals.get(action.goal_id)
         fix = f"Resume its goal with `scaffold resume {around.name}`." if around else ""
-        raise UsageError(f"`{action.key}` is an action, and resume is for runs and goals", fix)
+        raise UsageError(f"`{action.key}` is an action; only runs and goals can be resumed", fix)
     return (find_other_run(site, latest, name), None) if goal is None else (latest, goal)
 
 
@@ -77,16 +77,16 @@ def _latest_to_resume(site: RunContext) -> Run:
         if display_status(run) == INTERRUPTED or isinstance(run.state, Paused):
             return run
     latest = site.store.runs.latest()
-    about = f"the latest, {latest.id}, is {status_of(latest.state)}" if latest else "there is none"
-    raise UsageError(f"no run was interrupted or paused: {about}", _instead(latest))
+    about = f"the latest, {latest.id}, is {status_of(latest.state)}" if latest else "there is no run"
+    raise UsageError(f"no run is interrupted or paused: {about}", _fix_for(latest))
 
 
-def _instead(latest: Run | None) -> str:
+def _fix_for(latest: Run | None) -> str:
     match latest:
         case Run(id=run_id, state=Planning() | Active()):
             return f"Follow it with `scaffold attach {run_id}`."
         case Run(id=run_id, state=Failed()):
-            return f"Give it another chance with `scaffold retry {run_id}`."
+            return f"Retry it with `scaffold retry {run_id}`."
         case _:
             return 'Start one with `scaffold run "TASK"`.'
 
@@ -97,15 +97,15 @@ def resumed_settings(site: RunContext, run: Run, flags: RunFlags) -> RunSettings
 
 
 def _with_flags(site: RunContext, run: Run, settings: RunSettings, flags: RunFlags) -> RunSettings:
-    """Return the settings with what the flags override; a cassette that changed since is refused."""
+    """Return the settings with what the flags override; raises UsageError if the run's cassette has changed."""
     replace = msgspec.structs.replace
     if flags.model is not None:
         model, digest = resolve_model(flags.model)
         settings = replace(settings, model=replace(settings.model, name=model, cassette_hash=digest))
     elif cassette_digest(settings.model.name) != settings.model.cassette_hash:
         raise UsageError(
-            f"the cassette of run {run.id} has changed since it began",
-            f"Bring the old file back, or choose anew with `scaffold resume {run.id} --model cassette:FILE`.",
+            f"the cassette of run {run.id} has changed since the run started",
+            f"Restore the file, or choose another with `scaffold resume {run.id} --model cassette:FILE`.",
         )
     if flags.tier is not None:
         chosen = load_settings(site.repository.root, site.environ, {"tier": flags.tier}, trust_once=flags.trust_once)

@@ -1,4 +1,4 @@
-"""`run`: a request, or a plan, carried out from the command line."""
+"""`run`: plan and execute a request, or execute a plan."""
 
 import os
 import sys
@@ -45,23 +45,23 @@ from scaffold.views.store_reader import display_status
 
 CONFIRMATION = "Start?"
 QUICK_TIER = "quick"
-"""The tier that is not worth a planner."""
+"""The tier that runs without a planner."""
 
 
 @click.command()
 @click.argument("task", required=False)
-@click.option("--spec", metavar="FILE", help="A file that says what is to be done; `-` is standard input.")
-@click.option("--plan", "plan_path", metavar="FILE", help="A plan to carry out as it is, YAML or JSON.")
+@click.option("--spec", metavar="FILE", help="A file that describes the task; `-` is standard input.")
+@click.option("--plan", "plan_path", metavar="FILE", help="Execute this plan, YAML or JSON, as it is.")
 @click.option("--yes", is_flag=True, help="Start without asking; resume if the same input was interrupted.")
-@click.option("--trust-once", is_flag=True, help="Let this folder's own configuration count, this time.")
-@click.option("--dry-run", is_flag=True, help="Say what would run, as JSON; no model, no cassette, no change.")
+@click.option("--trust-once", is_flag=True, help="Use this folder's own configuration this time.")
+@click.option("--dry-run", is_flag=True, help="Print what would run, as JSON, without a model and without changes.")
 @shared_options
 def run(task: str | None, spec: str | None, **options: Any) -> int:
-    """Plan TASK and carry it out: agents work side by side, each result is proven, what passes lands.
+    """Plan TASK and execute it: agents work in parallel, each result is checked, and what passes lands.
 
-    TASK is in words; with `--spec`, or on standard input, it may be as long as it needs to be. With `--plan` nothing is
-    planned; add `--tier` to let what is missing be broken down, and dead ends be replanned. Work lands on
-    `session-<run>`; your checkout is not touched, and nothing is pushed.
+    Pass a long task with `--spec` or on standard input. With `--plan` nothing is planned; add `--tier` to let agents
+    decompose compounds and replan dead ends. Work lands on `session-<run>`; your checkout is not touched, and nothing
+    is pushed.
     """
     flags = flags_of(options)
     return run_async(_run(flags, _run_input(task, spec, flags)))
@@ -72,18 +72,18 @@ def _run_input(task: str | None, spec: str | None, flags: RunFlags) -> RunInput:
         request = read_request(task, spec, sys.stdin)
         return RunInput(request=request, source=request)
     if task is not None or spec is not None:
-        raise UsageError("a task and a plan exclude each other", "Leave one of them out.")
+        raise UsageError("a task and a plan cannot be combined", "Pass only one of them.")
     text, plan = _read_valid_plan(flags.plan_path, planner=_may_replan(flags))
     return RunInput(request=flags.plan_path, source=text, plan=plan)
 
 
 def _may_replan(flags: RunFlags) -> bool:
-    """Tell whether a plan that is given may be added to."""
+    """Return whether agents may add to a given plan."""
     return flags.tier not in {None, QUICK_TIER}
 
 
 def _read_valid_plan(path: str, *, planner: bool) -> tuple[str, Plan]:
-    """Return the plan's text and the plan, proven able to reach its goals; warnings go to standard error."""
+    """Return the text of the plan and the plan; print findings, and raise PlanInvalid if it cannot reach its goals."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -96,7 +96,7 @@ def _read_valid_plan(path: str, *, planner: bool) -> tuple[str, Plan]:
     report = lint(plan).after(warnings)
     print_findings(report.findings, path)
     if not report.valid:
-        raise PlanInvalid(f"{path} cannot reach its goals", "Mend the plan, then try again.", report.findings)
+        raise PlanInvalid(f"{path} cannot reach its goals", "Fix the plan, then try again.", report.findings)
     if not planner:
         reject_childless_compounds(plan)
     return text, plan
@@ -116,13 +116,13 @@ async def _run(flags: RunFlags, work: RunInput) -> int:
 
 
 async def _resume_or_open(site: RunContext, settings: Settings, flags: RunFlags, work: RunInput) -> int:
-    """Go on with an interrupted run of the same input, or open one and start it."""
+    """Continue an interrupted run of the same input, or create one and start it."""
     quick = flags.plan_path is None and settings.tier().name == QUICK_TIER
     planner = not quick if flags.plan_path is None else _may_replan(flags)
     chosen = await run_settings(site, settings, flags, planner=planner, notice=print_note)
     again = _interrupted(site, input_hash(work.source, chosen)) if flags.yes else None
     if again is not None:
-        click.echo(f"run {again.id} was interrupted: going on with it", err=True)
+        click.echo(f"continuing run {again.id}, which was interrupted", err=True)
         reconfigure_run(site, again, resumed_settings(site, again, flags))
         return await continue_run(site, again.id, flags)
     warn_interrupted(site)
@@ -132,7 +132,7 @@ async def _resume_or_open(site: RunContext, settings: Settings, flags: RunFlags,
 
 
 async def start(site: RunContext, run: Run, flags: RunFlags) -> int:
-    """Lay a run out if need be, offer it, and carry it out if that is agreed to; else it is saved."""
+    """Plan a run if needed, show it, and execute it if the user agrees, otherwise save it; return the exit code."""
     if flags.yes and flags.detach:
         return await continue_run(site, run.id, flags)
     code = await ensure_planned(site, run.id, as_json=flags.as_json)
@@ -156,7 +156,7 @@ async def _dry_run(settings: Settings) -> int:
     where = await checkout_status(repository)
     require_sandbox(sandbox_settings(settings), await detect_sandbox_level())
     tier = settings.tier()
-    told = {
+    run = {
         "tier": tier.name,
         "tier_confidence": 1.0,
         "base_branch": where.branch,
@@ -164,7 +164,7 @@ async def _dry_run(settings: Settings) -> int:
         "agents": tier.agents,
         "budget": settings.money("budget_usd"),
     }
-    click.echo(msgspec.json.encode({"run": told}))
+    click.echo(msgspec.json.encode({"run": run}))
     return 0
 
 
