@@ -8,7 +8,16 @@ import msgspec
 import pytest
 
 ROOT = Path(__file__).parents[2]
-HEAVY = {"asyncio", "ssl", "yaml", "rich", "psycopg", "importlib.metadata", "scaffold.git.command", "scaffold.agent"}
+HEAVY = {
+    "asyncio",
+    "ssl",
+    "yaml",
+    "rich.console",
+    "psycopg",
+    "importlib.metadata",
+    "scaffold.git.command",
+    "scaffold.agent",
+}
 LOADED = """
 import sys
 from scaffold.cli.main import run_command, scaffold_group

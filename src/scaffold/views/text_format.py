@@ -1,60 +1,62 @@
-"""Words for a terminal: marks, colours that may be left out, lines that fit, values a person can read."""
+"""Plain text for people: lines that fit into a terminal's columns, and values such as durations and costs."""
 
 import re
-import textwrap
-import unicodedata
+import sys
 from datetime import datetime, timedelta
+
+from rich.cells import cell_len, chop_cells, set_cell_size, split_text
 
 from scaffold.core.printable_text import printable
 
 WIDTH = 80
 """Columns that every line for people fits into."""
 
-
-NO_BREAK = "\u00a0"
-_COMMAND = re.compile("`[^`]*`")
+_WORD = re.compile(r"(?:`[^`\n]*`|\S)+")
+"""A word, or a command in backticks with what adjoins it."""
 
 
 def clip(text: str, width: int) -> str:
-    """Return the first line of `text` that has any, safe to print, cut with `…` where it is wider than `width`."""
+    """Return the first line of `text` that is not blank, safe to print, cut with `…` to at most `width` columns."""
     line = printable(text.strip().partition("\n")[0].expandtabs(2))
-    if display_width(line) <= width:
+    if cell_len(line) <= width:
         return line
-    kept, room = "", width - 1
-    for character in line:
-        room -= display_width(character)
-        if room < 0:
-            break
-        kept += character
-    return f"{kept}…"
+    return f"{chop_cells(line, width - 1)[0]}…" if width > 1 else "…"
 
 
 def clip_middle(text: str, width: int) -> str:
-    """Return `text` as `clip` does, but with its end: what is too long loses its middle."""
-    line = clip(text, display_width(text) + width)
-    if display_width(line) <= width:
+    """Return the same line as `clip`, but with its end: a line that is too wide loses its middle."""
+    line = clip(text, sys.maxsize)
+    cells = cell_len(line)
+    if cells <= width:
         return line
-    end = ""
-    while display_width(line[len(line) - len(end) - 1] + end) <= width // 2:
-        end = line[len(line) - len(end) - 1] + end
-    return clip(line, width - display_width(end)) + end
+    end = split_text(line, cells - width // 2)[1].lstrip()
+    return clip(line, width - cell_len(end)) + end
 
 
 def pad(text: str, width: int) -> str:
-    """Return `text` clipped or filled up to exactly `width` columns."""
-    clipped = clip(text, width)
-    return clipped + " " * (width - display_width(clipped))
+    """Return `text` clipped or filled to exactly `width` columns."""
+    return set_cell_size(clip(text, width), width)
 
 
-def wrap_text(text: str, width: int) -> list[str]:
-    """Return `text`, safe to print, as lines of at most `width` characters; `commands in backticks` stay whole."""
-    glued = _COMMAND.sub(lambda command: command[0].replace(" ", NO_BREAK), printable(text))
-    lines = textwrap.wrap(glued, width, break_long_words=False, break_on_hyphens=False)
-    return [line.replace(NO_BREAK, " ") for line in lines]
+def wrap_text(text: str, width: int, *, break_words: bool = False) -> list[str]:
+    """Return `text`, safe to print, in lines of at most `width` columns.
+
+    Words and `commands in backticks` stay whole, even if they are wider, unless `break_words`.
+    """
+    words = _WORD.findall(printable(text))
+    if break_words:
+        words = [piece for word in words for piece in chop_cells(word, width)]
+    lines: list[str] = []
+    for word in words:
+        if lines and cell_len(f"{lines[-1]} {word}") <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines
 
 
 def format_duration(length: timedelta) -> str:
-    """Return a length of time as people say it: `14 s`, `2 m 05 s`, `3 h 07 m`, from two days on `6 d 23 h`."""
+    """Return a duration in its two largest units: `14 s`, `2 m 05 s`, `3 h 07 m`; from two days on `6 d 23 h`."""
     seconds = max(0, int(length.total_seconds()))
     if seconds < 60:
         return f"{seconds} s"
@@ -65,7 +67,7 @@ def format_duration(length: timedelta) -> str:
 
 
 def short_duration(length: timedelta) -> str:
-    """Return a length of time by its largest unit alone: `14 s`, `2 m`, `3 h`, `6 d`."""
+    """Return a duration in its largest unit alone: `14 s`, `2 m`, `3 h`, `6 d`."""
     seconds = max(0, int(length.total_seconds()))
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
         if seconds >= size:
@@ -74,15 +76,10 @@ def short_duration(length: timedelta) -> str:
 
 
 def clock_time(at: datetime) -> str:
-    """Return the local time of day."""
+    """Return the local time of day, e.g. `12:03:04`."""
     return f"{at.astimezone():%H:%M:%S}"
 
 
 def format_cost(cost_usd: float | None) -> str:
-    """Return an amount in dollars; an unknown one says so."""
+    """Return an amount in dollars, or `cost unknown` for None."""
     return "cost unknown" if cost_usd is None else f"${cost_usd:.2f}"
-
-
-def display_width(text: str) -> int:
-    """Return how many columns a terminal needs for `text`, which holds no control characters."""
-    return sum(0 if unicodedata.combining(each) else 1 + (unicodedata.east_asian_width(each) in "WF") for each in text)

@@ -442,7 +442,7 @@ def test_status_for_scripts_loads_nothing_that_draws(repository):
     done = subprocess.run(command, cwd=repository, env=os.environ.copy(), capture_output=True, text=True, check=True)
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "scaffold.views.run_view" in imported
-    assert "rich" not in imported
+    assert "rich.console" not in imported
 
 
 @pytest.mark.parametrize("command", [("status",), ("tasks",), ("goals",)])

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from builders import make_settings
 from scaffold.cli.render.watch_view import agent_lines, frame_lines
@@ -15,7 +16,7 @@ from scaffold.core.states import Active, Paused
 from scaffold.host.clock import FakeClock
 from scaffold.views.agent_list import AgentRow
 from scaffold.views.last_activity import Activity
-from scaffold.views.text_format import clip_middle, display_width
+from scaffold.views.text_format import clip_middle
 from scaffold.views.watch_frame import GoalProgress, WatchFrame
 
 NOW = FakeClock().now()
@@ -150,7 +151,7 @@ def test_no_frame_is_wider_or_higher_than_its_terminal(members, goals, width, he
     shown = scene(*members, goals=tuple(goals), waiting=waiting)
     for lines in (frame_lines(shown, width, height), agent_lines(shown, width, max(2, height))):
         assert len(lines) <= max(2, height)
-        assert all(display_width(line) <= width for line in lines)
+        assert all(cell_len(line) <= width for line in lines)
         assert not any(character in "".join(lines) for character in "\x1b\x07\r\n\u202e")
     assert len(frame_lines(shown, width, height)) <= height
 

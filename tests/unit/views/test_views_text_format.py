@@ -23,6 +23,10 @@ from scaffold.views.text_format import clip, clip_middle, format_cost, format_du
         ("a\tb", 20, "a b"),
         ("\x1b[31mred", 20, r"\x1b[31mred"),
         ("", 5, ""),
+        ("ab", 1, "…"),
+        ("漢字", 2, "…"),
+        ("👩‍🚀 to the moon", 40, r"👩\x200d🚀 to the moon"),
+        ("❤️❤️❤️", 5, "❤️❤️…"),
     ],
 )
 def test_text_is_clipped_to_columns_and_safe(text, width, shown):
@@ -44,6 +48,12 @@ def test_lines_break_between_words_but_never_inside_a_command():
     ]
     assert wrap_text("\x07", 30) == [r"\x07"]
     assert wrap_text("", 30) == []
+    assert wrap_text("a_long_word or `two words`", 6) == ["a_long_word", "or", "`two words`"]
+
+
+def test_lines_are_measured_in_columns_and_long_words_may_be_broken():
+    assert wrap_text("漢字 漢字 漢字", 9) == ["漢字 漢字", "漢字"]
+    assert wrap_text("漢字漢字漢字 ab", 5, break_words=True) == ["漢字", "漢字", "漢字", "ab"]
 
 
 def test_text_is_filled_up_to_columns():

@@ -1,7 +1,6 @@
 """`baseline`: how the repository's own gates did before a run's work, and forgetting that."""
 
 import os
-import textwrap
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,13 +14,12 @@ from scaffold.cli.render.style import heading, print_json, status_mark
 from scaffold.cli.wiring import open_context
 from scaffold.core.gates import Baseline, GateKind, GateRun
 from scaffold.core.model import Run
-from scaffold.core.printable_text import printable
 from scaffold.core.states import status_of
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.run_baseline import reset_baseline
 from scaffold.verify.regression.baseline import gate_summary, uninformative_reason
 from scaffold.views.store_reader import StoreReader, find_run, no_run_error, store_reader_if_any
-from scaffold.views.text_format import WIDTH, clip, clip_middle, pad
+from scaffold.views.text_format import WIDTH, clip, clip_middle, pad, wrap_text
 
 MOST_SHOWN = 10
 """So many tests that did not pass are named; `--json` has them all."""
@@ -95,7 +93,7 @@ def _gate_lines(shown: GateRun) -> Iterator[str]:
     yield f"  {sign} {clip(head, WIDTH - 4)}"
     yield f"      $ {clip(shown.gate.command, WIDTH - 8)}"
     if why := uninformative_reason(shown):
-        yield from textwrap.wrap(printable(why), WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6)
+        yield from (f"      {line}" for line in wrap_text(why, WIDTH - 6, break_words=True))
         return
     for name in broken[:MOST_SHOWN]:
         yield f"      {pad(shown.outcomes[name], 7)} {clip_middle(name, WIDTH - 14)}"

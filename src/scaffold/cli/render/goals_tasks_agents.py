@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import assert_never
 
+from rich.cells import cell_len
+
 from scaffold.cli.render.status_text import action_note
 from scaffold.cli.render.style import heading, status_mark
 from scaffold.core.ids import ActionId, Assertion
@@ -14,7 +16,7 @@ from scaffold.views.agent_list import AgentList, AgentRow
 from scaffold.views.run_view import RunView, read_run_view
 from scaffold.views.state_labels import task_state
 from scaffold.views.store_reader import StoreAccess
-from scaffold.views.text_format import WIDTH, clip, display_width, format_cost, format_duration
+from scaffold.views.text_format import WIDTH, clip, format_cost, format_duration
 
 INDENT = "  "
 NAME_CELLS = 40
@@ -89,7 +91,7 @@ def _title(goal: Goal) -> str:
     reason = reason_of(goal.state)
     state = status_of(goal.state) + (f": {reason}" if reason else "")
     name = clip(goal.name, NAME_CELLS)
-    return f"{heading(name)}: {clip(state, WIDTH - display_width(name) - 2)}"
+    return f"{heading(name)}: {clip(state, WIDTH - cell_len(name) - 2)}"
 
 
 def _tree(picture: RunView, goal: Goal) -> Iterator[str]:

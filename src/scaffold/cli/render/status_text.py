@@ -1,8 +1,9 @@
 """A run on one screen: what needs a human first, then each goal, and what to do next at the end."""
 
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
+
+from rich.cells import cell_len
 
 from scaffold.cli.render.inbox import brief_lines
 from scaffold.cli.render.style import heading, status_mark
@@ -20,7 +21,7 @@ from scaffold.core.states import (
 )
 from scaffold.views.inbox import requesters_by_item
 from scaffold.views.run_view import LIVE_STATUSES, RunView
-from scaffold.views.text_format import WIDTH, clip, clock_time, format_cost, format_duration, pad
+from scaffold.views.text_format import WIDTH, clip, clock_time, format_cost, format_duration, pad, wrap_text
 
 MAX_ACTIONS = 40
 """Actions of a goal that are drawn; of more, those that are under way or in trouble come first."""
@@ -75,7 +76,8 @@ def _head(picture: RunView, *, named: bool) -> str:
         f"{took}; tier {settings.tier.name}, {settings.tier.agents} at once",
     ]
     if (reason := reason_of(run.state)) is not None and not (named and picture.status == "failed"):
-        lines[:0] = textwrap.wrap(printable(reason), WIDTH - 2, max_lines=REASON_LINES, placeholder=" …")
+        why = wrap_text(reason, WIDTH - 2, break_words=True)
+        lines[:0] = [*why[:REASON_LINES], *(["…"] if len(why) > REASON_LINES else [])]
     first = f"{status_mark(picture.status)} {heading(title)}: {clip(run.request, WIDTH - len(title) - 4)}"
     return "\n".join([first, *(f"  {clip(line, WIDTH - 2)}" for line in lines)])
 
@@ -120,11 +122,10 @@ def _goal(picture: RunView, goal: Goal) -> str:
 def _assertion_lines(status: str, names: Sequence[str]) -> Iterator[str]:
     if not names:
         return
-    text = printable(join_limited(names, MAX_NAMES))
-    indent = " " * (STATUS_CELLS + 5)
-    first, *rest = textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent)
-    yield f"  {status_mark(status)} {pad(status, STATUS_CELLS)} {first[len(indent) :]}"
-    yield from rest
+    indent = STATUS_CELLS + 5
+    first, *rest = wrap_text(join_limited(names, MAX_NAMES), WIDTH - indent, break_words=True)
+    yield f"  {status_mark(status)} {pad(status, STATUS_CELLS)} {first}"
+    yield from (" " * indent + line for line in rest)
 
 
 def _most_relevant(actions: Sequence[Action]) -> Sequence[Action]:
@@ -284,8 +285,8 @@ def _next(picture: RunView, failed: Sequence[Action]) -> Mapping[str, str]:
 
 
 def _commands(commands: Mapping[str, str]) -> Iterator[str]:
-    wide = min(44, max(map(len, commands)))
+    wide = min(44, max(map(cell_len, commands)))
     for command, purpose in commands.items():
         shown = printable(command)
-        line = f"  {shown:<{wide}}  {purpose}"
-        yield line if len(line) <= WIDTH else f"  {shown}"
+        line = f"  {shown}{' ' * (wide - cell_len(shown))}  {purpose}"
+        yield line if cell_len(line) <= WIDTH else f"  {shown}"
