@@ -80,6 +80,13 @@ class Store:
         """
         return self._connection.transaction(durable=durable)
 
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Return a block whose reads fit together: they show the data as it was at the first of them.
+
+        Other processes can write meanwhile. Raises RuntimeError if a transaction is open, and for writes in the block.
+        """
+        return self._connection.snapshot()
+
     def data_version(self) -> int:
         """Return a number that changes if and only if another connection commits."""
         return self._connection.driver.data_version()

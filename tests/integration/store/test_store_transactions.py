@@ -104,6 +104,25 @@ def test_another_connection_sees_nothing_before_the_commit(store: Store, rival: 
     assert rival.runs.all() == (a_run(),)
 
 
+def test_a_snapshot_shows_one_moment_while_another_connection_writes(store: Store, rival: Store) -> None:
+    with store.snapshot():
+        assert store.runs.all() == ()
+        with rival.transaction():
+            rival.runs.add(a_run())
+        assert store.runs.all() == ()
+    assert store.runs.all() == (a_run(),)
+
+
+def test_a_snapshot_cannot_be_written_to_and_leaves_the_store_ready(store: Store) -> None:
+    with pytest.raises(RuntimeError, match=r"with store\.transaction"), store.snapshot():
+        store.runs.add(a_run())
+    with store.transaction():
+        store.runs.add(a_run())
+        with pytest.raises(RuntimeError, match="already open"), store.snapshot():
+            pytest.fail("the inner block must not be entered")
+    assert store.runs.all() == (a_run(),)
+
+
 def test_the_data_version_tells_of_others_commits_only(store: Store, rival: Store) -> None:
     before = store.data_version()
     assert store.data_version() == before

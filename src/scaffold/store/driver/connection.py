@@ -49,6 +49,10 @@ class DatabaseDriver(Protocol):
         """Start a transaction with the exclusive write lock, waiting for the current writer; others can still read."""
         ...
 
+    def begin_snapshot(self) -> None:
+        """Start a transaction that only reads: until `roll_back`, it shows the data as it was at its first read."""
+        ...
+
     def commit(self) -> None:
         """Commit everything since `begin`; from now on a `durable` transaction survives a power loss."""
         ...
@@ -100,14 +104,15 @@ class Connection:
     def __init__(self, driver: DatabaseDriver) -> None:
         self.driver = driver
         self._deferred: list[DeferredWrites] = []
+        self._in_snapshot = False
 
     def keep(self, writes: DeferredWrites) -> None:
         """Flush `writes` at the end of each transaction from now on."""
         self._deferred.append(writes)
 
     def require_transaction(self) -> None:
-        """Raise RuntimeError if no transaction is open."""
-        if not self.driver.in_transaction:
+        """Raise RuntimeError if no transaction is open that may write."""
+        if self._in_snapshot or not self.driver.in_transaction:
             raise RuntimeError("the store can only be changed inside `with store.transaction():`")
 
     def rows(self, statement: str, /, **values: ColumnValue) -> list[Row]:
@@ -158,8 +163,7 @@ class Connection:
     def transaction(self, *, durable: bool = False) -> Iterator[None]:
         """Hold the write lock; commit at the end, roll back if the block raises. See `Store.transaction`."""
         driver = self.driver
-        if driver.in_transaction:
-            raise RuntimeError("a transaction is already open on this store; end it before starting another")
+        self._require_no_transaction()
         if driver.read_only is not None:
             raise StoreError(*_read_only_error(driver.name, driver.read_only))
         driver.begin(durable=durable)
@@ -173,6 +177,23 @@ class Connection:
                 writes.forget()
             if driver.in_transaction:
                 driver.roll_back()
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Show the data to all reads of the block as it was at the first of them. See `Store.snapshot`."""
+        self._require_no_transaction()
+        self.driver.begin_snapshot()
+        self._in_snapshot = True
+        try:
+            yield
+        finally:
+            self._in_snapshot = False
+            if self.driver.in_transaction:
+                self.driver.roll_back()
+
+    def _require_no_transaction(self) -> None:
+        if self.driver.in_transaction:
+            raise RuntimeError("a transaction is already open on this store; end it before starting another")
 
 
 def _read_only_error(name: str, why: str) -> tuple[str, str]:

@@ -31,6 +31,7 @@ SCHEMA_LOCK = "SELECT pg_advisory_xact_lock(7321)"
 
 BEGIN = "BEGIN; SET LOCAL synchronous_commit = off; UPDATE revision SET number = number + 1"
 BEGIN_DURABLE = "BEGIN; SET LOCAL synchronous_commit = on; UPDATE revision SET number = number + 1"
+BEGIN_SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 TABLES = "SELECT tablename AS name FROM pg_tables WHERE schemaname = :schema"
 IS_READY = "SELECT to_regclass(:table) IS NOT NULL AS ready"
@@ -114,6 +115,10 @@ class PostgresDriver:
             if self.in_transaction:
                 self.roll_back()
             raise
+
+    def begin_snapshot(self) -> None:
+        """Start a transaction that reads one version of the data and changes none."""
+        self._script(BEGIN_SNAPSHOT)
 
     def commit(self) -> None:
         """Commit everything since `begin`; raise RuntimeError if a statement failed: PostgreSQL would roll back."""

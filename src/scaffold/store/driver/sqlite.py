@@ -108,6 +108,10 @@ class SqliteDriver:
             self._durable = durable
         self._execute("BEGIN IMMEDIATE")
 
+    def begin_snapshot(self) -> None:
+        """Start a transaction that takes no lock a writer would wait for."""
+        self._execute("BEGIN DEFERRED")
+
     def commit(self) -> None:
         """Commit everything since `begin`."""
         self._execute("COMMIT")
