@@ -26,3 +26,8 @@ def join_limited(names: Sequence[str], most: int) -> str:
     """Return the names joined by commas; of more than `most`, the first ones and a count: `a, b and 3 more`."""
     shown = ", ".join(names[:most])
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+
+
+def count_of(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 action`, `2 actions`."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"

@@ -8,8 +8,8 @@ import click
 from scaffold.cli.execution.event_tail import last_seq_before, showing_events
 from scaffold.cli.execution.interrupts import handle_interrupts, restore_interrupts
 from scaffold.cli.exit_codes import FAILED, INTERRUPTED, WAITING
-from scaffold.cli.render.findings import print_findings
 from scaffold.cli.render.progress import JsonEventLines, TextEventLines
+from scaffold.cli.render.style import print_findings
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.ids import RunId
 from scaffold.core.printable_text import printable

@@ -5,12 +5,12 @@ from datetime import UTC
 
 from msgspec import Struct
 
-from scaffold.cli.render.findings import format_finding
+from scaffold.cli.render.style import format_finding
 from scaffold.core.ids import ActionKey
 from scaffold.core.model import Run, Usage
 from scaffold.core.money import format_usd
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
-from scaffold.core.printable_text import printable
+from scaffold.core.printable_text import count_of, printable
 from scaffold.core.run_settings import RunSettings
 from scaffold.host.sandbox.level import DetectedLevel
 from scaffold.llm.registry.cards import model_card
@@ -72,11 +72,6 @@ class RunPreview(Struct, frozen=True):
         cap = "no cap" if budget_usd is None else f"at most {format_usd(budget_usd)}"
         yield f"model {model} ({billing_note(model)}), {cost_estimate(run, self.plan)}, {cap}"
         yield f"lands on {run.session_branch}, from {run.base_branch or 'a detached head'} at {run.base_sha[:8]}"
-
-
-def count_of(number: int, noun: str) -> str:
-    """Return a number of things, in words."""
-    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def billing_note(model: str) -> str:

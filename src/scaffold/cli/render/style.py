@@ -1,11 +1,13 @@
-"""Color and marks for the terminal; without color where NO_COLOR is set or the output is no terminal."""
+"""What commands print: marks and colors, JSON, notes, findings; no colors with NO_COLOR or without a terminal."""
 
 import os
+from collections.abc import Iterable
 from typing import TextIO
 
 import click
 import msgspec
 
+from scaffold.core.plan import Finding
 from scaffold.core.printable_text import printable
 
 STATUS_MARKS = {
@@ -32,35 +34,47 @@ STATUS_MARKS = {
     "cancelled": ("-", "bright_black"),
     "paused": ("■", "yellow"),
 }
-"""A mark and a colour for each status; the word always stands beside them."""
+"""A mark and a color for each status; the word is always printed beside them."""
 
 
 def is_terminal(*streams: TextIO | None) -> bool:
-    """Tell whether a person is at all of these streams; one that was closed before we began is None, and nobody's."""
+    """Return whether all streams are terminals; None is one that was closed before the process began."""
     return all(stream is not None and stream.isatty() for stream in streams)
 
 
 def print_json(value: object) -> None:
-    """Print `value`, of the kinds msgspec knows, as one line of JSON; times become ISO-8601 text."""
+    """Print `value`, of types msgspec can encode, as one line of JSON; times become ISO-8601 text."""
     click.echo(msgspec.json.encode(value))
 
 
-def paint(text: str, colour: str) -> str:
-    """Return `text` in `colour`, or as it is where NO_COLOR is set; what is no terminal gets no colours anyway."""
-    return text if os.environ.get("NO_COLOR") else click.style(text, fg=colour)
+def paint(text: str, color: str) -> str:
+    """Return `text` in `color`, or unchanged if NO_COLOR is set; without a terminal `click.echo` drops colors."""
+    return text if os.environ.get("NO_COLOR") else click.style(text, fg=color)
 
 
 def heading(text: str) -> str:
-    """Return the words above a part of the screen."""
+    """Return `text` as a heading."""
     return text if os.environ.get("NO_COLOR") else click.style(text, bold=True)
 
 
 def status_mark(status: str) -> str:
-    """Return the coloured mark of a status."""
-    sign, colour = STATUS_MARKS.get(status, ("·", "bright_black"))
-    return paint(sign, colour)
+    """Return the colored mark of a status."""
+    sign, color = STATUS_MARKS.get(status, ("·", "bright_black"))
+    return paint(sign, color)
 
 
 def print_note(text: str) -> None:
-    """Print a warning that stops nothing, on standard error."""
+    """Print a note on standard error."""
     click.echo(printable(f"note: {text}"), err=True)
+
+
+def format_finding(finding: Finding, name: str) -> str:
+    """Return a finding as `NAME:LINE:COLUMN: severity[code] message` and, indented, its fix."""
+    place = "" if finding.line is None else f":{finding.line}" + (f":{finding.column}" if finding.column else "")
+    return f"{name}{place}: {finding.severity}[{finding.code}] {finding.message}\n  {finding.fix}"
+
+
+def print_findings(findings: Iterable[Finding], name: str) -> None:
+    """Print findings about the plan called `name` on standard error."""
+    for finding in findings:
+        click.echo(printable(format_finding(finding, name)), err=True)

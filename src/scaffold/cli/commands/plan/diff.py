@@ -6,8 +6,7 @@ import click
 
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.commands.plan.source import INVALID, check_plan_file, print_invalid
-from scaffold.cli.render.findings import format_finding
-from scaffold.cli.render.style import print_json
+from scaffold.cli.render.style import format_finding, print_json
 from scaffold.core.plan import Finding
 from scaffold.core.printable_text import printable
 from scaffold.plan.analysis.diff import ChangedItem, PlanDiff, diff_plans

@@ -7,8 +7,7 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scaffold.cli.render.findings import format_finding
-from scaffold.cli.render.style import print_json
+from scaffold.cli.render.style import format_finding, print_json
 from scaffold.core.errors import PlanInvalid, UsageError
 from scaffold.core.plan import Finding, Plan
 from scaffold.core.printable_text import printable

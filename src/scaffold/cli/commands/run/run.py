@@ -13,8 +13,7 @@ from scaffold.cli.commands.run.resume import resumed_settings
 from scaffold.cli.execution.flow import continue_run, ensure_planned, print_preview, warn_interrupted
 from scaffold.cli.execution.foreground import print_result
 from scaffold.cli.exit_codes import WAITING
-from scaffold.cli.render.findings import print_findings
-from scaffold.cli.render.style import is_terminal, print_note
+from scaffold.cli.render.style import is_terminal, print_findings, print_note
 from scaffold.cli.request import read_request
 from scaffold.cli.wiring import open_context
 from scaffold.config.run_flags import RunFlags, setting_overrides
