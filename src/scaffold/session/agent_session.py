@@ -1,4 +1,4 @@
-"""A session of `ralph`: one agent wired with its model, tools, gate and money, for a one-shot and the REPL alike."""
+"""A session of `ralph`: one agent with its model, tools, approval gate and budget, for one-shot calls and the REPL."""
 
 import os
 import platform
@@ -36,20 +36,19 @@ from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalPromp
 from scaffold.policy.permission.call_decision import ShellPolicy
 from scaffold.policy.sandbox_setup import with_egress
 from scaffold.policy.secret.sources import redactor_for
-from scaffold.session.conversation import OpenConversation
-from scaffold.session.conversation_state import stored_modes, stored_todos
+from scaffold.session.conversation import OpenConversation, stored_modes, stored_todos
 from scaffold.session.options import SessionOptions, SubagentOptions
 from scaffold.session.reporter import Reporter
 from scaffold.session.result import UsageCounter
 from scaffold.session.sandbox import missing_sandbox_notice, session_sandbox
 from scaffold.session.subagent_launcher import ParentLink, SubagentLauncher
-from scaffold.session.tools import load_session_tools
+from scaffold.session.tools import ToolSetup, load_session_tools
 from scaffold.store.conversation_history import ConversationHistory
 from scaffold.store.spending.session_budget import session_budget
 
 CALLER = Caller(role="agent")
 WrapTool = Callable[[Tool], Tool]
-"""Returns a guarded tool that does the same and lets somebody see what it does."""
+"""Returns a tool that does the same and shows its calls to an observer."""
 
 
 def unwrapped(tool: Tool) -> Tool:
@@ -57,257 +56,269 @@ def unwrapped(tool: Tool) -> Tool:
     return tool
 
 
-def keep_every_tool(tool: Tool) -> bool:  # noqa: ARG001 - whichever it is
-    """Keep the tool."""
+def keep_every_tool(_: Tool) -> bool:
+    """Return True."""
     return True
 
 
 class SessionObserver(Struct, frozen=True):
-    """Somebody who sits with a session: sees its tools at work, brings some along, may say something meanwhile."""
+    """What a face adds to a session: it watches tool calls, selects and adds tools, and sends messages meanwhile."""
 
     wrap_tool: WrapTool = unwrapped
     news: Incoming = NoIncoming()
     keeps_tool: Callable[[Tool], bool] = keep_every_tool
-    """Which of a session's own tools the agent has."""
+    """Whether the agent gets one of the session's own tools."""
     extra_tools: tuple[Tool, ...] = ()
-    """Tools that need no consent, for they ask for it themselves."""
+    """Tools that need no gate, as they ask for consent themselves."""
 
 
 NO_OBSERVER = SessionObserver()
 
 
 class Session:
-    """A conversation at work. Made by `open_session`."""
+    """An open conversation with its agent; made by `open_session`."""
 
     def __init__(
         self,
-        order: SessionOptions,
-        sitting: OpenConversation,
-        teller: Reporter,
+        options: SessionOptions,
+        conversation: OpenConversation,
+        reporter: Reporter,
         *,
         ask: ApprovalPrompt | None,
-        onlooker: SessionObserver = NO_OBSERVER,
-        post: ParentLink | None = None,
+        observer: SessionObserver = NO_OBSERVER,
+        parent: ParentLink | None = None,
     ) -> None:
-        self.options = order
-        self.open_conversation = sitting
-        self.model = sitting.model
-        """The model string of who answers."""
-        self.usage_counter = UsageCounter(ConversationHistory(sitting.store, sitting.id, sitting.owner))
-        self.modes = stored_modes(sitting, order.mode)
+        self.options = options
+        self.open_conversation = conversation
+        self.usage_counter = UsageCounter(
+            ConversationHistory(conversation.store, conversation.id, conversation.owner), conversation.model
+        )
+        self.modes = stored_modes(conversation, options.mode)
         self.gate = ApprovalGate(
-            order.rules,
-            root=order.cwd,
-            home=order.home,
+            options.rules,
+            root=options.cwd,
+            home=options.home,
             clock=SystemClock(),
-            tell=approval_logger(teller),
-            shell=_shell_judge,
+            tell=approval_logger(reporter),
+            shell=_load_shell_policy,
             ask=ask,
-            refer=post.ask_parent if post else None,
+            refer=parent.ask_parent if parent else None,
             mode=lambda: self.modes.current,
         )
-        self.todos = stored_todos(sitting)
+        self.todos = stored_todos(conversation)
         self.tools: tuple[Tool, ...] = ()
-        """All that the agent may ask for, guarded; none before the session is open."""
-        self.peers = self._company()
-        """Its subagents and messages; nobody and nothing where the session is a subagent's itself."""
-        self._post = post
-        self._account = post.account if post else f"{sitting.id}/{new_id()}"
-        self._teller = teller
-        self._onlooker = onlooker
-        self._redactor = redactor_for(os.environ, order.cwd)
+        """The tools the agent may call, gated; empty before the session is open."""
+        self.peers = self._make_peers()
+        """Its subagents and messages; not used in a subagent's session."""
+        self._parent = parent
+        self._account = parent.account if parent else f"{conversation.id}/{new_id()}"
+        self._reporter = reporter
+        self._observer = observer
+        self._redactor = redactor_for(os.environ, options.cwd)
         self._attended = ask is not None
-        self._models = AsyncExitStack()
-        self._ways = AsyncExitStack()
+        self._connection = AsyncExitStack()
+        """The connection to the model."""
+        self._egress = AsyncExitStack()
+        """The proxy to named hosts."""
         self.agent: Agent
 
+    @property
+    def model(self) -> str:
+        """The model string of the model that answers."""
+        return self.usage_counter.model
+
     async def say(self, words: str, material: str = "") -> TurnResult:
-        """Take one turn; `@path` in `words` attaches a file, `material` is handed on as it is.
+        """Take one turn; `@path` in `words` attaches a file, `material` is passed on as it is.
 
         Raises what `Agent.turn` raises.
         """
         return await self.agent.turn(self.user_content(words, material))
 
     async def switch(self, model: str) -> str:
-        """Let another model answer from the next request, and return its full name; UsageProblem, ModelTrouble."""
-        pinned = self._affordable(model)
-        store, before = self.open_conversation.store, self._models
+        """Use another model from the next request on, and return its full name; UsageError, ModelError."""
+        full_name = self._check_model(model)
+        opened, previous = self.open_conversation, self._connection
         try:
-            self.agent.switch(await self._opened(pinned))
+            self.agent.switch(await self._connect(full_name))
         except ScaffoldError:
-            self._models = before
+            self._connection = previous
             raise
-        await before.aclose()
-        with store.transaction():
-            store.conversations.switch_model(self.open_conversation.id, pinned, me=self.open_conversation.owner)
-        self.model = pinned
-        return pinned
+        await previous.aclose()
+        with opened.store.transaction():
+            opened.store.conversations.switch_model(opened.id, full_name, me=opened.owner)
+        self.usage_counter.model = full_name
+        return full_name
 
     @property
     def remaining_usd(self) -> float | None:
-        """Return what is left of the limit in dollars, None where there is none."""
+        """What is left of the limit in dollars; None without a limit."""
         limit_usd, account = self.options.budget_usd, self._account
         if limit_usd is None or account is None:
             return None
         return limit_usd - self.open_conversation.store.accounts.spent_usd(account)
 
     async def open(self) -> None:
-        """Wire everything; whatever is missing (a key, a price under a limit) is told here, before work."""
-        model = await self._opened(self.model)
-        if self._post is None:
+        """Connect everything; a missing key, or a missing price under a limit, is an error here, before any work."""
+        model = await self._connect(self.model)
+        if self._parent is None:
             await self.peers.open()
-        onlooker = self._onlooker
-        own = filter(onlooker.keeps_tool, await self._tools())
-        self.tools = tuple(map(onlooker.wrap_tool, (*own, *onlooker.extra_tools)))
+        observer = self._observer
+        own = filter(observer.keeps_tool, await self._load_tools())
+        self.tools = tuple(map(observer.wrap_tool, (*own, *observer.extra_tools)))
         self.agent = Agent(
             model=model,
             tools=self.tools,
-            brief=self._brief(),
+            brief=self._agent_spec(),
             books=AgentRecords(
-                journal=self._teller, budget=self._budget(), history=self.peers.kept(self.usage_counter)
+                journal=self._reporter, budget=self._budget(), history=self.peers.kept(self.usage_counter)
             ),
             conversation=self.open_conversation.conversation,
             outside=AgentIO(
-                hear=self._teller.hear,
-                news=MergedIncoming(self.peers.news, self._onlooker.news),
+                hear=self._reporter.hear,
+                news=MergedIncoming(self.peers.news, observer.news),
                 redactor=self._redactor,
             ),
         )
 
     async def close(self) -> None:
-        """End its subagents, and give back what the session holds."""
+        """End the subagents and release the resources."""
         try:
             await self.peers.close()
         finally:
-            await self._ways.aclose()
-            await self._models.aclose()
+            await self._egress.aclose()
+            await self._connection.aclose()
 
-    async def _opened(self, model: str) -> Model:
-        self._models = AsyncExitStack()
-        return await self._models.enter_async_context(
+    async def _connect(self, model: str) -> Model:
+        self._connection = AsyncExitStack()
+        return await self._connection.enter_async_context(
             connect_model(model, self.open_conversation.store, stream=self.options.stream)
         )
 
-    async def _tools(self) -> tuple[Tool, ...]:
-        more = () if self._post else self.peers.tools
-        order = self.options
-        toolkit = await load_session_tools(
-            order.cwd,
-            self.gate,
-            conversation=self.open_conversation.id,
-            environ=self._environment(),
-            enclosure=await self._walls(),
-            modes=self.modes,
-            todos=self.todos,
-            more=more,
-            redactor=self._redactor,
+    async def _load_tools(self) -> tuple[Tool, ...]:
+        loaded = await load_session_tools(
+            ToolSetup(
+                cwd=self.options.cwd,
+                gate=self.gate,
+                conversation=self.open_conversation.id,
+                environ=self._environment(),
+                sandbox=await self._sandbox(),
+                modes=self.modes,
+                todos=self.todos,
+                more=() if self._parent else self.peers.tools,
+                redactor=self._redactor,
+            )
         )
-        for notice in toolkit.notices:
-            self._teller.note("notice", text=notice)
-        return toolkit.tools
+        for notice in loaded.notices:
+            self._notice(notice)
+        return loaded.tools
 
-    async def _walls(self) -> SandboxSpec | None:
-        """Return what holds commands of this session; its way to named hosts lasts until the session is closed."""
-        order = self.options
-        found = await session_sandbox(order.sandbox, order.cwd, order.home, conversation=self.open_conversation.id)
-        if found is None and (notice := await missing_sandbox_notice(order.sandbox, order.cwd)):
-            self._teller.note("notice", text=notice)
-        return await self._ways.enter_async_context(with_egress(found))
+    async def _sandbox(self) -> SandboxSpec | None:
+        """Return the sandbox of commands; its access to named hosts lasts until the session is closed."""
+        options = self.options
+        found = await session_sandbox(
+            options.sandbox, options.cwd, options.home, conversation=self.open_conversation.id
+        )
+        if found is None and (notice := await missing_sandbox_notice(options.sandbox, options.cwd)):
+            self._notice(notice)
+        return await self._egress.enter_async_context(with_egress(found))
 
     def _environment(self) -> dict[str, str]:
-        """Return what commands see; those of a subagent are marked as its own."""
-        marks = agent_variables(self.open_conversation.id) if self._post else {}
+        """Return the environment of commands; a subagent's commands are marked as such."""
+        marks = agent_variables(self.open_conversation.id) if self._parent else {}
         return child_environment(os.environ, marks, names=self.options.environment)
 
     def user_content(self, words: str, material: str = "") -> tuple[Text | Image, ...]:
-        """Return what the user said with what it attaches; what could not be attached is told.
+        """Return a user's message with its attachments; a notice names what could not be attached.
 
-        The words are the user's own and stay as they are; no secret of a file or of the material comes with them.
+        Secrets are removed from files and material, not from the user's own words.
         """
-        order, clean = self.options, self._redactor.clean
+        options, clean = self.options, self._redactor.clean
         images = model_card(parse_model(self.model)).images
-        attached = attach(words, cwd=order.cwd, home=order.home, images=images, clean=clean)
+        attached = attach(words, cwd=options.cwd, home=options.home, images=images, clean=clean)
         for notice in attached.notices:
-            self._teller.note("notice", text=notice)
+            self._notice(notice)
         parts = (*attached.parts, Text(clean(material)))
         return tuple(part for part in parts if isinstance(part, Image) or part.text.strip())
 
-    def _brief(self) -> AgentSpec:
-        order = self.options
-        instructions = find_instructions(order.cwd, home=order.home)
+    def _notice(self, text: str) -> None:
+        self._reporter.note("notice", text=text)
+
+    def _agent_spec(self) -> AgentSpec:
+        options = self.options
+        instructions = find_instructions(options.cwd, home=options.home)
         if instructions is not None and instructions.notice:
-            self._teller.note("notice", text=instructions.notice)
-        scene = SessionEnvironment(
-            cwd=order.cwd, platform=platform.system(), attended=self._attended, clock=SystemClock()
+            self._notice(instructions.notice)
+        environment = SessionEnvironment(
+            cwd=options.cwd, platform=platform.system(), attended=self._attended, clock=SystemClock()
         )
         return AgentSpec(
-            caller=msgspec.structs.replace(CALLER, action=self._post.name if self._post else None),
-            system=self._redactor.clean(session_prompt(instructions, own=order.system_prompt)),
-            context=SessionContext(scene, self.modes, self.todos),
-            max_requests=order.max_turns,
+            caller=msgspec.structs.replace(CALLER, action=self._parent.name if self._parent else None),
+            system=self._redactor.clean(session_prompt(instructions, own=options.system_prompt)),
+            context=SessionContext(environment, self.modes, self.todos),
+            max_requests=options.max_turns,
         )
 
-    def _company(self) -> Peers:
-        sitting = self.open_conversation
+    def _make_peers(self) -> Peers:
+        options, conversation = self.options, self.open_conversation
         logs = user_dirs(os.environ).data / "subagents"
         return Peers(
-            sitting.store,
-            sitting.id,
-            cwd=str(self.options.cwd),
-            staff=SubagentLauncher(self._subagent_spec, logs=logs, environ=os.environ, names=self.options.environment),
+            conversation.store,
+            conversation.id,
+            cwd=str(options.cwd),
+            staff=SubagentLauncher(self._subagent_spec, logs=logs, environ=os.environ, names=options.environment),
             judge=self.gate.judge_for,
             about=lambda: {"model": self.model, "mode": self.modes.current},
-            warn=lambda words: self._teller.note("notice", text=words),
+            warn=self._notice,
             clock=SystemClock(),
-            limits=self.options.subagents,
+            limits=options.subagents,
         )
 
     def _subagent_spec(self, model: str | None) -> SubagentSpec:
-        """Return how the next subagent is to work: as this session does now."""
-        named = self.model if model is None else self._affordable(model)
-        order = msgspec.structs.replace(self.options, rules=self.gate.rules, mode=self.modes.current)
-        return SubagentSpec(named, SubagentOptions(order=order, account=self._account).written())
+        """Return the configuration of the next subagent: that of this session at the moment."""
+        named = self.model if model is None else self._check_model(model)
+        options = msgspec.structs.replace(self.options, rules=self.gate.rules, mode=self.modes.current)
+        return SubagentSpec(named, SubagentOptions(session=options, account=self._account).to_json())
 
-    def _affordable(self, model: str) -> str:
-        """Return the full name of a model that can answer within the session's limit; UsageProblem, ModelTrouble."""
-        pinned, _ = resolve_model(model)
-        if notice := unenforced_limit_notice(pinned, self.options.budget_usd):
-            self._teller.note("notice", text=notice)
-        return pinned
+    def _check_model(self, model: str) -> str:
+        """Return a model's full name; UsageError or ModelError if it cannot answer within the session's limit."""
+        full_name, _ = resolve_model(model)
+        if notice := unenforced_limit_notice(full_name, self.options.budget_usd):
+            self._notice(notice)
+        return full_name
 
     def _budget(self) -> Budget:
-        """Return what pays in this session; UsageProblem for a limit that nobody can hold."""
-        limit_usd, sitting = self.options.budget_usd, self.open_conversation
+        """Return the budget of the session; UsageError for a limit that cannot be enforced."""
+        limit_usd, conversation = self.options.budget_usd, self.open_conversation
         if notice := unenforced_limit_notice(self.model, limit_usd):
-            self._teller.note("notice", text=notice)
+            self._notice(notice)
         if limit_usd is None or self._account is None:
             return UnlimitedBudget()
         return session_budget(
-            sitting.store, self._account, limit_usd=limit_usd, clock=SystemClock(), owner=sitting.owner
+            conversation.store, self._account, limit_usd=limit_usd, clock=SystemClock(), owner=conversation.owner
         )
 
 
-def _shell_judge() -> ShellPolicy:
-    """Import and return what understands commands, for the first one."""
-    judge: ShellPolicy = lazy_import(SHELL_JUDGE)()
-    return judge
+def _load_shell_policy() -> ShellPolicy:
+    """Import and return the policy for shell commands, for the first one."""
+    policy: ShellPolicy = lazy_import(SHELL_POLICY)()
+    return policy
 
 
 @asynccontextmanager
 async def open_session(
-    order: SessionOptions,
-    sitting: OpenConversation,
-    teller: Reporter,
+    options: SessionOptions,
+    conversation: OpenConversation,
+    reporter: Reporter,
     *,
     ask: ApprovalPrompt | None = None,
-    onlooker: SessionObserver = NO_OBSERVER,
-    post: ParentLink | None = None,
+    observer: SessionObserver = NO_OBSERVER,
+    parent: ParentLink | None = None,
 ) -> AsyncIterator[Session]:
-    """Hold a session open, wired; `ask` asks the user for consent, None where there is nobody to ask.
+    """Open a session while the context lasts; `ask` asks the user for consent, None if no user is present.
 
-    With a `post` it is a subagent's.
+    With a `parent` it is a subagent's.
     """
-    session = Session(order, sitting, teller, ask=ask, onlooker=onlooker, post=post)
+    session = Session(options, conversation, reporter, ask=ask, observer=observer, parent=parent)
     try:
         await session.open()
         yield session
@@ -316,15 +327,15 @@ async def open_session(
 
 
 class UnlimitedBudget:
-    """A budget without an end: the conversation counts what is used."""
+    """A budget without a limit: the conversation counts the usage."""
 
-    async def reserve(self, estimate: Usage) -> ReservationId:  # noqa: ARG002 - whatever it is
+    async def reserve(self, estimate: Usage) -> ReservationId:  # noqa: ARG002 - there is no limit
         """Return at once."""
         return ReservationId("")
 
     def settle(self, reservation: ReservationId, usage: Usage) -> None:
-        """Book nothing."""
+        """Do nothing."""
 
 
-SHELL_JUDGE = "scaffold.policy.shell.command_policy:ShellCommandPolicy"
-"""Takes no arguments and returns the judge of shell commands: its parser is long to load."""
+SHELL_POLICY = "scaffold.policy.shell.command_policy:ShellCommandPolicy"
+"""Takes no arguments and returns the policy for shell commands: its parser takes long to load."""

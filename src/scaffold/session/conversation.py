@@ -1,4 +1,4 @@
-"""Sitting down to a conversation: begun or taken up in the user's database, claimed while this process is at it."""
+"""A conversation of the user's database, claimed by this process; its changes are stored as soon as they are made."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,18 +6,21 @@ from contextlib import contextmanager
 from msgspec import Struct
 
 from scaffold.agent.context.conversation import Conversation
+from scaffold.agent.modes import CurrentMode, Mode, find_mode
 from scaffold.core.ids import ConversationId
 from scaffold.core.model import ProcessIdentity, Usage
+from scaffold.core.todo import TodoList
+from scaffold.host.identity import own_identity
 from scaffold.host.random_ids import new_id
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
+from scaffold.tools.todos import Todos
 
 MAX_TITLE_CHARACTERS = 200
-"""Characters of a task that a conversation is known by."""
 
 
 class OpenConversation(Struct, frozen=True, kw_only=True):
-    """A conversation that this process goes on with, and the model that answers in it."""
+    """A conversation that this process has claimed, and the model that answers in it."""
 
     id: ConversationId
     model: str
@@ -25,21 +28,27 @@ class OpenConversation(Struct, frozen=True, kw_only=True):
     store: UserStore
     owner: ProcessIdentity
     stored: StoredConversation | None
-    """The conversation as it was found, None for a new one."""
+    """The conversation as it was found; None for a new one."""
 
     @property
     def prior_usage(self) -> Usage:
-        """Return what all requests of the conversation took before this sitting."""
+        """The usage of all requests before this session."""
         return self.stored.usage if self.stored else Usage()
+
+    def set_title_if_empty(self, words: str) -> None:
+        """Store `words` as the title of a conversation that has none."""
+        title = " ".join(words.split())[:MAX_TITLE_CHARACTERS]
+        with self.store.transaction():
+            self.store.conversations.set_title_if_empty(self.id, title, me=self.owner)
 
 
 @contextmanager
 def open_conversation(
     store: UserStore, stored: StoredConversation | None, *, cwd: str, model: str, title: str, me: ProcessIdentity
 ) -> Iterator[OpenConversation]:
-    """Hold a conversation claimed: `stored`, or a new one where that is None; it goes on with `model`.
+    """Claim a conversation while the context lasts: `stored`, or a new one if that is None; `model` answers.
 
-    One in which nothing was said is not kept. ConversationBusy if another process that is alive has it.
+    A new one that stays empty is deleted at the end. ConversationBusy if another live process has claimed it.
     """
     session = stored.id if stored else ConversationId(new_id(12))
     with store.transaction():
@@ -63,3 +72,39 @@ def open_conversation(
             store.conversations.release(session, me)
             if stored is None:
                 store.conversations.forget_if_empty(session)
+
+
+def change_stored(
+    store: UserStore, conversation: ConversationId, *, model: str | None = None, mode: Mode | None = None
+) -> None:
+    """Change the model or the mode of a conversation that no live process has claimed; else ConversationBusy."""
+    conversations, me = store.conversations, own_identity()
+    with store.transaction():
+        conversations.claim(conversation, me)
+        if model is not None:
+            conversations.switch_model(conversation, model, me=me)
+        if mode is not None:
+            conversations.keep_mode(conversation, mode, me=me)
+        conversations.release(conversation, me)
+
+
+def stored_modes(opened: OpenConversation, wanted: Mode | None) -> CurrentMode:
+    """Return the conversation's mode, switched to `wanted` unless that is None; an unknown mode becomes the default."""
+
+    def keep(mode: Mode) -> None:
+        with opened.store.transaction():
+            opened.store.conversations.keep_mode(opened.id, mode, me=opened.owner)
+
+    modes = CurrentMode(find_mode(opened.store.conversations.standing(opened.id).mode) or "default", keep)
+    modes.switch(wanted or modes.current)
+    return modes
+
+
+def stored_todos(opened: OpenConversation) -> Todos:
+    """Return the conversation's todo list."""
+
+    def keep(todos: TodoList) -> None:
+        with opened.store.transaction():
+            opened.store.conversations.keep_todos(opened.id, todos, me=opened.owner)
+
+    return Todos(opened.store.conversations.standing(opened.id).todos, keep)

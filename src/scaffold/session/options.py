@@ -1,4 +1,4 @@
-"""How a session of `ralph` is to work, and what of it is handed down to a subagent."""
+"""The options of a session of `ralph`, and what a subagent inherits of them."""
 
 import json
 from pathlib import Path
@@ -13,19 +13,19 @@ from scaffold.policy.rule.ruleset import RuleSet
 
 
 class SessionOptions(Struct, frozen=True, kw_only=True):
-    """How a session is to work, whatever it is told to do."""
+    """How a session works, whatever its task."""
 
     cwd: Path
     home: Path
     rules: RuleSet
     max_turns: int
-    """Requests between one thing said and the next."""
+    """Requests per turn."""
     budget_usd: float | None
     stream: bool
     system_prompt: str | None
-    """What replaces the built-in base prompt."""
+    """Replaces the built-in base prompt."""
     mode: Mode | None = None
-    """None for the one the conversation is in."""
+    """None for the conversation's own."""
     subagents: SubagentLimits = SubagentLimits()
     environment: tuple[str, ...] = ()
     """Names of variables that commands see besides the usual ones."""
@@ -33,17 +33,17 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
 
 
 class SubagentOptions(Struct, frozen=True, kw_only=True):
-    """What a session hands down to a subagent: how to work, and whose money to spend."""
+    """What a subagent inherits from its session."""
 
-    order: SessionOptions
+    session: SessionOptions
     account: str | None
-    """None without a limit."""
+    """Pays for its requests; None without a limit."""
 
-    def written(self) -> str:
-        """Return it as JSON, for `read_subagent_options`; plain ASCII, as names of folders need not be text."""
+    def to_json(self) -> str:
+        """Return JSON for `read_subagent_options`; plain ASCII, as folder names need not be valid Unicode."""
         return json.dumps(msgspec.to_builtins(self, enc_hook=str))
 
 
 def read_subagent_options(text: str) -> SubagentOptions:
-    """Return what `SubagentOptions.written` wrote."""
+    """Return what `SubagentOptions.to_json` wrote."""
     return msgspec.convert(json.loads(text), SubagentOptions, dec_hook=lambda kind, value: kind(value))

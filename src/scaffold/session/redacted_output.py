@@ -1,4 +1,4 @@
-"""Telling without secrets: what people, programs and logs are told of a session."""
+"""Removes secrets from what users, programs and logs see of a session."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -10,19 +10,18 @@ from scaffold.policy.secret.redaction import Redactor
 from scaffold.session.reporter import Reporter
 
 HELD_WORDS = 2
-"""Words at the end of what was heard that wait for more: a secret that comes in pieces, and the word before it."""
+"""Words held back at the end of a stream: a secret may arrive in pieces, and the word before it names it."""
 MAX_HELD_CHARACTERS = 4_000
-"""What is longer without a space is told: no secret is, and somebody waits for it."""
+"""A longer text without a space is passed on: no secret is that long, and the user waits for it."""
 _KEY = "-----BEGIN "
 _KEY_END = re.compile(r"-----END [A-Z0-9 ]*-----")
 _KEY_CHARACTERS = 20_000
 
 
 class StreamRedactor:
-    """Words that come in pieces, told on without the secrets in them.
+    """Removes secrets from text that arrives in pieces.
 
-    The last words are held back until it is known that they are no beginning of a secret. A private key is held back
-    until it is whole.
+    The last words are held back, as they may be the beginning of a secret; a private key until it is complete.
     """
 
     def __init__(self, redactor: Redactor) -> None:
@@ -30,19 +29,19 @@ class StreamRedactor:
         self._held = ""
 
     def take(self, piece: str) -> str:
-        """Take the next piece, and return what can be told by now; empty if that is nothing."""
+        """Take the next piece and return the text that is safe by now; may be empty."""
         self._held += piece
         end = self._safe_end()
-        told, self._held = self._held[:end], self._held[end:]
-        return self._redactor.clean(told)
+        safe, self._held = self._held[:end], self._held[end:]
+        return self._redactor.clean(safe)
 
     def end(self) -> str:
-        """Return the rest: nothing comes any more."""
-        told, self._held = self._held, ""
-        return self._redactor.clean(told)
+        """Return the rest: the stream has ended."""
+        rest, self._held = self._held, ""
+        return self._redactor.clean(rest)
 
     def forget(self) -> None:
-        """Drop what is held back: it is void."""
+        """Drop what is held back: the reply is void."""
         self._held = ""
 
     def _safe_end(self) -> int:
@@ -56,7 +55,7 @@ class StreamRedactor:
 
 
 class RedactingReporter:
-    """A `Reporter` that tells another one everything but secrets, while the words come and afterwards."""
+    """A `Reporter` that passes everything but secrets to another one, streamed text included."""
 
     def __init__(self, inner: Reporter, redactor: Redactor) -> None:
         self._inner = inner
@@ -66,11 +65,11 @@ class RedactingReporter:
         self.for_people = inner.for_people
 
     def session(self, **fields: str) -> None:
-        """Pass the beginning on."""
+        """Pass on the start."""
         self._inner.session(**self._redactor.clean_all(fields))
 
     def hear(self, delta: Delta) -> None:
-        """Pass on what of the words is safe to be told."""
+        """Pass on the text that is safe by now."""
         match delta:
             case TextDelta(text=text):
                 self._flow(self._thought.end, ThinkingDelta)
@@ -89,12 +88,12 @@ class RedactingReporter:
                 self._inner.hear(delta)
 
     def note(self, kind: EntryKind, **fields: Any) -> None:
-        """Pass on what was said and done."""
+        """Pass on the entry."""
         self._finish()
         self._inner.note(kind, **self._redactor.clean_all(fields))
 
     def result(self, shape: Mapping[str, object]) -> None:
-        """Pass the end on."""
+        """Pass on the end."""
         self._finish()
         self._inner.result(self._redactor.clean_all(shape))
 
@@ -102,6 +101,6 @@ class RedactingReporter:
         self._flow(self._thought.end, ThinkingDelta)
         self._flow(self._text.end, TextDelta)
 
-    def _flow(self, told: Callable[[], str], kind: type[TextDelta] | type[ThinkingDelta]) -> None:
-        if words := told():
+    def _flow(self, text: Callable[[], str], kind: type[TextDelta] | type[ThinkingDelta]) -> None:
+        if words := text():
             self._inner.hear(kind(words))

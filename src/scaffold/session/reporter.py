@@ -1,4 +1,4 @@
-"""What a session tells of its progress, as a Protocol; each output format implements it."""
+"""The progress of a session, as a Protocol; each output format implements it."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -8,17 +8,17 @@ from scaffold.core.conversation import Delta
 
 
 class Reporter(Protocol):
-    """Is told what happens, and tells it on; also an agent's journal."""
+    """Receives what happens in a session, and shows it; also the agent's journal."""
 
     for_people: bool
-    """Whether errors are to be told in words, on standard error, and not in the result."""
+    """Whether errors are shown as text on standard error instead of in the result."""
 
     def session(self, **fields: str) -> None:
-        """Take the beginning: which conversation, which model, where."""
+        """Report the start of the session: the conversation, the model, the directory."""
         ...
 
     def hear(self, delta: Delta) -> None:
-        """Take what a model says while it says it."""
+        """Report a piece of a reply while it is streamed."""
         ...
 
     def note(self, kind: EntryKind, **fields: Any) -> None:
@@ -26,5 +26,5 @@ class Reporter(Protocol):
         ...
 
     def result(self, shape: Mapping[str, object]) -> None:
-        """Take the end; `shape` is the object that `--output-format json` prints."""
+        """Report the end of the session; `shape` is the object that `--output-format json` prints."""
         ...

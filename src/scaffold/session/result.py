@@ -1,4 +1,4 @@
-"""How one call of `ralph` ended: the object that `--output-format json` prints."""
+"""The usage and the result of one call of `ralph`: the object that `--output-format json` prints."""
 
 from collections.abc import Mapping
 
@@ -9,29 +9,36 @@ from scaffold.core.ports import NO_USAGE, History
 
 
 class UsageCounter:
-    """A history that also counts what this call alone used; a Protocol `History` around another one."""
+    """A `History` around another one; also counts the usage of this session alone."""
 
-    def __init__(self, inner: History) -> None:
+    def __init__(self, inner: History, model: str = "") -> None:
         self._inner = inner
-        self.usage = Usage()
+        self.model = model
+        """The model that answers; set it when the session switches."""
+        self.by_model: dict[str, Usage] = {}
         self.text = ""
-        """The words of the last reply."""
+        """The text of the last reply."""
+
+    @property
+    def usage(self) -> Usage:
+        """The usage of all models together."""
+        return sum(self.by_model.values(), Usage())
 
     def add(self, message: Message, usage: Usage = NO_USAGE) -> None:
-        """Keep the message, and count what it cost."""
+        """Store the message and count its usage."""
         self._inner.add(message, usage)
-        self.usage += usage
         if isinstance(message, AssistantMessage):
+            self.by_model[self.model] = self.by_model.get(self.model, Usage()) + usage
             self.text = message.text
 
     def compact(self, kept: int, summary: str) -> None:
-        """Pass it on."""
+        """Compact the inner history."""
         self._inner.compact(kept, summary)
 
 
-def stop_reason(trouble: ScaffoldError) -> str:
-    """Return the word for a call that ended with an error."""
-    match trouble:
+def stop_reason(error: ScaffoldError) -> str:
+    """Return the `stop_reason` of a call that ended with this error."""
+    match error:
         case TurnLimitExceeded():
             return "max_turns"
         case BudgetExceeded():
@@ -50,9 +57,9 @@ def result_json(
     error: str | None = None,
     others: Usage = NO_USAGE,
 ) -> Mapping[str, object]:
-    """Return the object; `result` is the last reply's text, empty where there was none.
+    """Return the result object; `result` is the text of the last reply, empty if there was none.
 
-    `usage` is the agent's own, `others` what its subagents used besides.
+    `usage` is the agent's own, `others` that of its subagents.
     """
     total = usage + others
     return {

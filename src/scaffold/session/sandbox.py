@@ -1,4 +1,4 @@
-"""What holds the commands of a session of `ralph`."""
+"""The sandbox of the commands of a session of `ralph`."""
 
 import os
 from collections.abc import Sequence
@@ -17,15 +17,15 @@ from scaffold.policy.secret.files import secret_entry
 
 
 async def session_sandbox(sandbox: SandboxSettings, root: Path, home: Path, *, conversation: str) -> SandboxSpec | None:
-    """Return what holds commands of a conversation that work in `root`; None where nothing does.
+    """Return the sandbox of commands that a conversation runs in `root`; None for no sandbox.
 
-    Their temporary folder goes when what is kept of the conversation's outputs goes. TrustProblem if there must be a
-    sandbox and is none.
+    Its temporary folder is removed with the conversation's command outputs. TrustError if a sandbox is required and
+    none works.
     """
-    root = root.resolve()  # noqa: ASYNC240 - no more than other looks at the disk here
+    root = root.resolve()  # noqa: ASYNC240 - as quick as the other disk reads here
     dirs, checkout = user_dirs(os.environ), find_checkout(root)
     outputs = dirs.cache / "outputs" / conversation
-    grounds = SandboxInputs(
+    inputs = SandboxInputs(
         root=root,
         home=home,
         temporary=outputs / "temporary",
@@ -33,30 +33,30 @@ async def session_sandbox(sandbox: SandboxSettings, root: Path, home: Path, *, c
         shown=(dirs.data / "packages", outputs, *(required_folders(checkout) if checkout else ())),
         tracked=await _tracked(root),
     )
-    return await build_enclosure(sandbox, grounds, os.environ, cache=dirs.cache / LEVEL_CACHE)
+    return await build_enclosure(sandbox, inputs, os.environ, cache=dirs.cache / LEVEL_CACHE)
 
 
 async def missing_sandbox_notice(sandbox: SandboxSettings, root: Path) -> str | None:
-    """Return, in a line for the user, that nothing holds commands in `root` though something should; None if not so."""
+    """Return a one-line warning if commands in `root` should run in a sandbox and none works, else None."""
     finding = await probe_level(root, os.environ, cache=user_dirs(os.environ).cache / LEVEL_CACHE)
     if sandbox.mode == "off" or finding.level != "none":
         return None
-    return f"no sandbox: {finding.trouble}; commands can reach all that you can. To have one, {finding.fix}."
+    return f"no sandbox: {finding.trouble}; commands can reach everything you can. To get one, {finding.fix}."
 
 
 async def _secrets_above(root: Path, checkout: Path) -> Sequence[Path]:
-    """Return the secrets beside `root` and further up, as far as the checkout that it lies in goes."""
+    """Return the secret files in the folders above `root`, up to the root of its checkout."""
     above = [folder for folder in root.parents if folder.is_relative_to(checkout)]
     return [secret for folder in above for secret in top_level_secrets(folder, await _tracked(folder))]
 
 
 async def _tracked(root: Path) -> frozenset[str]:
-    """Return which files at the top of a folder have names of secrets, and are kept by git all the same."""
-    names = [name for name in os.listdir(root) if secret_entry(name)]  # noqa: PTH208 - names are all it takes
+    """Return the files at the top of a folder that are named like secrets but tracked by git."""
+    names = [name for name in os.listdir(root) if secret_entry(name)]  # noqa: PTH208 - only names are needed
     if not names:
         return frozenset()
     try:
         listed = await Git(root, environ=os.environ)("ls-files", "-z", "--", *names)
-    except GitError:  # no repository: nothing is kept by one
+    except GitError:  # not a repository: nothing is tracked
         return frozenset()
     return frozenset(listed.records)

@@ -1,4 +1,4 @@
-"""How a subagent of `ralph` becomes a process: this program again, as the hidden command `subagent`."""
+"""Starts the subagents of a session as processes: this program again, with the hidden command `subagent`."""
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -24,18 +24,18 @@ TAIL_LINES = 3
 
 
 class ParentLink(Struct, frozen=True, kw_only=True):
-    """What makes a session a subagent's."""
+    """Connects a subagent's session to its parent."""
 
     name: str
-    """What its requests are known by: `sub-1`."""
+    """The name of the subagent in its requests: `sub-1`."""
     account: str | None
-    """Whose money it spends, None without a limit."""
+    """Pays for its requests; None without a limit."""
     ask_parent: ApprovalDelegate
-    """Has its parent decide what would be asked."""
+    """Lets the parent decide what would be asked."""
 
 
 class SubagentLauncher:
-    """Starts the subagents of one session. Implements `agent.crew.Staff`."""
+    """Starts the subagents of one session; a `SubagentStarter`."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class SubagentLauncher:
         environ: Mapping[str, str],
         names: Iterable[str] = (),
     ) -> None:
-        """`spec` is the session's; `logs` is a folder, the user's alone, which need not exist.
+        """Start them with `spec`; `logs` is a private folder that need not exist.
 
         `names` are variables that commands see besides the usual ones.
         """
@@ -55,8 +55,8 @@ class SubagentLauncher:
         self._names = tuple(names)
 
     async def start(self, subagent: StoredSubagent) -> ChildProcess:
-        """Start its process, which prints into a log of its own."""
-        # -P: what lies in the directory is not to be taken for a module of ours
+        """Start its process; its output goes to a log file."""
+        # -P: modules in the working directory must not shadow ours
         return await start_child(
             [sys.executable, "-P", "-m", "scaffold", "subagent", subagent.id],
             cwd=Path.cwd(),
@@ -65,7 +65,7 @@ class SubagentLauncher:
         )
 
     def take_log_tail(self, subagent: StoredSubagent) -> str:
-        """Return the last lines of its log in one, and remove the log."""
+        """Return the last lines of its log as one line, and delete the log."""
         log = self._log(subagent)
         with suppress(OSError):
             end = log.read_bytes()[-TAIL_BYTES:].decode(errors="replace")
@@ -79,5 +79,5 @@ class SubagentLauncher:
 
 
 def subagent_environment(environ: Mapping[str, str], names: Iterable[str] = ()) -> dict[str, str]:
-    """Return what an agent's own process may see: what its commands may, and the way to the user's data and models."""
+    """Return the environment of a subagent's process: that of commands, plus the variables for data and models."""
     return child_environment(environ, names=(*DIRECTORY_VARIABLES, *PROVIDER_VARIABLES, *names))

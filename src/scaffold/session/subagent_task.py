@@ -43,16 +43,16 @@ async def _run_session(
     options = read_subagent_options(subagent.spec)
     approvals = ApprovalRelay(store, SystemClock(), me=subagent.id, parent=subagent.parent)
     link = ParentLink(name=subagent.name, account=options.account, ask_parent=approvals)
-    redacted = RedactingReporter(reporter, redactor_for(os.environ, options.order.cwd))
+    redacted = RedactingReporter(reporter, redactor_for(os.environ, options.session.cwd))
     try:
-        async with open_session(options.order, conversation, redacted, post=link) as session:
+        async with open_session(options.session, conversation, redacted, parent=link) as session:
             finish = await session.agent.turn((Text(task_prompt(subagent)),))
     except ScaffoldError as error:
         text = session.usage_counter.text if session else ""
         _report(store, subagent, "failure", result=text or None, error=error.in_full)
         return
     if finish.stop == "refused":
-        _report(store, subagent, "failure", result=finish.text or None, error="the model refused the task")
+        _report(store, subagent, "failure", result=finish.text or None, error="the model declined to answer")
     else:
         _report(store, subagent, "success", result=finish.text, error=None)
 
@@ -61,7 +61,7 @@ def task_prompt(subagent: StoredSubagent) -> str:
     """Return the first message of a subagent's conversation."""
     parts = [TASK_PROMPT.format(name=subagent.name), f"# Task\n\n{subagent.task}"]
     if subagent.context.strip():
-        parts.append(f"# Further context\n\n{subagent.context}")
+        parts.append(f"# Context\n\n{subagent.context}")
     return "\n\n".join(parts)
 
 

@@ -1,4 +1,4 @@
-"""All tools of a session: the built-in ones, those of its company, and the user's own, each behind the gate."""
+"""The tools of a session: built-in ones, those for subagents and messages, and the user's own, each gated."""
 
 import asyncio
 import os
@@ -25,61 +25,64 @@ from scaffold.tools.user.tools import UserToolEnv, load_user_tools
 from scaffold.tools.workspace import Workspace
 
 USER_TOOLS_FOLDER = "tools"
-"""The folder of the user's own tool files, in their directory for configuration."""
+"""The folder of the user's own tool files, in the user's configuration directory."""
+
+
+class ToolSetup(Struct, frozen=True, kw_only=True):
+    """What the tools of a session work with."""
+
+    cwd: Path
+    gate: ApprovalGate
+    conversation: str
+    """Its long command outputs are kept for it and its subagents alone."""
+    environ: Mapping[str, str]
+    """The environment of commands."""
+    sandbox: SandboxSpec | None
+    """Confines commands; None for no sandbox."""
+    modes: CurrentMode
+    todos: Todos
+    more: Sequence[Tool] = ()
+    """Tools to add behind the built-in ones."""
+    redactor: Redactor = Redactor()
 
 
 class SessionTools(Struct, frozen=True):
-    """What an agent may ask for, and lines for the user on their own tools that cannot be used."""
+    """The tools an agent may call, and one-line notices about the user's own tools that cannot be used."""
 
     tools: tuple[Tool, ...]
     notices: tuple[str, ...]
 
 
-async def load_session_tools(
-    cwd: Path,
-    gate: ApprovalGate,
-    *,
-    conversation: str,
-    environ: Mapping[str, str],
-    enclosure: SandboxSpec | None,
-    modes: CurrentMode,
-    todos: Todos,
-    more: Sequence[Tool] = (),
-    redactor: Redactor | None = None,
-) -> SessionTools:
-    """Return the tools of a session that works in `cwd`; `more` stand behind the built-in ones.
-
-    Commands see `environ` and are held by `enclosure`. What they keep of long output nobody reads but the
-    `conversation` and the one it is a subagent of.
-    """
-    dirs = user_dirs(os.environ)
-    packages, outputs = dirs.data / "packages", dirs.cache / "outputs" / conversation
+async def load_session_tools(setup: ToolSetup) -> SessionTools:
+    """Return the gated tools of a session; expired command outputs of earlier ones are removed meanwhile."""
+    cwd, dirs = setup.cwd, user_dirs(os.environ)
+    packages, outputs = dirs.data / "packages", dirs.cache / "outputs" / setup.conversation
     workspace = Workspace(
         cwd,
-        environ,
+        setup.environ,
         readable=(outputs,),
-        enclosure=enclosure,
-        redactor=redactor or Redactor(),
-        known=frozenset(os.listdir(cwd)),  # noqa: PTH208 - names are all it takes
+        enclosure=setup.sandbox,
+        redactor=setup.redactor,
+        known=frozenset(os.listdir(cwd)),  # noqa: PTH208 - only names are needed
     )
-    built_in = all_tools(workspace, fetch=_fetch, todos=todos, packages=packages, outputs=outputs)
-    tools = (*built_in, switch_mode_tool(modes), *more)
-    bench = UserToolEnv(workspace, packages=packages, outputs=outputs)
-    retired = partial(remove_expired, dirs.cache / "outputs", conversation=conversation, now=WallClock().now())
-    async with asyncio.TaskGroup() as together:
-        together.create_task(asyncio.to_thread(retired))
-        loading = together.create_task(
-            load_user_tools(bench, dirs.config / USER_TOOLS_FOLDER, taken={tool.name for tool in tools})
+    built_in = all_tools(workspace, fetch=_fetch, todos=setup.todos, packages=packages, outputs=outputs)
+    tools = (*built_in, switch_mode_tool(setup.modes), *setup.more)
+    user_env = UserToolEnv(workspace, packages=packages, outputs=outputs)
+    cleanup = partial(remove_expired, dirs.cache / "outputs", conversation=setup.conversation, now=WallClock().now())
+    async with asyncio.TaskGroup() as group:
+        group.create_task(asyncio.to_thread(cleanup))
+        loading = group.create_task(
+            load_user_tools(user_env, dirs.config / USER_TOOLS_FOLDER, taken={tool.name for tool in tools})
         )
     own = loading.result()
-    return SessionTools(tuple(map(gate.guard, with_read_cache((*tools, *own.tools), cwd))), own.notices)
+    return SessionTools(tuple(map(setup.gate.guard, with_read_cache((*tools, *own.tools), cwd))), own.notices)
 
 
 async def _fetch(args: Mapping[str, Any]) -> ToolOutput:
-    """Read a page of the web; what that takes is imported by the first one."""
+    """Fetch a web page."""
     tool: Tool = lazy_import(WEB_FETCH)()
     return await tool.run(args)
 
 
 WEB_FETCH = "scaffold.tools.web.http:web_fetch"
-"""Takes no arguments and returns the tool: the way to the web is long to import, and few sessions go it."""
+"""Takes no arguments and returns the tool; imported by the first call, as few sessions need its HTTP client."""

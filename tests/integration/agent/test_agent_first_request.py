@@ -18,7 +18,7 @@ from scaffold.llm.wire.responses import ResponsesCodec
 from scaffold.policy.permission.approval_gate import ApprovalGate
 from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
-from scaffold.session.tools import load_session_tools
+from scaffold.session.tools import ToolSetup, load_session_tools
 from scaffold.tools.todos import Todos
 
 TARGET = ModelTarget(name="a-model", model="anthropic:a-model")
@@ -36,9 +36,10 @@ def request_of(tmp_path, monkeypatch):
         gate = ApprovalGate(
             RuleSet(), root=tmp_path, home=tmp_path, clock=clock, tell=lambda approval: None, shell=ShellCommandPolicy
         )
-        toolkit = await load_session_tools(
-            tmp_path, gate, conversation="mine", environ={}, enclosure=None, modes=modes, todos=todos
+        setup = ToolSetup(
+            cwd=tmp_path, gate=gate, conversation="mine", environ={}, sandbox=None, modes=modes, todos=todos
         )
+        toolkit = await load_session_tools(setup)
         scene = SessionEnvironment(cwd=tmp_path, platform="Linux", attended=True, clock=clock)
         context = SessionContext(scene, modes, todos)
         await agent(model, *toolkit.tools, system=system, context=context).turn(said)

@@ -5,8 +5,7 @@ import pytest
 from scaffold.core.errors import ConversationBusy
 from scaffold.host.clock import FakeClock
 from scaffold.host.identity import own_identity
-from scaffold.session.conversation import open_conversation
-from scaffold.session.conversation_state import stored_modes, stored_todos
+from scaffold.session.conversation import open_conversation, stored_modes, stored_todos
 from scaffold.store.user_store import UserStore
 
 

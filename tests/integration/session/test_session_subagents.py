@@ -115,9 +115,9 @@ def test_what_is_handed_down_reads_back_to_the_letter(tmp_path):
         mode="plan",
         subagents=SubagentLimits(most=3, timeout_s=7.5),
     )
-    charge = SubagentOptions(order=given, account="ann/x")
-    assert read_subagent_options(charge.written()) == charge
-    assert charge.written().isascii()
+    charge = SubagentOptions(session=given, account="ann/x")
+    assert read_subagent_options(charge.to_json()) == charge
+    assert charge.to_json().isascii()
 
 
 def test_all_that_names_a_way_to_a_model_reaches_a_subagent():

@@ -10,7 +10,7 @@ from scaffold.host.environment import child_environment
 from scaffold.policy.permission.approval_gate import ApprovalGate
 from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
-from scaffold.session.tools import load_session_tools
+from scaffold.session.tools import ToolSetup, load_session_tools
 from scaffold.tools.todos import Todos
 
 FREE = RuleSet(yolo=True)
@@ -54,9 +54,17 @@ def open_kit(tmp_path, own):
             ask=ask,
         )
         seen, modes, todos = child_environment(os.environ), CurrentMode(), Todos()
-        toolkit = await load_session_tools(
-            cwd, gate, conversation=conversation, environ=seen, enclosure=None, modes=modes, todos=todos, more=more
+        setup = ToolSetup(
+            cwd=cwd,
+            gate=gate,
+            conversation=conversation,
+            environ=seen,
+            sandbox=None,
+            modes=modes,
+            todos=todos,
+            more=more,
         )
+        toolkit = await load_session_tools(setup)
         return {tool.name: tool for tool in toolkit.tools}, toolkit.notices
 
     return open_kit

@@ -49,7 +49,7 @@ class CurrentConversation:
                 self.store, stored, cwd=str(self.order.cwd), model=model, title="", me=own_identity()
             )
             seat = stack.enter_context(place)
-            opened = open_session(self.order, seat, self._narrator, ask=self._ask, onlooker=self._onlooker())
+            opened = open_session(self.order, seat, self._narrator, ask=self._ask, observer=self._onlooker())
             session = await stack.enter_async_context(opened)
             before, self._held = self._held, stack.pop_all()
         self.session = session
