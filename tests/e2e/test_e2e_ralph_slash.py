@@ -34,7 +34,7 @@ def conversation(scenario):
         ("/agents", "no subagents"),
         ("/cost", "$3.00, 300 tokens in, 30 out, 3 requests"),
         ("/resume", "do things"),
-        ("/mode plan", "goes on in mode plan"),
+        ("/mode plan", "continues in mode plan"),
     ],
 )
 def test_a_command_is_answered_without_a_model(scenario, conversation, command, told):
@@ -54,11 +54,11 @@ def test_a_mode_is_kept_for_the_next_call(scenario, conversation):
 @pytest.mark.parametrize(
     ("args", "what"),
     [
-        (["/tasks"], "no conversation is meant"),
+        (["/tasks"], "no conversation is selected"),
         (["-c", "/tasks show 9"], "there is no task 9"),
         (["-c", "/mode nonsense"], "there is no mode `nonsense`"),
-        (["-c", "/clear"], "this command is for a talk"),
-        (["-c", "/resume x"], "there is no talk to go on in"),
+        (["-c", "/clear"], "this command works only in the REPL"),
+        (["-c", "/resume x"], "a one-shot call cannot switch conversations"),
         (["/tools now"], "has invalid arguments"),
         (["/helo"], "there is no command `/helo`"),
     ],

@@ -211,10 +211,10 @@ def test_at_work_what_only_tells_is_answered_at_once_and_the_rest_waits(scenario
     screen.line("/compact")
     screen.shows("queued: /compact")
     screen.line("/cost")
-    screen.shows("this sitting")
+    screen.shows("this session")
     (scenario.repo / "gate").touch()
     screen.shows("it cannot be any shorter|tokens before")
-    assert screen.text.index("this sitting") < screen.text.index("\nended") < screen.text.index("› /compact")
+    assert screen.text.index("this session") < screen.text.index("\nended") < screen.text.index("› /compact")
 
 
 def test_an_error_in_a_turn_is_told_and_the_talk_goes_on(scenario, talk):
@@ -349,7 +349,7 @@ def test_a_request_to_end_is_followed_and_the_terminal_is_as_before(scenario, ta
         assert wait_until((scenario.out / "began").exists)
     assert termios.tcgetattr(screen.child.fileno())[3] != before[3]
     screen.child.kill(signal.SIGTERM)
-    screen.shows("interrupted: nothing that was said is lost")
+    screen.shows("interrupted: the conversation is kept")
     assert termios.tcgetattr(screen.child.fileno())[3] == before[3]
     assert screen.ends() == 130
     assert wait_until(lambda: not running(scenario, "sleep 60"))

@@ -1,13 +1,19 @@
-"""What slash commands tell, as plain text; no model is asked, and nothing is changed."""
+"""The text of slash commands that only show something; no model is asked, and nothing is changed."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import assert_never
 
 from msgspec import Struct
 
 from scaffold.agent.modes import MODES
-from scaffold.agent.slash import (
+from scaffold.core.errors import UsageError
+from scaffold.core.model import Usage
+from scaffold.core.money import format_usd
+from scaffold.core.todo import Todo, TodoStatus
+from scaffold.core.tool import Tool
+from scaffold.policy.rule.ruleset import RuleSet
+from scaffold.session.slash_syntax import (
     COMMANDS,
     CommandSyntax,
     Help,
@@ -18,57 +24,51 @@ from scaffold.agent.slash import (
     ShowTasks,
     ShowTools,
 )
-from scaffold.core.errors import UsageError
-from scaffold.core.model import Usage
-from scaffold.core.money import format_usd
-from scaffold.core.todo import Todo, TodoStatus
-from scaffold.core.tool import Tool
-from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user.subagents import StoredSubagent
-from scaffold.views.text_format import clip, format_duration, pad, wrap_text
+from scaffold.views.text_format import clip, format_duration, pad, short_duration, wrap_text
 
 KEY_HELP = (
-    ("Enter", "send; while the agent works, what you send waits for its next step"),
+    ("Enter", "send; while the agent works, your message waits for its next step"),
     ("Alt-Enter, Ctrl-J", "a new line; so does Enter after a backslash"),
     ("@path, Tab", "attach a file; complete a path or a command"),
-    ("Ctrl-R, Up", "search, or go through, what you said before"),
-    ("Ctrl-C", "stop the agent; once more ends everything; clears what you typed"),
+    ("Ctrl-R, Up", "search, or go through, your earlier messages"),
+    ("Ctrl-C", "stop the agent, again: end everything; without a running agent: clear the line, then leave"),
     ("Ctrl-D", "leave, on an empty line"),
 )
 MODE_SUMMARIES: Mapping[str, str] = {
     "default": "do what is asked",
     "plan": "think it through, change nothing",
-    "explore": "find out how things are",
-    "debug": "find the cause, then mend it",
-    "review": "judge what was done",
+    "explore": "find out how things work",
+    "debug": "find the cause, then fix it",
+    "review": "judge the work",
 }
 _MARKS: Mapping[TodoStatus, str] = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
 
 
 class UsageSummary(Struct, frozen=True, kw_only=True):
-    """What a conversation has used; `now` and `models` are of this sitting, empty where there is none."""
+    """The usage of a conversation; `now` and `models` are of the current session, empty if there is none."""
 
     total: Usage
     now: Usage | None = None
     models: Mapping[str, Usage] = {}
     agents: Usage | None = None
-    """Of its subagents; None if there are none."""
+    """Its subagents; None if there are none."""
     limit_usd: float | None = None
     left_usd: float | None = None
 
 
 class ExtraCommand(Struct, frozen=True):
-    """A command that only one kind of talk has; it takes the place of one of that name that all have."""
+    """A command that only one kind of REPL has; it replaces the general command of that name."""
 
     name: str
     words: str
-    """What may follow the name, for people."""
+    """Its arguments as shown in the usage line."""
     summary: str
 
     @property
     def usage(self) -> str:
-        """Return how it is written."""
+        """The usage line."""
         return f"/{self.name} {self.words}".rstrip()
 
 
@@ -76,91 +76,91 @@ SlashQuery = Help | ShowModels | ShowMode | ShowTasks | ShowAgents | ShowCost | 
 
 
 class ConversationInfo(Struct, frozen=True, kw_only=True):
-    """What can be told of a conversation."""
+    """The facts about a conversation that commands show."""
 
     model: str
     models: Sequence[str]
-    """Which others are known."""
-    mode: str
+    """The known ones."""
+    mode: str = "default"
     todos: Sequence[Todo] = ()
     roster: Sequence[StoredSubagent] = ()
-    spending: UsageSummary
+    spending: UsageSummary = UsageSummary(total=Usage())
     tools: Sequence[Tool] = ()
-    rules: RuleSet
+    rules: RuleSet = RuleSet()
     now: datetime
     width: int
-    talking: bool = False
-    """Whether there is a line to type in."""
-    own: Sequence[ExtraCommand] = ()
-    """Commands that only this talk has."""
+    interactive: bool = False
+    """Whether it is the conversation of a REPL."""
+    extra: Sequence[ExtraCommand] = ()
+    """Commands that only this REPL has."""
 
 
-def answer_query(inquiry: SlashQuery, known: ConversationInfo) -> str:  # noqa: PLR0911 - one for each
-    """Return what is asked; UsageProblem where something is named that is not there."""
-    match inquiry:
+def answer_query(query: SlashQuery, info: ConversationInfo) -> str:  # noqa: PLR0911 - one for each
+    """Return the answer; UsageError if the query names a task or a subagent that does not exist."""
+    match query:
         case Help():
-            return help_text(known.width, talking=known.talking, own=known.own)
+            return help_text(info.width, interactive=info.interactive, extra=info.extra)
         case ShowModels():
-            return model_listing(known.model, known.models)
+            return model_listing(info.model, info.models)
         case ShowMode():
-            return mode_listing(known.mode, known.width)
+            return mode_listing(info.mode, info.width)
         case ShowTasks():
-            return task_listing(known.todos, inquiry)
+            return task_listing(info.todos, query)
         case ShowAgents(name=name):
-            return agent_listing(known.roster, name, now=known.now, width=known.width)
+            return agent_listing(info.roster, name, now=info.now, width=info.width)
         case ShowCost():
-            return cost_report(known.spending, known.width)
+            return cost_report(info.spending, info.width)
         case ShowTools():
-            return tool_listing(known.tools, known.rules, known.width)
+            return tool_listing(info.tools, info.rules, info.width)
         case _:
-            assert_never(inquiry)
+            assert_never(query)
 
 
 def subagent_usage(roster: Sequence[StoredSubagent]) -> Usage | None:
-    """Return what subagents used in all, None if there are none."""
+    """Return the usage of all subagents; None if there are none."""
     return sum((agent.usage for agent in roster), Usage()) if roster else None
 
 
-def help_text(width: int, *, talking: bool, own: Sequence[ExtraCommand] = ()) -> str:
-    """Return the commands, and the keys where there is a line to type them in."""
-    named = {each.name for each in own}
-    general = [each for each in COMMANDS if (talking or each.in_oneshot) and each.name not in named]
-    listed: Sequence[ExtraCommand | CommandSyntax] = (*own, *general)
+def help_text(width: int, *, interactive: bool, extra: Sequence[ExtraCommand] = ()) -> str:
+    """Return the commands, and the keys of the REPL."""
+    replaced = {each.name for each in extra}
+    general = [each for each in COMMANDS if (interactive or each.in_oneshot) and each.name not in replaced]
+    listed: Sequence[ExtraCommand | CommandSyntax] = (*extra, *general)
     rows = [(each.usage, each.summary) for each in listed]
     lines = ["Commands:", *_table(rows, width)]
-    if talking:
+    if interactive:
         lines += ["", "Keys:", *_table(KEY_HELP, width)]
-    return "\n".join([*lines, "", *_line("Begin with a space to say a line with a slash to the model.", width)])
+    return "\n".join([*lines, "", *_line("Begin with a space to send a line with a slash to the model.", width)])
 
 
 def model_listing(current: str, known: Sequence[str]) -> str:
-    """Return which model answers and which others could, a line each."""
+    """Return the current model and the known ones, one per line."""
     others = [f"  {model}" for model in known if model != current]
-    return "\n".join([f"* {current}", *others, "Switch with `/model NAME`; models that are not listed work, too."])
+    return "\n".join([f"* {current}", *others, "Switch with `/model NAME`; unlisted models work as well."])
 
 
 def mode_listing(current: str, width: int) -> str:
-    """Return which mode the agent works in and which there are, a line each."""
+    """Return the modes, one per line, the current one marked."""
     rows = [(f"{'*' if mode == current else ' '} {mode}", MODE_SUMMARIES.get(mode, "")) for mode in MODES]
     return "\n".join([*_table(rows, width, indent=""), "Switch with `/mode NAME`."])
 
 
-def task_listing(todos: Sequence[Todo], asked: ShowTasks) -> str:
-    """Return the entries asked for, a line each; UsageProblem if there is no entry of that number."""
-    if asked.view == "show":
-        found = next((todo for todo in todos if todo.id == asked.number), None)
+def task_listing(todos: Sequence[Todo], query: ShowTasks) -> str:
+    """Return the requested entries, one per line; UsageError if there is no entry with that number."""
+    if query.view == "show":
+        found = next((todo for todo in todos if todo.id == query.number), None)
         if found is None:
-            raise UsageError(f"there is no task {asked.number}", "`/tasks` lists them.")
+            raise UsageError(f"there is no task {query.number}", "`/tasks` lists them.")
         return f"{_task(found)}\nstatus {found.status}, priority {found.priority}"
-    wanted = [todo for todo in todos if asked.view == "list" or todo.status == "pending"]
+    wanted = [todo for todo in todos if query.view == "list" or todo.status == "pending"]
     if not wanted:
-        return "No task waits to be begun." if todos else "The agent has no list of tasks; it makes one if it needs it."
+        return "No task is pending." if todos else "The agent has no list of tasks; it makes one if it needs it."
     done = sum(todo.status == "completed" for todo in todos)
     return "\n".join([*map(_task, wanted), f"{done} of {len(todos)} completed"])
 
 
 def agent_listing(roster: Sequence[StoredSubagent], name: str, *, now: datetime, width: int) -> str:
-    """Return the subagents, a line each, or all about the one of this name; UsageProblem if there is none."""
+    """Return the subagents, one per line, or all details of the named one; UsageError if it does not exist."""
     if name:
         found = next((agent for agent in roster if name in {agent.id, agent.name, str(agent.number)}), None)
         if found is None:
@@ -175,10 +175,10 @@ def agent_listing(roster: Sequence[StoredSubagent], name: str, *, now: datetime,
 
 
 def cost_report(spending: UsageSummary, width: int) -> str:
-    """Return what was used, a line for each way to count it."""
+    """Return the usage of the session, the conversation, its subagents, and the budget, one per line."""
     rows = []
     if spending.now is not None:
-        rows.append(("this sitting", format_usage(spending.now)))
+        rows.append(("this session", format_usage(spending.now)))
         if len(spending.models) > 1:
             rows += [(f"  {model}", format_usage(usage)) for model, usage in spending.models.items()]
     rows.append(("conversation", format_usage(spending.total)))
@@ -199,35 +199,32 @@ def format_usage(usage: Usage) -> str:
 
 
 def conversation_listing(found: Sequence[StoredConversation], current: str, *, now: datetime, width: int) -> str:
-    """Return conversations, a line each, what was gone on with last first."""
+    """Return conversations, one per line, the most recently used first."""
     if not found:
-        return "No conversation was kept in this directory."
-    lines = [
-        clip(
-            f"{'*' if each.id == current else ' '} {each.id}  {pad(_ago(now - each.updated_at), 10)}  "
-            f"{' '.join(each.title.split()) or '(without words)'}",
-            width,
-        )
-        for each in found
-    ]
-    return "\n".join([*lines, "Go on with one: `/resume ID`, or `ralph --resume ID`."])
+        return "This directory has no conversations."
+    lines = []
+    for each in found:
+        mark, age = "*" if each.id == current else " ", f"{short_duration(now - each.updated_at)} ago"
+        title = " ".join(each.title.split()) or "(no title)"
+        lines.append(f"{mark} {clip(f'{each.id}  {pad(age, 10)}  {title}', width - 2)}")
+    return "\n".join([*lines, "Resume one: `/resume ID`, or `ralph --resume ID`."])
 
 
 def tool_listing(tools: Sequence[Tool], rules: RuleSet, width: int) -> str:
-    """Return the tools by category, each category with what becomes of a call that no rule speaks of."""
+    """Return the tools by category, each with the default decision: what no rule matches is decided so."""
     categories = dict.fromkeys(tool.category for tool in tools)
-    fates = {"allow": "allowed", "ask": "allowed (--yolo)" if rules.yolo else "asks you", "deny": "denied"}
+    decisions = {"allow": "allowed", "ask": "allowed (--yolo)" if rules.yolo else "asks you", "deny": "denied"}
     rows = [
-        (f"{each}: {fates[rules.of(each)]}", ", ".join(tool.name for tool in tools if tool.category == each))
+        (f"{each}: {decisions[rules.of(each)]}", ", ".join(tool.name for tool in tools if tool.category == each))
         for each in categories
     ]
-    given = [f"allowed by rule: {rule}" for rule in rules.allow]
-    return "\n".join([*_table(rows, width, indent=""), *given, "Protected files are written by nobody."])
+    allowed = [f"allowed by rule: {rule}" for rule in rules.allow]
+    return "\n".join([*_table(rows, width, indent=""), *allowed, "Protected files are never written."])
 
 
 def _task(todo: Todo) -> str:
-    weight = f" ({todo.priority})" if todo.priority != "medium" else ""
-    return f"{_MARKS[todo.status]} {todo.id}. {todo.content}{weight}"
+    priority = f" ({todo.priority})" if todo.priority != "medium" else ""
+    return f"{_MARKS[todo.status]} {todo.id}. {todo.content}{priority}"
 
 
 def _agent(agent: StoredSubagent, now: datetime) -> Iterator[str]:
@@ -244,14 +241,8 @@ def _duration(agent: StoredSubagent, now: datetime) -> str:
     return format_duration((agent.ended_at or now) - agent.started_at)
 
 
-def _ago(length: timedelta) -> str:
-    if length >= timedelta(days=1):
-        return f"{length.days} d ago"
-    return f"{format_duration(length).split(' ')[0]} {format_duration(length).split(' ')[1]} ago"
-
-
 def _table(rows: Sequence[tuple[str, str]], width: int, *, indent: str = "  ") -> Iterator[str]:
-    """Yield two columns; on a narrow screen, or where a name is long, the second goes below the first."""
+    """Yield two columns; the second goes below the first on a narrow screen or beside a long name."""
     first = max((len(name) for name, _ in rows), default=0)
     if first + 24 > width:
         for name, text in rows:

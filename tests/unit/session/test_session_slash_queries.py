@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from fakes import ECHO
-from scaffold.agent.slash import Help, ShowAgents, ShowCost, ShowMode, ShowModels, ShowTasks, ShowTools
 from scaffold.core.errors import UsageError
 from scaffold.core.model import Usage
 from scaffold.core.todo import Todo
@@ -17,6 +16,7 @@ from scaffold.session.slash_queries import (
     conversation_listing,
     subagent_usage,
 )
+from scaffold.session.slash_syntax import Help, ShowAgents, ShowCost, ShowMode, ShowModels, ShowTasks, ShowTools
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user.subagents import StoredSubagent
 
@@ -76,7 +76,7 @@ def test_the_listing_marks_the_mode():
 
 def test_help_tells_of_keys_only_where_there_is_a_line_to_type_in():
     """RA-18."""
-    assert "Ctrl-C" in told(Help(), talking=True)
+    assert "Ctrl-C" in told(Help(), interactive=True)
     shot = told(Help())
     assert "Ctrl-C" not in shot
     assert "/compact" not in shot
@@ -86,7 +86,7 @@ def test_help_tells_of_keys_only_where_there_is_a_line_to_type_in():
 @pytest.mark.parametrize("width", [20, 40, 80, 200])
 def test_help_fits(width):
     """RA-18."""
-    assert all(len(line) <= max(34, width) for line in told(Help(), talking=True, width=width).split("\n"))
+    assert all(len(line) <= max(34, width) for line in told(Help(), interactive=True, width=width).split("\n"))
 
 
 def test_tasks_are_listed_all_ready_or_one():
@@ -101,7 +101,7 @@ def test_tasks_are_listed_all_ready_or_one():
     assert "status in_progress, priority high" in told(ShowTasks("show", 2), todos=TODOS)
     with pytest.raises(UsageError, match="no task 3"):
         told(ShowTasks("show", 3), todos=TODOS)
-    assert told(ShowTasks("ready"), todos=TODOS[:1]) == "No task waits to be begun."
+    assert told(ShowTasks("ready"), todos=TODOS[:1]) == "No task is pending."
 
 
 def test_subagents_are_listed_and_shown():
@@ -123,8 +123,8 @@ def test_the_cost_is_told_now_in_all_by_model_and_what_is_left():
     """RA-18."""
     spending = UsageSummary(total=USED + USED, now=USED, models={"a": USED, "b": USED}, limit_usd=1.0, left_usd=0.75)
     lines = told(ShowCost(), spending=spending).split("\n")
-    assert lines[0] == "this sitting  $0.25, 10,000 tokens in (75% cached), 300 out, 2 requests"
-    assert [line.split("  ")[0] for line in lines] == ["this sitting", "", "", "conversation", "budget"]
+    assert lines[0] == "this session  $0.25, 10,000 tokens in (75% cached), 300 out, 2 requests"
+    assert [line.split("  ")[0] for line in lines] == ["this session", "", "", "conversation", "budget"]
     assert lines[-1].endswith("$0.75 left of $1.00")
     unknown = Usage(cost_usd=None, requests=1)
     assert "cost unknown, 0 tokens in, 0 out, 1 request" in told(ShowCost(), spending=UsageSummary(total=unknown))

@@ -10,9 +10,9 @@ from msgspec import Struct
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, ThreadedCompleter, merge_completers
 from prompt_toolkit.document import Document
 
-from scaffold.agent.slash import COMMANDS, COMPLETION_WORDS, CommandSyntax
 from scaffold.core.printable_text import printable
 from scaffold.session.slash_queries import ExtraCommand
+from scaffold.session.slash_syntax import COMMANDS, COMPLETION_WORDS, CommandSyntax
 
 MAX_SUGGESTIONS = 50
 """Completions that are offered."""

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from scaffold.agent.modes import MODES
-from scaffold.cli.repl.current_conversation import CurrentConversation
 from scaffold.config.schema import SIZES
 from scaffold.llm.registry.cards import known_models
+from scaffold.session.current_conversation import CurrentConversation
 from scaffold.session.slash_queries import MODE_SUMMARIES
 
 

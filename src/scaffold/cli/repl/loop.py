@@ -3,26 +3,24 @@
 import asyncio
 import contextlib
 import os
+import shutil
 from collections.abc import Awaitable, Sequence
 from typing import Literal, assert_never
 
 import click
 
-from scaffold.agent.slash import parse_slash
 from scaffold.agent.turn_loop import TurnResult
 from scaffold.cli.exit_codes import INTERRUPTED, OK
 from scaffold.cli.repl import approval_text
 from scaffold.cli.repl.approval_queue import ApprovalQueue
 from scaffold.cli.repl.completion import completer
 from scaffold.cli.repl.completion_values import completion_values
-from scaffold.cli.repl.current_conversation import CurrentConversation
 from scaffold.cli.repl.dumb_terminal import DumbTerminal
 from scaffold.cli.repl.keys import EXIT_WARNING_S, InterruptContext, on_interrupt
 from scaffold.cli.repl.pending_input import PendingInput
 from scaffold.cli.repl.profile import RALPH_PROFILE, ReplProfile
 from scaffold.cli.repl.renderer import one_line
 from scaffold.cli.repl.running_tools import RunningTools
-from scaffold.cli.repl.slash_commands import needs_idle_agent, run_slash_command
 from scaffold.cli.repl.status_line import FRAMES_PER_S, short_model
 from scaffold.cli.repl.terminal import PromptTerminal, open_history, terminal_colors
 from scaffold.cli.repl.transcript import Transcript
@@ -44,9 +42,12 @@ from scaffold.host.clock import SystemClock
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.permission.approval_gate import ApprovalQuestion
 from scaffold.policy.secret.sources import redactor_for
-from scaffold.session.agent_session import SessionObserver
+from scaffold.session.agent_session import Session, SessionObserver
+from scaffold.session.current_conversation import CurrentConversation
 from scaffold.session.options import SessionOptions
+from scaffold.session.slash_commands import needs_idle_agent, run_slash_command
 from scaffold.session.slash_queries import subagent_usage
+from scaffold.session.slash_syntax import parse_slash
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
 
@@ -73,7 +74,7 @@ async def run_repl(
     try:
         await talker.run()
     finally:
-        await talker.current.leave()
+        await talker.current.close()
     if farewell := trade.farewell(talker.current.session.open_conversation.id if talker.current.has_messages else None):
         with contextlib.suppress(OSError):  # nobody reads it where the terminal is gone
             click.echo(farewell)
@@ -101,7 +102,14 @@ class Repl:
         self.narrator = Transcript(self.face, self.clock, queued=lambda: (news.given, news.text), clean=redactor.clean)
         self.work = RunningTools(order.cwd, self.clock, self.narrator.done)
         self.questions = ApprovalQueue(self.clock, self._put)
-        self.current = CurrentConversation(order, store, self.narrator, ask=self.questions.ask, onlooker=self._onlooker)
+        self.current = CurrentConversation(
+            order,
+            store,
+            self.narrator,
+            ask=self.questions.ask,
+            observer=self._onlooker(),
+            opened=self._session_opened,
+        )
 
     async def run(self) -> None:
         """Talk until the user leaves; the turn that goes on then ends first."""
@@ -123,13 +131,13 @@ class Repl:
         except BaseExceptionGroup as failed:
             raise failed.exceptions[0] from None
 
-    def leave(self) -> None:
-        """End the talk."""
-        self._leaving = True
-
     def run_after_turn(self, command: str) -> None:
         """Carry a command out as soon as the turn that goes on is over."""
         self.turn_state.later.append(command)
+
+    def _session_opened(self, session: Session) -> None:
+        self.narrator.begin()
+        session.todos.watch(self.narrator.todos)
 
     def _onlooker(self) -> SessionObserver:
         trade = self.profile
@@ -224,7 +232,13 @@ class Repl:
         try:
             if command is not None:
                 self._hush()
-                await run_slash_command(command, self)
+                width = shutil.get_terminal_size().columns
+                reply = await run_slash_command(command, self.current, width=width, extra=self.profile.own)
+                self._leaving = self._leaving or reply.kind == "quit"
+                if reply.kind == "answer":
+                    self.narrator.answer(reply.text)
+                elif reply.kind == "notice":
+                    self.narrator.tell(reply.text)
         except ScaffoldError as trouble:
             self.narrator.trouble(trouble.what, trouble.fix)
         self._count_crew()
@@ -237,11 +251,7 @@ class Repl:
     def _say(self, words: str, group: asyncio.TaskGroup) -> None:
         self._ear = "open"
         self.narrator.say(words)
-        self._begin(self._spoken(words), group)
-
-    async def _spoken(self, words: str) -> TurnResult:
-        self.current.set_title(words)
-        return await self.current.session.say(words)
+        self._begin(self.current.say(words), group)
 
     def _begin(self, turn: Awaitable[TurnResult], group: asyncio.TaskGroup) -> None:
         self._hush()

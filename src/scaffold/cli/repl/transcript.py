@@ -3,15 +3,12 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, Protocol, assert_never
 
-import msgspec
-
 from scaffold.agent.journal import EntryKind
 from scaffold.cli.repl.line_diff import LineDiff
 from scaffold.cli.repl.markdown_stream import MarkdownBlocks, block_tail
 from scaffold.cli.repl.renderer import Renderer, one_line
 from scaffold.cli.repl.running_tools import FinishedCall
 from scaffold.core.conversation import Delta, RetryWait, StreamReset, TextDelta, ThinkingDelta, ToolCallDelta
-from scaffold.core.model import Usage
 from scaffold.core.ports import Clock
 from scaffold.core.todo import Todo
 
@@ -67,10 +64,6 @@ class Transcript:
         self._clean = clean
         self._writing: dict[int, tuple[str, int]] = {}
         self._until_s = 0.0
-        self.models: dict[str, Usage] = {}
-        """What each model used in this sitting."""
-        self.model = ""
-        """Who answers."""
 
     @property
     def streamed_tokens(self) -> int:
@@ -97,15 +90,12 @@ class Transcript:
             return f"\n{self._page.pen.thinking(self._clean(rest))}"
         return ""
 
-    def begin(self, model: str) -> None:
-        """Take that another conversation begins, in which `model` answers."""
+    def begin(self) -> None:
+        """Take that another conversation begins."""
         self.finish_turn()
-        self.model = model
-        self.models = {}
 
     def session(self, **fields: str) -> None:
-        """Take who answers."""
-        self.model = fields.get("model", self.model)
+        """Show nothing: the talk greets by itself."""
 
     def hear(self, delta: Delta) -> None:
         """Take what a model says while it says it."""
@@ -141,7 +131,7 @@ class Transcript:
             case "tool_result":
                 self._result(fields)
             case "usage":
-                self._count(fields)
+                self._count()
             case "notice":
                 self.tell(fields["text"], "yellow")
             case "news":
@@ -242,9 +232,7 @@ class Transcript:
             return  # the list itself was shown
         self._show("call", self._page.pen.result(name, args, content.replace("\r\n", "\n"), failed=failed))
 
-    def _count(self, fields: Mapping[str, Any]) -> None:
-        usage = msgspec.convert(fields, Usage)
-        self.models[self.model] = self.models.get(self.model, Usage()) + usage
+    def _count(self) -> None:
         self._heard, self._mused = "", ""
         self._writing.clear()
 

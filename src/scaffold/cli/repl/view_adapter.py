@@ -7,7 +7,6 @@ from msgspec import Struct, field
 
 from scaffold.cli.repl import approval_text
 from scaffold.cli.repl.approval_queue import ApprovalQueue
-from scaffold.cli.repl.current_conversation import CurrentConversation
 from scaffold.cli.repl.keys import EXIT_WARNING_S
 from scaffold.cli.repl.pending_input import PendingInput
 from scaffold.cli.repl.running_tools import RunningTools
@@ -17,6 +16,7 @@ from scaffold.cli.repl.ui_port import TerminalUI
 from scaffold.core.model import Usage
 from scaffold.core.ports import Clock
 from scaffold.policy.permission.approval_gate import ApprovalAnswer, ApprovalQuestion
+from scaffold.session.current_conversation import CurrentConversation
 
 ANSWERED = {"allow": "yes", "deny": "no", "always": "always"}
 

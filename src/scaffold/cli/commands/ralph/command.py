@@ -4,10 +4,11 @@ import asyncio
 import math
 import os
 import select
+import shutil
 import signal
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Protocol
 
 import click
 from msgspec import Struct
@@ -15,10 +16,8 @@ from msgspec import Struct
 from scaffold.agent.context.recap import recap
 from scaffold.agent.model_access import open_user_store
 from scaffold.agent.modes import MODES, parse_mode
-from scaffold.agent.slash import parse_slash
 from scaffold.agent.subagents.pool import SubagentLimits
 from scaffold.cli.commands.ralph.oneshot import OneshotTask, run_oneshot
-from scaffold.cli.commands.ralph.oneshot_slash import SlashContext, run_oneshot_slash
 from scaffold.cli.exit_codes import INTERRUPTED, OK
 from scaffold.cli.lazy_commands import REPL_MAIN
 from scaffold.cli.render.reporters import OutputFormat, reporter_for
@@ -41,25 +40,30 @@ from scaffold.session.options import SessionOptions
 from scaffold.session.redacted_output import RedactingReporter
 from scaffold.session.reporter import Reporter
 from scaffold.session.result import result_json
+from scaffold.session.slash_commands import OneshotTarget, run_slash_command
+from scaffold.session.slash_syntax import Command, parse_slash
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
 
 LATEST = ""
-"""Stands for the conversation that was gone on with last in this directory."""
+"""Stands for the conversation used last in this directory."""
 
 UNAVAILABLE_COMMANDS = frozenset({"login", "logout"})
-"""Commands to come: no model is to take them for a task."""
+"""Commands that do not exist yet: no model takes them for a task."""
 
 STDIN_WAIT_S = 3.0
-"""How long a pipe that says nothing is listened to when there is a task already."""
+"""How long to wait for a silent pipe if there is a task already."""
+
+ReplMain = Callable[[SessionOptions, UserStore, StoredConversation | None, str], Awaitable[int]]
+"""Runs a REPL on the stored conversation, or on a new one if that is None, with a model; returns the exit code."""
 
 
 class RalphFlags(Struct, frozen=True, kw_only=True):
-    """The command line, as click understood it."""
+    """The parsed command line."""
 
     task: str | None
     printed: bool
-    go_on: bool
+    resume_latest: bool
     resume: str | None
     model: str | None
     mode: str | None
@@ -79,121 +83,121 @@ class RalphFlags(Struct, frozen=True, kw_only=True):
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="ralph-scaffold", prog_name="ralph")
 @click.argument("task", required=False)
-@click.option("-p", "--print", "printed", is_flag=True, help="One shot: the task comes as argument, or on stdin.")
-@click.option("-c", "--continue", "go_on", is_flag=True, help="Go on with this directory's latest conversation.")
-@click.option("--resume", is_flag=False, flag_value=LATEST, metavar="[ID]", help="Go on with a conversation.")
+@click.option("-p", "--print", "printed", is_flag=True, help="One shot: the task is an argument, or on stdin.")
+@click.option("-c", "--continue", "resume_latest", is_flag=True, help="Resume this directory's latest conversation.")
+@click.option("--resume", is_flag=False, flag_value=LATEST, metavar="[ID]", help="Resume a conversation.")
 @click.option("--model", metavar="MODEL", help="A model string, e.g. `anthropic:NAME`, or small, medium, large.")
-@click.option("--mode", type=click.Choice(MODES), help="Begin in this mode; plan, explore and review change nothing.")
+@click.option("--mode", type=click.Choice(MODES), help="Start in this mode; plan, explore and review change nothing.")
 @click.option("--cwd", type=click.Path(exists=True, file_okay=False, path_type=Path), default=Path(), help="Work here.")
 @click.option("--output-format", type=click.Choice(["text", "json", "stream-json"]), default="text", show_default=True)
-@click.option("--no-stream", is_flag=True, help="Ask for each reply in one piece.")
-@click.option("--max-turns", type=click.IntRange(min=1), default=100, show_default=True, help="Requests at the most.")
-@click.option("--max-budget-usd", type=click.FloatRange(min=0.0), metavar="X", help="Start no request beyond this.")
-@click.option("--yolo", is_flag=True, help="Nothing needs your consent; protected files stay protected.")
-@click.option("--allow", multiple=True, metavar="TOOL:PATTERN", help="Needs no consent, e.g. `shell:pytest *`.")
-@click.option("--allow-category", multiple=True, metavar="CAT", help="No tool of this category needs consent.")
-@click.option("--sandbox", type=click.Choice(SANDBOX_MODES), help="What holds the commands of agents.")
+@click.option("--no-stream", is_flag=True, help="Request each reply in one piece.")
+@click.option(
+    "--max-turns", type=click.IntRange(min=1), default=100, show_default=True, help="Most requests of a turn."
+)
+@click.option(
+    "--max-budget-usd", type=click.FloatRange(min=0.0), metavar="X", help="Start no request beyond this cost."
+)
+@click.option("--yolo", is_flag=True, help="Allow everything without asking; protected files stay protected.")
+@click.option("--allow", multiple=True, metavar="TOOL:PATTERN", help="Allow matching calls, e.g. `shell:pytest *`.")
+@click.option("--allow-category", multiple=True, metavar="CAT", help="Allow all tools of this category.")
+@click.option("--sandbox", type=click.Choice(SANDBOX_MODES), help="The sandbox of the agent's commands.")
 @click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks.")
 @click.option(
     "--system-prompt-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Use these words instead of the built-in base prompt.",
+    help="Replace the built-in base prompt with this file.",
 )
-@click.option("--trust-once", is_flag=True, help="Let this folder's own configuration count, this time.")
+@click.option("--trust-once", is_flag=True, help="Use this folder's own configuration, this time.")
 def ralph(**given: object) -> int:
     """Let one agent do TASK in the current directory.
 
-    Reading is free; what would need your consent is denied unless a rule allows it, and the agent is told so. Write
-    @FILE in the task to attach a file or a picture. AGENTS.md is read where there is one.
+    Reading is always allowed; a call that would need your consent is denied unless a rule allows it, and the agent
+    learns why. Write @FILE in the task to attach a file or an image. AGENTS.md is read if it exists.
 
-    `ralph permissions check -- COMMAND` says beforehand what would be allowed, and why.
+    `ralph permissions check -- COMMAND` shows beforehand what would be allowed, and why.
     """
     relax_gc()
     flags = RalphFlags(**given)  # type: ignore[arg-type] # click has checked each of them
-    given_settings = {"model": flags.model, "sandbox.mode": flags.sandbox}
-    chosen = load_settings(flags.cwd, os.environ, given_settings, trust_once=flags.trust_once)
-    for note in chosen.notes:
+    overrides = {"model": flags.model, "sandbox.mode": flags.sandbox}
+    settings = load_settings(flags.cwd, os.environ, overrides, trust_once=flags.trust_once)
+    for note in settings.notes:
         click.echo(printable(f"note: {note}"), err=True)
     try:
-        return run_async(_work(flags, chosen, _read_stdin(flags)))
+        return run_async(_run(flags, settings, _read_stdin(flags)))
     except (KeyboardInterrupt, asyncio.CancelledError):
-        click.echo("interrupted: nothing that was said is lost; go on with `ralph -c`", err=True)
+        click.echo("interrupted: the conversation is kept; resume it with `ralph -c`", err=True)
         return INTERRUPTED
 
 
 def _read_stdin(flags: RalphFlags) -> str:
-    """Return what standard input holds; a pipe that stays silent is given up if there is a task already."""
+    """Return the content of standard input; if there is a task already, a silent pipe is not waited for."""
     if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
         return ""
     if flags.task and not select.select([sys.stdin], [], [], STDIN_WAIT_S)[0]:
-        click.echo("note: standard input says nothing and is not waited for", err=True)
+        click.echo("note: ignoring standard input, as it stays silent", err=True)
         return ""
     return sys.stdin.buffer.read().decode(errors="replace")
 
 
-async def _work(flags: RalphFlags, settings: Settings, piped: str) -> int:
-    """Have one turn, carry a slash command out, or talk with whoever sits at the terminal."""
-    task = flags.task or ""
-    talking = not (task + piped).strip() and not flags.printed and is_terminal(sys.stdin, sys.stdout)
-    if not talking:
-        _require_task(flags, task, piped)
+async def _run(flags: RalphFlags, settings: Settings, piped: str) -> int:
+    """Take one turn, execute a slash command, or run the REPL."""
+    task = OneshotTask(flags.task or "", piped)
+    interactive = task.empty and not flags.printed and is_terminal(sys.stdin, sys.stdout)
+    if not interactive:
+        _require_task(flags, task)
     if flags.max_budget_usd is not None and not math.isfinite(flags.max_budget_usd):
         raise UsageError("--max-budget-usd takes an amount in dollars", "Write it like `--max-budget-usd 0.50`.")
     _cancel_on_terminate()
     store = open_user_store()
     try:
-        stored = _stored(flags, store)
-        command = parse_slash(task)
-        if command is not None:
+        stored = _find_stored(flags, store)
+        options = _session_options(flags, settings)
+        if (command := parse_slash(task.words)) is not None:
             model = settings.model() or "none" if stored is None else stored.model
-            said = run_oneshot_slash(command, SlashContext(_session_options(flags, settings), store, stored, model))
-            ending = result_json(
-                session=stored.id if stored else "", model=model, result=said, usage=Usage(), stop="end"
-            )
-            _reporter(flags).result(ending)
-            return OK
+            return await _run_slash(command, OneshotTarget(options, store, stored, model), _reporter(flags))
         model = _model(settings, stored)
-        if talking:
-            talk: ReplMain = lazy_import(REPL_MAIN)
-            return await talk(_session_options(flags, settings), store, stored, model)
-        return await _one_shot(OneshotTask(task, piped), flags, settings, stored, model, store)
+        if interactive:
+            run_repl: ReplMain = lazy_import(REPL_MAIN)
+            return await run_repl(options, store, stored, model)
+        return await _run_task(task, OneshotTarget(options, store, stored, model), _reporter(flags))
     finally:
         store.close()
 
 
-def _require_task(flags: RalphFlags, task: str, piped: str) -> None:
-    if not (task + piped).strip():
+def _require_task(flags: RalphFlags, task: OneshotTask) -> None:
+    if task.empty:
         hint = "Pass it as an argument, or on standard input with -p." if flags.printed else 'Try `ralph "TASK"`.'
         raise UsageError("there is no task", hint)
-    if task in UNAVAILABLE_COMMANDS:
-        hint = "Set ANTHROPIC_API_KEY or OPENAI_API_KEY instead; or say it in more words if it is a task."
-        raise UsageError(f"`ralph {task}` does not exist yet", hint)
+    if task.words in UNAVAILABLE_COMMANDS:
+        hint = "Set ANTHROPIC_API_KEY or OPENAI_API_KEY instead; or use more words if it is a task."
+        raise UsageError(f"`ralph {task.words}` does not exist yet", hint)
 
 
 def _cancel_on_terminate() -> None:
-    """Let a request to end count as an interrupt, which asyncio sees to; what a parent has ignored stays ignored."""
+    """Handle SIGTERM and SIGHUP like an interrupt; a signal that the parent process ignores stays ignored."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     for number in (signal.SIGTERM, signal.SIGHUP):
         if task is not None and signal.getsignal(number) == signal.SIG_DFL:
             loop.add_signal_handler(number, task.cancel)
 
 
-async def _one_shot(
-    task: OneshotTask,
-    flags: RalphFlags,
-    settings: Settings,
-    stored: StoredConversation | None,
-    model: str,
-    store: UserStore,
-) -> int:
-    """Begin a conversation, or take one up where it stands, and have one turn of it."""
-    order, told = _session_options(flags, settings), _reporter(flags)
-    cwd, title = str(order.cwd), task.words or task.piped
-    with open_conversation(store, stored, cwd=cwd, model=model, title=title, me=own_identity()) as seat:
-        told.session(session_id=seat.id, model=model, cwd=utf8_safe(cwd))
+async def _run_slash(command: Command, target: OneshotTarget, reporter: Reporter) -> int:
+    """Execute a slash command and report its reply as the result."""
+    reply = await run_slash_command(command, target, width=shutil.get_terminal_size().columns)
+    session = target.stored.id if target.stored else ""
+    reporter.result(result_json(session=session, model=target.model, result=reply.text, usage=Usage(), stop="end"))
+    return OK
+
+
+async def _run_task(task: OneshotTask, target: OneshotTarget, reporter: Reporter) -> int:
+    """Take one turn of a new or a resumed conversation."""
+    options, stored, model = target.options, target.stored, target.model
+    cwd, title = str(options.cwd), task.words or task.piped
+    with open_conversation(target.store, stored, cwd=cwd, model=model, title=title, me=own_identity()) as conversation:
+        reporter.session(session_id=conversation.id, model=model, cwd=utf8_safe(cwd))
         if stored is not None:
-            told.note("notice", text=recap(seat.conversation, stored.usage, model=stored.model))
-        return await run_oneshot(task, order, seat, told)
+            reporter.note("notice", text=recap(conversation.conversation, stored.usage, model=stored.model))
+        return await run_oneshot(task, options, conversation, reporter)
 
 
 def _reporter(flags: RalphFlags) -> Reporter:
@@ -201,7 +205,7 @@ def _reporter(flags: RalphFlags) -> Reporter:
 
 
 def _session_options(flags: RalphFlags, settings: Settings) -> SessionOptions:
-    own = flags.system_prompt_file
+    prompt = flags.system_prompt_file
     return SessionOptions(
         cwd=flags.cwd.resolve(),
         home=Path.home(),
@@ -209,7 +213,7 @@ def _session_options(flags: RalphFlags, settings: Settings) -> SessionOptions:
         max_turns=flags.max_turns,
         budget_usd=flags.max_budget_usd,
         stream=not flags.no_stream,
-        system_prompt=None if own is None else own.read_text("utf-8", "replace"),
+        system_prompt=None if prompt is None else prompt.read_text("utf-8", "replace"),
         mode=None if flags.mode is None else parse_mode(flags.mode),
         subagents=SubagentLimits(
             most=int(settings.number("max_subagents")), timeout_s=settings.number("subagent_timeout_s")
@@ -219,39 +223,29 @@ def _session_options(flags: RalphFlags, settings: Settings) -> SessionOptions:
     )
 
 
-def _stored(flags: RalphFlags, store: UserStore) -> StoredConversation | None:
-    """Return the conversation to go on with, None for a new one; UsageProblem if there is none such."""
-    if flags.resume is None and not flags.go_on:
+def _find_stored(flags: RalphFlags, store: UserStore) -> StoredConversation | None:
+    """Return the conversation to resume, None for a new one; UsageError if it does not exist."""
+    if flags.resume is None and not flags.resume_latest:
         return None
     if flags.resume:
         found, named = store.conversations.get(flags.resume), f"`{flags.resume}`"
     else:
         found, named = store.conversations.latest(str(flags.cwd.resolve())), "in this directory"
     if found is None:
-        raise UsageError(f"there is no conversation {named} to go on with", 'Start one: `ralph "TASK"`.')
+        raise UsageError(f"there is no conversation {named} to resume", 'Start one: `ralph "TASK"`.')
     return found
 
 
 def _model(settings: Settings, stored: StoredConversation | None) -> str:
-    """Return the model string: what the command line says, else what the conversation had, else what is configured."""
+    """Return the model string: of the command line, else of the conversation, else of the configuration."""
     if stored is not None and settings.values["model"].origin != "--model":
         return stored.model
-    chosen = settings.model()
-    if chosen is None:
+    model = settings.model()
+    if model is None:
         raise UsageError(
             "no model is configured",
             "Pass `--model anthropic:NAME` (with ANTHROPIC_API_KEY), `--model openai:NAME` (with OPENAI_API_KEY) or "
             "`--model local:NAME@http://HOST:PORT/v1`, or set SCAFFOLD_MODEL; `ralph /model` lists models, "
             "`scaffold demo` needs none.",
         )
-    return absolute_model(chosen)
-
-
-class ReplMain(Protocol):
-    """A REPL: talks with the user until they have enough."""
-
-    async def __call__(
-        self, order: SessionOptions, store: UserStore, stored: StoredConversation | None, model: str
-    ) -> int:
-        """Go on with `stored`, or begin a conversation where that is None, with `model`; return the exit code."""
-        ...
+    return absolute_model(model)

@@ -1,4 +1,4 @@
-"""One task, one answer: `ralph "TASK"`, and what is told of how it ended."""
+"""One task, one answer: `ralph "TASK"`, with the result of the call."""
 
 import asyncio
 
@@ -15,12 +15,17 @@ from scaffold.session.result import result_json, stop_reason
 
 
 class OneshotTask(Struct, frozen=True):
-    """What is to be done."""
+    """What to do."""
 
     words: str
-    """The user's own; `@path` in them attaches a file."""
+    """The user's own words; `@path` in them attaches a file."""
     piped: str
-    """What came on standard input: material, in which `@path` means nothing."""
+    """The text from standard input, where `@path` has no meaning."""
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to do."""
+        return not (self.words + self.piped).strip()
 
 
 class _OneshotOutcome(Struct):
@@ -29,43 +34,45 @@ class _OneshotOutcome(Struct):
     code: int = OK
 
 
-async def run_oneshot(task: OneshotTask, order: SessionOptions, sitting: OpenConversation, teller: Reporter) -> int:
+async def run_oneshot(
+    task: OneshotTask, options: SessionOptions, conversation: OpenConversation, reporter: Reporter
+) -> int:
     """Let the agent do `task`, and return the exit code.
 
-    `teller` gets the end, whatever it is. Raises ScaffoldError after it where people are to be told in words.
+    `reporter` gets the result in any case; a ScaffoldError is raised after it if the reporter is for people.
     """
-    ending, session = _OneshotOutcome(), None
+    outcome, session = _OneshotOutcome(), None
     try:
-        async with open_session(order, sitting, teller) as session:
-            ending = await _run_turns(task, session)
-    except ScaffoldError as trouble:
-        ending = _OneshotOutcome(stop_reason(trouble), trouble.in_full, exit_code(trouble))
-        if teller.for_people:
+        async with open_session(options, conversation, reporter) as session:
+            outcome = await _run_turns(task, session)
+    except ScaffoldError as error:
+        outcome = _OneshotOutcome(stop_reason(error), error.in_full, exit_code(error))
+        if reporter.for_people:
             raise
     except asyncio.CancelledError:
-        ending = _OneshotOutcome("interrupted", f"interrupted: go on with `ralph --resume {sitting.id}`")
+        outcome = _OneshotOutcome("interrupted", f"interrupted: resume with `ralph --resume {conversation.id}`")
         raise
     finally:
-        teller.result(
+        reporter.result(
             result_json(
-                session=sitting.id,
-                model=sitting.model,
+                session=conversation.id,
+                model=conversation.model,
                 result=session.usage_counter.text if session else "",
                 usage=session.usage_counter.usage if session else Usage(),
                 others=session.peers.used if session else Usage(),
-                stop=ending.stop,
-                error=ending.error,
+                stop=outcome.stop,
+                error=outcome.error,
             )
         )
-    return ending.code
+    return outcome.code
 
 
 async def _run_turns(task: OneshotTask, session: Session) -> _OneshotOutcome:
-    """Take the turn that was asked for, then one about each word of subagents, until none is to come."""
-    finish = await session.say(task.words, task.piped)
+    """Take the turn of the task, then one for each message of a subagent, until all have ended."""
+    result = await session.say(task.words, task.piped)
     while session.peers.running or session.peers.waiting:
         await session.peers.arrival()
-        finish = await session.agent.turn(())
-    if finish.stop == "refused":
+        result = await session.agent.turn(())
+    if result.stop == "refused":
         return _OneshotOutcome("refused", "the model declined to answer", FAILED)
     return _OneshotOutcome()

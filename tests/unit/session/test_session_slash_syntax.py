@@ -1,6 +1,6 @@
 import pytest
 
-from scaffold.agent.slash import (
+from scaffold.session.slash_syntax import (
     COMMANDS,
     SYNTAX_BY_NAME,
     Clear,

@@ -1,0 +1,88 @@
+"""The current conversation of a REPL: opened, closed, and replaced by another one without a gap."""
+
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+
+import msgspec
+
+from scaffold.agent.context.recap import recap
+from scaffold.agent.turn_loop import TurnResult
+from scaffold.host.identity import own_identity
+from scaffold.policy.permission.approval_gate import ApprovalPrompt
+from scaffold.session.agent_session import Session, SessionObserver, open_session
+from scaffold.session.conversation import open_conversation
+from scaffold.session.options import SessionOptions
+from scaffold.session.reporter import Reporter
+from scaffold.store.user.conversations import StoredConversation
+from scaffold.store.user_store import UserStore
+
+MAX_LISTED = 20
+"""Conversations in a list."""
+
+
+class CurrentConversation:
+    """One conversation at a time, with its session; there is none before the first `switch_to`."""
+
+    def __init__(
+        self,
+        options: SessionOptions,
+        store: UserStore,
+        reporter: Reporter,
+        *,
+        ask: ApprovalPrompt,
+        observer: SessionObserver,
+        opened: Callable[[Session], None],
+    ) -> None:
+        """`ask` asks the user for consent; `opened` is called with each session once it is open."""
+        self.options = options
+        self.store = store
+        self.session: Session
+        self._reporter = reporter
+        self._ask = ask
+        self._observer = observer
+        self._opened = opened
+        self._resources = AsyncExitStack()
+
+    async def switch_to(self, stored: StoredConversation | None, model: str) -> None:
+        """Resume `stored`, or begin a conversation if that is None; then close the previous one.
+
+        ConversationBusy, UsageError and ModelError leave everything as it was.
+        """
+        async with AsyncExitStack() as stack:
+            conversation = stack.enter_context(
+                open_conversation(
+                    self.store, stored, cwd=str(self.options.cwd), model=model, title="", me=own_identity()
+                )
+            )
+            session = await stack.enter_async_context(
+                open_session(self.options, conversation, self._reporter, ask=self._ask, observer=self._observer)
+            )
+            previous, self._resources = self._resources, stack.pop_all()
+        self.session = session
+        self.options = msgspec.structs.replace(self.options, mode=None)  # `--mode` is for the first one only
+        self._opened(session)
+        await previous.aclose()
+
+    async def close(self) -> None:
+        """Close the session and release the conversation."""
+        await self._resources.aclose()
+
+    async def say(self, words: str) -> TurnResult:
+        """Take one turn; a conversation without a title gets its title from `words`. Raises what `Agent.turn` does."""
+        self.session.open_conversation.set_title_if_empty(words)
+        return await self.session.say(words)
+
+    def recap(self) -> str:
+        """Return a few lines about a resumed conversation; empty for a new one."""
+        opened = self.session.open_conversation
+        return recap(opened.conversation, opened.prior_usage, model=opened.model) if opened.stored else ""
+
+    def listed(self) -> tuple[StoredConversation, ...]:
+        """Return this directory's conversations, the most recently used first."""
+        return self.store.conversations.listed(str(self.options.cwd), limit=MAX_LISTED)
+
+    @property
+    def has_messages(self) -> bool:
+        """Whether the conversation holds messages, so that it can be resumed later."""
+        conversation = self.session.open_conversation.conversation
+        return bool(conversation.kept or conversation.summary)

@@ -1,0 +1,242 @@
+"""Slash commands: one dispatcher for the REPL and for one-shot calls. It returns text and prints nothing."""
+
+import os
+from collections.abc import Sequence
+from typing import Literal, assert_never
+
+from msgspec import Struct
+
+from scaffold.agent.model_access import resolve_model
+from scaffold.agent.modes import Mode, parse_mode
+from scaffold.config.settings import resolve_model_name
+from scaffold.core.errors import UsageError
+from scaffold.core.ids import ConversationId
+from scaffold.host.clock import SystemClock
+from scaffold.llm.registry.cards import known_models
+from scaffold.session.conversation import change_stored
+from scaffold.session.current_conversation import MAX_LISTED, CurrentConversation
+from scaffold.session.options import SessionOptions
+from scaffold.session.slash_queries import (
+    ConversationInfo,
+    ExtraCommand,
+    SlashQuery,
+    UsageSummary,
+    answer_query,
+    conversation_listing,
+    subagent_usage,
+)
+from scaffold.session.slash_syntax import (
+    Clear,
+    Command,
+    Compact,
+    Help,
+    InvalidCommand,
+    QuitSession,
+    Resume,
+    ShowAgents,
+    ShowCost,
+    ShowMode,
+    ShowModels,
+    ShowTasks,
+    ShowTools,
+    SwitchMode,
+    SwitchModel,
+)
+from scaffold.store.user.conversations import StoredConversation
+from scaffold.store.user_store import UserStore
+
+
+class OneshotTarget(Struct, frozen=True):
+    """A one-shot call with a slash command; `stored` is None where no conversation is resumed."""
+
+    options: SessionOptions
+    store: UserStore
+    stored: StoredConversation | None
+    model: str
+
+
+SlashTarget = CurrentConversation | OneshotTarget
+"""What a command acts on: the conversation of a REPL, or a stored one."""
+
+
+class SlashReply(Struct, frozen=True):
+    """What a command did: an `answer` to a question, a `notice` about a change, or `quit`."""
+
+    text: str
+    kind: Literal["answer", "notice", "quit"] = "answer"
+
+
+async def run_slash_command(
+    command: Command, target: SlashTarget, *, width: int, extra: Sequence[ExtraCommand] = ()
+) -> SlashReply:
+    """Execute a command and return the reply, in lines of `width`; a ScaffoldError leaves everything as it was.
+
+    `extra` are commands that only this REPL has, for `/help`. UsageError for an invalid command, and for one that a
+    one-shot call does not have.
+    """
+    match command:
+        case InvalidCommand(what=what, fix=fix):
+            raise UsageError(what, fix)
+        case Help() | ShowModels() | ShowMode() | ShowTasks() | ShowAgents() | ShowCost() | ShowTools():
+            return SlashReply(answer_query(command, _info(command, target, width, extra)))
+        case SwitchModel(model=model):
+            return SlashReply(await _switch_model(target, model), "notice")
+        case SwitchMode(mode=mode):
+            return SlashReply(_switch_mode(target, parse_mode(mode)), "notice")
+        case Resume(conversation=""):
+            return SlashReply(_listing(target, width))
+        case Compact() | Clear() | Resume() | QuitSession():
+            return await _run_interactive(command, target)
+        case _:
+            assert_never(command)
+
+
+def needs_idle_agent(command: Command) -> bool:
+    """Return whether a command has to wait until the agent is idle."""
+    resumes = isinstance(command, Resume) and bool(command.conversation)
+    return resumes or isinstance(command, (SwitchModel, Compact, Clear))
+
+
+async def _run_interactive(command: Compact | Clear | Resume | QuitSession, target: SlashTarget) -> SlashReply:
+    """Execute a command that only a REPL has."""
+    if isinstance(target, OneshotTarget):
+        if isinstance(command, Resume):
+            raise UsageError(
+                "a one-shot call cannot switch conversations", f"Start a REPL: `ralph --resume {command.conversation}`."
+            )
+        raise _needs_repl()
+    match command:
+        case Compact():
+            return SlashReply(_compact(target), "notice")
+        case Clear():
+            return SlashReply(await _clear(target), "notice")
+        case Resume(conversation=conversation):
+            return SlashReply(await _resume(target, conversation), "notice")
+        case QuitSession():
+            return SlashReply("", "quit")
+        case _:
+            assert_never(command)
+
+
+def _needs_repl() -> UsageError:
+    return UsageError("this command works only in the REPL", "Start it: `ralph`, or `ralph -c`.")
+
+
+def _info(query: SlashQuery, target: SlashTarget, width: int, extra: Sequence[ExtraCommand]) -> ConversationInfo:
+    if isinstance(target, CurrentConversation):
+        return _session_info(target, width, extra)
+    match query:
+        case Help() | ShowModels():
+            return ConversationInfo(model=target.model, models=_models(), width=width, now=SystemClock().now())
+        case ShowMode() | ShowTasks() | ShowAgents() | ShowCost():
+            return _stored_info(target, _required(target), width)
+        case ShowTools():
+            raise _needs_repl()
+        case _:
+            assert_never(query)
+
+
+def _session_info(target: CurrentConversation, width: int, extra: Sequence[ExtraCommand]) -> ConversationInfo:
+    session = target.session
+    roster, usage = session.peers.roster(), session.usage_counter.usage
+    return ConversationInfo(
+        model=session.model,
+        models=_models(),
+        mode=session.modes.current,
+        todos=session.todos.entries,
+        roster=roster,
+        spending=UsageSummary(
+            total=session.open_conversation.prior_usage + usage,
+            now=usage,
+            models=session.usage_counter.by_model,
+            agents=subagent_usage(roster),
+            limit_usd=session.options.budget_usd,
+            left_usd=session.remaining_usd,
+        ),
+        tools=session.tools,
+        rules=session.options.rules,
+        now=SystemClock().now(),
+        width=width,
+        interactive=True,
+        extra=extra,
+    )
+
+
+def _stored_info(target: OneshotTarget, stored: StoredConversation, width: int) -> ConversationInfo:
+    state = target.store.conversations.standing(stored.id)
+    roster = target.store.subagents.of_parent(stored.id)
+    return ConversationInfo(
+        model=target.model,
+        models=_models(),
+        mode=state.mode,
+        todos=state.todos.entries,
+        roster=roster,
+        spending=UsageSummary(total=stored.usage, agents=subagent_usage(roster)),
+        rules=target.options.rules,
+        now=SystemClock().now(),
+        width=width,
+    )
+
+
+def _models() -> Sequence[str]:
+    return [known.model for known in known_models()]
+
+
+async def _switch_model(target: SlashTarget, name: str) -> str:
+    model = resolve_model_name(name, os.environ, target.options.cwd)
+    if isinstance(target, CurrentConversation):
+        return f"{await target.session.switch(model)} answers from now on"
+    if target.stored is None:
+        raise UsageError("there is no conversation to switch", "Add -c, or start one with `--model`.")
+    full_name, _ = resolve_model(model)
+    change_stored(target.store, target.stored.id, model=full_name)
+    return f"{target.stored.id} continues with {full_name}"
+
+
+def _switch_mode(target: SlashTarget, mode: Mode) -> str:
+    if isinstance(target, CurrentConversation):
+        target.session.modes.switch(mode)
+        return f"the agent works in mode {mode} from now on"
+    conversation = _required(target).id
+    change_stored(target.store, conversation, mode=mode)
+    return f"{conversation} continues in mode {mode}"
+
+
+def _required(target: OneshotTarget) -> StoredConversation:
+    if target.stored is None:
+        raise UsageError("no conversation is selected", "Add -c for this directory's latest, or `--resume ID`.")
+    return target.stored
+
+
+def _listing(target: SlashTarget, width: int) -> str:
+    if isinstance(target, CurrentConversation):
+        current = target.session.open_conversation.id
+    else:
+        current = target.stored.id if target.stored else ConversationId("")
+    found = target.store.conversations.listed(str(target.options.cwd), limit=MAX_LISTED)
+    return conversation_listing(found, current, now=SystemClock().now(), width=width)
+
+
+def _compact(target: CurrentConversation) -> str:
+    agent = target.session.agent
+    before = agent.tokens
+    if agent.compact():
+        return f"about {before:,} tokens before, {agent.tokens:,} now"
+    return f"it cannot be any shorter: about {before:,} tokens, most of them instructions and tools"
+
+
+async def _clear(target: CurrentConversation) -> str:
+    before, kept = target.session.open_conversation.id, target.has_messages
+    await target.switch_to(None, target.session.model)
+    way_back = f"; the one before is kept: /resume {before}" if kept else ""
+    return f"a new conversation, {target.session.open_conversation.id}{way_back}"
+
+
+async def _resume(target: CurrentConversation, conversation: str) -> str:
+    found = target.store.conversations.get(conversation)
+    if found is None:
+        raise UsageError(f"there is no conversation `{conversation}`", "`/resume` lists this directory's.")
+    if found.id == target.session.open_conversation.id:
+        raise UsageError("this is the current conversation", "`/resume` lists the others.")
+    await target.switch_to(found, found.model)
+    return target.recap()
