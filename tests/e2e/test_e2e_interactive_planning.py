@@ -120,7 +120,7 @@ def test_planning_in_a_talk_is_stopped_by_ctrl_c_and_leaves_no_owner(scenario, t
     screen.line("greet somebody")
     assert wait_until(lambda: (scenario.status()["run"] or {}).get("planning", False), PATIENCE_S)
     screen.send(CTRL_C)
-    screen.shows(r"stopped; what was said is kept")
+    screen.shows(r"stopped; the conversation is kept")
     assert scenario.status()["run"]["status"] == "paused"
     screen.send(CTRL_D)
     assert screen.ends() == 0

@@ -62,7 +62,7 @@ def test_a_whole_talk_with_consent_given_kept_and_withheld(scenario, talk):
     screen.shows(r"↑500 ↓50")
     screen.send(CTRL_D)
     assert screen.ends() == 0
-    assert re.search(r"go on with `ralph --resume \w+`", screen.text)
+    assert re.search(r"resume with `ralph --resume \w+`", screen.text)
 
 
 @pytest.mark.slow
@@ -142,7 +142,7 @@ def test_ctrl_c_stops_the_turn_and_the_talk_goes_on(scenario, talk):
     screen.line("waiting words")
     screen.shows("queued: waiting words")
     screen.send(CTRL_C)
-    screen.shows("stopped; what was said is kept")
+    screen.shows("stopped; the conversation is kept")
     screen.send(" and more")
     screen.shows("^› waiting words and more$")
     assert wait_until(lambda: not running(scenario, "sleep 60"))
@@ -199,7 +199,7 @@ def test_commands_are_answered_without_a_model(scenario, talk):
     screen.shows("^plan ")
     screen.line("/exit")
     assert screen.ends() == 0
-    assert "go on with `" not in screen.text
+    assert "resume with `" not in screen.text
 
 
 def test_at_work_what_only_tells_is_answered_at_once_and_the_rest_waits(scenario, talk):
@@ -404,9 +404,9 @@ def test_news_after_a_stop_are_told_and_wait_for_the_user(scenario, talk):
     screen.line("go")
     screen.shows("running shell")
     screen.send(CTRL_C)
-    screen.shows("stopped; what was said is kept")
+    screen.shows("stopped; the conversation is kept")
     (scenario.repo / "gate").touch()
-    screen.shows("news has come; the agent looks at it with what you say next")
+    screen.shows("messages arrived; the agent reads them with your next message")
     assert "The beans" not in screen.text
     screen.line("what about them?")
     screen.shows("^The beans are counted")

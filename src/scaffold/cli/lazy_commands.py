@@ -46,8 +46,8 @@ COMMANDS: Mapping[str, str] = {
     "permissions": "scaffold.cli.commands.permissions:permissions",
     "ralph": "scaffold.cli.commands.ralph.command:ralph",
 }
-REPL_MAIN = "scaffold.cli.repl.loop:run_ralph_repl"
-"""The REPL takes longer to import than a one-shot may take to start."""
+REPL_MAIN = "scaffold.cli.repl.loop:run_repl"
+"""Runs the REPL of `ralph`: importing it takes longer than a one-shot call may take to start."""
 
 
 REDACT, REDACTED_TRACEBACK = "scaffold.cli.error_text:redact", "scaffold.cli.error_text:redacted_traceback"

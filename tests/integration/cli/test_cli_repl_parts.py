@@ -7,14 +7,13 @@ import pytest
 from prompt_toolkit.history import FileHistory, InMemoryHistory
 
 from fakes import tool
-from scaffold.cli.repl.approval_queue import ApprovalQueue
-from scaffold.cli.repl.approval_text import proposed_change
+from scaffold.cli.repl.approvals import ApprovalQueue, proposed_change
 from scaffold.cli.repl.completion import command_suggestions, file_suggestions
-from scaffold.cli.repl.pending_input import PendingInput
 from scaffold.cli.repl.renderer import Renderer
 from scaffold.cli.repl.running_tools import RunningTools
 from scaffold.cli.repl.terminal import open_history, terminal_colors
 from scaffold.cli.repl.transcript import Transcript
+from scaffold.cli.repl.user_input import PendingInput
 from scaffold.core.conversation import RetryWait, StreamReset, Text, TextDelta, ThinkingDelta
 from scaffold.core.tool import ToolOutput
 from scaffold.host.clock import FakeClock
@@ -30,7 +29,7 @@ from scaffold.tools.workspace import Workspace
 class Page:
     """Keeps what is shown."""
 
-    pen = Renderer(width=60, plain=True)
+    renderer = Renderer(width=60, plain=True)
     echoes = False
 
     def __init__(self):
@@ -94,23 +93,23 @@ async def test_what_each_writing_tool_made_of_its_file_is_told(tmp_path):
     """RA-18: diffs of write_file, append_file and apply_delta."""
     (tmp_path / "a").write_text("one\ntwo\n")
     wrote = await work(tmp_path, write_file, path="a", content="one\n2\n")
-    assert [(line.kind, line.text) for line in wrote.patch.lines] == [
+    assert [(line.kind, line.text) for line in wrote.diff.lines] == [
         ("same", "one"),
         ("removed", "two"),
         ("added", "2"),
     ]
     added = await work(tmp_path, append_file, path="a", content="three\n")
-    assert [line.text for line in added.patch.lines if line.kind == "added"] == ["three"]
+    assert [line.text for line in added.diff.lines if line.kind == "added"] == ["three"]
     delta = {"operation": "delete", "start_line": 1}
     changed = await work(tmp_path, apply_delta, path="a", operations=[delta])
-    assert [line.text for line in changed.patch.lines if line.kind == "removed"] == ["one"]
+    assert [line.text for line in changed.diff.lines if line.kind == "removed"] == ["one"]
 
 
 async def test_a_change_that_cannot_be_told_is_made_all_the_same(tmp_path):
     (tmp_path / "a").write_bytes(b"\0\1binary")
     wrote = await work(tmp_path, write_file, path="a", content="text\n")
     assert (tmp_path / "a").read_text() == "text\n"
-    assert wrote.patch is None
+    assert wrote.diff is None
 
 
 async def a_while():
@@ -176,7 +175,7 @@ def page():
 
 @pytest.fixture
 def narrator(page):
-    return Transcript(page, FakeClock(), queued=lambda: (("my words",), "my words"))
+    return Transcript(page, FakeClock(), pending=PendingInput(lambda words: (Text(words),)))
 
 
 def test_finished_parts_are_shown_once_and_the_rest_is_live(page, narrator):
@@ -205,7 +204,7 @@ def test_a_stream_that_broke_off_is_marked(page, narrator):
     narrator.hear(TextDelta("whole"))
     narrator.note("text", text="whole")
     told = "\n".join(page.shown)
-    assert "what it said so far is void; asking again: the line broke" in " ".join(told.split())
+    assert "its text so far is void; asking again: the line broke" in " ".join(told.split())
     assert told.count("whole") == 1
 
 
@@ -224,8 +223,12 @@ def test_results_of_calls_that_never_ran_are_shown_too(page, narrator):
     assert "There is no tool" in page.shown[0]
 
 
-def test_words_that_waited_are_told_apart_from_messages_of_others(page, narrator):
+def test_words_that_waited_are_told_apart_from_messages_of_others(page):
     """RA-12."""
+    pending = PendingInput(lambda words: (Text(words),))
+    narrator = Transcript(page, FakeClock(), pending=pending)
+    pending.add("my words")
+    pending.look()
     narrator.note("news", text="sub-1 ended\nmy words")
     assert [text.strip() for text in page.shown] == ["✉ sub-1 ended", "› my words"]
 
@@ -266,7 +269,7 @@ def test_what_is_live_of_long_code_is_drawn_as_code(narrator):
 
 def test_what_to_do_about_trouble_is_told_as_commands_of_a_talk(page, narrator):
     """RA-18."""
-    narrator.trouble("the key is wrong", "Choose another model with `--model`.")
+    narrator.error("the key is wrong", "Choose another model with `--model`.")
     assert "with `/model`" in page.shown[0]
 
 

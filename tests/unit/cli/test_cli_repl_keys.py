@@ -5,8 +5,8 @@ import asyncio
 import msgspec
 import pytest
 
-from scaffold.cli.repl.approval_queue import ApprovalQueue
-from scaffold.cli.repl.keys import InterruptContext, counts_as_answer, on_enter, on_interrupt
+from scaffold.cli.repl.approvals import ApprovalQueue, answer_choices
+from scaffold.cli.repl.user_input import InterruptContext, counts_as_answer, on_enter, on_interrupt
 from scaffold.host.clock import FakeClock
 from scaffold.policy.permission.approval_gate import ApprovalQuestion
 
@@ -105,6 +105,17 @@ async def test_two_writes_to_one_file_are_two_questions(desk):
     assert (desk.questions.identical_count, desk.questions.waiting_count) == (2, 1)
 
 
+async def test_the_answers_say_how_many_calls_they_are_for_and_when_keys_count(desk):
+    """RA-13."""
+    await desk.ask(RUN)
+    await desk.ask(WRITE)
+    assert answer_choices(desk.questions) == "y yes   n no   a always   (1 more) …"
+    desk.clock.advance(0.6)
+    assert answer_choices(desk.questions) == "y yes   n no   a always   (1 more)"
+    await desk.ask(RUN)
+    assert answer_choices(desk.questions) == "y yes to all 2   n no   a always   (1 more)"
+
+
 async def test_a_question_whose_asker_is_gone_is_withdrawn(desk):
     asked = await desk.ask(RUN)
     waiting = await desk.ask(WRITE)
@@ -119,13 +130,13 @@ async def test_a_question_whose_asker_is_gone_is_withdrawn(desk):
 async def test_keys_pressed_in_one_go_do_not_answer(desk):
     """RA-13: whoever is in the middle of a word has not read the question."""
     await desk.ask(RUN)
-    assert not desk.questions.key()
+    assert not desk.questions.key_pressed()
     desk.clock.advance(0.4)
-    assert not desk.questions.key()
+    assert not desk.questions.key_pressed()
     desk.clock.advance(0.4)
-    assert not desk.questions.key()
+    assert not desk.questions.key_pressed()
     desk.clock.advance(0.6)
-    assert desk.questions.key()
+    assert desk.questions.key_pressed()
 
 
 async def test_keys_pressed_while_a_question_is_drawn_do_not_answer():
@@ -134,7 +145,7 @@ async def test_keys_pressed_while_a_question_is_drawn_do_not_answer():
     questions = ApprovalQueue(clock, lambda _: clock.advance(3.0))
     asked = asyncio.create_task(questions.ask(RUN))
     await asyncio.sleep(0)
-    assert not questions.key()
+    assert not questions.key_pressed()
     clock.advance(0.6)
-    assert questions.key()
+    assert questions.key_pressed()
     asked.cancel()

@@ -10,6 +10,7 @@ from scaffold.cli.render.reporters import reporter_for
 from scaffold.cli.repl.renderer import Renderer
 from scaffold.cli.repl.running_tools import FinishedCall
 from scaffold.cli.repl.transcript import Transcript
+from scaffold.cli.repl.user_input import PendingInput
 from scaffold.core.conversation import RetryWait, StreamReset, TextDelta, ThinkingDelta, ToolCallDelta
 from scaffold.core.tool import ToolOutput
 from scaffold.host.clock import FakeClock
@@ -131,7 +132,7 @@ def test_no_format_tells_a_secret(output, capsys):
 class Page:
     """Keeps what is shown for good."""
 
-    pen = Renderer(width=200, plain=True)
+    renderer = Renderer(width=200, plain=True)
     echoes = False
 
     def __init__(self):
@@ -144,11 +145,11 @@ class Page:
 def test_a_talk_shows_no_secret_while_words_come_nor_for_good():
     """BX-9: what a command printed, what the model says, and what a question is about."""
     page = Page()
-    narrator = Transcript(page, FakeClock(), queued=lambda: ((), ""), clean=REDACTOR.clean)
+    narrator = Transcript(page, FakeClock(), pending=PendingInput(lambda words: ()), clean=REDACTOR.clean)
     narrator.hear(TextDelta(f"It is {SECRET}"))
     assert narrator.live().strip() == "It is [redacted:MY_TOKEN]"
     narrator.note("text", text=f"It is {SECRET}")
-    narrator.done(FinishedCall("shell", {"command": "env"}, ToolOutput(f"MY_TOKEN={SECRET}"), None))
+    narrator.call_finished(FinishedCall("shell", {"command": "env"}, ToolOutput(f"MY_TOKEN={SECRET}"), None))
     narrator.question(f"May it run `echo {SECRET}`?", "")
     told = "\n".join(page.shown)
     assert SECRET not in told

@@ -1,1 +1,1 @@
-"""The REPL: talking with one agent at a terminal."""
+"""The REPL: a conversation with one agent at a terminal."""

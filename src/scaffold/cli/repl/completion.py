@@ -1,4 +1,4 @@
-"""Completion: commands and what may follow them, and files that are attached with `@`."""
+"""Completion of commands, their arguments, and files attached with `@`."""
 
 import os
 import re
@@ -10,21 +10,24 @@ from msgspec import Struct
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, ThreadedCompleter, merge_completers
 from prompt_toolkit.document import Document
 
+from scaffold.agent.modes import MODES
+from scaffold.config.schema import SIZES
 from scaffold.core.printable_text import printable
-from scaffold.session.slash_queries import ExtraCommand
+from scaffold.llm.registry.cards import known_models
+from scaffold.session.current_conversation import CurrentConversation
+from scaffold.session.slash_queries import MODE_SUMMARIES, ExtraCommand
 from scaffold.session.slash_syntax import COMMANDS, COMPLETION_WORDS, CommandSyntax
 
 MAX_SUGGESTIONS = 50
-"""Completions that are offered."""
 ENOUGH_IN_FOLDER = 10
-"""With fewer in the folder itself, files of such a name are looked for below."""
+"""With fewer matches in the folder itself, subfolders are searched."""
 MAX_SCANNED = 20_000
-"""Names that fit which are taken from a folder; names that are looked at in a whole tree."""
+"""Most matching names taken from a folder, and most names read in a whole tree."""
 SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache"})
-"""Folders that no name is searched in; `.git` is not even named."""
+"""Folders that are not searched; `.git` is not even listed."""
 
 _UNQUOTABLE = re.compile(r'["\n]')
-"""What no name after `@` can hold."""
+"""Characters that no attached name can have."""
 
 _COMMAND = re.compile(r"/(?P<name>[a-z_-]*)")
 _ARGUMENT = re.compile(r"/(?P<name>[a-z_-]+)\s+(?P<words>\S*)", re.IGNORECASE)
@@ -32,7 +35,7 @@ _ATTACHMENT = re.compile(r'(?<!\S)@(?P<quote>"?)(?P<path>[^"\s]*|(?<=")[^"\n]*)$
 
 
 class Suggestion(Struct, frozen=True):
-    """One way to go on: what is typed becomes the last `replaced` characters' place, `about` says what it is."""
+    """One completion: `text` replaces the last `replaced` characters; `about` describes it."""
 
     text: str
     replaced: int
@@ -41,53 +44,68 @@ class Suggestion(Struct, frozen=True):
 
 
 ValuesFor = Callable[[str], Sequence[tuple[str, str]]]
-"""Returns what may follow a command of this name, each with a word about it."""
+"""Returns the possible arguments of the command with this name, each with a description."""
+
+
+def completion_values(command: str, current: CurrentConversation) -> Sequence[tuple[str, str]]:
+    """Return the possible arguments of a command, each with a description; nothing for most commands."""
+    match command:
+        case "model":
+            return [*((size, "") for size in sorted(SIZES)), *((known.model, "") for known in known_models())]
+        case "mode":
+            return [(mode, MODE_SUMMARIES.get(mode, "")) for mode in MODES]
+        case "resume":
+            return [(each.id, " ".join(each.title.split())) for each in current.listed()]
+        case "agents":
+            return [(agent.name, agent.task) for agent in current.session.peers.roster()]
+    return ()
 
 
 class SuggestionCompleter(Completer):
-    """Offers what may stand in the place of the end of the text before the cursor."""
+    """Completes the text before the cursor."""
 
     def __init__(self, find: Callable[[str], Iterator[Suggestion]]) -> None:
         self._find = find
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:  # noqa: ARG002
-        """Yield completions, the likeliest first."""
-        for offer in islice(self._find(document.text_before_cursor), MAX_SUGGESTIONS):
-            shown, about = printable(offer.shown), printable(offer.about)
-            yield Completion(offer.text, -offer.replaced, display=shown, display_meta=about)
+        """Yield completions, the most likely first."""
+        for found in islice(self._find(document.text_before_cursor), MAX_SUGGESTIONS):
+            shown, about = printable(found.shown), printable(found.about)
+            yield Completion(found.text, -found.replaced, display=shown, display_meta=about)
 
 
-def completer(cwd: Path, names: ValuesFor, own: Sequence[ExtraCommand] = ()) -> Completer:
-    """Return what completes commands at once, and files while one goes on typing."""
+def completer(cwd: Path, values: ValuesFor, extra: Sequence[ExtraCommand] = ()) -> Completer:
+    """Return a completer: commands complete at once, files in a thread while the user types on."""
     files = ThreadedCompleter(SuggestionCompleter(lambda before: file_suggestions(before, cwd)))
-    return merge_completers([SuggestionCompleter(lambda before: command_suggestions(before, names, own)), files])
+    return merge_completers([SuggestionCompleter(lambda before: command_suggestions(before, values, extra)), files])
 
 
-def command_suggestions(before: str, names: ValuesFor, own: Sequence[ExtraCommand] = ()) -> Iterator[Suggestion]:
-    """Yield commands, those of the talk's own first, or what may follow one."""
+def command_suggestions(before: str, values: ValuesFor, extra: Sequence[ExtraCommand] = ()) -> Iterator[Suggestion]:
+    """Yield commands, this REPL's own first, or the possible arguments of one."""
     if command := _COMMAND.fullmatch(before):
         typed = command["name"]
-        named = {each.name for each in own}
-        listed: Sequence[ExtraCommand | CommandSyntax] = (*own, *(each for each in COMMANDS if each.name not in named))
+        replaced = {each.name for each in extra}
+        general = (each for each in COMMANDS if each.name not in replaced)
+        listed: Sequence[ExtraCommand | CommandSyntax] = (*extra, *general)
         for each in listed:
             if each.name.startswith(typed):
                 yield Suggestion(f"/{each.name}" + (" " if each.words else ""), len(before), each.usage, each.summary)
     elif argument := _ARGUMENT.fullmatch(before):
         typed = argument["words"]
         fixed = [(word, "") for word in COMPLETION_WORDS.get(argument["name"].lower(), ())]
-        for name, about in (*fixed, *names(argument["name"].lower())):
+        for name, about in (*fixed, *values(argument["name"].lower())):
             if typed.lower() in name.lower():
                 yield Suggestion(name, len(typed), name, about)
 
 
 def file_suggestions(before: str, cwd: Path) -> Iterator[Suggestion]:
-    """Yield files that may be attached."""
+    """Yield files to attach."""
     if named := _ATTACHMENT.search(before):
         yield from _files(named["path"], len(named["path"]) + len(named["quote"]), cwd)
 
 
 def _files(typed: str, replaced: int, cwd: Path) -> Iterator[Suggestion]:
-    """Yield files of the folder that is named so far; then files of that name anywhere below."""
+    """Yield files of the folder typed so far; then files with that name anywhere below."""
     folder, _, start = typed.rpartition("/")
     place = (Path(folder).expanduser() if folder.startswith("~") else cwd / folder) if folder else cwd
     place = Path("/") if typed.startswith("/") and not folder else place
@@ -103,7 +121,7 @@ def _files(typed: str, replaced: int, cwd: Path) -> Iterator[Suggestion]:
 
 
 def _below(root: Path, wanted: str) -> Iterator[str]:
-    """Yield paths of files below `root`, not directly in it, whose name holds `wanted`; what is near comes first."""
+    """Yield paths of files in subfolders of `root` whose name contains `wanted`; near ones first."""
     folders, looked = [root], 0
     while folders and looked < MAX_SCANNED:
         deeper: list[Path] = []
@@ -121,11 +139,11 @@ def _below(root: Path, wanted: str) -> Iterator[str]:
 
 
 def _entries(folder: Path, start: str = "") -> Sequence[os.DirEntry[str]]:
-    """Return the names in a folder that begin with `start`, not all if they are very many; none if it is unreadable."""
+    """Return at most `MAX_SCANNED` entries of a folder that begin with `start`; none if it is unreadable."""
     try:
         with os.scandir(folder) as entries:
-            named = (each for each in entries if each.name.lower().startswith(start))
-            return list(islice((each for each in named if not _UNQUOTABLE.search(each.name)), MAX_SCANNED))
+            matching = (each for each in entries if each.name.lower().startswith(start))
+            return list(islice((each for each in matching if not _UNQUOTABLE.search(each.name)), MAX_SCANNED))
     except OSError:
         return ()
 

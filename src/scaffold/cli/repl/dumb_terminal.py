@@ -1,4 +1,4 @@
-"""A terminal that knows no escapes (TERM=dumb): whole lines in, whole lines out."""
+"""A terminal without escape sequences (TERM=dumb): whole lines in, whole lines out."""
 
 import asyncio
 import contextlib
@@ -7,36 +7,35 @@ import shutil
 import signal
 import sys
 
-from scaffold.cli.repl.keys import ANSWERS
 from scaffold.cli.repl.renderer import Renderer
-from scaffold.cli.repl.status_line import status_line
-from scaffold.cli.repl.ui_port import InputSubmitted, InterruptPressed, PostEvent, QuitRequested, ReplView
+from scaffold.cli.repl.user_input import ANSWERS, InputSubmitted, InterruptPressed, PostEvent, QuitRequested
+from scaffold.cli.repl.view import ReplView, status_line
 
 CHUNK = 65_536
 
 
 class DumbTerminal:
-    """A terminal by lines; implements `face.Face`."""
+    """A terminal by lines; `view` is set before it runs or shows anything."""
 
-    def __init__(self, scene: ReplView, post: PostEvent) -> None:
-        self._scene = scene
+    def __init__(self, post: PostEvent) -> None:
+        self.view: ReplView
         self._post = post
-        self._begun = b""
+        self._partial_line = b""
 
     echoes = True
 
     @property
-    def pen(self) -> Renderer:
-        """Return how to draw at the moment."""
+    def renderer(self) -> Renderer:
+        """How to draw at the moment."""
         return Renderer(width=shutil.get_terminal_size().columns, colours=False, plain=True)
 
     @property
     def typed(self) -> str:
-        """Return nothing: a line that was not sent is the terminal's."""
+        """Empty: the terminal keeps a line until it is sent."""
         return ""
 
     async def run(self) -> None:
-        """Take what is typed until cancelled or the terminal ends."""
+        """Take input until cancelled or the terminal is gone."""
         loop, ended = asyncio.get_running_loop(), asyncio.Event()
 
         def read() -> None:
@@ -65,38 +64,38 @@ class DumbTerminal:
             self._write(f"{text}\n")
 
     def refresh(self) -> None:
-        """Draw nothing: only whole lines are shown."""
+        """Do nothing: only whole lines are shown."""
 
     def ready(self) -> None:
-        """Show how things stand, and that it is the user's turn."""
-        told = "".join(text for _, text in status_line(self._scene.standing(), self.pen.width - 1))
+        """Show the status line and the prompt."""
+        status = "".join(text for _, text in status_line(self.view.status(), self.renderer.width - 1))
         with contextlib.suppress(OSError):
-            self._write("".join(f"[{line}]\n" for line in (self._scene.hint(), told) if line) + "> ")
+            self._write("".join(f"[{line}]\n" for line in (self.view.hint(), status) if line) + "> ")
 
     def ring(self) -> None:
-        """Ask for an answer."""
+        """Ring the bell and ask for an answer."""
         with contextlib.suppress(OSError):
-            self._write(f"\a{self._scene.choices().removesuffix(' …')}: ")
+            self._write(f"\a{self.view.choices().removesuffix(' …')}: ")
 
     def replace(self, words: str) -> None:
-        """Show the words: a line cannot be filled here."""
+        """Show the text: the line cannot be filled in here."""
         if words:
             self.show(f"not sent: {words}")
 
     def _write(self, text: str) -> None:
-        """Write as much of `text` as the terminal's encoding has."""
+        """Write `text`; characters outside the terminal's encoding become `?`."""
         sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", "replace"))
         sys.stdout.buffer.flush()
 
     def _take(self, data: bytes) -> None:
-        *lines, self._begun = (self._begun + data).split(b"\n")
+        *lines, self._partial_line = (self._partial_line + data).split(b"\n")
         for line in lines:
             words = line.decode(errors="replace").strip("\r")
-            counts, answer = self._scene.key(), ANSWERS.get(words.strip().lower())
-            if self._scene.question() is None:
+            counts, answer = self.view.questions.key_pressed(), ANSWERS.get(words.strip().lower())
+            if self.view.questions.current is None:
                 self._post(InputSubmitted(words))
             elif counts and answer is not None:
-                self._scene.answer(answer)
+                self.view.answer(answer)
             else:
                 if answer is None and words.strip():
                     self._post(InputSubmitted(words))

@@ -1,130 +1,157 @@
-"""A talk: what the user types, what the agent does, and what becomes of either when the other one goes on."""
+"""The REPL: the user's messages and commands, the agent's turns, and what happens when both come at once."""
 
 import asyncio
 import contextlib
 import os
 import shutil
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal, assert_never
 
 import click
+from msgspec import Struct
 
 from scaffold.agent.turn_loop import TurnResult
 from scaffold.cli.exit_codes import INTERRUPTED, OK
-from scaffold.cli.repl import approval_text
-from scaffold.cli.repl.approval_queue import ApprovalQueue
-from scaffold.cli.repl.completion import completer
-from scaffold.cli.repl.completion_values import completion_values
+from scaffold.cli.repl.approvals import ApprovalQueue, format_question, proposed_change
+from scaffold.cli.repl.completion import completer, completion_values
 from scaffold.cli.repl.dumb_terminal import DumbTerminal
-from scaffold.cli.repl.keys import EXIT_WARNING_S, InterruptContext, on_interrupt
-from scaffold.cli.repl.pending_input import PendingInput
-from scaffold.cli.repl.profile import RALPH_PROFILE, ReplProfile
 from scaffold.cli.repl.renderer import one_line
 from scaffold.cli.repl.running_tools import RunningTools
-from scaffold.cli.repl.status_line import FRAMES_PER_S, short_model
 from scaffold.cli.repl.terminal import PromptTerminal, open_history, terminal_colors
 from scaffold.cli.repl.transcript import Transcript
-from scaffold.cli.repl.ui_port import (
+from scaffold.cli.repl.user_input import (
+    EXIT_WARNING_S,
     InputSubmitted,
+    InterruptContext,
     InterruptPressed,
     NewsArrived,
+    PendingInput,
     QuitRequested,
-    TerminalUI,
     TurnFinished,
     UIEvent,
+    on_interrupt,
 )
-from scaffold.cli.repl.view_adapter import ReplViewAdapter, TurnState
+from scaffold.cli.repl.view import FRAMES_PER_S, ReplView, TurnState, short_model
 from scaffold.core.conversation import Image, Text
 from scaffold.core.errors import ScaffoldError
+from scaffold.core.ids import ConversationId
 from scaffold.core.model import Usage
 from scaffold.core.ports import Clock
+from scaffold.core.tool import Tool
 from scaffold.host.clock import SystemClock
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.permission.approval_gate import ApprovalQuestion
 from scaffold.policy.secret.sources import redactor_for
-from scaffold.session.agent_session import Session, SessionObserver
+from scaffold.session.agent_session import Session, SessionObserver, keep_every_tool
 from scaffold.session.current_conversation import CurrentConversation
 from scaffold.session.options import SessionOptions
 from scaffold.session.slash_commands import needs_idle_agent, run_slash_command
-from scaffold.session.slash_queries import subagent_usage
-from scaffold.session.slash_syntax import parse_slash
+from scaffold.session.slash_queries import ExtraCommand, subagent_usage
+from scaffold.session.slash_syntax import Command, parse_slash
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
 
 HISTORY_FILE = "ralph-history"
 GREETING = "\n/help lists commands and keys"
-NewsPolicy = Literal["open", "told", "shut"]
-"""News wake the agent; they are told and wait, since its last turn failed or was stopped; they were told."""
+NewsPolicy = Literal["wake", "notify", "ignore"]
+"""What news do to an idle agent: they wake it; after a stopped or failed turn they are announced once, then wait."""
 FORCED_EXIT_S = 4.0
-"""After a second Ctrl-C: whatever has not ended by then is left to die with the process."""
+"""After a second Ctrl-C: what has not ended by then ends with the process."""
 
 
-async def run_ralph_repl(order: SessionOptions, store: UserStore, stored: StoredConversation | None, model: str) -> int:
-    """Talk with the user until they have enough, and return the exit code; a `session.Talk`."""
-    return await run_repl(RALPH_PROFILE, order, store, stored, model)
+def resume_hint(conversation: ConversationId | None) -> str:
+    """Return how to resume the conversation; empty if it has no messages."""
+    return f"resume with `ralph --resume {conversation}`" if conversation else ""
+
+
+class ReplProfile(Struct, frozen=True, kw_only=True):
+    """What differs between the REPLs of `ralph` and `scaffold`; the defaults are those of `ralph`."""
+
+    name: str = "ralph"
+    commands: Sequence[ExtraCommand] = ()
+    """Its own commands, answered by `answer`."""
+    answer: Callable[[str], str | None] = lambda _: None
+    """Returns the answer to one of its own commands; None for any other text."""
+    keeps_tool: Callable[[Tool], bool] = keep_every_tool
+    """Whether the agent gets one of the tools that every session has."""
+    extra_tools: tuple[Tool, ...] = ()
+    farewell: Callable[[ConversationId | None], str] = resume_hint
+    """Returns the last line, empty for none; the argument is None if the conversation has no messages."""
 
 
 async def run_repl(
-    trade: ReplProfile, order: SessionOptions, store: UserStore, stored: StoredConversation | None, model: str
+    options: SessionOptions,
+    store: UserStore,
+    stored: StoredConversation | None,
+    model: str,
+    profile: "Callable[[Repl], ReplProfile]" = lambda _: ReplProfile(),
 ) -> int:
-    """Talk with the user about what the trade is for; else as `run_ralph_repl`."""
-    talker = Repl(order, store, trade)
-    trade.attach(talker)
-    await talker.current.switch_to(stored, model)
+    """Run a REPL on `stored`, or on a new conversation if that is None, until the user leaves; return the exit code."""
+    repl = Repl(options, store, profile)
+    await repl.current.switch_to(stored, model)
     try:
-        await talker.run()
+        await repl.run()
     finally:
-        await talker.current.close()
-    if farewell := trade.farewell(talker.current.session.open_conversation.id if talker.current.has_messages else None):
-        with contextlib.suppress(OSError):  # nobody reads it where the terminal is gone
+        await repl.current.close()
+    conversation = repl.current.session.open_conversation.id if repl.current.has_messages else None
+    if farewell := repl.profile.farewell(conversation):
+        with contextlib.suppress(OSError):  # the terminal may be gone
             click.echo(farewell)
-    return talker.code
+    return repl.exit_code
 
 
 class Repl:
-    """One talk at one terminal; a `deeds.Talk`, and a view's `Parts`."""
+    """One REPL at one terminal."""
 
-    def __init__(self, order: SessionOptions, store: UserStore, trade: ReplProfile) -> None:
-        self.code = OK
-        self.profile = trade
-        self.clock: Clock = SystemClock()
-        self.turn_state = TurnState()
-        self._view = ReplViewAdapter(self)
+    def __init__(self, options: SessionOptions, store: UserStore, profile: "Callable[[Repl], ReplProfile]") -> None:
+        self.exit_code = OK
+        self.profile = profile(self)
+        self._clock: Clock = SystemClock()
+        self._turn_state = TurnState()
         self._events: asyncio.Queue[UIEvent] = asyncio.Queue()
         self._turn: asyncio.Task[None] | None = None
-        self._listening: asyncio.Task[None] | None = None
+        self._news_listener: asyncio.Task[None] | None = None
         self._leaving = False
-        self._ear: NewsPolicy = "open"
-        self.face = self._faced(order)
-        self.queued = PendingInput(self._said)
-        redactor = redactor_for(os.environ, order.cwd)
-        news = self.queued
-        self.narrator = Transcript(self.face, self.clock, queued=lambda: (news.given, news.text), clean=redactor.clean)
-        self.work = RunningTools(order.cwd, self.clock, self.narrator.done)
-        self.questions = ApprovalQueue(self.clock, self._put)
+        self._on_news: NewsPolicy = "wake"
+        self._terminal = self._make_terminal(options)
+        self._pending = PendingInput(self._user_content)
+        redactor = redactor_for(os.environ, options.cwd)
+        self.transcript = Transcript(self._terminal, self._clock, pending=self._pending, clean=redactor.clean)
+        self._tools = RunningTools(options.cwd, self._clock, self.transcript.call_finished)
+        self.questions = ApprovalQueue(self._clock, self._show_question)
+        observer = SessionObserver(
+            wrap_tool=self._tools.watch,
+            news=self._pending,
+            keeps_tool=self.profile.keeps_tool,
+            extra_tools=self.profile.extra_tools,
+        )
         self.current = CurrentConversation(
-            order,
-            store,
-            self.narrator,
-            ask=self.questions.ask,
-            observer=self._onlooker(),
-            opened=self._session_opened,
+            options, store, self.transcript, ask=self.questions.ask, observer=observer, opened=self._session_opened
+        )
+        self._view = self._terminal.view = ReplView(
+            clock=self._clock,
+            current=self.current,
+            transcript=self.transcript,
+            tools=self._tools,
+            questions=self.questions,
+            pending=self._pending,
+            turn=self._turn_state,
         )
 
     async def run(self) -> None:
-        """Talk until the user leaves; the turn that goes on then ends first."""
+        """Run until the user leaves; a running turn is stopped then."""
         self._greet()
         try:
             async with asyncio.TaskGroup() as group:
-                face = group.create_task(self.face.run())
+                terminal = group.create_task(self._terminal.run())
                 ticker = group.create_task(self._tick())
-                self._rest(group)
+                self._await_input(group)
                 while not self._leaving:
-                    await self._take(await self._events.get(), group)
-                face.cancel()
+                    await self._handle(await self._events.get(), group)
+                terminal.cancel()
                 await self._end_turn()
                 ticker.cancel()
-                self._hush()
+                self._stop_listening()
         except asyncio.CancelledError:
             _schedule_forced_exit()
             raise
@@ -132,259 +159,248 @@ class Repl:
             raise failed.exceptions[0] from None
 
     def run_after_turn(self, command: str) -> None:
-        """Carry a command out as soon as the turn that goes on is over."""
-        self.turn_state.later.append(command)
+        """Execute a slash command as soon as the running turn is over."""
+        self._turn_state.later.append(command)
 
-    def _session_opened(self, session: Session) -> None:
-        self.narrator.begin()
-        session.todos.watch(self.narrator.todos)
-
-    def _onlooker(self) -> SessionObserver:
-        trade = self.profile
-        return SessionObserver(
-            wrap_tool=self.work.watch, news=self.queued, keeps_tool=trade.keeps, extra_tools=trade.tools()
-        )
-
-    def _said(self, words: str) -> Sequence[Text | Image]:
-        return self.current.session.user_content(words)
-
-    def _faced(self, order: SessionOptions) -> TerminalUI:
+    def _make_terminal(self, options: SessionOptions) -> PromptTerminal | DumbTerminal:
         if os.environ.get("TERM", "dumb") in {"dumb", "unknown", ""}:
-            return DumbTerminal(self._view, self._post)
+            return DumbTerminal(self._post)
         return PromptTerminal(
-            self._view,
             self._post,
             history=open_history(user_dirs(os.environ).data / HISTORY_FILE),
-            completer=completer(order.cwd, lambda command: completion_values(command, self.current), self.profile.own),
-            look=terminal_colors(os.environ),
+            completer=completer(
+                options.cwd, lambda command: completion_values(command, self.current), self.profile.commands
+            ),
+            colours=terminal_colors(os.environ),
         )
 
+    def _user_content(self, words: str) -> Sequence[Text | Image]:
+        return self.current.session.user_content(words)
+
+    def _session_opened(self, session: Session) -> None:
+        self.transcript.finish_turn()
+        session.todos.watch(self.transcript.todos)
+
     def _post(self, event: UIEvent) -> None:
-        """Take what comes from the terminal; Ctrl-C counts for what was typed before it, and not after it."""
+        """Take an event of the terminal; Ctrl-C takes effect at once, so that it applies to what was typed before."""
         if isinstance(event, InterruptPressed):
-            self._interrupted()
+            self._interrupt()
         self._events.put_nowait(event)
 
     def _greet(self) -> None:
-        session = self.current.session
+        session, renderer = self.current.session, self._terminal.renderer
         mode = "" if session.modes.current == "default" else f", mode {session.modes.current}"
-        pen = self.face.pen
-        head = one_line(f"{self.profile.name}, {short_model(session.model)}{mode}", pen.width)
-        place = one_line(f"{session.open_conversation.id}  {session.options.cwd}", pen.width)
-        self.face.show(f"{pen.words(head, 'bold')}\n{pen.words(place + GREETING, 'dim')}")
-        if told := self.current.recap():
-            self.narrator.tell(told)
+        title = one_line(f"{self.profile.name}, {short_model(session.model)}{mode}", renderer.width)
+        place = one_line(f"{session.open_conversation.id}  {session.options.cwd}", renderer.width)
+        self._terminal.show(f"{renderer.words(title, 'bold')}\n{renderer.words(place + GREETING, 'dim')}")
+        if recap := self.current.recap():
+            self.transcript.notice(recap)
 
-    async def _take(self, event: UIEvent, group: asyncio.TaskGroup) -> None:
+    async def _handle(self, event: UIEvent, group: asyncio.TaskGroup) -> None:
         try:
-            await self._heed(event, group)
-        except ScaffoldError as trouble:
-            self.narrator.trouble(trouble.what, trouble.fix)
-        self.face.refresh()
+            await self._dispatch(event, group)
+        except ScaffoldError as error:
+            self.transcript.error(error.what, error.fix)
+        self._terminal.refresh()
 
-    async def _heed(self, event: UIEvent, group: asyncio.TaskGroup) -> None:
+    async def _dispatch(self, event: UIEvent, group: asyncio.TaskGroup) -> None:
         match event:
             case InputSubmitted(words=words):
-                await self._typed(words, group)
+                await self._submit(words, group)
             case InterruptPressed():
-                pass  # it was attended to when it came
+                pass  # it took effect in `_post`
             case QuitRequested(lost=lost):
                 self._leaving = True
-                self.code = INTERRUPTED if lost else OK
+                self.exit_code = INTERRUPTED if lost else OK
             case TurnFinished():
-                await self._ended(group)
+                await self._turn_finished(group)
             case NewsArrived():
                 if self._turn is None and self.current.session.peers.waiting:
-                    self._hear(group)
+                    self._news_arrived(group)
             case _:
                 assert_never(event)
 
-    def _hear(self, group: asyncio.TaskGroup) -> None:
-        """Let the agent look at news, unless the user wanted it to stop or it could not go on."""
-        if self._ear == "open":
-            self.narrator.tell("news has come, and the agent looks at it")
-            self._begin(self.current.session.agent.turn(()), group)
-        elif self._ear == "told":
-            self._ear = "shut"
-            self.narrator.tell("news has come; the agent looks at it with what you say next")
+    def _news_arrived(self, group: asyncio.TaskGroup) -> None:
+        if self._on_news == "wake":
+            self.transcript.notice("messages arrived, and the agent reads them")
+            self._start_turn(self.current.session.agent.turn(()), group)
+        elif self._on_news == "notify":
+            self._on_news = "ignore"
+            self.transcript.notice("messages arrived; the agent reads them with your next message")
 
-    async def _typed(self, words: str, group: asyncio.TaskGroup) -> None:
-        """Carry a command out, or say the words to the agent: now, or as soon as it can take them."""
+    async def _submit(self, words: str, group: asyncio.TaskGroup) -> None:
+        """Execute a command or send a message to the agent: now, or as soon as the agent can take it."""
         command = parse_slash(words)
-        if (told := self.profile.answer(words)) is not None:
-            self.narrator.say(words)
-            self.narrator.answer(told)
+        if (answer := self.profile.answer(words)) is not None:
+            self.transcript.user_message(words)
+            self.transcript.answer(answer)
         elif command is not None and self._turn is not None and needs_idle_agent(command):
-            self.turn_state.later.append(words)
+            self._turn_state.later.append(words)
         elif command is not None:
-            self.narrator.say(words)
-            await self._obey(words)
+            self.transcript.user_message(words)
+            await self._execute(command)
         elif self._turn is not None:
-            self.queued.add(words)
+            self._pending.add(words)
         elif words.strip():
-            self._say(words, group)
+            self._send(words, group)
             return
         if self._turn is None:
-            self._rest(group)
+            self._await_input(group)
 
-    async def _obey(self, words: str) -> None:
-        command = parse_slash(words)
+    async def _execute(self, command: Command) -> None:
+        """Execute a slash command and show its reply."""
+        self._stop_listening()
+        width = shutil.get_terminal_size().columns
         try:
-            if command is not None:
-                self._hush()
-                width = shutil.get_terminal_size().columns
-                reply = await run_slash_command(command, self.current, width=width, extra=self.profile.own)
-                self._leaving = self._leaving or reply.kind == "quit"
-                if reply.kind == "answer":
-                    self.narrator.answer(reply.text)
-                elif reply.kind == "notice":
-                    self.narrator.tell(reply.text)
-        except ScaffoldError as trouble:
-            self.narrator.trouble(trouble.what, trouble.fix)
-        self._count_crew()
+            reply = await run_slash_command(command, self.current, width=width, extra=self.profile.commands)
+        except ScaffoldError as error:
+            self.transcript.error(error.what, error.fix)
+        else:
+            match reply.kind:
+                case "answer":
+                    self.transcript.answer(reply.text)
+                case "notice":
+                    self.transcript.notice(reply.text)
+                case "quit":
+                    self._leaving = True
+                case _:
+                    assert_never(reply.kind)
+        self._update_subagent_usage()
 
-    def _count_crew(self) -> None:
-        """Take what subagents used; as long as that cannot be read, what was known before stays."""
+    def _update_subagent_usage(self) -> None:
+        """Read the usage of subagents; the previous value stays while the store cannot be read."""
         with contextlib.suppress(ScaffoldError):
-            self.turn_state.subagent_usage = subagent_usage(self.current.session.peers.roster()) or Usage()
+            self._turn_state.subagent_usage = subagent_usage(self.current.session.peers.roster()) or Usage()
 
-    def _say(self, words: str, group: asyncio.TaskGroup) -> None:
-        self._ear = "open"
-        self.narrator.say(words)
-        self._begin(self.current.say(words), group)
+    def _send(self, words: str, group: asyncio.TaskGroup) -> None:
+        self._on_news = "wake"
+        self.transcript.user_message(words)
+        self._start_turn(self.current.say(words), group)
 
-    def _begin(self, turn: Awaitable[TurnResult], group: asyncio.TaskGroup) -> None:
-        self._hush()
-        self.turn_state.started_s, self.turn_state.busy, self.turn_state.stopping = self.clock.monotonic(), True, False
-        self._turn = group.create_task(self._worked(turn))
+    def _start_turn(self, turn: Awaitable[TurnResult], group: asyncio.TaskGroup) -> None:
+        self._stop_listening()
+        state = self._turn_state
+        state.started_s, state.busy, state.stopping = self._clock.monotonic(), True, False
+        self._turn = group.create_task(self._run_turn(turn))
 
-    async def _worked(self, turn: Awaitable[TurnResult]) -> None:
-        """Take a turn to its end, whatever that is."""
+    async def _run_turn(self, turn: Awaitable[TurnResult]) -> None:
+        """Wait for a turn and show how it ended."""
         try:
-            finish = await turn
-            if finish.stop == "refused":
-                self.narrator.trouble("the model declined to answer", "Say it in another way, or try another `/model`.")
-        except ScaffoldError as trouble:
-            self._ear = "told"
-            self.narrator.finish_turn()
-            self.narrator.trouble(trouble.what, trouble.fix)
+            result = await turn
+            if result.stop == "refused":
+                self.transcript.error("the model declined to answer", "Rephrase the request, or try another `/model`.")
+        except ScaffoldError as error:
+            self._on_news = "notify"
+            self.transcript.finish_turn()
+            self.transcript.error(error.what, error.fix)
         except asyncio.CancelledError:
-            if not self.turn_state.stopping:
+            if not self._turn_state.stopping:
                 raise
-            self._ear = "told"
-            self.narrator.finish_turn()
-            self.narrator.tell("stopped; what was said is kept: say how to go on", "yellow")
+            self._on_news = "notify"
+            self.transcript.finish_turn()
+            self.transcript.notice("stopped; the conversation is kept: say how to continue", "yellow")
         finally:
-            self.narrator.finish_turn()
+            self.transcript.finish_turn()
             self._events.put_nowait(TurnFinished())
 
-    async def _ended(self, group: asyncio.TaskGroup) -> None:
-        """Go on with what waited for the turn's end: commands, words, news."""
-        stopped = self.turn_state.stopping
-        self._turn, self.turn_state.busy, self.turn_state.stopping = None, False, False
-        if stopped and (waiting := self.queued.take_back()):
-            self.face.replace("\n".join(filter(None, (waiting, self.face.typed))))
-        while self.turn_state.later:
-            words = self.turn_state.later.popleft()
-            self.narrator.say(words)
-            await self._obey(words)
-        if words := self.queued.take_back():
-            self._say(words, group)
+    async def _turn_finished(self, group: asyncio.TaskGroup) -> None:
+        """Continue with what waited for the end of the turn: commands, messages, news."""
+        stopped = self._turn_state.stopping
+        self._turn, self._turn_state.busy, self._turn_state.stopping = None, False, False
+        if stopped and (waiting := self._pending.take_back()):
+            self._terminal.replace("\n".join(filter(None, (waiting, self._terminal.typed))))
+        while self._turn_state.later:
+            words = self._turn_state.later.popleft()
+            self.transcript.user_message(words)
+            if (command := parse_slash(words)) is not None:
+                await self._execute(command)
+        if words := self._pending.take_back():
+            self._send(words, group)
         else:
-            self._rest(group)
+            self._await_input(group)
 
-    def _rest(self, group: asyncio.TaskGroup) -> None:
-        """Let the user go on, and listen for news."""
+    def _await_input(self, group: asyncio.TaskGroup) -> None:
+        """Show that it is the user's turn, and listen for news."""
         if self._leaving:
             return
-        if self._listening is None and self._ear != "shut":
-            self._listening = group.create_task(self._listen())
-        self.face.ready()
+        if self._news_listener is None and self._on_news != "ignore":
+            self._news_listener = group.create_task(self._listen())
+        self._terminal.ready()
 
     async def _listen(self) -> None:
         try:
             await self.current.session.peers.arrival()
-        except ScaffoldError as trouble:
-            self._ear = "shut"
-            self.narrator.trouble(trouble.what, trouble.fix)
-        self._listening = None
+        except ScaffoldError as error:
+            self._on_news = "ignore"
+            self.transcript.error(error.what, error.fix)
+        self._news_listener = None
         self._events.put_nowait(NewsArrived())
 
-    def _hush(self) -> None:
-        """Listen for news no more."""
-        if self._listening is not None:
-            self._listening.cancel()
-            self._listening = None
+    def _stop_listening(self) -> None:
+        if self._news_listener is not None:
+            self._news_listener.cancel()
+            self._news_listener = None
 
-    def _interrupted(self) -> None:
-        now_s = self.clock.monotonic()
-        moment = InterruptContext(
+    def _interrupt(self) -> None:
+        state, now_s = self._turn_state, self._clock.monotonic()
+        context = InterruptContext(
             now_s=now_s,
             asked=self.questions.current is not None,
             busy=self._turn is not None,
-            stopping=self.turn_state.stopping,
-            typed=bool(self.face.typed),
-            warned_s=self.turn_state.warned_s,
+            stopping=state.stopping,
+            typed=bool(self._terminal.typed),
+            warned_s=state.warned_s,
         )
-        match on_interrupt(moment):
+        match on_interrupt(context):
             case "deny":
                 self._view.answer("deny")
             case "stop":
                 self._stop()
             case "end":
-                self._leaving, self.code = True, INTERRUPTED
+                self._leaving, self.exit_code = True, INTERRUPTED
             case "clear":
-                self.face.replace("")
+                self._terminal.replace("")
             case "warn":
-                self.turn_state.warned_s = now_s
-                self.face.ready()
+                state.warned_s = now_s
+                self._terminal.ready()
             case "leave":
                 self._leaving = True
 
     def _stop(self) -> None:
         if self._turn is not None:
-            self.turn_state.stopping = True
+            self._turn_state.stopping = True
             self._turn.cancel()
 
     async def _end_turn(self) -> None:
-        """End the turn that goes on, if one does; what does not end is left behind."""
+        """End the running turn, if any; the forced exit ends what does not stop."""
         if self._turn is None:
             return
         _schedule_forced_exit()
-        if not self.turn_state.stopping:
+        if not self._turn_state.stopping:
             self._stop()
         with contextlib.suppress(asyncio.CancelledError):
             await self._turn
 
-    def _put(self, question: ApprovalQuestion) -> None:
-        """Show a question, and ring."""
-        change = approval_text.proposed_change(question, self.work.call_of(question))
-        self.narrator.question(approval_text.format_question(question, change, self.face.pen), change)
-        self.face.ring()
+    def _show_question(self, question: ApprovalQuestion) -> None:
+        change = proposed_change(question, self._tools.call_of(question))
+        self.transcript.question(format_question(question, change, self._terminal.renderer), change)
+        self._terminal.ring()
 
     async def _tick(self) -> None:
-        """Let the status line move while something goes on."""
-        frame = 0
+        """Keep the status line moving while something runs."""
+        frame, state = 0, self._turn_state
         while True:
-            await self.clock.sleep(1 / FRAMES_PER_S)
+            await self._clock.sleep(1 / FRAMES_PER_S)
             frame += 1
-            company = self.current.session.peers
-            if frame % FRAMES_PER_S == 0 and (company.running or self._turn is not None):
-                self._count_crew()
-            if (
-                self._turn is not None
-                or self.turn_state.warned_s is not None
-                or self.questions.current
-                or company.running
-            ):
-                self.face.refresh()
-            if (
-                self.turn_state.warned_s is not None
-                and self.clock.monotonic() - self.turn_state.warned_s > EXIT_WARNING_S
-            ):
-                self.turn_state.warned_s = None
+            subagents, busy = self.current.session.peers.running, self._turn is not None
+            if frame % FRAMES_PER_S == 0 and (subagents or busy):
+                self._update_subagent_usage()
+            if busy or subagents or self.questions.current or state.warned_s is not None:
+                self._terminal.refresh()
+            if state.warned_s is not None and self._clock.monotonic() - state.warned_s > EXIT_WARNING_S:
+                state.warned_s = None
 
 
 def _schedule_forced_exit() -> None:
-    """Let the process end soon, even if something in it does not."""
+    """End the process soon, even if something in it does not end."""
     asyncio.get_running_loop().call_later(FORCED_EXIT_S, os._exit, INTERRUPTED)

@@ -1,5 +1,6 @@
-"""Markdown as a model writes it, drawn so that every character it wrote is seen and none of them is obeyed."""
+"""A model's Markdown: split into finished blocks while it streams, and drawn so that every character is visible."""
 
+import re
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -9,21 +10,24 @@ from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
 from rich.markdown import CodeBlock, Heading, Markdown, MarkdownElement
 from rich.syntax import Syntax
 
+_FENCE = re.compile(r"^\s*(?P<mark>`{3,}|~{3,})(?P<info>[^`]*)$")
+_HEADING = re.compile(r"^#{1,6}\s")
+_ITEM = re.compile(r"^([-*+]|\d{1,9}[.)])\s")
 DISABLED_RULES = ("entity", "html_block", "html_inline", "reference", "image")
-"""What a reader would not see as it is written: characters by number, tags, definitions, pictures."""
+"""Syntax that would hide what the model wrote: entities, HTML, link definitions, images."""
 
 
 class LeftAlignedHeading(Heading):
-    """A heading where text begins."""
+    """A left-aligned heading."""
 
     LEVEL_ALIGN: ClassVar[dict[str, JustifyMethod]] = {}
 
 
 class PaddedCodeBlock(CodeBlock):
-    """Code with a little room at its left, and no more."""
+    """A code block with padding at its left and right only."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the code, coloured by its language if that is known."""
+        """Yield the code, highlighted if its language is known."""
         yield Syntax(str(self.text).rstrip(), self.lexer_name, theme=self.theme, word_wrap=True, padding=(0, 2))
 
 
@@ -37,16 +41,87 @@ PARSER = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "tab
 
 
 def markdown(text: str, *, code_theme: str) -> Markdown:
-    """Return `text`, which holds no control characters, as something Rich can draw; lines break where it breaks."""
-    drawn = Markdown("", code_theme=code_theme, hyperlinks=False)
-    drawn.parsed = PARSER.parse(text)
-    drawn.elements = ELEMENTS  # type: ignore[misc] # of this one alone
-    _break(drawn.parsed)
-    return drawn
+    """Return `text`, which has no control characters, as a Rich renderable; line breaks are kept."""
+    rendered = Markdown("", code_theme=code_theme, hyperlinks=False)
+    rendered.parsed = PARSER.parse(text)
+    rendered.elements = ELEMENTS  # type: ignore[misc]  # of this object only
+    _keep_line_breaks(rendered.parsed)
+    return rendered
 
 
-def _break(tokens: Sequence[Token]) -> None:
+def _keep_line_breaks(tokens: Sequence[Token]) -> None:
     for token in tokens:
         if token.type == "softbreak":
             token.type = "hardbreak"
-        _break(token.children or ())
+        _keep_line_breaks(token.children or ())
+
+
+def block_tail(block: str, most: int) -> str:
+    """Return about the last `most` characters of a block; those of a code block stay a code block."""
+    if len(block) <= most:
+        return block
+    first, tail = block.partition("\n")[0], block[-most:]
+    return f"{first}\n{tail.partition(chr(10))[2] or tail}" if _FENCE.match(first) else tail
+
+
+class MarkdownBlocks:
+    """Splits text that arrives in pieces into blocks.
+
+    A block ends at a blank line unless the next line continues it, after a heading, and at a closing fence.
+    """
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._open = ""
+        self._fence = ""
+        self._blank = False
+
+    @property
+    def rest(self) -> str:
+        """The unfinished rest."""
+        return "\n".join([*self._lines, self._open])
+
+    def feed(self, text: str) -> list[str]:
+        """Take the next piece, and return the blocks it finishes."""
+        *lines, self._open = (self._open + text).split("\n")
+        return [block for line in lines for block in self._take(line)]
+
+    def end(self) -> list[str]:
+        """Return the remaining blocks, and start over."""
+        blocks = [*self.feed("\n"), *self._cut()]
+        self._open = ""
+        return [block for block in blocks if block.strip()]
+
+    def _take(self, line: str) -> list[str]:
+        """Take a whole line, and return the blocks it finishes: none, the one before, itself, or both."""
+        if self._fence:
+            self._lines.append(line)
+            return self._cut() if self._closes(line) else []
+        if not line.strip():
+            self._blank = bool(self._lines)
+            self._lines += [line] * self._blank
+            return []
+        done = self._cut() if self._ends_before(line) else []
+        self._blank = False
+        self._lines.append(line)
+        if opened := _FENCE.match(line):
+            self._fence = opened["mark"]
+        elif _HEADING.match(line):
+            return [*done, *self._cut()]
+        return done
+
+    def _ends_before(self, line: str) -> bool:
+        """Return whether the current block is finished, given that `line` follows."""
+        if line[0] in " \t":
+            return False
+        loose = self._blank and not (_ITEM.match(line) and self._lines and _ITEM.match(self._lines[0]))
+        return loose or (bool(_FENCE.match(line)) and bool(self._lines))
+
+    def _closes(self, line: str) -> bool:
+        mark = line.strip()
+        return len(mark) >= len(self._fence) and set(mark) == {self._fence[0]}
+
+    def _cut(self) -> list[str]:
+        block = "\n".join(self._lines).strip("\n")
+        self._lines, self._fence, self._blank = [], "", False
+        return [block] if block else []

@@ -1,4 +1,4 @@
-"""The trade of `scaffold`: plans are refined with the user, and carried out in the background."""
+"""The REPL of `scaffold`: plans are refined with the user, and executed in the background."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,14 +8,13 @@ from scaffold.cli.execution.background_start import start_in_background
 from scaffold.cli.render.goals_tasks_agents import agents_text, goals_text, tasks_text
 from scaffold.cli.render.run_preview import RunPreview
 from scaffold.cli.render.style import print_note
-from scaffold.cli.repl.profile import ReplHandle
+from scaffold.cli.repl.loop import Repl, ReplProfile
 from scaffold.config.run_flags import RunFlags
 from scaffold.config.run_settings import run_settings
 from scaffold.config.settings import Settings
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.ids import ConversationId, RunId
 from scaffold.core.model import Run
-from scaffold.core.tool import Tool
 from scaffold.orchestrator.chat_run import plan_and_confirm, resume_and_confirm
 from scaffold.orchestrator.chat_tools import orchestrator_tools, project_tools
 from scaffold.orchestrator.owner.open_run import RunInput, start_run
@@ -26,55 +25,53 @@ from scaffold.session.slash_queries import ExtraCommand
 from scaffold.views.lookup import find_goal
 
 CLEAR = "/clear"
-NO_RUN = "There is no run yet: say what is to be done."
+NO_RUN = "There is no run yet: describe what to do."
 EXTRA_COMMANDS: Sequence[ExtraCommand] = (
-    ExtraCommand("goals", "", "the goals of the run, what holds and what is missing"),
+    ExtraCommand("goals", "", "the goals of the run: what holds and what is missing"),
     ExtraCommand("tasks", "[GOAL]", "its actions as a tree: status, effects, results"),
-    ExtraCommand("agents", "", "its processes: what each is at, what it costs"),
+    ExtraCommand("agents", "", "its processes: what each does and what it costs"),
 )
 
 
-class OrchestratorProfile:
-    """Talks about plans, and has them carried out; a `trade.Trade` and a `deeds.Foreman`."""
+def orchestrator_profile(site: RunContext, settings: Settings, flags: RunFlags, repl: Repl) -> ReplProfile:
+    """Return the profile of a REPL that plans runs of this repository and starts them."""
+    control = RunControl(site, settings, flags, repl)
+    return ReplProfile(
+        name="scaffold",
+        commands=EXTRA_COMMANDS,
+        answer=control.answer,
+        keeps_tool=lambda tool: tool.category == "file_read",  # the agents of a run do the work itself
+        extra_tools=(*orchestrator_tools(control), *project_tools(control)),
+        farewell=control.farewell,
+    )
 
-    name = "scaffold"
-    own = EXTRA_COMMANDS
 
-    def __init__(self, site: RunContext, settings: Settings, flags: RunFlags) -> None:
+class RunControl:
+    """Opens, plans and starts the run a REPL is about; a `ChatRunControl` and a `StartDialog`."""
+
+    def __init__(self, site: RunContext, settings: Settings, flags: RunFlags, repl: Repl) -> None:
         self.site = site
         self._settings = settings
         self._flags = flags
-        self._table: ReplHandle
+        self._repl = repl
         self._run_id: RunId | None = None
 
-    def attach(self, table: ReplHandle) -> None:
-        """Take the talk it is at."""
-        self._table = table
-
-    def keeps(self, tool: Tool) -> bool:
-        """Keep what reads files: the work itself is for the agents of a run."""
-        return tool.category == "file_read"
-
-    def tools(self) -> tuple[Tool, ...]:
-        """Return what plans, starts and steers."""
-        return (*orchestrator_tools(self), *project_tools(self))
-
     def answer(self, words: str) -> str | None:
-        """Return what `/goals`, `/tasks` and `/agents` tell, without a model."""
+        """Return the answer to `/goals`, `/tasks` or `/agents`; None for any other text."""
         name, _, rest = words.strip().partition(" ")
         shows = {"/goals": self._goals, "/tasks": self._tasks, "/agents": self._agents}.get(name.lower())
         if shows is None:
             return None
         run = self.run()
-        return NO_RUN if run is None else self._told(shows, run, rest.strip())
+        return NO_RUN if run is None else _shown(shows, run, rest.strip())
 
-    def farewell(self, conversation: ConversationId | None) -> str:  # noqa: ARG002 - what counts is the run
-        """Return where the run stands that this was about."""
+    def farewell(self, _: ConversationId | None) -> str:
+        """Return how to follow the run of this REPL; empty if it has none."""
         run = self.run() if self._run_id is not None else None
         return f"run {run.id}: `scaffold status` shows it, `scaffold attach` watches it" if run else ""
 
     def run(self) -> Run | None:
-        """Return the run this talk began, or the repository's latest; None before the first."""
+        """Return the run this REPL opened, or the repository's latest; None before the first."""
         store = self.site.store
         return store.runs.latest() if self._run_id is None else store.runs.get(self._run_id)
 
@@ -83,9 +80,9 @@ class OrchestratorProfile:
         return await plan_and_confirm(self.site, (await self.open_unplanned_run(plan)).id, self)
 
     async def open_unplanned_run(self, request: str) -> Run:
-        """Open a run without goals, which this talk is about from now on."""
-        chosen = await run_settings(self.site, self._settings, self._flags, planner=True, notice=print_note)
-        opened = await start_run(self.site, RunInput(request=request, source=request), chosen)
+        """Open a run without goals, which this REPL is about from now on."""
+        settings = await run_settings(self.site, self._settings, self._flags, planner=True, notice=print_note)
+        opened = await start_run(self.site, RunInput(request=request, source=request), settings)
         self._run_id = opened.id
         return opened
 
@@ -95,7 +92,7 @@ class OrchestratorProfile:
 
     def show_step(self, text: str) -> None:
         """Show a line about the planner's progress."""
-        self._table.narrator.tell(text)
+        self._repl.transcript.notice(text)
 
     async def confirm_start(self, run: Run) -> bool:
         """Show the planned run and return whether the user wants it to start."""
@@ -105,27 +102,28 @@ class OrchestratorProfile:
             subject=RunPreview(run, stored_plan(self.site.store, run)).text(),
             why="agents begin to work on it, in the background",
         )
-        return await self._table.questions.ask(question) != "deny"
+        return await self._repl.questions.ask(question) != "deny"
 
     def start_in_background(self, run_id: RunId) -> None:
         """Start a process that executes the run, and clear the conversation after this turn."""
         start_in_background(self.site, run_id)
-        self._table.narrator.tell(
+        self._repl.transcript.notice(
             f"run {run_id} is running in the background: /tasks shows it, `scaffold attach` follows it"
         )
-        self._table.run_after_turn(CLEAR)
+        self._repl.run_after_turn(CLEAR)
 
-    def _told(self, show: Callable[[Run, str], str], run: Run, rest: str) -> str:
-        try:
-            return click.unstyle(show(run, rest)) or NO_RUN
-        except ScaffoldError as trouble:
-            return trouble.in_full
-
-    def _goals(self, run: Run, rest: str) -> str:  # noqa: ARG002 - it takes no name
+    def _goals(self, run: Run, _: str) -> str:
         return goals_text(self.site, run)
 
-    def _tasks(self, run: Run, rest: str) -> str:
-        return tasks_text(self.site, run, find_goal(self.site, run, rest) if rest else None)
+    def _tasks(self, run: Run, goal: str) -> str:
+        return tasks_text(self.site, run, find_goal(self.site, run, goal) if goal else None)
 
-    def _agents(self, run: Run, rest: str) -> str:  # noqa: ARG002 - it takes no name
+    def _agents(self, run: Run, _: str) -> str:
         return agents_text(self.site, run)
+
+
+def _shown(show: Callable[[Run, str], str], run: Run, rest: str) -> str:
+    try:
+        return click.unstyle(show(run, rest)) or NO_RUN
+    except ScaffoldError as error:
+        return error.in_full

@@ -1,4 +1,4 @@
-"""Drawing: everything a talk shows, as lines of text with colours; whatever came from elsewhere is made safe here."""
+"""Drawing: everything a REPL shows, as lines of text with colours; control characters from outside are escaped here."""
 
 import io
 import json
@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
-from rich.cells import cell_len, set_cell_size
 from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.text import Text
@@ -43,76 +42,78 @@ _THEME = Theme(
 )
 _MARKS = {"pending": ("☐", ""), "in_progress": ("▶", "bold"), "completed": ("☑", "dim")}
 _SUBJECTS = ("command", "path", "url", "pattern", "task", "code", "content")
-"""Arguments that tell best what a call is about."""
+"""Arguments that say best what a call is about."""
 DIFF_LINES = 40
-"""Lines of a diff that are shown of a change that was made."""
+"""Lines shown of the diff of a finished change."""
 _SHOWN_AS_DIFF = ("content", "expected")
-"""Arguments that a diff tells better."""
+"""Arguments that a diff shows better."""
 
 
 class Renderer(Struct, frozen=True, kw_only=True):
-    """How to draw: `colours` is off where NO_COLOR is set, `plain` is a terminal that knows no escapes at all."""
+    """How to draw: `colours` is off with NO_COLOR, `plain` is for a terminal without escape sequences."""
 
     width: int
     colours: bool = True
     plain: bool = False
     light: bool = False
-    """Whether the background is bright."""
+    """Whether the background is light."""
 
     def markdown(self, text: str) -> str:
-        """Return a reply's words, or a part of them."""
+        """Return a reply, or a part of one."""
         return self.draw(markdown(printable(text), code_theme="ansi_light" if self.light else "ansi_dark"))
 
     def thinking(self, text: str) -> str:
-        """Return thoughts."""
+        """Return a model's thinking."""
         return self.draw(Padding(Text(printable(text), "dim italic"), (0, 0, 0, 2)))
 
-    def said(self, text: str) -> str:
-        """Return what the user said."""
+    def user_message(self, text: str) -> str:
+        """Return a message of the user."""
         first, *more = printable(text).split("\n")
         lines = [Text.assemble(("› ", "bold cyan"), (first, "bold")), *(Text(f"  {line}", "bold") for line in more)]
         return self.draw(Text("\n").join(lines))
 
     def words(self, text: str, style: str = "") -> str:
-        """Return plain text."""
+        """Return plain text, wrapped."""
         return self.draw(Text(printable(text), style))
 
-    def trouble(self, what: str, fix: str) -> str:
-        """Return what went wrong, and what to do about it."""
+    def error(self, what: str, fix: str) -> str:
+        """Return an error and what to do about it."""
         lines = Text.assemble(("✗ ", "bold red"), (printable(what), "red"))
         return self.draw(lines.append(f"\n  {printable(fix)}", "dim") if fix else lines)
 
     def call(self, name: str, args: Mapping[str, Any], *, mark: str = "●", style: str = "green") -> str:
         """Return a tool call in one line."""
-        return self.draw(self._call(name, args, mark, style))
+        return self._draw_lines([self._call(name, args, mark, style)])
 
     def result(self, name: str, args: Mapping[str, Any], content: str, *, failed: bool) -> str:
-        """Return a tool call in one line, and what came of it below."""
+        """Return a tool call and its result, one line each."""
         head = self._call(name, args, "●", "red" if failed else "green")
-        told = Text("  └ ", "dim").append(
-            one_line(result_summary(name, content), self.width - 4), "red" if failed else "dim"
-        )
-        return self.draw(Text("\n").join([head, told]))
+        summary = (self._flat(result_summary(name, content)), "red" if failed else "dim")
+        return self._draw_lines([head, Text.assemble(("  └ ", "dim"), summary)])
 
-    def patch(self, patch: LineDiff, *, most: int = DIFF_LINES) -> str:
-        """Return a diff, at most so many lines of it."""
-        lines, left = patch.lines[:most], len(patch.lines) - most
+    def diff(self, diff: LineDiff, *, most: int = DIFF_LINES) -> str:
+        """Return a diff, at most `most` lines of it."""
+        lines, left = list(diff.lines[:most]), len(diff.lines) - most
+        if left > 0:
+            lines.append(DiffLine("note", 0, f"{left:,} more lines"))
         digits = max((len(str(line.number)) for line in lines), default=1)
-        counted = Text.assemble("  ", (f"+{patch.added}", "green"), " ", (f"-{patch.removed}", "red"))
-        more = [self._line(DiffLine("note", 0, f"{left:,} more lines"), digits)] if left > 0 else []
-        return self.draw(Text("\n").join([counted, *(self._line(line, digits) for line in lines), *more]))
+        counts = Text.assemble("  ", (f"+{diff.added}", "green"), " ", (f"-{diff.removed}", "red"))
+        return self._draw_lines([counts, *(self._diff_line(line, digits) for line in lines)])
 
     def todos(self, todos: Sequence[Todo]) -> str:
-        """Return the agent's list."""
+        """Return the agent's todo list."""
         lines = []
         for todo in todos:
             mark, style = _MARKS[todo.status]
-            weight = " !" if todo.priority == "high" and todo.status != "completed" else ""
-            lines.append(Text(one_line(f"  {mark} {todo.content}{weight}", self.width), style))
-        return self.draw(Text("\n").join(lines or [Text("  the list is empty", "dim")]))
+            priority = " !" if todo.priority == "high" and todo.status != "completed" else ""
+            lines.append(Text(f"  {mark} {self._flat(todo.content)}{priority}", style))
+        return self._draw_lines(lines or [Text("  the list is empty", "dim")])
 
-    def draw(self, what: RenderableType) -> str:
-        """Return it as text with colours and nothing else a terminal could obey, without a line end at the end."""
+    def draw(self, what: RenderableType, *, cut: bool = False) -> str:
+        """Return it as text with colours and no other escape sequences, without a line end at the end.
+
+        Long lines are wrapped, or with `cut` end with `…`.
+        """
         console = Console(
             file=io.StringIO(),
             width=max(10, self.width),
@@ -127,58 +128,67 @@ class Renderer(Struct, frozen=True, kw_only=True):
             _environ={},
         )
         with console.capture() as captured:
-            console.print(what)
+            console.print(what, no_wrap=cut, overflow="ellipsis" if cut else None)
         lines = _TRAILING.sub(r"\1", _only_colours(captured.get())).split("\n")
         seen = [number for number, line in enumerate(lines) if _COLORS.sub("", line)]
         return "\n".join(lines[seen[0] : seen[-1] + 1]) if seen else ""
 
-    def _call(self, name: str, args: Mapping[str, Any], mark: str, style: str) -> Text:
-        head = Text.assemble((f"{mark} ", style), (printable(name), "bold"))
-        room = self.width - head.cell_len - 1
-        return head.append(f" {one_line(call_summary(args), room)}") if room > 4 else head
+    def _draw_lines(self, lines: Sequence[Text]) -> str:
+        """Return lines that are cut, not wrapped, where they are too long."""
+        return self.draw(Text("\n").join(lines), cut=True)
 
-    def _line(self, line: DiffLine, digits: int) -> Text:
+    def _flat(self, text: str) -> str:
+        return flat(text[: 4 * max(1, self.width)])  # the rest would not fit into any line
+
+    def _call(self, name: str, args: Mapping[str, Any], mark: str, style: str) -> Text:
+        return Text.assemble((f"{mark} ", style), (printable(name), "bold"), f" {self._flat(call_summary(args))}")
+
+    def _diff_line(self, line: DiffLine, digits: int) -> Text:
         if line.kind in {"gap", "note"}:
             return Text(f"  {'':>{digits}} … {line.text}".rstrip(), "dim")
         sign, style = {"added": ("+", "green"), "removed": ("-", "red")}.get(line.kind, (" ", ""))
-        number = f"  {line.number:>{digits}} "
-        text = one_line(f"{sign} {line.text}", self.width - len(number), strip=False)
-        return Text.assemble((number, "dim"), (text, style))
+        text = printable(line.text[: 4 * max(1, self.width)].rstrip("\r")).expandtabs(4)
+        return Text.assemble((f"  {line.number:>{digits}} ", "dim"), (f"{sign} {text}", style))
 
 
 def call_summary(args: Mapping[str, Any]) -> str:
-    """Return what a call is about in one line: its most telling argument, then the short ones."""
+    """Return a call's arguments in one line: the most telling one, then the short ones."""
     first = next((name for name in _SUBJECTS if isinstance(args.get(name), str)), None)
-    told = [str(args[first])] if first else []
-    told += [
+    parts = [str(args[first])] if first else []
+    parts += [
         f"{name}={json.dumps(value, ensure_ascii=False)}"
         for name, value in args.items()
         if name not in {first, *_SHOWN_AS_DIFF} and isinstance(value, (str, int, float, bool)) and len(str(value)) <= 40
     ]
-    counted = [f"{name}[{len(value)}]" for name, value in args.items() if isinstance(value, (list, tuple))]
-    return "  ".join(told + counted)
+    parts += [f"{name}[{len(value)}]" for name, value in args.items() if isinstance(value, (list, tuple))]
+    return "  ".join(parts)
 
 
 def result_summary(name: str, content: str) -> str:
-    """Return what came of a call in one line: its first line, and how many there are."""
+    """Return a result in one line: its first line, and the number of lines."""
     lines = content.strip("\n").split("\n")
-    telling = [line for line in lines if line.strip()] or ["(nothing)"]
-    first = telling[0].strip()
-    if name == "shell" and first.startswith("exit") and len(telling) > 1:
-        output = next((line.strip() for line in telling[1:] if not line.startswith("---")), "")
+    filled = [line for line in lines if line.strip()] or ["(nothing)"]
+    first = filled[0].strip()
+    if name == "shell" and first.startswith("exit") and len(filled) > 1:
+        output = next((line.strip() for line in filled[1:] if not line.startswith("---")), "")
         first = f"{first}: {output}" if output else first
     return f"{first} · {len(lines)} lines" if len(lines) > 2 else first
 
 
-def one_line(text: str, width: int, *, strip: bool = True) -> str:
-    """Return `text` in one line, safe to print, with `…` where it is wider than `width` columns."""
-    text = text[: 4 * max(1, width)]  # what is beyond is never seen
-    flat = printable(" ⏎ ".join(text.strip().split("\n")) if strip else text.rstrip("\r\n")).expandtabs(4)
-    if cell_len(flat) <= width:
-        return flat
-    return set_cell_size(flat, max(0, width - 1)).rstrip() + "…"
+def flat(text: str) -> str:
+    """Return `text` in one line, safe to print."""
+    return printable(" ⏎ ".join(text.strip().split("\n"))).expandtabs(4)
+
+
+def one_line(text: str, width: int) -> str:
+    """Return `text` in one line, safe to print, cut with `…` if it is wider than `width` columns."""
+    if width < 1:
+        return ""
+    line = Text(flat(text[: 4 * width]))  # the rest would not fit
+    line.truncate(width, overflow="ellipsis")
+    return line.plain
 
 
 def _only_colours(text: str) -> str:
-    """Return `text` with every escape shown that is no colour."""
+    """Return `text` with every escape sequence that is not a colour made visible."""
     return "".join(part if _COLORS.fullmatch(part) else printable(part) for part in _COLORS.split(text))

@@ -1,4 +1,4 @@
-"""Tools at work: which ones run now, what each one made of a file, and what it is about to make of it."""
+"""Tool calls of a session: which run now, and the changes they make to files, beforehand and afterwards."""
 
 import asyncio
 import json
@@ -19,13 +19,13 @@ from scaffold.tools.file.safe_open import read_whole
 from scaffold.tools.file.text_encoding import decode
 
 WRITING_TOOLS = frozenset({"write_file", "append_file", "apply_delta"})
-"""Tools whose change can be told beforehand."""
+"""Tools whose change can be computed beforehand."""
 COMPARED_BYTES = 2_000_000
-"""Files up to this are compared."""
+"""Larger files are not compared."""
 
 
 class RunningCall(Struct, frozen=True, eq=False):
-    """A call that runs; `before` is the text of the file it is about to change, None where that is not known."""
+    """A running call; `before` is the text of the file it is about to change, None if unknown."""
 
     name: str
     args: Mapping[str, Any]
@@ -34,63 +34,63 @@ class RunningCall(Struct, frozen=True, eq=False):
 
 
 class FinishedCall(Struct, frozen=True):
-    """A call that ended, and what it made of its file."""
+    """A call that has ended, and its change to a file."""
 
     name: str
     args: Mapping[str, Any]
     output: ToolOutput
-    patch: LineDiff | None
+    diff: LineDiff | None
 
 
 class RunningTools:
-    """The tools of a session, watched."""
+    """Watches the tools of a session."""
 
-    def __init__(self, root: Path, clock: Clock, done: Callable[[FinishedCall], None]) -> None:
-        """Watch what works in `root`; `done` is told of each call that ended."""
+    def __init__(self, root: Path, clock: Clock, finished: Callable[[FinishedCall], None]) -> None:
+        """`root` is the directory tools work in; `finished` is called with each call that has ended."""
         self._root = root
         self._clock = clock
-        self._done = done
+        self._finished = finished
         self._running: list[RunningCall] = []
 
     @property
     def running(self) -> tuple[RunningCall, ...]:
-        """Return the calls that run, the oldest first."""
+        """The running calls, oldest first."""
         return tuple(self._running)
 
     def watch(self, tool: Tool) -> Tool:
-        """Return the tool, watched."""
+        """Return the tool with its calls watched."""
 
         async def run(args: Mapping[str, Any]) -> ToolOutput:
-            before = await self._text(tool.name, args)
+            before = await self._file_text(tool.name, args)
             call = RunningCall(tool.name, args, self._clock.monotonic(), before)
             self._running.append(call)
             try:
                 output = await tool.run(args)
             finally:
                 self._running.remove(call)
-            after = None if before is None or output.failed else await self._text(tool.name, args)
-            made = None if before is None or after is None else await asyncio.to_thread(line_diff, before, after)
-            self._done(FinishedCall(tool.name, args, output, made))
+            after = None if before is None or output.failed else await self._file_text(tool.name, args)
+            diff = None if before is None or after is None else await asyncio.to_thread(line_diff, before, after)
+            self._finished(FinishedCall(tool.name, args, output, diff))
             return output
 
         return msgspec.structs.replace(tool, run=run)
 
     def call_of(self, question: ApprovalQuestion) -> RunningCall:
-        """Return the call a question is about, whoever wishes it, with what is in its file now."""
+        """Return the call a question is about, the session's or a subagent's, with the current text of its file."""
         args = json.loads(question.args)
         return RunningCall(question.tool, args, self._clock.monotonic(), _text(self._root, question.tool, args))
 
-    async def _text(self, name: str, args: Mapping[str, Any]) -> str | None:
+    async def _file_text(self, name: str, args: Mapping[str, Any]) -> str | None:
         return await asyncio.to_thread(_text, self._root, name, args)
 
 
 def proposed_text(call: RunningCall) -> str | None:
-    """Return the text a call would leave in its file, None where that cannot be told."""
+    """Return the text of the file after the call; None if unknown."""
     return None if call.before is None else _after(call.name, call.args, call.before)
 
 
 def _text(root: Path, name: str, args: Mapping[str, Any]) -> str | None:
-    """Return the text of the file a call writes, empty if it is not there yet; None for calls that write none."""
+    """Return the text of the file a call writes, empty if it does not exist; None for calls that write no file."""
     path = args.get("path")
     return _read(root, path) if name in WRITING_TOOLS and isinstance(path, str) else None
 

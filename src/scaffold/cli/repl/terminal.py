@@ -1,4 +1,4 @@
-"""The line people type in, and what stands around it, by prompt_toolkit; nothing is decided here."""
+"""The input line and what is shown around it, by prompt_toolkit; nothing is decided here."""
 
 import contextlib
 import os
@@ -34,14 +34,20 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
-from scaffold.cli.repl.keys import ANSWERS, on_enter
 from scaffold.cli.repl.renderer import Renderer
-from scaffold.cli.repl.status_line import status_line
-from scaffold.cli.repl.ui_port import InputSubmitted, InterruptPressed, PostEvent, QuitRequested, ReplView
+from scaffold.cli.repl.user_input import (
+    ANSWERS,
+    InputSubmitted,
+    InterruptPressed,
+    PostEvent,
+    QuitRequested,
+    on_enter,
+)
+from scaffold.cli.repl.view import ReplView, status_line
 
 REDRAW_S = 0.04
 ESCAPE_S = 0.25
-"""How long after Escape another key makes it Alt."""
+"""How long after Escape another key counts as Alt and that key."""
 MENU_ROWS = 8
 INPUT_ROWS = 10
 STYLE = Style.from_dict(
@@ -67,20 +73,20 @@ STYLE = Style.from_dict(
 
 
 class TerminalColors(Struct, frozen=True):
-    """What the terminal and its user can see and want to."""
+    """The colours of the terminal."""
 
     colours: bool
     light: bool
 
 
 def terminal_colors(environ: Mapping[str, str]) -> TerminalColors:
-    """Return what the environment tells: NO_COLOR, and COLORFGBG's background."""
+    """Return the colours by NO_COLOR and by the background in COLORFGBG."""
     background = environ.get("COLORFGBG", "").rpartition(";")[2]
     return TerminalColors(colours=not environ.get("NO_COLOR"), light=background in {"7", "15"})
 
 
 def open_history(path: Path) -> History:
-    """Return the history kept in this file, which is the user's alone; one in memory where it cannot be written."""
+    """Return the history in this private file; one in memory if it cannot be written."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600))
@@ -91,20 +97,18 @@ def open_history(path: Path) -> History:
 
 
 class PromptTerminal:
-    """A terminal with a line to type in at its bottom; implements `face.Face`."""
+    """A terminal with an input line at its bottom; `view` is set before it runs or shows anything."""
 
-    def __init__(
-        self, scene: ReplView, post: PostEvent, *, history: History, completer: Completer, look: TerminalColors
-    ) -> None:
-        self._scene = scene
+    def __init__(self, post: PostEvent, *, history: History, completer: Completer, colours: TerminalColors) -> None:
+        self.view: ReplView
         self._post = post
-        self._look = look
+        self._colours = colours
         self._output = Vt100_Output.from_pty(
             sys.stdout,
             term=os.environ.get("TERM"),
-            default_color_depth=ColorDepth.DEPTH_4_BIT if look.colours else ColorDepth.DEPTH_1_BIT,
+            default_color_depth=ColorDepth.DEPTH_4_BIT if colours.colours else ColorDepth.DEPTH_1_BIT,
         )
-        self._output.enable_cpr = False  # an answer that comes late would be taken for something typed
+        self._output.enable_cpr = False  # a late answer would be taken for typed keys
         self._line = Buffer(
             multiline=True,
             history=history,
@@ -113,31 +117,32 @@ class PromptTerminal:
             enable_history_search=False,
         )
         self._search = SearchToolbar(text_if_not_searching="", ignore_case=True)
-        self._application = self._made()
+        self._application = self._make_application()
         self._live_text = ""
-        self._counts = False
+        self._key_counts = False
+        """Whether the pressed key counts as an answer."""
 
     echoes = False
 
     @property
-    def pen(self) -> Renderer:
-        """Return how to draw at the moment."""
-        return Renderer(width=self._output.get_size().columns, colours=self._look.colours, light=self._look.light)
+    def renderer(self) -> Renderer:
+        """How to draw at the moment."""
+        return Renderer(width=self._output.get_size().columns, colours=self._colours.colours, light=self._colours.light)
 
     @property
     def typed(self) -> str:
-        """Return what is in the line and was not sent."""
+        """The text in the line."""
         return self._line.text
 
     async def run(self) -> None:
-        """Take what is typed until cancelled or the terminal ends; the terminal is left as it was found."""
+        """Take input until cancelled or the terminal is gone; the terminal's settings are restored."""
         try:
             await self._application.run_async(set_exception_handler=False)
         except (EOFError, OSError, termios.error):
             self._post(QuitRequested(lost=True))
 
     def show(self, text: str) -> None:
-        """Show lines for good, above the line that is typed in."""
+        """Show lines for good, above the input line."""
         with contextlib.suppress(OSError), set_app(self._application):
             running = self._application.is_running
             if running:
@@ -145,31 +150,31 @@ class PromptTerminal:
             self._output.write_raw(text.replace("\n", "\r\n") + "\r\n")
             self._output.flush()
             if running:
-                self._look_again()
+                self._draw_live()
                 self._application.renderer.render(self._application, self._application.layout)
 
     def refresh(self) -> None:
-        """Draw the rest anew, soon."""
+        """Redraw the rest soon."""
         self._application.invalidate()
 
     def ready(self) -> None:
-        """Take note that it is the user's turn."""
+        """Show that it is the user's turn."""
         self.refresh()
 
     def ring(self) -> None:
-        """Ring the bell: a question was shown."""
+        """Ring the bell: a question is shown."""
         with contextlib.suppress(OSError):
             self._output.bell()
             self._output.flush()
         self.refresh()
 
     def replace(self, words: str) -> None:
-        """Let the line hold these words and nothing else."""
+        """Replace the text in the line."""
         self._line.reset()
         self._line.insert_text(words)
 
-    def _made(self) -> Application[None]:
-        asked = Condition(lambda: self._scene.question() is not None)
+    def _make_application(self) -> Application[None]:
+        asked = Condition(lambda: self.view.questions.current is not None)
         application: Application[None] = Application(
             layout=self._layout(asked),
             key_bindings=merge_key_bindings(
@@ -183,17 +188,17 @@ class PromptTerminal:
             min_redraw_interval=REDRAW_S,
             input=create_input(sys.stdin),
             output=self._output,
-            before_render=lambda _: self._look_again(),
+            before_render=lambda _: self._draw_live(),
         )
         application.key_processor.before_key_press += lambda _: self._pressed()
         application.ttimeoutlen = application.timeoutlen = ESCAPE_S
         return application
 
     def _pressed(self) -> None:
-        self._counts = self._scene.key()
+        self._key_counts = self.view.questions.key_pressed()
 
-    def _look_again(self) -> None:
-        self._live_text = self._scene.live()
+    def _draw_live(self) -> None:
+        self._live_text = self.view.live(self.renderer)
 
     def _layout(self, asked: Condition) -> Layout:
         control = BufferControl(self._line, search_buffer_control=self._search.control, preview_search=True)
@@ -210,7 +215,7 @@ class PromptTerminal:
             line,
             CompletionsMenu(max_height=MENU_ROWS),
             self._search,
-            self._row(self._hint, Condition(lambda: bool(self._scene.hint()))),
+            self._row(self._hint, Condition(lambda: bool(self.view.hint()))),
             Window(FormattedTextControl(self._status), height=1, dont_extend_height=True),
         ]
         return Layout(HSplit(rows), focused_element=line)
@@ -224,14 +229,14 @@ class PromptTerminal:
         return ANSI("\n".join(self._live_text.split("\n")[-room:]))
 
     def _question(self) -> StyleAndTextTuples:
-        return [("class:question", self._scene.choices())]
+        return [("class:question", self.view.choices())]
 
     def _hint(self) -> StyleAndTextTuples:
-        return [("class:hint", self._scene.hint())]
+        return [("class:hint", self.view.hint())]
 
     def _status(self) -> StyleAndTextTuples:
         width = self._output.get_size().columns - 1
-        return [(style or "class:status", text) for style, text in status_line(self._scene.standing(), width)]
+        return [(style or "class:status", text) for style, text in status_line(self.view.status(), width)]
 
     def _completes(self) -> bool:
         before = self._line.document.text_before_cursor
@@ -251,18 +256,18 @@ class PromptTerminal:
         return keys
 
     def _answers(self, asked: Filter) -> KeyBindings:
-        """Return what keys do while a question is open; what was typed before it was seen goes to the line."""
+        """Return the keys while a question is open; keys pressed before it could be read go to the line."""
         keys = KeyBindings()
 
         def pressed(event: KeyPressEvent) -> None:
-            if self._counts and event.data.lower() in ANSWERS:
-                self._scene.answer(ANSWERS[event.data.lower()])
+            if self._key_counts and event.data.lower() in ANSWERS:
+                self.view.answer(ANSWERS[event.data.lower()])
             elif event.data.isprintable():
                 self._line.insert_text(event.data)
 
         def escaped(_: KeyPressEvent) -> None:
-            if self._counts:
-                self._scene.answer("deny")
+            if self._key_counts:
+                self.view.answer("deny")
 
         keys.add(Keys.Any, filter=asked)(pressed)
         keys.add("enter", filter=asked)(lambda _: None)
@@ -280,7 +285,7 @@ class PromptTerminal:
                 self._line.insert_text("\n")
             case "send":
                 words = self._line.text
-                with contextlib.suppress(OSError):  # a history that cannot be written is no reason to lose the words
+                with contextlib.suppress(OSError):  # the message is sent even if the history cannot be written
                     self._line.append_to_history()
                 self._line.reset()
                 self._post(InputSubmitted(words))

@@ -1,33 +1,36 @@
-"""Telling what an agent says and does, while it does: finished parts for good, the rest as it stands."""
+"""The transcript of a session: finished parts are shown for good, the unfinished rest is drawn as it is."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, Protocol, assert_never
 
 from scaffold.agent.journal import EntryKind
 from scaffold.cli.repl.line_diff import LineDiff
-from scaffold.cli.repl.markdown_stream import MarkdownBlocks, block_tail
+from scaffold.cli.repl.markdown import MarkdownBlocks, block_tail
 from scaffold.cli.repl.renderer import Renderer, one_line
 from scaffold.cli.repl.running_tools import FinishedCall
+from scaffold.cli.repl.user_input import PendingInput
 from scaffold.core.conversation import Delta, RetryWait, StreamReset, TextDelta, ThinkingDelta, ToolCallDelta
 from scaffold.core.ports import Clock
 from scaffold.core.todo import Todo
 
 NEWS_LINES = 8
-"""Lines of a message that people get to see."""
+"""Lines shown of an incoming message."""
 LIVE_CHARACTERS = 4_000
 """How much of an unfinished part is drawn."""
-TranscriptPart = Literal["said", "text", "thinking", "call", "note", "question"]
+TranscriptPart = Literal["user", "text", "thinking", "call", "note", "question"]
+_CLOSE = {("call", "call"), ("note", "note"), ("question", "note")}
+"""Pairs of parts without a blank line between them."""
 
 
 class TranscriptOutput(Protocol):
-    """Where finished things are shown, one below the other."""
+    """Where finished parts are shown, one below the other."""
 
     echoes: bool
-    """Whether what was typed stays where it was typed."""
+    """Whether typed lines stay on the screen."""
 
     @property
-    def pen(self) -> Renderer:
-        """Return how to draw at the moment."""
+    def renderer(self) -> Renderer:
+        """How to draw at the moment."""
         ...
 
     def show(self, text: str) -> None:
@@ -36,219 +39,209 @@ class TranscriptOutput(Protocol):
 
 
 class Transcript:
-    """Tells one talk; a `telling.Teller`, which is an agent's journal too."""
+    """Shows one session; a `Reporter`, which is an agent's journal too."""
 
     for_people = True
 
     def __init__(
-        self,
-        page: TranscriptOutput,
-        clock: Clock,
-        *,
-        queued: Callable[[], tuple[tuple[str, ...], str]],
-        clean: Callable[[str], str] = str,
+        self, output: TranscriptOutput, clock: Clock, *, pending: PendingInput, clean: Callable[[str], str] = str
     ) -> None:
-        """Tell on `page`; `queued` returns the user's words among the latest news, and what a model got of them.
-
-        `clean` takes secrets out of whatever is shown.
-        """
-        self._page = page
+        """`pending` tells the user's messages from others in the news; `clean` removes secrets from what is shown."""
+        self._output = output
         self._clock = clock
-        self._queued = queued
-        self._text, self._thought = MarkdownBlocks(), MarkdownBlocks()
-        self._heard, self._mused = "", ""
+        self._pending = pending
+        self._clean = clean
+        self._text, self._thinking = MarkdownBlocks(), MarkdownBlocks()
+        self._streamed_text, self._streamed_thinking = "", ""
         self._last: TranscriptPart | None = None
         self._calls: dict[str, tuple[str, Mapping[str, Any]]] = {}
-        self._told: list[tuple[str, Mapping[str, Any]]] = []
+        self._shown_calls: list[tuple[str, Mapping[str, Any]]] = []
         self._proposed: list[LineDiff] = []
-        self._clean = clean
-        self._writing: dict[int, tuple[str, int]] = {}
-        self._until_s = 0.0
+        self._written_calls: dict[int, tuple[str, int]] = {}
+        """Calls that the model writes: name and characters so far, by their index in the reply."""
+        self._waits_until_s = 0.0
 
     @property
     def streamed_tokens(self) -> int:
-        """Return about how many tokens of a reply that is not whole yet were heard."""
-        written = sum(count for _, count in self._writing.values())
-        return (len(self._heard) + len(self._mused) + written) // 4
+        """The approximate number of tokens of the reply that is streamed."""
+        written = sum(count for _, count in self._written_calls.values())
+        return (len(self._streamed_text) + len(self._streamed_thinking) + written) // 4
 
     @property
     def activity(self) -> str:
-        """Return what the agent is at: waiting, thinking, or what it writes."""
-        left_s = self._until_s - self._clock.monotonic()
+        """What the model is doing: waiting, thinking, writing."""
+        left_s = self._waits_until_s - self._clock.monotonic()
         if left_s > 0:
             return f"waiting {left_s:.0f} s"
-        if self._writing:
-            name, count = list(self._writing.values())[-1]
+        if self._written_calls:
+            name, count = list(self._written_calls.values())[-1]
             return f"writing {name} ({count:,})"
-        return "writing" if self._heard else "thinking"
+        return "writing" if self._streamed_text else "thinking"
 
     def live(self) -> str:
-        """Return what is not finished yet, drawn; empty if there is nothing."""
+        """Return the unfinished part, drawn; empty if there is none."""
         if rest := self._text.rest.strip("\n"):
-            return f"\n{self._page.pen.markdown(self._clean(block_tail(rest, LIVE_CHARACTERS)))}"
-        if rest := self._thought.rest.strip("\n")[-LIVE_CHARACTERS:]:
-            return f"\n{self._page.pen.thinking(self._clean(rest))}"
+            return f"\n{self._renderer.markdown(self._clean(block_tail(rest, LIVE_CHARACTERS)))}"
+        if rest := self._thinking.rest.strip("\n")[-LIVE_CHARACTERS:]:
+            return f"\n{self._renderer.thinking(self._clean(rest))}"
         return ""
 
-    def begin(self) -> None:
-        """Take that another conversation begins."""
-        self.finish_turn()
-
     def session(self, **fields: str) -> None:
-        """Show nothing: the talk greets by itself."""
+        """Show nothing: the REPL shows its own greeting."""
 
     def hear(self, delta: Delta) -> None:
-        """Take what a model says while it says it."""
-        self._until_s = 0.0
+        """Take a piece of a reply."""
+        self._waits_until_s = 0.0
         match delta:
             case TextDelta(text=text):
-                self._end_thought()
-                self._heard += text
+                self._end_thinking()
+                self._streamed_text += text
                 for block in self._text.feed(text):
-                    self._show("text", self._page.pen.markdown(block))
+                    self._show("text", self._renderer.markdown(block))
             case ThinkingDelta(text=text):
-                self._mused += text
-                for block in self._thought.feed(text):
-                    self._show("thinking", self._page.pen.thinking(block))
+                self._streamed_thinking += text
+                for block in self._thinking.feed(text):
+                    self._show("thinking", self._renderer.thinking(block))
             case ToolCallDelta(index=index, name=name, arguments=arguments):
-                _, count = self._writing.get(index, ("", 0))
-                self._writing[index] = (name, count + len(arguments))
+                _, count = self._written_calls.get(index, ("", 0))
+                self._written_calls[index] = (name, count + len(arguments))
             case StreamReset(reason=reason):
-                self._break_off(reason)
+                self._reset(reason)
             case RetryWait(seconds=seconds, reason=reason):
-                self._until_s = self._clock.monotonic() + seconds
-                self._show("note", self._page.pen.words(f"waiting {seconds:.0f} s: {reason}", "yellow"))
+                self._waits_until_s = self._clock.monotonic() + seconds
+                self.notice(f"waiting {seconds:.0f} s: {reason}", "yellow")
             case _:
                 assert_never(delta)
 
     def note(self, kind: EntryKind, **fields: Any) -> None:
-        """Take what was said and done."""
+        """Take a journal entry."""
         match kind:
             case "text" | "thinking":
-                self._whole(kind, fields["text"])
+                self._finish_part(kind, fields["text"])
             case "tool_call":
                 self._calls[fields["id"]] = (fields["name"], fields["args"])
             case "tool_result":
                 self._result(fields)
             case "usage":
-                self._count()
+                self._forget_stream()
             case "notice":
-                self.tell(fields["text"], "yellow")
+                self.notice(fields["text"], "yellow")
             case "news":
                 self._news(fields["text"])
             case "approval":
                 if fields.get("agent") and fields["decision"] == "deny":
-                    self.tell(f"{fields['agent']}: {fields['tool']} was denied: {fields['reason']}")
+                    self.notice(f"{fields['agent']}: {fields['tool']} was denied: {fields['reason']}")
             case "prompt":
                 pass
             case _:
                 assert_never(kind)
 
     def result(self, shape: Mapping[str, object]) -> None:
-        """Take the end of a one-shot, which a talk is not."""
+        """Show nothing: only one-shot calls have a result."""
 
-    def say(self, words: str) -> None:
-        """Show what the user said, unless it stands there already."""
-        if self._page.echoes:
-            self._last = "said"
+    def user_message(self, words: str) -> None:
+        """Show a message of the user, unless the terminal shows it already."""
+        if self._output.echoes:
+            self._last = "user"
             return
-        self._show("said", self._page.pen.said(words))
+        self._show("user", self._renderer.user_message(words))
 
-    def tell(self, words: str, style: str = "dim") -> None:
-        """Show a word of ours."""
-        self._show("note", self._page.pen.words(words, style))
+    def notice(self, words: str, style: str = "dim") -> None:
+        """Show a notice of the program."""
+        self._show("note", self._renderer.words(words, style))
 
     def answer(self, words: str) -> None:
-        """Show what a command tells."""
-        self._show("text", self._page.pen.words(words))
+        """Show the answer to a command."""
+        self._show("text", self._renderer.words(words))
 
-    def trouble(self, what: str, fix: str) -> None:
-        """Show what went wrong, and what to do about it."""
-        self._show("text", self._page.pen.trouble(what, fix.replace("--model", "/model")))
+    def error(self, what: str, fix: str) -> None:
+        """Show an error and what to do about it."""
+        self._show("text", self._renderer.error(what, fix.replace("--model", "/model")))
 
     def question(self, drawn: str, change: LineDiff | str) -> None:
-        """Show a question with the change it is about: made as it was proposed, it is not shown again."""
+        """Show a question; the diff of its change is not shown again when the change is made."""
         self._proposed += [change] if isinstance(change, LineDiff) else []
         self._show("question", drawn)
 
-    def done(self, done: FinishedCall) -> None:
-        """Show a call that ran."""
-        self._told.append((done.name, done.args))
-        self._show_result(done.name, done.args, done.output.content, failed=done.output.failed)
-        if done.patch is not None and done.patch not in self._proposed:
-            self._show("call", self._page.pen.patch(done.patch))
+    def call_finished(self, call: FinishedCall) -> None:
+        """Show a finished call and its change."""
+        self._shown_calls.append((call.name, call.args))
+        self._show_result(call.name, call.args, call.output.content, failed=call.output.failed)
+        if call.diff is not None and call.diff not in self._proposed:
+            self._show("call", self._renderer.diff(call.diff))
 
     def todos(self, todos: tuple[Todo, ...]) -> None:
-        """Show the agent's list, which changed."""
-        self._show("call", self._page.pen.todos(todos))
+        """Show the agent's changed todo list."""
+        self._show("call", self._renderer.todos(todos))
 
     def finish_turn(self) -> None:
-        """Show what was said until the turn ended, however it ended."""
-        self._end_thought()
+        """Show the rest of a turn that has ended, successfully or not."""
+        self._end_thinking()
         self._end_text()
-        self._until_s, self._heard, self._mused = 0.0, "", ""
-        self._writing.clear()
+        self._waits_until_s = 0.0
+        self._forget_stream()
         self._calls.clear()
-        self._told.clear()
+        self._shown_calls.clear()
         self._proposed.clear()
 
-    def _whole(self, kind: Literal["text", "thinking"], text: str) -> None:
-        """Take a part of a reply that is whole; what was not heard in pieces is shown now."""
-        heard = self._heard if kind == "text" else self._mused
-        self._end_thought()
+    @property
+    def _renderer(self) -> Renderer:
+        return self._output.renderer
+
+    def _finish_part(self, kind: Literal["text", "thinking"], text: str) -> None:
+        """Take a complete part of a reply; it is shown now unless it was streamed."""
+        streamed = self._streamed_text if kind == "text" else self._streamed_thinking
+        self._end_thinking()
         if kind == "text":
             self._end_text()
-        if text.strip() and text not in heard:
-            pen = self._page.pen
-            self._show(kind, pen.markdown(text) if kind == "text" else pen.thinking(text))
+        if text.strip() and text not in streamed:
+            self._show(kind, self._renderer.markdown(text) if kind == "text" else self._renderer.thinking(text))
 
-    def _end_thought(self) -> None:
-        for block in self._thought.end():
-            self._show("thinking", self._page.pen.thinking(block))
+    def _end_thinking(self) -> None:
+        for block in self._thinking.end():
+            self._show("thinking", self._renderer.thinking(block))
 
     def _end_text(self) -> None:
         for block in self._text.end():
-            self._show("text", self._page.pen.markdown(block))
+            self._show("text", self._renderer.markdown(block))
 
-    def _break_off(self, reason: str) -> None:
-        shown = bool(self._heard or self._mused)
-        self._end_thought()
+    def _reset(self, reason: str) -> None:
+        streamed = bool(self._streamed_text or self._streamed_thinking)
+        self._end_thinking()
         self._end_text()
-        self._heard, self._mused = "", ""
-        self._writing.clear()
-        void = "the reply broke off, what it said so far is void; " if shown else ""
-        self._show("note", self._page.pen.words(f"⤺ {void}asking again: {reason}", "yellow"))
+        self._forget_stream()
+        void = "the reply broke off, its text so far is void; " if streamed else ""
+        self.notice(f"⤺ {void}asking again: {reason}", "yellow")
+
+    def _forget_stream(self) -> None:
+        self._streamed_text, self._streamed_thinking = "", ""
+        self._written_calls.clear()
 
     def _result(self, fields: Mapping[str, Any]) -> None:
-        """Show the result of a call that was not seen running: it was refused, or is another one's double."""
+        """Show the result of a call that did not run: it was refused, or it repeats another one."""
         name, args = self._calls.pop(fields["id"], (fields["name"], {}))
-        if (name, args) in self._told:
-            self._told.remove((name, args))
+        if (name, args) in self._shown_calls:
+            self._shown_calls.remove((name, args))
             return
         self._show_result(name, args, fields["content"], failed=fields["failed"])
 
     def _show_result(self, name: str, args: Mapping[str, Any], content: str, *, failed: bool) -> None:
         if name == "TodoWrite" and not failed:
             return  # the list itself was shown
-        self._show("call", self._page.pen.result(name, args, content.replace("\r\n", "\n"), failed=failed))
-
-    def _count(self) -> None:
-        self._heard, self._mused = "", ""
-        self._writing.clear()
+        self._show("call", self._renderer.result(name, args, content.replace("\r\n", "\n"), failed=failed))
 
     def _news(self, text: str) -> None:
-        """Show what reached the agent: what others sent it, and the user's words that waited."""
-        words, given = self._queued()
+        """Show what reached the agent: messages of others, and the user's messages that waited."""
+        given = self._pending.text
         others = text.removesuffix(given).strip() if given else text.strip()
-        lines = [one_line(line, self._page.pen.width - 3) for line in others.split("\n") if line.strip()]
+        lines = [one_line(line, self._renderer.width - 3) for line in others.split("\n") if line.strip()]
         for number, line in enumerate(lines[:NEWS_LINES]):
-            self._show("note", self._page.pen.words(f"{' ' if number else '✉'} {line}", "" if number else "magenta"))
-        for each in words:
-            self.say(each)
+            self.notice(f"{' ' if number else '✉'} {line}", "" if number else "magenta")
+        for words in self._pending.given:
+            self.user_message(words)
 
     def _show(self, part: TranscriptPart, text: str) -> None:
-        """Show something, apart from what is above it unless both are of one kind that comes in lines."""
-        close = (self._last, part) in {("call", "call"), ("note", "note"), ("question", "note")}
+        """Show a part, with a blank line above it unless it belongs to the previous one."""
         shown = self._clean(text)
-        self._page.show(shown if close or self._last is None else f"\n{shown}")
+        self._output.show(shown if self._last is None or (self._last, part) in _CLOSE else f"\n{shown}")
         self._last = part

@@ -1,6 +1,7 @@
 """`scaffold` without a command: a conversation that refines a plan and then starts a run."""
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from scaffold.cli.commands.run.options import flags_of, shared_options
 from scaffold.cli.execution.flow import warn_interrupted
 from scaffold.cli.render.style import print_note
 from scaffold.cli.repl.loop import run_repl
-from scaffold.cli.repl.orchestrator_profile import OrchestratorProfile
+from scaffold.cli.repl.orchestrator_profile import orchestrator_profile
 from scaffold.cli.wiring import open_context
 from scaffold.config.permission_rules import permission_rules
 from scaffold.config.run_flags import RunFlags, setting_overrides
@@ -43,9 +44,8 @@ async def _chat_plan(flags: RunFlags) -> int:
     site, store = await open_context(create=True), open_user_store()
     warn_interrupted(site)
     try:
-        return await run_repl(
-            OrchestratorProfile(site, settings, flags), _session_options(settings, flags), store, None, model
-        )
+        profile = partial(orchestrator_profile, site, settings, flags)
+        return await run_repl(_session_options(settings, flags), store, None, model, profile)
     finally:
         store.close()
         site.store.close()

@@ -1,0 +1,138 @@
+"""Questions for the user's consent: one at a time, identical ones together, each drawn with all its details."""
+
+import asyncio
+import json
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from scaffold.cli.repl.line_diff import MAX_LINES, LineDiff, line_diff
+from scaffold.cli.repl.renderer import Renderer
+from scaffold.cli.repl.running_tools import RunningCall, proposed_text
+from scaffold.cli.repl.user_input import counts_as_answer
+from scaffold.core.ports import Clock
+from scaffold.policy.permission.approval_gate import ApprovalAnswer, ApprovalQuestion
+
+MAX_CHARACTERS = 20_000
+"""Characters of a subject that are shown."""
+
+
+class _PendingQuestion(Struct, eq=False):
+    question: ApprovalQuestion
+    answers: list["asyncio.Future[ApprovalAnswer]"]
+    shown_s: float | None = None
+
+
+class ApprovalQueue:
+    """The questions that wait for the user."""
+
+    def __init__(self, clock: Clock, show: Callable[[ApprovalQuestion], None]) -> None:
+        """`show` is called with each question when its turn comes."""
+        self._clock = clock
+        self._show = show
+        self._waiting: list[_PendingQuestion] = []
+        self._last_key_s = 0.0
+
+    @property
+    def current(self) -> ApprovalQuestion | None:
+        """The question that is shown; None if there is none."""
+        return self._waiting[0].question if self._waiting else None
+
+    @property
+    def identical_count(self) -> int:
+        """The number of calls that the next answer decides."""
+        return len(self._waiting[0].answers) if self._waiting else 0
+
+    @property
+    def waiting_count(self) -> int:
+        """The number of other questions that wait."""
+        return max(0, len(self._waiting) - 1)
+
+    @property
+    def armed(self) -> bool:
+        """Whether a key pressed now counts as an answer."""
+        shown_s = self._waiting[0].shown_s if self._waiting else None
+        return counts_as_answer(shown_s=shown_s, last_key_s=self._last_key_s, now_s=self._clock.monotonic())
+
+    async def ask(self, question: ApprovalQuestion) -> ApprovalAnswer:
+        """Return the user's answer; the question is withdrawn if the caller is cancelled."""
+        answer: asyncio.Future[ApprovalAnswer] = asyncio.get_running_loop().create_future()
+        # Equal questions have equal arguments: the digest is part of the question.
+        pending = next((each for each in self._waiting if each.question == question), None)
+        if pending is None:
+            self._waiting.append(pending := _PendingQuestion(question, [answer]))
+        else:
+            pending.answers.append(answer)
+        self._show_first()
+        try:
+            return await answer
+        finally:
+            self._withdraw(pending, answer)
+
+    def key_pressed(self) -> bool:
+        """Record that a key was pressed; return whether it counts as an answer."""
+        counts = self.armed
+        self._last_key_s = self._clock.monotonic()
+        return counts
+
+    def answer(self, answer: ApprovalAnswer) -> None:
+        """Answer the current question and show the next."""
+        if self._waiting:
+            for waiting in self._waiting.pop(0).answers:
+                if not waiting.done():
+                    waiting.set_result(answer)
+            self._show_first()
+
+    def _show_first(self) -> None:
+        if self._waiting and self._waiting[0].shown_s is None:
+            first = self._waiting[0]
+            self._show(first.question)
+            first.shown_s = self._clock.monotonic()  # after drawing: keys pressed while a long diff is drawn wait
+
+    def _withdraw(self, pending: _PendingQuestion, answer: "asyncio.Future[ApprovalAnswer]") -> None:
+        pending.answers.remove(answer)
+        if not pending.answers and pending in self._waiting:
+            self._waiting.remove(pending)
+            self._show_first()
+
+
+def format_question(question: ApprovalQuestion, change: LineDiff | str, renderer: Renderer) -> str:
+    """Return the question, drawn: the agent, the tool, the exact subject, the reason, and the scope of "always".
+
+    `change` is the change to a file, or a text about it if there is no diff; empty for calls that change no file.
+    """
+    agent = question.agent or "the agent"
+    lines = [renderer.words(f"? {agent} asks to use {question.tool} ({question.category})", "bold yellow")]
+    lines.append(renderer.words("\n".join(f"  │ {line}" for line in _bounded(question.subject).split("\n"))))
+    if question.why:
+        lines.append(renderer.words(f"  {_bounded(question.why)}", "dim"))
+    lines.append(renderer.words(f"  always would allow: {_bounded(question.always or 'exactly this')}", "dim"))
+    if isinstance(change, LineDiff):
+        lines.append(renderer.diff(change, most=MAX_LINES))
+    elif change:
+        lines.append(renderer.words(_bounded(change)))
+    return "\n".join(lines)
+
+
+def proposed_change(question: ApprovalQuestion, call: RunningCall) -> LineDiff | str:
+    """Return the change a call would make to its file: a diff, or else a text."""
+    if question.category != "file_write":
+        return ""
+    after = proposed_text(call)
+    if after is None or call.before is None:
+        return f"  no diff can be shown; the call is {json.dumps(dict(call.args), ensure_ascii=False)}"
+    return line_diff(call.before, after) or "  the file would stay as it is"
+
+
+def answer_choices(queue: ApprovalQueue) -> str:
+    """Return the possible answers and their meaning; `…` at the end while keys do not count yet."""
+    count = f" to all {queue.identical_count}" if queue.identical_count > 1 else ""
+    more = f"   ({queue.waiting_count} more)" if queue.waiting_count else ""
+    choices = f"y yes{count}   n no   a always{more}"
+    return choices if queue.armed else f"{choices} …"
+
+
+def _bounded(text: str) -> str:
+    if len(text) <= MAX_CHARACTERS:
+        return text
+    return f"{text[:MAX_CHARACTERS]}\n... {len(text) - MAX_CHARACTERS:,} more characters that are not shown"

@@ -1,0 +1,190 @@
+"""What a terminal shows around its input line: the status line, the unfinished reply, hints, the open question."""
+
+from collections import deque
+from collections.abc import Sequence
+
+from msgspec import Struct, field
+from rich.cells import cell_len
+
+from scaffold.cli.repl.approvals import ApprovalQueue, answer_choices
+from scaffold.cli.repl.renderer import Renderer, one_line
+from scaffold.cli.repl.running_tools import RunningTools
+from scaffold.cli.repl.transcript import Transcript
+from scaffold.cli.repl.user_input import EXIT_WARNING_S, PendingInput
+from scaffold.core.model import Usage
+from scaffold.core.money import format_usd
+from scaffold.core.ports import Clock
+from scaffold.policy.permission.approval_gate import ApprovalAnswer
+from scaffold.session.current_conversation import CurrentConversation
+
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+FRAMES_PER_S = 8
+GAP = "  "
+SHORT_MODEL = 28
+_SHOWN_ANSWERS = {"allow": "yes", "deny": "no", "always": "always"}
+
+
+class StatusLineState(Struct, frozen=True, kw_only=True):
+    """The content of the status line."""
+
+    model: str
+    mode: str
+    activity: str
+    """What the agent is doing; empty when idle."""
+    busy_s: float = 0.0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = 0.0
+    window: float | None = None
+    """The used part of the model's context window; None if its size is unknown."""
+    agents: int = 0
+    """Running subagents."""
+
+
+class StatusSegment(Struct, frozen=True):
+    """One part of the status line; those of the lowest rank are dropped first."""
+
+    rank: int
+    text: str
+    style: str = ""
+
+
+def status_line(state: StatusLineState, width: int) -> tuple[tuple[str, str], ...]:
+    """Return the line as styles and texts, at most `width` columns in all."""
+    segments = list(_segments(state))
+    while len(segments) > 1 and _columns(segments) > width:
+        segments.remove(min(segments, key=lambda segment: segment.rank))
+    first, *rest = segments
+    return (first.style, one_line(first.text, width)), *((each.style, GAP + each.text) for each in rest)
+
+
+def format_tokens(count: int) -> str:
+    """Return a number of tokens in few characters: `950`, `12.3k`, `1.2M`."""
+    if count < 1_000:
+        return str(count)
+    if count < 99_950:
+        return f"{count / 1_000:.1f}k"
+    return f"{count / 1_000:.0f}k" if count < 999_500 else f"{count / 1_000_000:.1f}M"
+
+
+def short_model(model: str) -> str:
+    """Return a short form of a model string: the file name of a path, the model's name without its server."""
+    provider, _, name = model.partition(":")
+    if provider == "local":
+        name = name.partition("@")[0]
+    elif provider == "cassette":
+        name = name.rpartition("/")[2]
+    return one_line(f"{provider}:{name}", SHORT_MODEL)
+
+
+class TurnState(Struct):
+    """The state of the current turn; times are seconds of the REPL's clock."""
+
+    busy: bool = False
+    """Whether a turn runs."""
+    started_s: float = 0.0
+    stopping: bool = False
+    """Whether the turn is being stopped."""
+    warned_s: float | None = None
+    """The time of the latest warning that another Ctrl-C leaves."""
+    later: deque[str] = field(default_factory=deque)
+    """Commands that wait for the end of the turn."""
+    subagent_usage: Usage = Usage()
+    """The usage of subagents, at most a second old."""
+
+
+class ReplView(Struct, kw_only=True):
+    """A REPL as its terminal sees it; read anew for each drawing."""
+
+    clock: Clock
+    current: CurrentConversation
+    transcript: Transcript
+    tools: RunningTools
+    questions: ApprovalQueue
+    pending: PendingInput
+    turn: TurnState
+
+    def status(self) -> StatusLineState:
+        """Return the content of the status line."""
+        turn, session = self.turn, self.current.session
+        usage, agent = session.usage_counter.usage + turn.subagent_usage, session.agent
+        return StatusLineState(
+            model=session.model,
+            mode=session.modes.current,
+            activity=self._activity(),
+            busy_s=self.clock.monotonic() - turn.started_s if turn.busy else 0.0,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens + (self.transcript.streamed_tokens if turn.busy else 0),
+            cost_usd=usage.cost_usd,
+            window=agent.tokens / agent.window_tokens if agent.window_tokens else None,
+            agents=session.peers.running,
+        )
+
+    def live(self, renderer: Renderer) -> str:
+        """Return what is not finished, drawn: the reply, running calls, waiting messages; empty if there is nothing."""
+        parts = [self.transcript.live()]
+        if self.questions.current is None:
+            frame = SPINNER[int(self.clock.monotonic() * FRAMES_PER_S) % len(SPINNER)]
+            parts += [renderer.call(call.name, call.args, mark=frame, style="cyan") for call in self.tools.running]
+        waiting = (*self.turn.later, *self.pending.waiting)
+        parts += [renderer.words("  " + one_line(f"queued: {words}", renderer.width - 2), "dim") for words in waiting]
+        return "\n".join(part for part in parts if part)
+
+    def hint(self) -> str:
+        """Return a hint about the next key; empty if there is none."""
+        if self.turn.stopping:
+            return "stopping; Ctrl-C again ends everything"
+        warned_s = self.turn.warned_s
+        warned = warned_s is not None and self.clock.monotonic() - warned_s <= EXIT_WARNING_S
+        return "Ctrl-C again to leave" if warned else ""
+
+    def choices(self) -> str:
+        """Return the answers to the open question; empty if there is none."""
+        return answer_choices(self.questions) if self.questions.current else ""
+
+    def answer(self, answer: ApprovalAnswer) -> None:
+        """Answer the open question."""
+        self.transcript.notice(f"  {_SHOWN_ANSWERS[answer]}")
+        self.questions.answer(answer)
+
+    def _activity(self) -> str:
+        if self.turn.stopping:
+            return "stopping"
+        if self.questions.current is not None:
+            return "asks you"
+        if not self.turn.busy:
+            return ""
+        running = self.tools.running
+        return f"running {running[-1].name}" if running else self.transcript.activity
+
+
+def _segments(state: StatusLineState) -> Sequence[StatusSegment]:
+    """Return all segments in reading order."""
+    segments = []
+    if state.activity:
+        frame = SPINNER[int(state.busy_s * FRAMES_PER_S) % len(SPINNER)]
+        segments.append(StatusSegment(9, f"{frame} {state.activity} {_seconds(state.busy_s)}", "class:status.busy"))
+    if state.mode != "default":
+        segments.append(StatusSegment(6, state.mode, "class:status.mode"))
+    if state.agents:
+        segments.append(StatusSegment(8, f"{state.agents} agent{'s' * (state.agents > 1)}", "class:status.agents"))
+    segments.append(StatusSegment(5, f"↑{format_tokens(state.input_tokens)} ↓{format_tokens(state.output_tokens)}"))
+    if state.window is not None:
+        style = "class:status.full" if state.window >= 0.7 else ""
+        segments.append(StatusSegment(4, f"{state.window:.0%} of window", style))
+    segments.append(StatusSegment(7, "$?" if state.cost_usd is None else format_usd(state.cost_usd)))
+    segments.append(StatusSegment(3, short_model(state.model)))
+    if state.mode == "default":
+        segments.append(StatusSegment(2, "default"))
+    if not state.activity:
+        segments.append(StatusSegment(1, "/help"))
+    return segments
+
+
+def _columns(segments: Sequence[StatusSegment]) -> int:
+    return sum(cell_len(segment.text) for segment in segments) + len(GAP) * (len(segments) - 1)
+
+
+def _seconds(seconds: float) -> str:
+    whole = int(seconds)
+    return f"{whole}s" if whole < 60 else f"{whole // 60}m{whole % 60:02}s"
