@@ -134,7 +134,7 @@ def _read_stdin(flags: RalphFlags) -> str:
     if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
         return ""
     if flags.task and not select.select([sys.stdin], [], [], STDIN_WAIT_S)[0]:
-        click.echo("note: ignoring standard input, as it stays silent", err=True)
+        click.echo("note: standard input is silent and is not waited for", err=True)
         return ""
     return sys.stdin.buffer.read().decode(errors="replace")
 
