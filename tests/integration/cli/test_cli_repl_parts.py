@@ -1,4 +1,4 @@
-"""Parts of a talk on real files: completion, tools at work with their diffs, the narrator, the history."""
+"""Parts of a talk on real files: completion, tools at work with their diffs, the transcript, the history."""
 
 import asyncio
 import json
@@ -80,34 +80,34 @@ def test_files_are_offered_folder_by_folder_without_git(tmp_path):
     assert files("@nowhere/x", tmp_path) == []
 
 
-async def work(tmp_path, made, **args):
-    """Run a writing tool, watched; return what was told of it."""
+async def finished_call(tmp_path, make_tool, **args):
+    """Run a writing tool and return the finished call."""
     done = []
-    watch = RunningTools(tmp_path, FakeClock(), done.append)
-    await watch.watch(made(Workspace(tmp_path, {}))).run(args)
-    assert watch.running == ()
+    running = RunningTools(tmp_path, FakeClock(), done.append)
+    await running.watch(make_tool(Workspace(tmp_path, {}))).run(args)
+    assert running.running == ()
     return done[0]
 
 
 async def test_what_each_writing_tool_made_of_its_file_is_told(tmp_path):
     """RA-18: diffs of write_file, append_file and apply_delta."""
     (tmp_path / "a").write_text("one\ntwo\n")
-    wrote = await work(tmp_path, write_file, path="a", content="one\n2\n")
+    wrote = await finished_call(tmp_path, write_file, path="a", content="one\n2\n")
     assert [(line.kind, line.text) for line in wrote.diff.lines] == [
         ("same", "one"),
         ("removed", "two"),
         ("added", "2"),
     ]
-    added = await work(tmp_path, append_file, path="a", content="three\n")
+    added = await finished_call(tmp_path, append_file, path="a", content="three\n")
     assert [line.text for line in added.diff.lines if line.kind == "added"] == ["three"]
     delta = {"operation": "delete", "start_line": 1}
-    changed = await work(tmp_path, apply_delta, path="a", operations=[delta])
+    changed = await finished_call(tmp_path, apply_delta, path="a", operations=[delta])
     assert [line.text for line in changed.diff.lines if line.kind == "removed"] == ["one"]
 
 
 async def test_a_change_that_cannot_be_told_is_made_all_the_same(tmp_path):
     (tmp_path / "a").write_bytes(b"\0\1binary")
-    wrote = await work(tmp_path, write_file, path="a", content="text\n")
+    wrote = await finished_call(tmp_path, write_file, path="a", content="text\n")
     assert (tmp_path / "a").read_text() == "text\n"
     assert wrote.diff is None
 
@@ -148,17 +148,17 @@ async def test_what_a_call_would_change_is_told_before_it_does(tmp_path):
     """RA-13: whoever is asked sees the change, a subagent's as well."""
     (tmp_path / "a").write_text("one\ntwo\n")
     proposed = []
-    watch = RunningTools(tmp_path, FakeClock(), lambda done: None)
+    running = RunningTools(tmp_path, FakeClock(), lambda done: None)
 
     async def asked(path, content):
         args = json.dumps({"path": path, "content": content})
         question = ApprovalQuestion(tool="write_file", category="file_write", subject=path, args=args)
-        proposed.append(proposed_change(question, watch.call_of(question)))
+        proposed.append(proposed_change(question, running.call_of(question)))
         of_another = ApprovalQuestion(tool="write_file", category="file_write", subject=path, args=args, agent="sub-1")
-        assert proposed_change(of_another, watch.call_of(of_another)) == proposed[-1]
+        assert proposed_change(of_another, running.call_of(of_another)) == proposed[-1]
         return ToolOutput("")
 
-    guarded = watch.watch(tool("write_file", asked, path="string", content="string"))
+    guarded = running.watch(tool("write_file", asked, path="string", content="string"))
     await guarded.run({"path": "a", "content": "one\n2\n"})
     await guarded.run({"path": "a", "content": "one\ntwo\n"})
     (tmp_path / "a").write_bytes(b"\0\1binary")
@@ -174,51 +174,51 @@ def page():
 
 
 @pytest.fixture
-def narrator(page):
+def transcript(page):
     return Transcript(page, FakeClock(), pending=PendingInput(lambda words: (Text(words),)))
 
 
-def test_finished_parts_are_shown_once_and_the_rest_is_live(page, narrator):
+def test_finished_parts_are_shown_once_and_the_rest_is_live(page, transcript):
     """RA-18: streamed Markdown."""
-    narrator.hear(ThinkingDelta("hmm"))
-    assert narrator.live().strip() == "hmm"
-    narrator.hear(TextDelta("# Head\nsome *wo"))
+    transcript.hear(ThinkingDelta("hmm"))
+    assert transcript.live().strip() == "hmm"
+    transcript.hear(TextDelta("# Head\nsome *wo"))
     assert [text.strip() for text in page.shown] == ["hmm", "Head"]
-    assert narrator.live().strip() == "some *wo"
-    narrator.hear(TextDelta("rds*"))
-    narrator.note("thinking", text="hmm")
-    narrator.note("text", text="# Head\nsome *words*")
+    assert transcript.live().strip() == "some *wo"
+    transcript.hear(TextDelta("rds*"))
+    transcript.note("thinking", text="hmm")
+    transcript.note("text", text="# Head\nsome *words*")
     assert [text.strip() for text in page.shown] == ["hmm", "Head", "some words"]
-    assert narrator.live() == ""
+    assert transcript.live() == ""
 
 
-def test_a_reply_that_was_not_streamed_is_shown_whole(page, narrator):
-    narrator.note("text", text="all at once")
+def test_a_reply_that_was_not_streamed_is_shown_whole(page, transcript):
+    transcript.note("text", text="all at once")
     assert page.shown == ["all at once"]
 
 
-def test_a_stream_that_broke_off_is_marked(page, narrator):
+def test_a_stream_that_broke_off_is_marked(page, transcript):
     """RA-18: what is void is said to be."""
-    narrator.hear(TextDelta("half a sen"))
-    narrator.hear(StreamReset("the line broke"))
-    narrator.hear(TextDelta("whole"))
-    narrator.note("text", text="whole")
-    told = "\n".join(page.shown)
-    assert "its text so far is void; asking again: the line broke" in " ".join(told.split())
-    assert told.count("whole") == 1
+    transcript.hear(TextDelta("half a sen"))
+    transcript.hear(StreamReset("the line broke"))
+    transcript.hear(TextDelta("whole"))
+    transcript.note("text", text="whole")
+    shown = "\n".join(page.shown)
+    assert "its text so far is void; asking again: the line broke" in " ".join(shown.split())
+    assert shown.count("whole") == 1
 
 
-def test_waiting_is_told_with_its_seconds(page, narrator):
-    narrator.hear(RetryWait(12.0, "busy"))
+def test_waiting_is_told_with_its_seconds(page, transcript):
+    transcript.hear(RetryWait(12.0, "busy"))
     assert page.shown == ["waiting 12 s: busy"]
-    assert narrator.activity == "waiting 12 s"
-    narrator.hear(TextDelta("x"))
-    assert narrator.activity == "writing"
+    assert transcript.activity == "waiting 12 s"
+    transcript.hear(TextDelta("x"))
+    assert transcript.activity == "writing"
 
 
-def test_results_of_calls_that_never_ran_are_shown_too(page, narrator):
-    narrator.note("tool_call", id="1", name="nosuch", args={"path": "x"})
-    narrator.note("tool_result", id="1", name="nosuch", content="There is no tool `nosuch`", failed=True)
+def test_results_of_calls_that_never_ran_are_shown_too(page, transcript):
+    transcript.note("tool_call", id="1", name="nosuch", args={"path": "x"})
+    transcript.note("tool_result", id="1", name="nosuch", content="There is no tool `nosuch`", failed=True)
     assert "● nosuch x" in page.shown[0]
     assert "There is no tool" in page.shown[0]
 
@@ -226,10 +226,10 @@ def test_results_of_calls_that_never_ran_are_shown_too(page, narrator):
 def test_words_that_waited_are_told_apart_from_messages_of_others(page):
     """RA-12."""
     pending = PendingInput(lambda words: (Text(words),))
-    narrator = Transcript(page, FakeClock(), pending=pending)
+    transcript = Transcript(page, FakeClock(), pending=pending)
     pending.add("my words")
     pending.look()
-    narrator.note("news", text="sub-1 ended\nmy words")
+    transcript.note("news", text="sub-1 ended\nmy words")
     assert [text.strip() for text in page.shown] == ["✉ sub-1 ended", "› my words"]
 
 
@@ -260,16 +260,16 @@ def test_the_environment_tells_colours_and_background():
     assert not terminal_colors({"COLORFGBG": "15;0"}).light
 
 
-def test_what_is_live_of_long_code_is_drawn_as_code(narrator):
+def test_what_is_live_of_long_code_is_drawn_as_code(transcript):
     """RA-18: Markdown in code stays as it is, however much of it there is."""
-    narrator.hear(TextDelta("```python\n" + "* a = b\n" * 2_000))
-    assert "* a = b" in narrator.live()
-    assert "•" not in narrator.live()
+    transcript.hear(TextDelta("```python\n" + "* a = b\n" * 2_000))
+    assert "* a = b" in transcript.live()
+    assert "•" not in transcript.live()
 
 
-def test_what_to_do_about_trouble_is_told_as_commands_of_a_talk(page, narrator):
+def test_what_to_do_about_trouble_is_told_as_commands_of_a_talk(page, transcript):
     """RA-18."""
-    narrator.error("the key is wrong", "Choose another model with `--model`.")
+    transcript.error("the key is wrong", "Choose another model with `--model`.")
     assert "with `/model`" in page.shown[0]
 
 

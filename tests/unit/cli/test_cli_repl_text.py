@@ -15,7 +15,7 @@ from scaffold.cli.repl.view import StatusLineState, format_tokens, status_line
 from scaffold.core.printable_text import printable
 from scaffold.policy.permission.approval_gate import ApprovalQuestion
 
-PEN = Renderer(width=60)
+RENDERER = Renderer(width=60)
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 WRITTEN = "# Title\nwords\nmore\n\n- a\n\n- b\n  c\n\n```py\nx\n\ny\n```\nlast"
@@ -25,9 +25,9 @@ def plain(text):
     return COLOUR.sub("", text)
 
 
-def said(width, **changes):
-    standing = StatusLineState(**{"model": "anthropic:claude-sonnet-4-5", "mode": "plan", "activity": "", **changes})
-    return "".join(text for _, text in status_line(standing, width))
+def status_text(width, **changes):
+    state = StatusLineState(**{"model": "anthropic:claude-sonnet-4-5", "mode": "plan", "activity": "", **changes})
+    return "".join(text for _, text in status_line(state, width))
 
 
 def test_text_is_cut_where_a_part_of_it_is_finished():
@@ -96,22 +96,24 @@ def test_a_diff_counts_as_many_lines_as_the_texts_differ_by(before, after):
 
 def test_the_status_line_tells_everything_where_there_is_room():
     """RA-18: tokens, agents, mode, busy."""
-    told = said(120, activity="thinking", busy_s=61.0, input_tokens=12_340, output_tokens=950, window=0.42, agents=2)
+    shown = status_text(
+        120, activity="thinking", busy_s=61.0, input_tokens=12_340, output_tokens=950, window=0.42, agents=2
+    )
     for part in ("thinking 1m01s", "↑12.3k ↓950", "42% of window", "2 agents", "plan", "$0.00", "claude-sonnet-4-5"):
-        assert part in told
+        assert part in shown
 
 
 @pytest.mark.parametrize("width", [0, 1, 5, 20, 40, 80])
 def test_the_status_line_fits_and_keeps_what_matters_most(width):
     """RA-18: narrow terminals lose the least important."""
-    told = said(width, activity="running shell", busy_s=3.0, agents=1, cost_usd=0.5)
-    assert len(told) <= width
-    assert width < 20 or "running shell" in told
-    assert width < 40 or ("1 agent" in told and "$0.50" in told)
+    shown = status_text(width, activity="running shell", busy_s=3.0, agents=1, cost_usd=0.5)
+    assert len(shown) <= width
+    assert width < 20 or "running shell" in shown
+    assert width < 40 or ("1 agent" in shown and "$0.50" in shown)
 
 
 def test_an_idle_status_line_is_not_busy_and_an_unknown_cost_says_so():
-    assert said(80, cost_usd=None, mode="default") == "↑0 ↓0  $?  anthropic:claude-sonnet-4-5  default  /help"
+    assert status_text(80, cost_usd=None, mode="default") == "↑0 ↓0  $?  anthropic:claude-sonnet-4-5  default  /help"
 
 
 @pytest.mark.parametrize(
@@ -136,22 +138,24 @@ def test_tokens_are_told_in_few_characters(count, shown):
 @pytest.mark.parametrize("draw", ["markdown", "thinking", "user_message", "words"])
 def test_no_escape_of_a_model_reaches_the_terminal(words, draw):
     """RA-18: all that a terminal would obey is shown instead."""
-    drawn = plain(getattr(PEN, draw)(words))
+    drawn = plain(getattr(RENDERER, draw)(words))
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", drawn)
 
 
 def test_whatever_is_drawn_only_its_colours_are_escapes():
-    assert plain(PEN.draw(Text("a\x1b]0;owned\x1b[2Jb", "bold"))) == "a\\x1b]0;owned\\x1b[2Jb"
+    assert plain(RENDERER.draw(Text("a\x1b]0;owned\x1b[2Jb", "bold"))) == "a\\x1b]0;owned\\x1b[2Jb"
 
 
 def test_nothing_a_model_writes_is_taken_for_markup_or_lost():
-    drawn = plain(PEN.markdown("[red]x[/red] <b>bold</b> :smile: &lt; ![pic](u.png)\n<!-- note -->\n\n[a]: http://b"))
+    drawn = plain(
+        RENDERER.markdown("[red]x[/red] <b>bold</b> :smile: &lt; ![pic](u.png)\n<!-- note -->\n\n[a]: http://b")
+    )
     for part in ("[red]x[/red]", "<b>bold</b>", ":smile:", "&lt;", "u.png", "<!-- note -->", "[a]: http://b"):
         assert part in drawn
 
 
 def test_lines_break_where_the_model_broke_them():
-    assert plain(PEN.markdown("one\ntwo")) == "one\ntwo"
+    assert plain(RENDERER.markdown("one\ntwo")) == "one\ntwo"
 
 
 def test_without_colours_there_are_none_and_a_plain_terminal_gets_no_escape_at_all():
@@ -163,8 +167,8 @@ def test_without_colours_there_are_none_and_a_plain_terminal_gets_no_escape_at_a
 
 @pytest.mark.parametrize("width", [20, 40, 200])
 def test_every_line_of_a_call_fits(width):
-    pen = Renderer(width=width, plain=True)
-    call = pen.result("shell", {"command": "x" * 300, "timeout_s": 5}, "exit code 0\n" + "漢" * 300, failed=False)
+    renderer = Renderer(width=width, plain=True)
+    call = renderer.result("shell", {"command": "x" * 300, "timeout_s": 5}, "exit code 0\n" + "漢" * 300, failed=False)
     assert all(len(line) <= width for line in call.split("\n"))
     assert len(call.split("\n")) == 2
 
@@ -184,7 +188,7 @@ def test_a_call_is_told_by_what_it_is_about():
 def test_a_question_shows_exactly_what_it_is_for():
     """RA-13: who asks, for what, with control characters escaped; the whole command, however long."""
     question = ApprovalQuestion(tool="shell", category="shell", subject="echo \x1b[8mhidden\nrm -rf x", agent="sub-1")
-    drawn = plain(format_question(question, "", PEN))
+    drawn = plain(format_question(question, "", RENDERER))
     assert "sub-1 asks to use shell (shell)" in drawn
     assert "│ echo \\x1b[8mhidden" in drawn
     assert "│ rm -rf x" in drawn
@@ -194,7 +198,7 @@ def test_a_question_about_a_file_shows_the_change():
     question = ApprovalQuestion(
         tool="write_file", category="file_write", subject="a.py", why="so", always="write_file:a.py"
     )
-    drawn = plain(format_question(question, line_diff("old\n", "new\n"), PEN))
+    drawn = plain(format_question(question, line_diff("old\n", "new\n"), RENDERER))
     assert "- old" in drawn
     assert "+ new" in drawn
     assert "  so\n  always would allow: write_file:a.py\n" in drawn
@@ -221,7 +225,7 @@ def test_what_nobody_sees_is_spelled_out_in_a_question(char):
     question = ApprovalQuestion(
         tool="shell", category="shell", subject=f"ls{char} x", why=f"so{char}", always=f"shell:ls{char}"
     )
-    drawn = plain(format_question(question, f"the call{char}", PEN))
+    drawn = plain(format_question(question, f"the call{char}", RENDERER))
     assert char not in drawn
     assert drawn.count(f"\\x{ord(char):02x}") == 4
 

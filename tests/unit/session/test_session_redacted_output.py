@@ -23,25 +23,25 @@ LINE = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj+gEA"
 KEY = "\n".join(["-----BEGIN {0}-----", *[LINE] * 4, "-----END {0}-----"]).format("PRIVATE" + " KEY")
 
 
-class Heard:
-    """A teller that writes down what it is told."""
+class ReporterLog:
+    """A reporter that records what it gets."""
 
     for_people = True
 
     def __init__(self):
-        self.told = []
+        self.entries = []
 
     def session(self, **fields):
-        self.told.append(("session", fields))
+        self.entries.append(("session", fields))
 
     def hear(self, delta):
-        self.told.append(delta)
+        self.entries.append(delta)
 
     def note(self, kind, **fields):
-        self.told.append((kind, fields))
+        self.entries.append((kind, fields))
 
     def result(self, shape):
-        self.told.append(("result", shape))
+        self.entries.append(("result", shape))
 
 
 def trickled(*pieces):
@@ -77,17 +77,17 @@ def test_what_never_ends_is_told_all_the_same():
 
 def test_everything_that_is_told_is_told_without_secrets():
     """BX-9: the beginning, pieces, notes and the end; what is held back comes before what follows it."""
-    heard = Heard()
-    told = RedactingReporter(heard, REDACTOR)
-    told.session(cwd=f"/tmp/{SECRET}")
-    told.hear(ThinkingDelta("can"))
-    told.hear(TextDelta(f"is it {SECRET[:8]}"))
-    told.hear(TextDelta(SECRET[8:]))
-    told.hear(ToolCallDelta(0, "shell", "{"))
-    told.hear(RetryWait(1.0, SECRET))
-    told.note("tool_call", id="c", name="shell", args={"command": f"echo {SECRET}"})
-    told.result({"result": SECRET, "usage": {"requests": 1}})
-    assert heard.told == [
+    log = ReporterLog()
+    reporter = RedactingReporter(log, REDACTOR)
+    reporter.session(cwd=f"/tmp/{SECRET}")
+    reporter.hear(ThinkingDelta("can"))
+    reporter.hear(TextDelta(f"is it {SECRET[:8]}"))
+    reporter.hear(TextDelta(SECRET[8:]))
+    reporter.hear(ToolCallDelta(0, "shell", "{"))
+    reporter.hear(RetryWait(1.0, SECRET))
+    reporter.note("tool_call", id="c", name="shell", args={"command": f"echo {SECRET}"})
+    reporter.result({"result": SECRET, "usage": {"requests": 1}})
+    assert log.entries == [
         ("session", {"cwd": "/tmp/[redacted:MY_TOKEN]"}),
         ThinkingDelta("can"),
         TextDelta("is"),
@@ -101,25 +101,25 @@ def test_everything_that_is_told_is_told_without_secrets():
 
 def test_what_is_void_is_not_told_any_more():
     """BX-9: the words that were held back go with the reply."""
-    heard = Heard()
-    told = RedactingReporter(heard, REDACTOR)
-    told.hear(TextDelta("half a"))
-    told.hear(StreamReset(f"cut off at {SECRET}"))
-    told.note("usage")
-    assert heard.told == [StreamReset("cut off at [redacted:MY_TOKEN]"), ("usage", {})]
+    log = ReporterLog()
+    reporter = RedactingReporter(log, REDACTOR)
+    reporter.hear(TextDelta("half a"))
+    reporter.hear(StreamReset(f"cut off at {SECRET}"))
+    reporter.note("usage")
+    assert log.entries == [StreamReset("cut off at [redacted:MY_TOKEN]"), ("usage", {})]
 
 
 @pytest.mark.parametrize("output", ["text", "json", "stream-json"])
 def test_no_format_tells_a_secret(output, capsys):
     """BX-9: on neither stream; a stream's words are told once."""
-    told = RedactingReporter(reporter_for(output), REDACTOR)
-    told.session(session_id="s", model="m", cwd="/")
+    reporter = RedactingReporter(reporter_for(output), REDACTOR)
+    reporter.session(session_id="s", model="m", cwd="/")
     for piece in ("the token ", "is canary-", "7f3e6a1d", "."):
-        told.hear(TextDelta(piece))
-    told.note("text", text=f"the token is {SECRET}.")
-    told.note("usage")
-    told.note("notice", text=SECRET)
-    told.result({"result": f"the token is {SECRET}.", "error": None})
+        reporter.hear(TextDelta(piece))
+    reporter.note("text", text=f"the token is {SECRET}.")
+    reporter.note("usage")
+    reporter.note("notice", text=SECRET)
+    reporter.result({"result": f"the token is {SECRET}.", "error": None})
     out, err = capsys.readouterr()
     assert SECRET not in out + err
     assert "[redacted:MY_TOKEN]" in out
@@ -145,12 +145,12 @@ class Page:
 def test_a_talk_shows_no_secret_while_words_come_nor_for_good():
     """BX-9: what a command printed, what the model says, and what a question is about."""
     page = Page()
-    narrator = Transcript(page, FakeClock(), pending=PendingInput(lambda words: ()), clean=REDACTOR.clean)
-    narrator.hear(TextDelta(f"It is {SECRET}"))
-    assert narrator.live().strip() == "It is [redacted:MY_TOKEN]"
-    narrator.note("text", text=f"It is {SECRET}")
-    narrator.call_finished(FinishedCall("shell", {"command": "env"}, ToolOutput(f"MY_TOKEN={SECRET}"), None))
-    narrator.question(f"May it run `echo {SECRET}`?", "")
-    told = "\n".join(page.shown)
-    assert SECRET not in told
-    assert told.count("[redacted:MY_TOKEN]") == 3
+    transcript = Transcript(page, FakeClock(), pending=PendingInput(lambda words: ()), clean=REDACTOR.clean)
+    transcript.hear(TextDelta(f"It is {SECRET}"))
+    assert transcript.live().strip() == "It is [redacted:MY_TOKEN]"
+    transcript.note("text", text=f"It is {SECRET}")
+    transcript.call_finished(FinishedCall("shell", {"command": "env"}, ToolOutput(f"MY_TOKEN={SECRET}"), None))
+    transcript.question(f"May it run `echo {SECRET}`?", "")
+    shown = "\n".join(page.shown)
+    assert SECRET not in shown
+    assert shown.count("[redacted:MY_TOKEN]") == 3

@@ -16,6 +16,7 @@ from scaffold.cli.repl.line_diff import DiffLine, LineDiff
 from scaffold.cli.repl.markdown import markdown
 from scaffold.core.printable_text import printable
 from scaffold.core.todo import Todo
+from scaffold.views.text_format import clip
 
 _COLORS = re.compile(r"(\x1b\[[0-9;]*m)")
 _TRAILING = re.compile(r"[ \t]+((?:\x1b\[[0-9;]*m)*)$", re.MULTILINE)
@@ -182,11 +183,7 @@ def flat(text: str) -> str:
 
 def one_line(text: str, width: int) -> str:
     """Return `text` in one line, safe to print, cut with `…` if it is wider than `width` columns."""
-    if width < 1:
-        return ""
-    line = Text(flat(text[: 4 * width]))  # the rest would not fit
-    line.truncate(width, overflow="ellipsis")
-    return line.plain
+    return clip(flat(text[: 4 * width]), width) if width > 0 else ""  # the rest would not fit
 
 
 def _only_colours(text: str) -> str:
