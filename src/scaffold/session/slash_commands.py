@@ -18,7 +18,6 @@ from scaffold.session.current_conversation import MAX_LISTED, CurrentConversatio
 from scaffold.session.options import SessionOptions
 from scaffold.session.slash_queries import (
     ConversationInfo,
-    ExtraCommand,
     SlashQuery,
     UsageSummary,
     answer_query,
@@ -26,8 +25,10 @@ from scaffold.session.slash_queries import (
     subagent_usage,
 )
 from scaffold.session.slash_syntax import (
+    COMMANDS,
     Clear,
     Command,
+    CommandSyntax,
     Compact,
     Help,
     InvalidCommand,
@@ -38,6 +39,7 @@ from scaffold.session.slash_syntax import (
     ShowMode,
     ShowModels,
     ShowTasks,
+    ShowText,
     ShowTools,
     SwitchMode,
     SwitchModel,
@@ -67,18 +69,20 @@ class SlashReply(Struct, frozen=True):
 
 
 async def run_slash_command(
-    command: Command, target: SlashTarget, *, width: int, extra: Sequence[ExtraCommand] = ()
+    command: Command, target: SlashTarget, *, width: int, commands: Sequence[CommandSyntax] = COMMANDS
 ) -> SlashReply:
     """Execute a command and return the reply, in lines of `width`; a ScaffoldError leaves everything as it was.
 
-    `extra` are commands that only this REPL has, for `/help`. UsageError for an invalid command, and for one that a
+    `commands` are listed by `/help`. UsageError for an invalid command, and for one that a
     one-shot call does not have.
     """
     match command:
         case InvalidCommand(what=what, fix=fix):
             raise UsageError(what, fix)
         case Help() | ShowModels() | ShowMode() | ShowTasks() | ShowAgents() | ShowCost() | ShowTools():
-            return SlashReply(answer_query(command, _info(command, target, width, extra)))
+            return SlashReply(answer_query(command, _info(command, target, width, commands)))
+        case ShowText(text=text):
+            return SlashReply(text())
         case SwitchModel(model=model):
             return SlashReply(await _switch_model(target, model), "notice")
         case SwitchMode(mode=mode):
@@ -122,9 +126,9 @@ def _needs_repl() -> UsageError:
     return UsageError("this command works only in the REPL", "Start it: `ralph`, or `ralph -c`.")
 
 
-def _info(query: SlashQuery, target: SlashTarget, width: int, extra: Sequence[ExtraCommand]) -> ConversationInfo:
+def _info(query: SlashQuery, target: SlashTarget, width: int, commands: Sequence[CommandSyntax]) -> ConversationInfo:
     if isinstance(target, CurrentConversation):
-        return _session_info(target, width, extra)
+        return _session_info(target, width, commands)
     match query:
         case Help() | ShowModels():
             return ConversationInfo(model=target.model, models=_models(), width=width, now=SystemClock().now())
@@ -136,7 +140,7 @@ def _info(query: SlashQuery, target: SlashTarget, width: int, extra: Sequence[Ex
             assert_never(query)
 
 
-def _session_info(target: CurrentConversation, width: int, extra: Sequence[ExtraCommand]) -> ConversationInfo:
+def _session_info(target: CurrentConversation, width: int, commands: Sequence[CommandSyntax]) -> ConversationInfo:
     session = target.session
     roster, usage = session.peers.roster(), session.usage_counter.usage
     return ConversationInfo(
@@ -158,7 +162,7 @@ def _session_info(target: CurrentConversation, width: int, extra: Sequence[Extra
         now=SystemClock().now(),
         width=width,
         interactive=True,
-        extra=extra,
+        commands=commands,
     )
 
 

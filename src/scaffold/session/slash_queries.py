@@ -58,20 +58,6 @@ class UsageSummary(Struct, frozen=True, kw_only=True):
     left_usd: float | None = None
 
 
-class ExtraCommand(Struct, frozen=True):
-    """A command that only one kind of REPL has; it replaces the general command of that name."""
-
-    name: str
-    words: str
-    """Its arguments as shown in the usage line."""
-    summary: str
-
-    @property
-    def usage(self) -> str:
-        """The usage line."""
-        return f"/{self.name} {self.words}".rstrip()
-
-
 SlashQuery = Help | ShowModels | ShowMode | ShowTasks | ShowAgents | ShowCost | ShowTools
 
 
@@ -91,15 +77,15 @@ class ConversationInfo(Struct, frozen=True, kw_only=True):
     width: int
     interactive: bool = False
     """Whether it is the conversation of a REPL."""
-    extra: Sequence[ExtraCommand] = ()
-    """Commands that only this REPL has."""
+    commands: Sequence[CommandSyntax] = COMMANDS
+    """All commands of this REPL."""
 
 
 def answer_query(query: SlashQuery, info: ConversationInfo) -> str:  # noqa: PLR0911 - one for each
     """Return the answer; UsageError if the query names a task or a subagent that does not exist."""
     match query:
         case Help():
-            return help_text(info.width, interactive=info.interactive, extra=info.extra)
+            return help_text(info.width, info.commands, interactive=info.interactive)
         case ShowModels():
             return model_listing(info.model, info.models)
         case ShowMode():
@@ -121,12 +107,9 @@ def subagent_usage(roster: Sequence[StoredSubagent]) -> Usage | None:
     return sum((agent.usage for agent in roster), Usage()) if roster else None
 
 
-def help_text(width: int, *, interactive: bool, extra: Sequence[ExtraCommand] = ()) -> str:
+def help_text(width: int, commands: Sequence[CommandSyntax], *, interactive: bool) -> str:
     """Return the commands, and the keys of the REPL."""
-    replaced = {each.name for each in extra}
-    general = [each for each in COMMANDS if (interactive or each.in_oneshot) and each.name not in replaced]
-    listed: Sequence[ExtraCommand | CommandSyntax] = (*extra, *general)
-    rows = [(each.usage, each.summary) for each in listed]
+    rows = [(each.usage, each.summary) for each in commands if interactive or each.in_oneshot]
     lines = ["Commands:", *_table(rows, width)]
     if interactive:
         lines += ["", "Keys:", *_table(KEY_HELP, width)]

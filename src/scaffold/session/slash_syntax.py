@@ -78,6 +78,13 @@ class QuitSession(Struct, frozen=True, tag="quit"):
     """End the session."""
 
 
+class ShowText(Struct, frozen=True, tag="show_text"):
+    """Show the answer to a command that only one kind of REPL has."""
+
+    text: Callable[[], str]
+    """Returns the answer; ScaffoldError if there is none."""
+
+
 class InvalidCommand(Struct, frozen=True, tag="misunderstood"):
     """A line that looks like a command but is not a valid one."""
 
@@ -99,6 +106,7 @@ Command = (
     | Clear
     | Resume
     | QuitSession
+    | ShowText
     | InvalidCommand
 )
 
@@ -114,39 +122,13 @@ class CommandSyntax(Struct, frozen=True, kw_only=True):
     """Parse the arguments; None if they are invalid."""
     in_oneshot: bool = False
     """Whether it also works outside an interactive session."""
+    completions: Sequence[str] = ()
+    """Fixed words that may follow the name."""
 
     @property
     def usage(self) -> str:
         """The usage line."""
         return f"/{self.name} {self.words}".rstrip()
-
-
-def parse_slash(line: str) -> Command | None:
-    """Return the command in `line`; None for text to the model, e.g. `/usr/bin is full`."""
-    if line.rstrip() == "/":
-        return InvalidCommand("`/` alone is not a command", "`/help` lists the commands.")
-    found = _COMMAND.fullmatch(line.rstrip())
-    if found is None:
-        return None
-    name, words = found["name"].lower(), (found["rest"] or "").split()
-    syntax = SYNTAX_BY_NAME.get(name)
-    if syntax is None:
-        return _unknown(name)
-    command = syntax.read(words)
-    if command is None:
-        given = f"`/{name} {' '.join(words)}`"
-        shown = given if len(given) < 80 else f"`/{name}`"
-        return InvalidCommand(f"{shown} has invalid arguments", f"Usage: `{syntax.usage}`.")
-    return command
-
-
-def _unknown(name: str) -> InvalidCommand:
-    near = difflib.get_close_matches(name, SYNTAX_BY_NAME, n=1, cutoff=0.5)
-    hint = f"Did you mean `/{near[0]}`? " if near else ""
-    return InvalidCommand(
-        f"there is no command `/{name}`",
-        f"{hint}`/help` lists the commands; begin with a space to send the line to the model.",
-    )
 
 
 def _without_arguments(command: Command) -> Callable[[Sequence[str]], Command | None]:
@@ -207,9 +189,15 @@ COMMANDS = (
         summary="the agent's todo list",
         read=_tasks,
         in_oneshot=True,
+        completions=get_args(TasksView),
     ),
     CommandSyntax(
-        name="agents", words="[show ID]", summary="the subagents of this conversation", read=_agents, in_oneshot=True
+        name="agents",
+        words="[show ID]",
+        summary="the subagents of this conversation",
+        read=_agents,
+        in_oneshot=True,
+        completions=("show",),
     ),
     CommandSyntax(
         name="cost",
@@ -237,10 +225,39 @@ COMMANDS = (
 )
 """All commands, in the order of `/help`."""
 
-SYNTAX_BY_NAME: Mapping[str, CommandSyntax] = {each.name: each for each in COMMANDS} | {
-    "exit": next(each for each in COMMANDS if each.name == "quit")
-}
-"""The commands by name, aliases included."""
+ALIASES: Mapping[str, str] = {"exit": "quit"}
 
-COMPLETION_WORDS: Mapping[str, Sequence[str]] = {"tasks": get_args(TasksView), "agents": ("show",)}
-"""Fixed words that may follow a command's name."""
+
+def with_own_commands(own: Sequence[CommandSyntax]) -> tuple[CommandSyntax, ...]:
+    """Return all commands of a REPL that has `own` ones; they replace general ones of the same name."""
+    names = {each.name for each in own}
+    return (*own, *(each for each in COMMANDS if each.name not in names))
+
+
+def parse_slash(line: str, commands: Sequence[CommandSyntax] = COMMANDS) -> Command | None:
+    """Return the command in `line`; None for text to the model, e.g. `/usr/bin is full`."""
+    if line.rstrip() == "/":
+        return InvalidCommand("`/` alone is not a command", "`/help` lists the commands.")
+    found = _COMMAND.fullmatch(line.rstrip())
+    if found is None:
+        return None
+    name, words = found["name"].lower(), (found["rest"] or "").split()
+    syntax = next((each for each in commands if each.name == ALIASES.get(name, name)), None)
+    if syntax is None:
+        return _unknown(name, commands)
+    command = syntax.read(words)
+    if command is None:
+        given = f"`/{name} {' '.join(words)}`"
+        shown = given if len(given) < 80 else f"`/{name}`"
+        return InvalidCommand(f"{shown} has invalid arguments", f"Usage: `{syntax.usage}`.")
+    return command
+
+
+def _unknown(name: str, commands: Sequence[CommandSyntax]) -> InvalidCommand:
+    names = [*(each.name for each in commands), *ALIASES]
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    hint = f"Did you mean `/{near[0]}`? " if near else ""
+    return InvalidCommand(
+        f"there is no command `/{name}`",
+        f"{hint}`/help` lists the commands; begin with a space to send the line to the model.",
+    )

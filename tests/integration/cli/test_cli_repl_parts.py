@@ -20,6 +20,7 @@ from scaffold.host.clock import FakeClock
 from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalQuestion
 from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
+from scaffold.session.slash_syntax import COMMANDS
 from scaffold.tools.file.append import append_file
 from scaffold.tools.file.edit import apply_delta
 from scaffold.tools.file.read_write import write_file
@@ -62,7 +63,7 @@ def files(before, cwd):
 )
 def test_commands_and_what_may_follow_them_are_offered(before, offered):
     """RA-18."""
-    assert [offer.text for offer in command_suggestions(before, names)] == offered
+    assert [offer.text for offer in command_suggestions(before, names, COMMANDS)] == offered
 
 
 def test_files_are_offered_folder_by_folder_without_git(tmp_path):

@@ -2,8 +2,8 @@ import pytest
 
 from scaffold.session.slash_syntax import (
     COMMANDS,
-    SYNTAX_BY_NAME,
     Clear,
+    CommandSyntax,
     Compact,
     Help,
     InvalidCommand,
@@ -14,10 +14,12 @@ from scaffold.session.slash_syntax import (
     ShowMode,
     ShowModels,
     ShowTasks,
+    ShowText,
     ShowTools,
     SwitchMode,
     SwitchModel,
     parse_slash,
+    with_own_commands,
 )
 
 
@@ -87,8 +89,18 @@ def test_a_command_that_is_none_says_what_was_meant(line, what, fix):
 @pytest.mark.parametrize("spelling", COMMANDS, ids=lambda spelling: spelling.name)
 def test_every_command_of_the_table_can_be_written_as_it_is_shown(spelling):
     assert not isinstance(parse_slash(f"/{spelling.name}"), InvalidCommand | None)
-    assert SYNTAX_BY_NAME[spelling.name] is spelling
     assert bool(spelling.words) == (" " in spelling.usage)
+
+
+def test_a_command_of_one_repl_replaces_the_general_one_of_its_name():
+    """RA-18, SC-19: `/tasks GOAL` of `scaffold` is about the run."""
+    own = CommandSyntax(name="tasks", words="[GOAL]", summary="", read=lambda words: ShowText(lambda: "+".join(words)))
+    commands = with_own_commands((own,))
+    assert [each for each in commands if each.name == "tasks"] == [own]
+    assert len(commands) == len(COMMANDS)
+    assert parse_slash("/Tasks my  goal", commands).text() == "my+goal"
+    assert parse_slash(" /tasks my goal", commands) is None, "a line with a space before it is for the model"
+    assert parse_slash("/help", commands) == Help()
 
 
 def test_a_slash_alone_is_not_said_to_a_model():

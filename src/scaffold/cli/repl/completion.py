@@ -15,8 +15,8 @@ from scaffold.config.schema import SIZES
 from scaffold.core.printable_text import printable
 from scaffold.llm.registry.cards import known_models
 from scaffold.session.current_conversation import CurrentConversation
-from scaffold.session.slash_queries import MODE_SUMMARIES, ExtraCommand
-from scaffold.session.slash_syntax import COMMANDS, COMPLETION_WORDS, CommandSyntax
+from scaffold.session.slash_queries import MODE_SUMMARIES
+from scaffold.session.slash_syntax import CommandSyntax
 
 MAX_SUGGESTIONS = 50
 ENOUGH_IN_FOLDER = 10
@@ -74,28 +74,25 @@ class SuggestionCompleter(Completer):
             yield Completion(found.text, -found.replaced, display=shown, display_meta=about)
 
 
-def completer(cwd: Path, values: ValuesFor, extra: Sequence[ExtraCommand] = ()) -> Completer:
+def completer(cwd: Path, values: ValuesFor, commands: Sequence[CommandSyntax]) -> Completer:
     """Return a completer: commands complete at once, files in a thread while the user types on."""
     files = ThreadedCompleter(SuggestionCompleter(lambda before: file_suggestions(before, cwd)))
-    return merge_completers([SuggestionCompleter(lambda before: command_suggestions(before, values, extra)), files])
+    return merge_completers([SuggestionCompleter(lambda before: command_suggestions(before, values, commands)), files])
 
 
-def command_suggestions(before: str, values: ValuesFor, extra: Sequence[ExtraCommand] = ()) -> Iterator[Suggestion]:
-    """Yield commands, this REPL's own first, or the possible arguments of one."""
+def command_suggestions(before: str, values: ValuesFor, commands: Sequence[CommandSyntax]) -> Iterator[Suggestion]:
+    """Yield commands, or the possible arguments of one."""
     if command := _COMMAND.fullmatch(before):
         typed = command["name"]
-        replaced = {each.name for each in extra}
-        general = (each for each in COMMANDS if each.name not in replaced)
-        listed: Sequence[ExtraCommand | CommandSyntax] = (*extra, *general)
-        for each in listed:
+        for each in commands:
             if each.name.startswith(typed):
                 yield Suggestion(f"/{each.name}" + (" " if each.words else ""), len(before), each.usage, each.summary)
     elif argument := _ARGUMENT.fullmatch(before):
-        typed = argument["words"]
-        fixed = [(word, "") for word in COMPLETION_WORDS.get(argument["name"].lower(), ())]
-        for name, about in (*fixed, *values(argument["name"].lower())):
-            if typed.lower() in name.lower():
-                yield Suggestion(name, len(typed), name, about)
+        typed, name = argument["words"], argument["name"].lower()
+        fixed = [(word, "") for each in commands if each.name == name for word in each.completions]
+        for value, about in (*fixed, *values(name)):
+            if typed.lower() in value.lower():
+                yield Suggestion(value, len(typed), value, about)
 
 
 def file_suggestions(before: str, cwd: Path) -> Iterator[Suggestion]:

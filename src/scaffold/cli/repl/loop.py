@@ -46,8 +46,8 @@ from scaffold.session.agent_session import Session, SessionObserver, keep_every_
 from scaffold.session.current_conversation import CurrentConversation
 from scaffold.session.options import SessionOptions
 from scaffold.session.slash_commands import needs_idle_agent, run_slash_command
-from scaffold.session.slash_queries import ExtraCommand, subagent_usage
-from scaffold.session.slash_syntax import Command, parse_slash
+from scaffold.session.slash_queries import subagent_usage
+from scaffold.session.slash_syntax import COMMANDS, Command, CommandSyntax, parse_slash
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
 
@@ -68,10 +68,7 @@ class ReplProfile(Struct, frozen=True, kw_only=True):
     """What differs between the REPLs of `ralph` and `scaffold`; the defaults are those of `ralph`."""
 
     name: str = "ralph"
-    commands: Sequence[ExtraCommand] = ()
-    """Its own commands, answered by `answer`."""
-    answer: Callable[[str], str | None] = lambda _: None
-    """Returns the answer to one of its own commands; None for any other text."""
+    commands: Sequence[CommandSyntax] = COMMANDS
     keeps_tool: Callable[[Tool], bool] = keep_every_tool
     """Whether the agent gets one of the tools that every session has."""
     extra_tools: tuple[Tool, ...] = ()
@@ -79,12 +76,15 @@ class ReplProfile(Struct, frozen=True, kw_only=True):
     """Returns the last line, empty for none; the argument is None if the conversation has no messages."""
 
 
+ProfileFactory = Callable[["Repl"], ReplProfile]
+
+
 async def run_repl(
     options: SessionOptions,
     store: UserStore,
     stored: StoredConversation | None,
     model: str,
-    profile: "Callable[[Repl], ReplProfile]" = lambda _: ReplProfile(),
+    profile: ProfileFactory = lambda _: ReplProfile(),
 ) -> int:
     """Run a REPL on `stored`, or on a new conversation if that is None, until the user leaves; return the exit code."""
     repl = Repl(options, store, profile)
@@ -103,7 +103,7 @@ async def run_repl(
 class Repl:
     """One REPL at one terminal."""
 
-    def __init__(self, options: SessionOptions, store: UserStore, profile: "Callable[[Repl], ReplProfile]") -> None:
+    def __init__(self, options: SessionOptions, store: UserStore, profile: ProfileFactory) -> None:
         self.exit_code = OK
         self.profile = profile(self)
         self._clock: Clock = SystemClock()
@@ -230,11 +230,8 @@ class Repl:
 
     async def _submit(self, words: str, group: asyncio.TaskGroup) -> None:
         """Execute a command or send a message to the agent: now, or as soon as the agent can take it."""
-        command = parse_slash(words)
-        if (answer := self.profile.answer(words)) is not None:
-            self.transcript.user_message(words)
-            self.transcript.answer(answer)
-        elif command is not None and self._turn is not None and needs_idle_agent(command):
+        command = parse_slash(words, self.profile.commands)
+        if command is not None and self._turn is not None and needs_idle_agent(command):
             self._turn_state.later.append(words)
         elif command is not None:
             self.transcript.user_message(words)
@@ -252,7 +249,7 @@ class Repl:
         self._stop_listening()
         width = shutil.get_terminal_size().columns
         try:
-            reply = await run_slash_command(command, self.current, width=width, extra=self.profile.commands)
+            reply = await run_slash_command(command, self.current, width=width, commands=self.profile.commands)
         except ScaffoldError as error:
             self.transcript.error(error.what, error.fix)
         else:
@@ -312,7 +309,7 @@ class Repl:
         while self._turn_state.later:
             words = self._turn_state.later.popleft()
             self.transcript.user_message(words)
-            if (command := parse_slash(words)) is not None:
+            if (command := parse_slash(words, self.profile.commands)) is not None:
                 await self._execute(command)
         if words := self._pending.take_back():
             self._send(words, group)

@@ -12,7 +12,6 @@ from scaffold.cli.repl.loop import Repl, ReplProfile
 from scaffold.config.run_flags import RunFlags
 from scaffold.config.run_settings import run_settings
 from scaffold.config.settings import Settings
-from scaffold.core.errors import ScaffoldError
 from scaffold.core.ids import ConversationId, RunId
 from scaffold.core.model import Run
 from scaffold.orchestrator.chat_run import plan_and_confirm, resume_and_confirm
@@ -21,16 +20,12 @@ from scaffold.orchestrator.owner.open_run import RunInput, start_run
 from scaffold.orchestrator.planning.apply_plan import stored_plan
 from scaffold.policy.permission.approval_gate import ApprovalQuestion
 from scaffold.run.context import RunContext
-from scaffold.session.slash_queries import ExtraCommand
+from scaffold.session.slash_syntax import CommandSyntax, ShowText, with_own_commands
 from scaffold.views.lookup import find_goal
 
 CLEAR = "/clear"
 NO_RUN = "There is no run yet: describe what to do."
-EXTRA_COMMANDS: Sequence[ExtraCommand] = (
-    ExtraCommand("goals", "", "the goals of the run: what holds and what is missing"),
-    ExtraCommand("tasks", "[GOAL]", "its actions as a tree: status, effects, results"),
-    ExtraCommand("agents", "", "its processes: what each does and what it costs"),
-)
+NOTHING_YET = "There is nothing to show yet."
 
 
 def orchestrator_profile(site: RunContext, settings: Settings, flags: RunFlags, repl: Repl) -> ReplProfile:
@@ -38,8 +33,13 @@ def orchestrator_profile(site: RunContext, settings: Settings, flags: RunFlags, 
     control = RunControl(site, settings, flags, repl)
     return ReplProfile(
         name="scaffold",
-        commands=EXTRA_COMMANDS,
-        answer=control.answer,
+        commands=with_own_commands(
+            (
+                _command("goals", "", "the goals of the run: what holds and what is missing", control.goals),
+                _command("tasks", "[GOAL]", "its actions as a tree: status, effects, results", control.tasks),
+                _command("agents", "", "its processes: what each does and what it costs", control.agents),
+            )
+        ),
         keeps_tool=lambda tool: tool.category == "file_read",  # the agents of a run do the work itself
         extra_tools=(*orchestrator_tools(control), *project_tools(control)),
         farewell=control.farewell,
@@ -56,14 +56,17 @@ class RunControl:
         self._repl = repl
         self._run_id: RunId | None = None
 
-    def answer(self, words: str) -> str | None:
-        """Return the answer to `/goals`, `/tasks` or `/agents`; None for any other text."""
-        name, _, rest = words.strip().partition(" ")
-        shows = {"/goals": self._goals, "/tasks": self._tasks, "/agents": self._agents}.get(name.lower())
-        if shows is None:
-            return None
-        run = self.run()
-        return NO_RUN if run is None else _shown(shows, run, rest.strip())
+    def goals(self, _: str) -> str:
+        """Return the goals of the run."""
+        return self._shown(lambda run: goals_text(self.site, run))
+
+    def tasks(self, goal: str) -> str:
+        """Return the actions of the run, or of one goal; ScaffoldError if there is no such goal."""
+        return self._shown(lambda run: tasks_text(self.site, run, find_goal(self.site, run, goal) if goal else None))
+
+    def agents(self, _: str) -> str:
+        """Return the processes of the run."""
+        return self._shown(lambda run: agents_text(self.site, run))
 
     def farewell(self, _: ConversationId | None) -> str:
         """Return how to follow the run of this REPL; empty if it has none."""
@@ -112,18 +115,13 @@ class RunControl:
         )
         self._repl.run_after_turn(CLEAR)
 
-    def _goals(self, run: Run, _: str) -> str:
-        return goals_text(self.site, run)
-
-    def _tasks(self, run: Run, goal: str) -> str:
-        return tasks_text(self.site, run, find_goal(self.site, run, goal) if goal else None)
-
-    def _agents(self, run: Run, _: str) -> str:
-        return agents_text(self.site, run)
+    def _shown(self, text: Callable[[Run], str]) -> str:
+        run = self.run()
+        return click.unstyle(text(run)) or NOTHING_YET if run else NO_RUN
 
 
-def _shown(show: Callable[[Run, str], str], run: Run, rest: str) -> str:
-    try:
-        return click.unstyle(show(run, rest)) or NO_RUN
-    except ScaffoldError as error:
-        return error.in_full
+def _command(name: str, words: str, summary: str, answer: Callable[[str], str]) -> CommandSyntax:
+    def read(arguments: Sequence[str]) -> ShowText:
+        return ShowText(lambda: answer(" ".join(arguments)))
+
+    return CommandSyntax(name=name, words=words, summary=summary, read=read)
