@@ -75,8 +75,8 @@ def test_work_goes_on_until_it_is_good_enough_and_ends_when_nothing_comes_of_it(
     scores = {each["key"]: each["attempts"][0]["score"] for each in scenario.status()["actions"]}
     of_total = {"correctness": None, "readability": None, "edge_cases": None, "threshold": 7}
     assert (scores["stubborn"], scores["alone"]) == ({"total": 3, **of_total}, None)
-    assert "critic: 3/9, 7 is asked for" in scenario.scaffold("tasks").stdout
-    assert "critic: 3/9, 7 is asked for" in scenario.scaffold("contract", "stubborn").stdout
+    assert "critic: 3/9, 7 required" in scenario.scaffold("tasks").stdout
+    assert "critic: 3/9, 7 required" in scenario.scaffold("contract", "stubborn").stdout
     assert "critic hasty#1 Make it shorter.\n    Total: 4/9\n" in scenario.scaffold("logs", "hasty").stdout
 
 

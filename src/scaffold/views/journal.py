@@ -1,7 +1,8 @@
-"""Entries of agents' journals: read from lines, and told to people in a line each."""
+"""Entries of agents' journals as text for people, and an agent's last activity, read from its journal's end."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,7 +13,9 @@ from scaffold.views.text_format import clip, format_cost
 
 LINE_CELLS = 200
 ACTIVITY_KINDS = frozenset({"text", "tool_call", "notice", "news", "prompt"})
-"""Kinds of entries that tell people what an agent is at."""
+"""Types of entries that show what an agent is doing."""
+TAIL_SIZES = (16_384, 131_072, 1_048_576)
+"""How many bytes from a journal's end to search, one size after another, until an activity is found."""
 
 Fields = Mapping[str, Any]
 
@@ -26,7 +29,7 @@ class JournalEntry(Struct, frozen=True):
 
 
 def read_entry(line: bytes) -> JournalEntry | None:
-    """Return the entry on a line, None for one that is none."""
+    """Return the entry on a line; None if the line is not an entry."""
     try:
         fields = msgspec.json.decode(line, type=dict[str, Any])
         at = msgspec.convert(fields.get("ts"), datetime)
@@ -36,14 +39,14 @@ def read_entry(line: bytes) -> JournalEntry | None:
 
 
 def activity_text(entry: JournalEntry) -> str:
-    """Return what an entry tells of an agent's work on one line, `""` where it tells nothing of it."""
+    """Return what an entry says about an agent's work, on one line; empty if it says nothing about it."""
     if entry.fields.get("type") not in ACTIVITY_KINDS:
         return ""
     return next((line for line in entry_lines(entry.fields) if line.strip()), "").strip()
 
 
 def entry_lines(fields: Fields) -> Sequence[str]:
-    """Return what happened, safe to print; the model's own words whole, long outputs by their first line."""
+    """Return an entry as lines that are safe to print: what the model said in full, of outputs the first line."""
     text = str(fields.get("text", ""))
     match fields.get("type"):
         case "text" | "notice":
@@ -73,10 +76,57 @@ def _brief(head: str, text: str) -> str:
 
 
 def _arguments(args: object) -> str:
-    """Return the argument that tells most of a tool call: the only one, the command, or the path."""
+    """Return the argument that says most about a tool call: the command, the path, or the only one."""
     if not isinstance(args, dict) or not args:
         return ""
     telling = next((args[name] for name in ("command", "path", "pattern", "query") if name in args), None)
     if telling is None:
         telling = next(iter(args.values())) if len(args) == 1 else msgspec.json.encode(args).decode()
     return clip(str(telling), LINE_CELLS)
+
+
+class Activity(Struct, frozen=True):
+    """The last activity of an agent."""
+
+    at: datetime
+    """The time of the last entry in its journal."""
+    text: str
+    """The last thing it said or started, on one line and safe to print; empty if no entry says."""
+
+
+def last_activity(path: Path, belongs: Callable[[JournalEntry], bool]) -> Activity | None:
+    """Return the activity in the last entries that belong; None if there are none within a mebibyte of the end."""
+    found: Activity | None = None
+    for window in TAIL_SIZES:
+        lines, whole = _tail_lines(path, window)
+        found = _activity(filter(belongs, _newest_first(lines))) or found
+        if whole or (found is not None and found.text):
+            break
+    return found
+
+
+def _activity(newest_first: Iterator[JournalEntry]) -> Activity | None:
+    newest = next(newest_first, None)
+    if newest is None:
+        return None
+    words = activity_text(newest) or next(filter(None, map(activity_text, newest_first)), "")
+    return Activity(newest.at, words)
+
+
+def _newest_first(lines: list[bytes]) -> Iterator[JournalEntry]:
+    for line in reversed(lines):
+        if (entry := read_entry(line)) is not None:
+            yield entry
+
+
+def _tail_lines(path: Path, window: int) -> tuple[list[bytes], bool]:
+    """Return the complete lines within the last `window` bytes, and whether these are all of the file's."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            start = max(0, size - window)
+            file.seek(start)
+            lines = file.read(window).split(b"\n")[:-1]  # the last one is incomplete, or empty
+    except OSError:
+        return [], True
+    return (lines, True) if start == 0 else (lines[1:], False)

@@ -1,4 +1,4 @@
-"""The shape of `status --json`: fixed, for scripts; everything in it is JSON already."""
+"""The JSON of a run, its goals, actions and facts, as `status --json` and others print it; its keys are fixed."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -6,73 +6,92 @@ from typing import Any
 import msgspec
 
 from scaffold.core.ids import Assertion
-from scaffold.core.model import Action, Attempt, Fact, Goal, InboxItem, Run
+from scaffold.core.model import Action, Attempt, Fact, Goal, InboxItem
 from scaffold.core.states import reason_of, status_of
-from scaffold.host.identity import has_exited
-from scaffold.views.run_view import RunView, read_run_view
+from scaffold.views.agent_list import AgentRow
+from scaffold.views.run_view import RunSummary, RunView
 from scaffold.views.state_labels import supervisor_state, task_state, worker_state
-from scaffold.views.store_reader import StoreAccess
 
 Json = dict[str, Any]
 
 NO_RUN_JSON: Mapping[str, Any] = {"run": None, "goals": [], "actions": [], "queue": [], "inbox": []}
-"""What is shown where nothing was ever run."""
+"""What `status --json` prints in a repository without runs."""
 
 
-def run_json(reader: StoreAccess, run: Run) -> Json:
+def run_view_json(view: RunView) -> Json:
     """Return what `status --json` prints of a run; times are ISO-8601 in UTC."""
-    return run_view_json(read_run_view(reader, run))
-
-
-def run_view_json(picture: RunView) -> Json:
-    """Return a picture as plain JSON values."""
     value = {
-        "run": _run(picture),
-        "goals": [goal_json(picture, goal) for goal in picture.goals],
-        "actions": [action_json(picture, action) for action in picture.actions],
-        "queue": [_queue_entry(picture, attempt) for attempt in picture.queue],
-        "inbox": [_inbox_item(picture, item) for item in picture.inbox],
+        "run": run_json(view.summary),
+        "goals": [goal_json(view, goal) for goal in view.goals],
+        "actions": [action_json(view, action) for action in view.actions],
+        "queue": [_queue_entry(view, attempt) for attempt in view.queue],
+        "inbox": [_inbox_item(view, item) for item in view.summary.inbox],
     }
     return msgspec.to_builtins(value)  # type: ignore[no-any-return]
 
 
-def goal_json(picture: RunView, goal: Goal) -> Json:
-    """Return one entry of `goals`; what no fact shows is false."""
-    holding = picture.holding(goal)
-    mentioned = {*goal.desired, *_mentioned_assertions(picture.actions_of(goal))}
+def run_json(summary: RunSummary) -> Json:
+    """Return the value of `run`."""
+    run = summary.run
+    return {
+        "id": run.id,
+        "request": run.request,
+        "status": summary.status,
+        "reason": reason_of(run.state),
+        "planning": summary.planning,
+        "tier": run.settings.tier.name,
+        "base_branch": run.base_branch,
+        "base_sha": run.base_sha,
+        "session_branch": run.session_branch,
+        "created_at": run.created_at,
+        "updated_at": run.updated_at,
+        "budget": {
+            "limit_usd": run.settings.limits.budget_usd,
+            "spent_usd": summary.spent.cost_usd,
+            "reserved_usd": summary.reserved_usd,
+            "tokens": summary.spent.tokens,
+            "confidence": 1.0,
+        },
+    }
+
+
+def goal_json(view: RunView, goal: Goal) -> Json:
+    """Return one entry of `goals`; an assertion without a fact is false."""
+    holding = view.holding(goal)
+    mentioned = {*goal.desired, *_mentioned_assertions(view.actions_of(goal))}
     return {
         "id": goal.id,
         "name": goal.name,
         "status": status_of(goal.state),
-        "agent_state": supervisor_state(goal, gone=has_exited(goal.supervisor)),
+        "agent_state": supervisor_state(goal, gone=goal.supervisor in view.exited),
         "reason": reason_of(goal.state),
         "goal_state": {assertion: assertion in holding for assertion in goal.desired},
         "world_state": {assertion: assertion in holding for assertion in sorted(mentioned)},
-        "facts": [fact_json(fact) for fact in picture.facts[goal.id]],
-        "supervisor": _supervisor(picture, goal),
+        "facts": [fact_json(fact) for fact in view.facts[goal.id]],
+        "supervisor": _supervisor(view, goal),
     }
 
 
-def _supervisor(picture: RunView, goal: Goal) -> Json:
-    """Return which process pursues the goal just now, and what its agent is asked."""
-    who = None if has_exited(goal.supervisor) else goal.supervisor
-    keys = {action.id: action.key for action in picture.actions}
-    turn = next((turn for turn in picture.turns if turn.goal_id == goal.id), None)
+def _supervisor(view: RunView, goal: Goal) -> Json:
+    """Return which process supervises the goal, and the open turn of its agent."""
+    process = None if goal.supervisor in view.exited else goal.supervisor
+    keys = {action.id: action.key for action in view.actions}
+    turn = next((turn for turn in view.summary.turns if turn.goal_id == goal.id), None)
     asked = turn and {
         "event": turn.event,
         "action": keys.get(turn.action_id) if turn.action_id else None,
         "since": turn.started_at,
     }
     return {
-        "pid": who.pid if who else None,
-        "started_at": goal.supervisor_started_at if who else None,
-        "alive": who is not None,
+        "pid": process.pid if process else None,
+        "started_at": goal.supervisor_started_at if process else None,
+        "alive": process is not None,
         "turn": asked,
     }
 
 
 def fact_json(fact: Fact) -> Json:
-    """Return a fact with what speaks for it."""
+    """Return a fact with its evidence."""
     fields = ("kind", "command", "exit_code", "commit", "at", "detail")
     evidence = [{field: getattr(each, field) for field in fields} for each in fact.evidence]
     return {
@@ -84,7 +103,7 @@ def fact_json(fact: Fact) -> Json:
     }
 
 
-def action_json(picture: RunView, action: Action) -> Json:
+def action_json(view: RunView, action: Action) -> Json:
     """Return one entry of `actions`."""
     return {
         "id": action.id,
@@ -100,44 +119,39 @@ def action_json(picture: RunView, action: Action) -> Json:
         "status": status_of(action.state),
         "task_state": task_state(action.state),
         "reason": reason_of(action.state),
-        "attempts": [_attempt(picture, attempt) for attempt in picture.attempts_of(action)],
+        "attempts": [_attempt(view, action, attempt) for attempt in view.attempts_of(action)],
         "result": action.result,
     }
 
 
-def _run(picture: RunView) -> Json:
-    run = picture.run
+def agent_json(row: AgentRow) -> Json:
+    """Return one entry of `agents`."""
     return {
-        "id": run.id,
-        "request": run.request,
-        "status": picture.status,
-        "reason": reason_of(run.state),
-        "planning": picture.planning,
-        "tier": run.settings.tier.name,
-        "base_branch": run.base_branch,
-        "base_sha": run.base_sha,
-        "session_branch": run.session_branch,
-        "created_at": run.created_at,
-        "updated_at": run.updated_at,
-        "budget": {
-            "limit_usd": run.settings.limits.budget_usd,
-            "spent_usd": picture.spent.cost_usd,
-            "reserved_usd": picture.reserved_usd,
-            "tokens": picture.spent.tokens,
-            "confidence": 1.0,
-        },
+        "role": row.role,
+        "goal": row.goal,
+        "action": row.action,
+        "attempt": row.attempt,
+        "pid": row.pid,
+        "alive": row.alive,
+        "agent_state": row.state,
+        "phase": row.phase,
+        "since": row.since,
+        "tokens": row.usage.tokens,
+        "cost_usd": row.usage.cost_usd,
+        "waits_on": row.waits_on or None,
+        "last_act": row.last_activity and {"at": row.last_activity.at, "text": row.last_activity.text},
     }
 
 
-def _attempt(picture: RunView, attempt: Attempt) -> Json:
-    left = attempt.outcome is None and has_exited(attempt.worker)
+def _attempt(view: RunView, action: Action, attempt: Attempt) -> Json:
+    exited = attempt.outcome is None and attempt.worker in view.exited
     return {
         "id": attempt.id,
         "number": attempt.number,
         "status": attempt.status,
         "phase": attempt.phase,
         "outcome": attempt.outcome,
-        "agent_state": worker_state(attempt, asks=picture.asks(attempt), gone=left),
+        "agent_state": worker_state(attempt, asks=view.asks(action, attempt), gone=exited),
         "iteration": attempt.iteration,
         "score": None if attempt.score is None else msgspec.structs.asdict(attempt.score),
         "executor": attempt.executor,
@@ -153,8 +167,8 @@ def _attempt(picture: RunView, attempt: Attempt) -> Json:
     }
 
 
-def _queue_entry(picture: RunView, attempt: Attempt) -> Json:
-    action = next(action for action in picture.actions if action.id == attempt.action_id)
+def _queue_entry(view: RunView, attempt: Attempt) -> Json:
+    action = next(action for action in view.actions if action.id == attempt.action_id)
     return {
         "action": action.key,
         "attempt": attempt.number,
@@ -164,8 +178,8 @@ def _queue_entry(picture: RunView, attempt: Attempt) -> Json:
     }
 
 
-def _inbox_item(picture: RunView, item: InboxItem) -> Json:
-    keys = {action.id: action.key for action in picture.actions}
+def _inbox_item(view: RunView, item: InboxItem) -> Json:
+    keys = {action.id: action.key for action in view.actions}
     return {
         "id": item.id,
         "kind": item.kind,

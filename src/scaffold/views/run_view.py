@@ -1,24 +1,99 @@
-"""All that is known of a run at one moment, read from the store in one piece."""
+"""The read model of a run, for every face: all that is known of it at one moment, read from the store in one snapshot.
 
-from collections import Counter
+`RunSummary` costs the same in plans of any size, so a screen can read it every second. `RunView` adds the whole plan.
+"""
+
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from scaffold.core.ids import ActionId, Assertion, GoalId
-from scaffold.core.model import Action, Attempt, Fact, Goal, InboxItem, PlanningTurn, Run, Usage
-from scaffold.core.states import WORKER_PHASES, awaited_inbox_id, status_of
+from scaffold.core.ids import ActionId, ActionKey, Assertion, GoalId
+from scaffold.core.model import Action, Attempt, Fact, Goal, InboxItem, PlanningTurn, ProcessIdentity, Run, Usage
+from scaffold.core.states import awaited_inbox_id, status_of
+from scaffold.host.identity import has_exited
 from scaffold.store.database import Store
+from scaffold.views.agent_list import (
+    MERGE_QUEUE,
+    ORCHESTRATOR,
+    PLANNER,
+    AgentRow,
+    OpenWork,
+    agent_rows,
+    owned_since,
+)
 from scaffold.views.store_reader import StoreAccess, display_status
 
-CONSISTENT_READ_TRIES = 5
 OPEN_STATUSES = frozenset({"pending", "running", "verifying", "landing", "blocked", "failed"})
 LIVE_STATUSES = frozenset({"planning", "active"})
-"""What a run is shown as while a living process carries it out."""
+"""What a run is shown as while a living process owns it."""
 
-FailureCounts = Mapping[ActionId, int]
+RequestersByItem = Mapping[str, Sequence[ActionKey]]
+"""The actions that need each inbox item, by its id; the one that asked comes first."""
+
+
+class GoalProgress(Struct, frozen=True):
+    """How far one goal is, in numbers."""
+
+    name: str
+    status: str
+    held: int
+    """How many of its desired assertions hold."""
+    desired: int
+    status_counts: Mapping[str, int]
+    """How many of its actions have each status."""
+
+
+class RunSummary(Struct, frozen=True, kw_only=True):
+    """A run without its plan: what it has spent, how far its goals are, who works on it, what needs a human."""
+
+    at: datetime
+    run: Run
+    status: str
+    """What people see: `interrupted` for a run whose owner died."""
+    spent: Usage
+    reserved_usd: float
+    """Set aside for requests that are under way."""
+    goals: tuple[GoalProgress, ...]
+    turns: tuple[PlanningTurn, ...]
+    """The open turns of the planner and of supervisors' agents."""
+    agents: tuple[AgentRow, ...]
+    """A row for each process and each agent, the owner first."""
+    inbox: tuple[InboxItem, ...]
+    """Open items, oldest first."""
+
+    @property
+    def is_live(self) -> bool:
+        """Return whether a living process owns the run."""
+        return self.status in LIVE_STATUSES
+
+    @property
+    def planning(self) -> bool:
+        """Return whether the planner is at work."""
+        return self.is_live and any(turn.goal_id is None for turn in self.turns)
+
+    @property
+    def processes(self) -> tuple[AgentRow, ...]:
+        """Return the rows of processes: owner, planner, supervisors, workers."""
+        return tuple(row for row in self.agents if row.pid is not None or row.role == PLANNER)
+
+    @property
+    def active_agents(self) -> tuple[AgentRow, ...]:
+        """Return the rows of agents that work, have handed in, or wait for a human; those that need a human first."""
+        rows = [row for row in self.agents if row.active]
+        return tuple(
+            sorted(rows, key=lambda row: (not row.needs_you, row.waits_on == MERGE_QUEUE, row.attempt is None))
+        )
+
+    def without_ages(self) -> Any:
+        """Return what makes two summaries worth showing twice: everything but the passing of time."""
+        rows = [
+            (structs.replace(row, last_activity=None), row.last_activity and row.last_activity.text)
+            for row in self.active_agents
+        ]
+        return self.status, self.spent, len(self.inbox), self.goals, rows
 
 
 class ChildProgress(Struct, frozen=True):
@@ -31,21 +106,7 @@ class ChildProgress(Struct, frozen=True):
 class RunView(Struct, frozen=True, kw_only=True):
     """A run with its goals, actions, attempts and facts, as they were together at one moment."""
 
-    at: datetime
-    run: Run
-    status: str
-    """What people see: `interrupted` for a run whose owner died."""
-    spent: Usage
-    reserved_usd: float
-    """Set aside for requests that are under way."""
-    turns: tuple[PlanningTurn, ...]
-    """Those of the planner and of supervisors' agents that go on."""
-    at_work: Mapping[GoalId, int]
-    """How many attempts of each goal take a slot."""
-    progress: Mapping[ActionId, ChildProgress]
-    """By compound that was broken down."""
-    failures: FailureCounts
-    """How many own failures count toward the maximum, of open actions that were begun."""
+    summary: RunSummary
     goals: tuple[Goal, ...]
     actions: tuple[Action, ...]
     """In plan order."""
@@ -54,8 +115,34 @@ class RunView(Struct, frozen=True, kw_only=True):
     facts: Mapping[GoalId, tuple[Fact, ...]]
     queue: tuple[Attempt, ...]
     """Candidates that wait to land, first come first."""
-    inbox: tuple[InboxItem, ...]
-    """What waits for a human, oldest first."""
+    slots_taken: Mapping[GoalId, int]
+    """How many attempts of each goal take a slot."""
+    progress: Mapping[ActionId, ChildProgress]
+    """By compound that was broken down."""
+    failures: Mapping[ActionId, int]
+    """How many failures count toward the maximum, of open actions that were attempted."""
+    exited: frozenset[ProcessIdentity]
+    """Supervisors, and workers of open attempts, that no longer run."""
+
+    @property
+    def run(self) -> Run:
+        """Return the run itself."""
+        return self.summary.run
+
+    @property
+    def status(self) -> str:
+        """Return the run's status as people see it."""
+        return self.summary.status
+
+    @property
+    def last_change(self) -> datetime:
+        """Return when the run, or one of its actions, last changed."""
+        return max((self.run.updated_at, *(action.updated_at for action in self.actions)))
+
+    @property
+    def requesters(self) -> RequestersByItem:
+        """Return which actions need each open inbox item."""
+        return requesters_by_item(self.summary.inbox, self.actions)
 
     def actions_of(self, goal: Goal) -> tuple[Action, ...]:
         """Return the goal's actions in plan order."""
@@ -65,73 +152,104 @@ class RunView(Struct, frozen=True, kw_only=True):
         """Return the action's attempts, oldest first."""
         return self.attempts.get(action.id, ())
 
-    @property
-    def last_change(self) -> datetime:
-        """Return when the run, or one of its actions, was last seen to change."""
-        return max((self.run.updated_at, *(action.updated_at for action in self.actions)))
-
-    @property
-    def planning(self) -> bool:
-        """Tell whether the planner is at it just now."""
-        return self.status in LIVE_STATUSES and any(turn.goal_id is None for turn in self.turns)
-
-    def asks(self, attempt: Attempt) -> bool:
-        """Tell whether a human must decide before the attempt, or the one after it, goes on."""
-        if attempt.outcome is None:
-            return any(item.action_id == attempt.action_id and item.kind != "notice" for item in self.inbox)
-        if attempt.outcome != "waiting":
-            return False
-        action = next(action for action in self.actions if action.id == attempt.action_id)
-        return awaited_inbox_id(action.state) is not None and self.attempts_of(action)[-1:] == (attempt,)
-
     def holding(self, goal: Goal) -> frozenset[Assertion]:
-        """Return what holds in the goal."""
+        """Return the assertions that hold in the goal."""
         return frozenset(fact.assertion for fact in self.facts[goal.id] if fact.state == "holds")
+
+    def asks(self, action: Action, attempt: Attempt) -> bool:
+        """Return whether a human must decide before the action's attempt, or the one after it, goes on."""
+        if attempt.outcome is None:
+            return any(item.action_id == action.id and item.kind != "notice" for item in self.summary.inbox)
+        waits = attempt.outcome == "waiting" and awaited_inbox_id(action.state) is not None
+        return waits and self.attempts_of(action)[-1:] == (attempt,)
+
+
+def read_summary(reader: StoreAccess, run: Run) -> RunSummary:
+    """Return the run's summary as it is now."""
+    with reader.store.snapshot():
+        return _summary(reader, run)
 
 
 def read_run_view(reader: StoreAccess, run: Run) -> RunView:
-    """Return a picture of the run.
-
-    Should another process write meanwhile, it is taken anew, so that its parts fit together.
-    """
-    version = reader.store.data_version()
-    picture = _read_once(reader, run)
-    for _ in range(CONSISTENT_READ_TRIES):
-        if (now := reader.store.data_version()) == version:
-            break
-        version, picture = now, _read_once(reader, run)
-    return picture
+    """Return everything about the run as it is now."""
+    with reader.store.snapshot():
+        return _run_view(reader, run)
 
 
-def _read_once(reader: StoreAccess, run: Run) -> RunView:
+def read_processes(reader: StoreAccess, run: Run) -> tuple[AgentRow, ...]:
+    """Return the processes of a run as they are now, the owner's with the time when it took the run."""
+    rows = read_summary(reader, run).processes
+    since = owned_since(reader.store, run)
+    return tuple(structs.replace(row, since=since) if row.role == ORCHESTRATOR else row for row in rows)
+
+
+def requesters_by_item(items: Sequence[InboxItem], actions: Sequence[Action]) -> RequestersByItem:
+    """Return which of `actions` need each item: the one that asked, then those that wait for it."""
+    keys = {action.id: action.key for action in actions}
+    found: dict[str, list[ActionKey]] = {
+        item.id: [keys[item.action_id]] if item.action_id in keys else [] for item in items
+    }
+    for action in actions:
+        item_id = awaited_inbox_id(action.state)
+        if item_id in found and action.key not in found[item_id]:
+            found[item_id].append(action.key)
+    return found
+
+
+def decision_commands(item: InboxItem) -> tuple[str, ...]:
+    """Return the commands that decide an item."""
+    if item.kind == "approval":
+        return f"scaffold approve {item.id}", f"scaffold reject {item.id}"
+    return (f"scaffold answer {item.id} TEXT",)
+
+
+def _summary(reader: StoreAccess, run: Run) -> RunSummary:
     store = reader.store
     run = store.runs.get(run.id) or run
     goals = store.goals.of_run(run.id)
-    attempts = sorted(store.attempts.of_run(run.id), key=lambda attempt: (attempt.action_id, attempt.number))
-    by_action = {action_id: tuple(group) for action_id, group in groupby(attempts, lambda attempt: attempt.action_id)}
-    actions = store.actions.of_run(run.id)
-    return RunView(
+    turns = store.turns.open_of_run(run.id)
+    inbox = store.inbox.open_of_run(run.id)
+    status = display_status(run)
+    open_work = OpenWork(run=run, status=status, goals={goal.id: goal for goal in goals}, turns=turns, inbox=inbox)
+    return RunSummary(
         at=reader.clock.now(),
         run=run,
-        status=display_status(run),
+        status=status,
         spent=store.runs.spent(run.id),
         reserved_usd=store.runs.reserved(run.id),
-        turns=store.turns.open_of_run(run.id),
-        at_work=_at_work(actions, by_action),
-        progress=_progress(actions),
-        failures=_failures(store, actions, by_action),
+        goals=tuple(_goal_progress(store, goal) for goal in goals),
+        turns=turns,
+        agents=tuple(agent_rows(store, open_work)),
+        inbox=inbox,
+    )
+
+
+def _goal_progress(store: Store, goal: Goal) -> GoalProgress:
+    held = store.facts.holding(goal.id) & set(goal.desired)
+    return GoalProgress(goal.name, status_of(goal.state), len(held), len(goal.desired), store.actions.tally(goal.id))
+
+
+def _run_view(reader: StoreAccess, run: Run) -> RunView:
+    store = reader.store
+    summary = _summary(reader, run)
+    goals = store.goals.of_run(run.id)
+    actions = store.actions.of_run(run.id)
+    attempts = sorted(store.attempts.of_run(run.id), key=lambda attempt: (attempt.action_id, attempt.number))
+    by_action = {action_id: tuple(group) for action_id, group in groupby(attempts, lambda attempt: attempt.action_id)}
+    tried = [action.id for action in actions if action.id in by_action and status_of(action.state) in OPEN_STATUSES]
+    processes = {goal.supervisor for goal in goals} | {each.worker for each in attempts if each.outcome is None}
+    return RunView(
+        summary=summary,
         goals=goals,
         actions=actions,
         attempts=by_action,
         facts={goal.id: store.facts.of_goal(goal.id) for goal in goals},
         queue=store.attempts.waiting_to_land(run.id),
-        inbox=store.inbox.open_of_run(run.id),
+        slots_taken=store.attempts.working(run.id),
+        progress=_progress(actions),
+        failures={action_id: store.actions.failures(action_id) for action_id in tried},
+        exited=frozenset(process for process in processes if process is not None and has_exited(process)),
     )
-
-
-def _at_work(actions: Sequence[Action], attempts: Mapping[ActionId, Sequence[Attempt]]) -> Mapping[GoalId, int]:
-    lasts = ((action.goal_id, attempts[action.id][-1]) for action in actions if action.id in attempts)
-    return Counter(goal for goal, last in lasts if last.status != "ended" and last.phase in WORKER_PHASES)
 
 
 def _progress(actions: Sequence[Action]) -> Mapping[ActionId, ChildProgress]:
@@ -142,8 +260,3 @@ def _progress(actions: Sequence[Action]) -> Mapping[ActionId, ChildProgress]:
             done = status_of(child.state) in {"completed", "skipped"}
             found[child.parent_id] = ChildProgress(so_far.done + done, so_far.children + 1)
     return found
-
-
-def _failures(store: Store, actions: Sequence[Action], attempts: Mapping[ActionId, Sequence[Attempt]]) -> FailureCounts:
-    tried = [action for action in actions if action.id in attempts and status_of(action.state) in OPEN_STATUSES]
-    return {action.id: store.actions.failures(action.id) for action in tried}

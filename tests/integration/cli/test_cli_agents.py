@@ -10,9 +10,8 @@ from scaffold.cli.render.goals_tasks_agents import agents_text, format_goals, fo
 from scaffold.core.model import InboxItem, PlanningTurn, ProcessIdentity, Usage
 from scaffold.core.states import Pending, blocked_on_inbox
 from scaffold.host.identity import own_identity
-from scaffold.views.agent_list import AgentList
-from scaffold.views.last_activity import last_activity
-from scaffold.views.run_view import read_run_view
+from scaffold.views.journal import last_activity
+from scaffold.views.run_view import read_run_view, read_summary
 
 DEAD = ProcessIdentity(1, "long ago", "another boot")
 
@@ -98,7 +97,7 @@ def test_who_hands_in_is_no_process_any_more_and_waits_for_the_queue(site, plan,
     run = begin(site, make_run(site, plan))
     hand_in(site, run, "store", {"store.py": "x = 1\n"})
     assert [each["role"] for each in scaffold("agents", "--json").json["agents"]] == ["orchestrator"]
-    (member,) = AgentList(site, run).agents()
+    (member,) = read_summary(site, run).active_agents
     assert (member.waits_on, member.state) == ("the merge queue", "done")
 
 
@@ -108,7 +107,7 @@ def test_who_needs_you_comes_first_whether_at_work_or_put_away(site, plan):
     run = begin(site, make_run(site, text))
     work(site, run, "api")
     ask(site, run, work(site, run, "store"))
-    first, second = AgentList(site, run).agents()
+    first, second = read_summary(site, run).active_agents
     assert (first.action, first.state, first.waits_on) == ("store", "waiting_approval", "you (i7): shell: make deploy")
     assert (second.action, second.state) == ("api", "running")
 
@@ -118,7 +117,7 @@ def test_an_agent_that_put_its_work_away_still_waits_for_you(site, plan, scaffol
     attempt = work(site, run, "store")
     item = ask(site, run, attempt)
     put_away(site, run, attempt, item)
-    (member,) = AgentList(site, run).agents()
+    (member,) = read_summary(site, run).active_agents
     assert (member.action, member.attempt, member.phase, member.needs_you) == ("store", 1, "waiting", True)
     (shown,) = scaffold("status", "--json").json["actions"][0]["attempts"]
     assert shown["agent_state"] == "waiting_approval"
@@ -139,7 +138,7 @@ def test_a_supervisor_that_thinks_says_about_what(site, plan, scaffold):
     with site.store.transaction():
         site.store.goals.supervise(goal.id, own_identity(), was=None)
     turn = a_turn(site, run, goal_id=goal.id, action_id=store.id)
-    (member,) = AgentList(site, run).agents()
+    (member,) = read_summary(site, run).active_agents
     assert (member.name, member.phase, member.since) == ("supervisor shop: store", "decompose", turn.started_at)
     told = scaffold("status", "--json").json
     assert told["goals"][0]["supervisor"]["turn"] == {

@@ -34,7 +34,7 @@ def test_children_stand_below_their_compound(site, scaffold):
         "  3 pending",
         "  · pending shop (implementation, compound) ready",
         "      · missing shop_works",
-        "    · pending shelf (carpentry) waits for shop to begin",
+        "    · pending shelf (carpentry) waits for shop to start",
         "        · missing shelf_stands",
         "    · pending till (implementation) waits for shelf_stands",
         "        · missing shop_works",
@@ -75,7 +75,7 @@ def test_a_weak_or_stale_fact_says_so(site, plan, scaffold):
         site.store.facts.show(goal.id, "api_works", commit=run.base_sha, weak=True, paths=(), evidence=())
     out = scaffold("goals").out
     assert "! stale store_works" in out
-    assert "✓ holds api_works, weak: nothing tells it from no work at all" in out
+    assert "✓ holds api_works, weak: it would hold without the work" in out
 
 
 def test_the_json_of_tasks_has_the_evidence_too(site, plan, scaffold):
@@ -155,7 +155,7 @@ def test_a_ready_action_says_what_slot_it_waits_for(site, scaffold):
     run = begin(site, make_run(site, text, agents=1))
     work(site, run, "wash")
     (line,) = [line for line in lines_of(scaffold, "street") if "sweep" in line and "pending" in line]
-    assert line == "· pending sweep (implementation) ready: waits for a slot, 1 of 1 are taken"
+    assert line == "· pending sweep (implementation) ready: waits for a slot, 1 of 1 are in use"
 
 
 def test_an_action_of_a_goal_that_was_set_aside_says_so(site, plan, scaffold):

@@ -263,7 +263,7 @@ def test_who_waits_for_what_has_expired_waits_for_nobody(site: RunContext, scaff
     assert shown["state"] == "expired"
     assert "expires in" not in scaffold("inbox", "--all").out
     status = scaffold("status").out
-    assert "nobody decided in time: resume it" in status
+    assert "its inbox item expired: resume it" in status
     assert "late in the inbox" not in status
     expect_error(scaffold("retry", "store"), 64, "expired", f"`scaffold resume {run.id}`")
 

@@ -5,6 +5,7 @@ import pytest
 from builders import begin, land, make_run
 from scaffold.cli.render.report import report
 from scaffold.core.model import Evidence
+from scaffold.views.run_view import read_run_view
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def show(site, plan):
 )
 def test_the_report_says_who_or_what_speaks_for_a_fact(site, show, kind, detail, told):
     """AL-8, BX-1: not the kind of evidence alone."""
-    assert f"        {told}\n" in report(site, show(kind, detail))
+    assert f"        {told}\n" in report(read_run_view(site, show(kind, detail)), site.repository.root)
 
 
 def test_a_weak_fact_is_called_so_wherever_it_is_shown(site, show, scaffold):

@@ -15,7 +15,8 @@ from scaffold.cli.main import run_command, scaffold_group
 from scaffold.core.model import ProcessIdentity
 from scaffold.core.states import Cancelled, Completed, Failed, Paused
 from scaffold.host.identity import own_identity
-from scaffold.views.run_json import NO_RUN_JSON, run_json
+from scaffold.views.run_json import NO_RUN_JSON, run_view_json
+from scaffold.views.run_view import read_run_view
 from support.terminal import Screen
 
 NOBODY = {"pid": None, "started_at": None, "alive": False, "turn": None}
@@ -195,7 +196,7 @@ def iso(at):
 
 def test_the_snapshot_is_what_status_prints(site, plan, scaffold):
     run = make_run(site, plan)
-    assert run_json(site, run) == scaffold("status", run.id, "--json").json
+    assert run_view_json(read_run_view(site, run)) == scaffold("status", run.id, "--json").json
 
 
 def test_attempts_are_listed_oldest_first_with_their_errors(site, plan, scaffold):
@@ -348,7 +349,7 @@ def test_watching_without_a_terminal_prints_a_frame_for_each_change_and_no_escap
     command = [sys.executable, "-m", "scaffold", "status", "--watch"]
     with watcher(command, repository) as watching:
         first = frame_of(watching.stdout)
-        assert first[-1] == "  Nobody is at work just now."
+        assert first[-1] == "  No agent is working."
         work(site, run, "store")
         assert frame_of(watching.stdout)[-1].startswith("▶ store#1              executing ")
         with site.store.transaction():

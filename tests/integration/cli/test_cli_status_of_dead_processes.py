@@ -35,7 +35,8 @@ def test_an_interrupted_run_lasted_until_something_last_changed(site, plan, scaf
     store, _ = site.store.actions.of_run(run.id)
     picture = read_run_view(site, run)
     later = msgspec.structs.replace(store, updated_at=run.updated_at + timedelta(minutes=5))
-    shown = msgspec.structs.replace(picture, status="interrupted", actions=(later,))
+    summary = msgspec.structs.replace(picture.summary, status="interrupted")
+    shown = msgspec.structs.replace(picture, summary=summary, actions=(later,))
     assert "  5 m 0" in status_text(shown)
 
 

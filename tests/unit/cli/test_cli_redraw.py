@@ -6,7 +6,7 @@ import pyte
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaffold.cli.render.redraw import ScreenRedraw
+from scaffold.cli.render.watch_view import ScreenRedraw
 
 COLUMNS, ROWS = 30, 12
 FRAMES = st.lists(

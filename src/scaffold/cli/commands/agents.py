@@ -2,7 +2,6 @@
 
 import os
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -10,7 +9,8 @@ from scaffold.cli.commands.options import json_option, run_option
 from scaffold.cli.render.goals_tasks_agents import format_agents
 from scaffold.cli.render.status_text import no_run_text
 from scaffold.cli.render.style import print_json
-from scaffold.views.agent_list import AgentList, AgentRow
+from scaffold.views.run_json import agent_json
+from scaffold.views.run_view import read_processes
 from scaffold.views.store_reader import find_run, no_run_error, store_reader_if_any
 
 
@@ -18,7 +18,7 @@ from scaffold.views.store_reader import find_run, no_run_error, store_reader_if_
 @run_option
 @json_option
 def agents(run_name: str | None, *, as_json: bool) -> None:
-    """Show every process of a run: orchestrator, supervisors, workers, what each is at and what it costs."""
+    """Show every process of a run: orchestrator, supervisors, workers; what each is doing and what it costs."""
     with store_reader_if_any(Path.cwd(), os.environ) as reader:
         if reader is None or (run_name is None and reader.store.runs.latest() is None):
             if run_name:
@@ -26,11 +26,11 @@ def agents(run_name: str | None, *, as_json: bool) -> None:
             _show_nothing(as_json=as_json)
             return
         run = find_run(reader, run_name)
-        members = AgentList(reader, run).processes()
+        rows = read_processes(reader, run)
         if as_json:
-            print_json({"run": run.id, "agents": [_agent_json(member) for member in members]})
+            print_json({"run": run.id, "agents": [agent_json(row) for row in rows]})
         else:
-            click.echo(format_agents(members, reader.clock.now()))
+            click.echo(format_agents(rows, reader.clock.now()))
 
 
 def _show_nothing(*, as_json: bool) -> None:
@@ -38,21 +38,3 @@ def _show_nothing(*, as_json: bool) -> None:
         print_json({"run": None, "agents": []})
     else:
         click.echo(no_run_text())
-
-
-def _agent_json(member: AgentRow) -> dict[str, Any]:
-    return {
-        "role": member.role,
-        "goal": member.goal,
-        "action": member.action,
-        "attempt": member.attempt,
-        "pid": member.pid,
-        "alive": member.alive,
-        "agent_state": member.state,
-        "phase": member.phase,
-        "since": member.since,
-        "tokens": member.usage.tokens,
-        "cost_usd": member.usage.cost_usd,
-        "waits_on": member.waits_on or None,
-        "last_act": member.last_activity and {"at": member.last_activity.at, "text": member.last_activity.text},
-    }

@@ -1,4 +1,4 @@
-"""`goals` and `tasks`: what is wanted and what leads there, each with the evidence that there is."""
+"""`goals` and `tasks`: the goals and actions of a run with their evidence."""
 
 import os
 from pathlib import Path
@@ -20,15 +20,15 @@ from scaffold.views.store_reader import find_run, no_run_error, store_reader_if_
 @run_option
 @json_option
 def goals(run_name: str | None, *, as_json: bool) -> None:
-    """List the goals of a run with what holds, what shows it, and what is missing."""
-    picture, _ = _read_view(run_name, None)
+    """List the goals of a run with what holds, its evidence, and what is missing."""
+    view, _ = _read_view(run_name, None)
     if as_json:
-        shapes = [goal_json(picture, goal) for goal in picture.goals] if picture else []
-        print_json({"run": picture.run.id if picture else None, "goals": shapes})
-    elif picture is None:
+        shapes = [goal_json(view, goal) for goal in view.goals] if view else []
+        print_json({"run": view.run.id if view else None, "goals": shapes})
+    elif view is None:
         click.echo(no_run_text())
     else:
-        click.echo(format_goals(picture))
+        click.echo(format_goals(view))
 
 
 @click.command()
@@ -36,34 +36,34 @@ def goals(run_name: str | None, *, as_json: bool) -> None:
 @run_option
 @json_option
 def tasks(goal_name: str | None, run_name: str | None, *, as_json: bool) -> None:
-    """Show the actions of a run, or of one GOAL, as a tree: status, effects, what shows them, results."""
-    picture, chosen = _read_view(run_name, goal_name)
+    """Show the actions of a run, or of one GOAL, as a tree: status, effects with their evidence, results."""
+    view, chosen = _read_view(run_name, goal_name)
     if as_json:
-        print_json(_tasks_json(picture, chosen))
-    elif picture is None:
+        print_json(_tasks_json(view, chosen))
+    elif view is None:
         click.echo(no_run_text())
     else:
-        click.echo(format_tasks(picture, chosen))
+        click.echo(format_tasks(view, chosen))
 
 
-def _tasks_json(picture: RunView | None, chosen: tuple[Goal, ...]) -> Json:
-    if picture is None:
+def _tasks_json(view: RunView | None, chosen: tuple[Goal, ...]) -> Json:
+    if view is None:
         return {"run": None, "actions": [], "facts": []}
-    actions = [action_json(picture, action) for goal in chosen for action in picture.actions_of(goal)]
-    facts = [{"goal_id": goal.id, **fact_json(fact)} for goal in chosen for fact in picture.facts[goal.id]]
-    return {"run": picture.run.id, "actions": actions, "facts": facts}
+    actions = [action_json(view, action) for goal in chosen for action in view.actions_of(goal)]
+    facts = [{"goal_id": goal.id, **fact_json(fact)} for goal in chosen for fact in view.facts[goal.id]]
+    return {"run": view.run.id, "actions": actions, "facts": facts}
 
 
 def _read_view(run_name: str | None, goal_name: str | None) -> tuple[RunView | None, tuple[Goal, ...]]:
-    """Return a picture of the run and the goals of it that are asked for; None where nothing was ever run."""
+    """Return the run and those of its goals that are wanted; None in a repository without runs."""
     with store_reader_if_any(Path.cwd(), os.environ) as reader:
         if reader is None or (run_name is None and reader.store.runs.latest() is None):
             if run_name or goal_name:
                 raise no_run_error()
             return None, ()
         run = find_run(reader, run_name)
-        picture = read_run_view(reader, run)
+        view = read_run_view(reader, run)
         if goal_name is None:
-            return picture, picture.goals
+            return view, view.goals
         wanted = find_goal(reader, run, goal_name)
-        return picture, tuple(goal for goal in picture.goals if goal.id == wanted.id)
+        return view, tuple(goal for goal in view.goals if goal.id == wanted.id)

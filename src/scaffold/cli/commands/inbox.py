@@ -11,7 +11,7 @@ from scaffold.cli.commands.options import json_option
 from scaffold.cli.render.inbox import item_text
 from scaffold.cli.render.style import print_json
 from scaffold.core.model import Action, InboxItem
-from scaffold.views.inbox import RequestersByItem, requesters_by_item
+from scaffold.views.run_view import RequestersByItem, requesters_by_item
 from scaffold.views.store_reader import StoreReader, store_reader_if_any
 
 NOTHING = "Nothing waits for you."
@@ -19,10 +19,12 @@ NOTHING_EVER = "Nothing ever waited for you."
 
 
 @click.command()
-@click.option("--all", "everything", is_flag=True, help="Also what was decided, has expired or is not needed any more.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Also show items that were decided, have expired or are no longer needed."
+)
 @json_option
 def inbox(*, everything: bool, as_json: bool) -> None:
-    """Show what waits for you, oldest first: who asks, exactly what for, why, and the commands that decide."""
+    """Show what waits for you, oldest first: which action asks, for exactly what, why, and the commands that decide."""
     with store_reader_if_any(Path.cwd(), os.environ) as reader:
         items = () if reader is None else reader.store.inbox.all() if everything else reader.store.inbox.open()
         actions = _actions(reader, items)

@@ -22,6 +22,7 @@ from scaffold.orchestrator.owner.run_lease import require_run
 from scaffold.orchestrator.owner.run_loop import EndCause, RunEnding, RunOwner
 from scaffold.run.context import RunContext
 from scaffold.views.run_json import run_json
+from scaffold.views.run_view import read_run_view, read_summary
 
 EXIT_CODE_BY_CAUSE: Mapping[EndCause, int] = {
     "limit": LIMIT,
@@ -48,7 +49,7 @@ async def run_in_foreground(site: RunContext, run_id: RunId, *, as_json: bool = 
         print_result(site, run_id, as_json=as_json)
         raise
     if not as_json:
-        click.echo(report(site, require_run(site.store, run_id)))
+        click.echo(report(read_run_view(site, require_run(site.store, run_id)), site.repository.root))
     print_result(site, run_id, as_json=as_json)
     return exit_code_of(ending)
 
@@ -56,7 +57,7 @@ async def run_in_foreground(site: RunContext, run_id: RunId, *, as_json: bool = 
 def print_result(site: RunContext, run_id: RunId, *, as_json: bool) -> None:
     """Print the last line of the JSON output; nothing without `as_json`."""
     if as_json:
-        shown = run_json(site, require_run(site.store, run_id))["run"]
+        shown = run_json(read_summary(site, require_run(site.store, run_id)))
         click.echo(msgspec.json.encode({"type": "result", "run": shown}))
 
 

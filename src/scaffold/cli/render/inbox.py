@@ -1,4 +1,4 @@
-"""What waits for a human, as it is drawn: in a line, and in full, to the letter of what a decision holds for."""
+"""Inbox items as text: in a line each, and in full with everything a decision applies to."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,11 +9,11 @@ from scaffold.cli.render.style import heading
 from scaffold.core.ids import ActionKey
 from scaffold.core.model import InboxItem
 from scaffold.core.printable_text import join_limited, printable
-from scaffold.views.inbox import RequestersByItem, decision_commands
+from scaffold.views.run_view import RequestersByItem, decision_commands
 from scaffold.views.text_format import WIDTH, clip, format_duration, wrap_text
 
 MAX_CHARACTERS = 20_000
-"""Characters of one part of a call that are shown."""
+"""How many characters of one argument are shown."""
 BAR = "    │ "
 
 
@@ -27,9 +27,9 @@ def brief_lines(items: Sequence[InboxItem], who: RequestersByItem, *, most: int)
 
 
 def item_text(item: InboxItem, who: Sequence[ActionKey], now: datetime) -> str:
-    """Return all that a human needs to decide: who asks, exactly what for, why, how long there is, and how to answer.
+    """Return everything a human needs to decide: which action asks, for what, why, until when, how to answer.
 
-    Text of models is shown with its control characters as escapes.
+    Control characters in a model's text are shown as escapes.
     """
     age = format_duration(now - item.created_at)
     title = clip(f"{item.kind} {item.id}: {_named(who)}, in run {item.run_id}, {age} ago", WIDTH)
@@ -44,7 +44,7 @@ def _named(keys: Sequence[ActionKey]) -> str:
 
 
 def _subject(item: InboxItem) -> Iterator[str]:
-    """Yield what is asked; a decision holds for all arguments of a call, or all files of a change: all are shown."""
+    """Yield what is asked, with all arguments of a call or all files of a change: a decision applies to all of them."""
     if item.kind != "approval":
         yield from _quoted(item.text)
         yield from (f"  - {printable(str(option))}" for option in item.detail.get("options", ()))

@@ -1,4 +1,4 @@
-"""The live screen of `run`: lines of what happened, and below them what is happening now."""
+"""The live screen of `run` and `attach`: a line for each event, and below them a row for each agent."""
 
 import sys
 
@@ -13,7 +13,7 @@ from scaffold.core.model import Run
 from scaffold.core.printable_text import printable
 from scaffold.run.context import RunContext
 from scaffold.views.event_tail import EventSink
-from scaffold.views.watch_frame import read_frame
+from scaffold.views.run_view import read_summary
 
 REDRAW_S = 1.0
 STYLES = {
@@ -28,7 +28,7 @@ STYLES = {
 
 
 class LiveScreen:
-    """Draws on a terminal; reads the store only from the thread that calls it."""
+    """Draws on a terminal; reads the store only from the caller's thread."""
 
     def __init__(self, site: RunContext, run: Run) -> None:
         self._site = site
@@ -36,11 +36,11 @@ class LiveScreen:
         self._console = Console(highlight=False)
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
         self._due = 0.0
-        self._scene = read_frame(site, run)
+        self._view = read_summary(site, run)
         self._live.start()
 
     def show(self, recorded: StoredEvent) -> None:
-        """Print the event above the table, if it says something to a person."""
+        """Print the event above the rows, unless only machines need it."""
         line = event_sentence(recorded.event)
         if line is not None:
             text = Text(f"{recorded.at.astimezone():%H:%M:%S}  {printable(line)}")
@@ -48,25 +48,25 @@ class LiveScreen:
             self._console.print(text)
 
     def tick(self) -> None:
-        """Draw what is going on now, at most once a second."""
+        """Draw the rows again, at most once a second."""
         now = self._site.clock.monotonic()
         if now >= self._due:
             self._due = now + REDRAW_S
-            self._scene = read_frame(self._site, self._run)
+            self._view = read_summary(self._site, self._run)
             self._live.update(self._now(), refresh=True)
 
     def close(self) -> None:
-        """Take the table away; the lines stay."""
+        """Erase the rows; the lines stay."""
         self._live.stop()
 
     def _now(self) -> Text:
         size = self._console.size
-        lines = agent_lines(self._scene, size.width, max(2, size.height - 2))
+        lines = agent_lines(self._view, size.width, max(2, size.height - 2))
         return Text.from_ansi("\n".join(lines), no_wrap=True)
 
 
 def event_sink_for(site: RunContext, run: Run, *, as_json: bool) -> EventSink:
-    """Return what shows a run: to programs, on a terminal, or in lines."""
+    """Return what shows events: JSON for programs, a live screen on a terminal, else lines of text."""
     if as_json:
         return JsonEventLines()
     return LiveScreen(site, run) if sys.stdout.isatty() else TextEventLines()

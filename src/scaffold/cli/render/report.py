@@ -1,4 +1,4 @@
-"""The report at the end of a run: what landed, what shows it, what it took, what to do next."""
+"""The report at the end of a run: what landed, its evidence, what it cost, what to do next."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -8,53 +8,58 @@ from scaffold.cli.render.inbox import brief_lines
 from scaffold.cli.render.status_text import MAX_ITEMS, ActionsById, status_reason
 from scaffold.cli.render.style import heading, status_mark
 from scaffold.core.ids import Assertion
-from scaffold.core.model import Action, Attempt, Evidence, Fact, Goal, Run
-from scaffold.core.printable_text import join_limited
+from scaffold.core.model import Action, Attempt, Evidence, Fact, Goal
+from scaffold.core.printable_text import count_of, join_limited
 from scaffold.core.states import Completed, Failed, Paused, reason_of, status_of
-from scaffold.run.context import RunContext
-from scaffold.views.inbox import requesters_by_item
+from scaffold.views.run_view import RunView
 from scaffold.views.text_format import WIDTH, clip, format_cost, format_duration
 
 SUCCESSFUL_OUTCOMES = frozenset({"landed", "recorded"})
-"""Outcomes of attempts whose effects are facts; an approval lands nothing."""
+"""Outcomes of attempts whose effects are facts; a review is recorded without landing a commit."""
 NARRATIVE_EVIDENCE = frozenset({"change", "review", "human"})
-"""Kinds of evidence that are no command: who or what speaks says so in words."""
+"""Kinds of evidence that are words instead of a command."""
 
 
-def report(site: RunContext, run: Run) -> str:
-    """Return the report as text; its last line is `landed N actions, M facts with evidence`."""
-    attempts = site.store.attempts.of_run(run.id)
-    goals = [_goal(site, goal, attempts) for goal in site.store.goals.of_run(run.id)]
-    goals += _needs_you(site, run)
-    landed = sum(1 for attempt in attempts if attempt.outcome == "landed")
-    last = f"landed {landed} actions, {site.store.facts.count_holding(run.id)} facts with evidence"
-    return "\n\n".join(["", _head(site, run, attempts), *goals, "\n".join(_next(site, run)), last])
+def report(view: RunView, root: Path) -> str:
+    """Return the report of a run; its last line is `landed N actions, M facts with evidence`.
+
+    `root` is the repository's checkout.
+    """
+    attempts = [attempt for own in view.attempts.values() for attempt in own]
+    landed = sum(attempt.outcome == "landed" for attempt in attempts)
+    facts = sum(fact.state == "holds" for own in view.facts.values() for fact in own)
+    parts = [
+        "",
+        _head(view, len(attempts)),
+        *(_goal(view, goal) for goal in view.goals),
+        *_needs_you(view),
+        "\n".join(_next(view, root)),
+        f"landed {landed} actions, {facts} facts with evidence",
+    ]
+    return "\n\n".join(parts)
 
 
-def _head(site: RunContext, run: Run, attempts: Sequence[Attempt]) -> str:
-    usage = site.store.runs.spent(run.id)
+def _head(view: RunView, attempts: int) -> str:
+    run, usage = view.run, view.summary.spent
     took = format_duration(run.updated_at - run.created_at)
-    spent = f"{usage.requests} requests, {usage.tokens:,} tokens, {format_cost(usage.cost_usd)}"
+    spent = f"{count_of(usage.requests, 'request')}, {count_of(usage.tokens, 'token')}, {format_cost(usage.cost_usd)}"
     status = status_of(run.state)
     title = heading(clip(f"run {run.id} {status}{_reason_suffix(reason_of(run.state))}", WIDTH - 2))
-    return f"{status_mark(status)} {title}\n  {took}, {len(attempts)} attempts, {spent}"
+    return f"{status_mark(status)} {title}\n  {took}, {count_of(attempts, 'attempt')}, {spent}"
 
 
-def _needs_you(site: RunContext, run: Run) -> Iterator[str]:
-    items = site.store.inbox.open_of_run(run.id)
-    if items:
-        who = requesters_by_item(items, site.store.actions.of_run(run.id))
-        yield "\n".join([heading("Needs you"), *brief_lines(items, who, most=MAX_ITEMS)])
+def _needs_you(view: RunView) -> Iterator[str]:
+    if view.summary.inbox:
+        yield "\n".join([heading("Needs you"), *brief_lines(view.summary.inbox, view.requesters, most=MAX_ITEMS)])
 
 
-def _goal(site: RunContext, goal: Goal, attempts: Sequence[Attempt]) -> str:
-    facts = {fact.assertion: fact for fact in site.store.facts.of_goal(goal.id)}
+def _goal(view: RunView, goal: Goal) -> str:
+    facts = {fact.assertion: fact for fact in view.facts[goal.id]}
     lines = [heading(clip(f"{goal.name}: {status_of(goal.state)}{_reason_suffix(reason_of(goal.state))}", WIDTH))]
-    actions = {action.id: action for action in site.store.actions.of_goal(goal.id)}
+    actions = {action.id: action for action in view.actions_of(goal)}
     for action in actions.values():
         if action.kind == "primitive" or isinstance(action.state, Failed):
-            own = [attempt for attempt in attempts if attempt.action_id == action.id]
-            lines += _action(action, own, facts, actions)
+            lines += _action(action, view.attempts_of(action), facts, actions)
     return "\n".join(lines)
 
 
@@ -95,20 +100,21 @@ def _shown(evidence: Evidence) -> str:
     return _line(8, f"exit {evidence.exit_code}  {evidence.command}")
 
 
-def _next(site: RunContext, run: Run) -> Iterator[str]:
+def _next(view: RunView, root: Path) -> Iterator[str]:
+    run = view.run
     yield heading("Next")
-    if not Path.cwd().is_relative_to(site.repository.root):
-        yield f"  cd {site.repository.root}"
+    if not Path.cwd().is_relative_to(root):
+        yield f"  cd {root}"
     match run.state:
         case Completed():
             yield "  scaffold tasks                         every action with its evidence"
-            yield f"  git log -p {run.base_sha[:8]}..{run.session_branch}  a commit for each action"
+            yield f"  git log -p {run.base_sha[:8]}..{run.session_branch}  one commit per action"
             yield f"  git merge --ff-only {run.session_branch}   take them"
         case Failed():
             yield "  scaffold logs ACTION                   why it failed"
-            yield "  scaffold retry && scaffold resume      another chance for what failed"
+            yield "  scaffold retry && scaffold resume      try again what failed"
         case Paused():
-            if site.store.inbox.open_of_run(run.id):
+            if view.summary.inbox:
                 yield "  scaffold inbox                         what waits for you, in full"
             yield f"  scaffold resume {run.id}"
         case _:

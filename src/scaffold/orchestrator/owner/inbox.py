@@ -10,7 +10,7 @@ from scaffold.core.model import DecisionScope, InboxItem, InboxVerdict
 from scaffold.core.printable_text import printable
 from scaffold.store.database import Store
 from scaffold.store.run.inbox import DECISIONS
-from scaffold.views.inbox import decision_commands
+from scaffold.views.run_view import decision_commands
 
 
 class InboxDecision(Struct, frozen=True, kw_only=True):

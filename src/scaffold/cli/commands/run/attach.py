@@ -19,7 +19,7 @@ from scaffold.orchestrator.owner.run_end import PAUSE_REASONS
 from scaffold.orchestrator.owner.run_lease import require_run
 from scaffold.run.context import RunContext
 from scaffold.views.event_tail import tail_events
-from scaffold.views.run_view import LIVE_STATUSES
+from scaffold.views.run_view import LIVE_STATUSES, read_run_view
 from scaffold.views.store_reader import display_status, find_run
 
 EXIT_CODE_BY_PAUSE: Mapping[str | None, int] = {PAUSE_REASONS["limit"]: LIMIT, PAUSE_REASONS["stopped"]: INTERRUPTED}
@@ -65,7 +65,7 @@ def _print_end(site: RunContext, run: Run, *, as_json: bool) -> int:
             f"run {run.id} was interrupted: no process executes it", f"Continue with `scaffold resume {run.id}`."
         )
     if not as_json:
-        click.echo(report(site, run))
+        click.echo(report(read_run_view(site, run), site.repository.root))
     match run.state:
         case Completed():
             return OK
