@@ -1,4 +1,4 @@
-"""Finding what a reading command is asked about; nothing is made on the way."""
+"""Finding runs, goals and actions by the names a user gives."""
 
 from scaffold.core.errors import UsageError
 from scaffold.core.ids import ActionId, ActionKey, GoalId
@@ -8,7 +8,7 @@ from scaffold.views.store_reader import StoreAccess, find_run
 
 
 def find_action(site: StoreAccess, run: Run, name: str) -> Action:
-    """Return the run's action of that key or id; UsageProblem with the closest key if there is none."""
+    """Return the run's action of that key or id; raise UsageError with the closest key if there is none."""
     found = action_if_any(site, run, name)
     if found is not None:
         return found
@@ -23,17 +23,17 @@ def action_if_any(site: StoreAccess, run: Run, name: str) -> Action | None:
 
 
 def find_other_run(site: StoreAccess, run: Run, name: str) -> Run:
-    """Return the run whose id starts with `name`, which no action and no goal of `run` is called; else UsageProblem."""
+    """Return the run whose id starts with `name`, or raise UsageError; `name` is no goal or action of `run`."""
     if not name or site.store.runs.by_prefix(name.removeprefix("session-")):
         return find_run(site, name)
     goals = (goal.name for goal in site.store.goals.of_run(run.id))
     hint = SpellingHints([*goals, *(action.key for action in site.store.actions.of_run(run.id))]).hint(name)
-    what = f"`{name}` is no run of this repository, and no goal or action of run {run.id}"
+    what = f"`{name}` is neither a run of this repository nor a goal or action of run {run.id}"
     raise UsageError(what, f"{hint}`scaffold tasks --run {run.id}` lists its goals and actions.")
 
 
 def find_goal(site: StoreAccess, run: Run, name: str) -> Goal:
-    """Return the run's goal of that name or id; UsageProblem with the closest name if there is none."""
+    """Return the run's goal of that name or id; raise UsageError with the closest name if there is none."""
     found = goal_if_any(site, run, name)
     if found is not None:
         return found

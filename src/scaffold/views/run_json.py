@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from scaffold.core.ids import Assertion
 from scaffold.core.model import Action, Attempt, Fact, Goal, InboxItem
@@ -34,17 +35,12 @@ def run_json(summary: RunSummary) -> Json:
     """Return the value of `run`."""
     run = summary.run
     return {
-        "id": run.id,
-        "request": run.request,
+        **_fields(run, ("id", "request")),
         "status": summary.status,
         "reason": reason_of(run.state),
         "planning": summary.planning,
         "tier": run.settings.tier.name,
-        "base_branch": run.base_branch,
-        "base_sha": run.base_sha,
-        "session_branch": run.session_branch,
-        "created_at": run.created_at,
-        "updated_at": run.updated_at,
+        **_fields(run, ("base_branch", "base_sha", "session_branch", "created_at", "updated_at")),
         "budget": {
             "limit_usd": run.settings.limits.budget_usd,
             "spent_usd": summary.spent.cost_usd,
@@ -92,28 +88,14 @@ def _supervisor(view: RunView, goal: Goal) -> Json:
 
 def fact_json(fact: Fact) -> Json:
     """Return a fact with its evidence."""
-    fields = ("kind", "command", "exit_code", "commit", "at", "detail")
-    evidence = [{field: getattr(each, field) for field in fields} for each in fact.evidence]
-    return {
-        "name": fact.assertion,
-        "state": fact.state,
-        "commit": fact.commit,
-        "weak": fact.weak,
-        "evidence": evidence,
-    }
+    evidence = [_fields(each, ("kind", "command", "exit_code", "commit", "at", "detail")) for each in fact.evidence]
+    return {"name": fact.assertion, **_fields(fact, ("state", "commit", "weak")), "evidence": evidence}
 
 
 def action_json(view: RunView, action: Action) -> Json:
     """Return one entry of `actions`."""
     return {
-        "id": action.id,
-        "key": action.key,
-        "goal_id": action.goal_id,
-        "parent_id": action.parent_id,
-        "kind": action.kind,
-        "method": action.method,
-        "role": action.role,
-        "description": action.description,
+        **_fields(action, ("id", "key", "goal_id", "parent_id", "kind", "method", "role", "description")),
         "preconditions": list(action.preconditions),
         "effects": list(action.effects),
         "status": status_of(action.state),
@@ -127,43 +109,28 @@ def action_json(view: RunView, action: Action) -> Json:
 def agent_json(row: AgentRow) -> Json:
     """Return one entry of `agents`."""
     return {
-        "role": row.role,
-        "goal": row.goal,
-        "action": row.action,
-        "attempt": row.attempt,
-        "pid": row.pid,
-        "alive": row.alive,
+        **_fields(row, ("role", "goal", "action", "attempt", "pid", "alive")),
         "agent_state": row.state,
         "phase": row.phase,
         "since": row.since,
         "tokens": row.usage.tokens,
         "cost_usd": row.usage.cost_usd,
         "waits_on": row.waits_on or None,
-        "last_act": row.last_activity and {"at": row.last_activity.at, "text": row.last_activity.text},
+        "last_act": row.last_activity,
     }
 
 
 def _attempt(view: RunView, action: Action, attempt: Attempt) -> Json:
     exited = attempt.outcome is None and attempt.worker in view.exited
     return {
-        "id": attempt.id,
-        "number": attempt.number,
-        "status": attempt.status,
-        "phase": attempt.phase,
-        "outcome": attempt.outcome,
+        **_fields(attempt, ("id", "number", "status", "phase", "outcome")),
         "agent_state": worker_state(attempt, asks=view.asks(action, attempt), gone=exited),
-        "iteration": attempt.iteration,
-        "score": None if attempt.score is None else msgspec.structs.asdict(attempt.score),
-        "executor": attempt.executor,
-        "model": attempt.model,
-        "base_sha": attempt.base_sha,
-        "head_sha": attempt.head_sha,
-        "started_at": attempt.started_at,
-        "ended_at": attempt.ended_at,
+        **_fields(
+            attempt, ("iteration", "score", "executor", "model", "base_sha", "head_sha", "started_at", "ended_at")
+        ),
         "tokens": attempt.usage.tokens,
         "cost_usd": attempt.usage.cost_usd,
-        "log_file": attempt.log_file,
-        "error": attempt.error,
+        **_fields(attempt, ("log_file", "error")),
     }
 
 
@@ -181,15 +148,14 @@ def _queue_entry(view: RunView, attempt: Attempt) -> Json:
 def _inbox_item(view: RunView, item: InboxItem) -> Json:
     keys = {action.id: action.key for action in view.actions}
     return {
-        "id": item.id,
-        "kind": item.kind,
-        "text": item.text,
-        "detail": item.detail,
-        "goal_id": item.goal_id,
+        **_fields(item, ("id", "kind", "text", "detail", "goal_id")),
         "action": keys.get(item.action_id) if item.action_id else None,
-        "created_at": item.created_at,
-        "expires_at": item.expires_at,
+        **_fields(item, ("created_at", "expires_at")),
     }
+
+
+def _fields(value: Struct, names: Iterable[str]) -> Json:
+    return {name: getattr(value, name) for name in names}
 
 
 def _mentioned_assertions(actions: Iterable[Action]) -> Iterable[Assertion]:

@@ -1,4 +1,4 @@
-"""What a command that only reads needs: the store and the time. Opened without git, models and an event loop."""
+"""The store and the time, for commands that only read; opened without git, models and an event loop."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -19,11 +19,11 @@ from scaffold.store.state_location import existing_state_location
 
 
 class StoreAccess(Protocol):
-    """A place with a store, a `worker.site.Site` or a Reader."""
+    """An open store: a `StoreReader`, or a run's `RunContext`."""
 
     @property
     def store(self) -> Store:
-        """What is true of the repository's runs."""
+        """The state of the repository's runs."""
         ...
 
     @property
@@ -41,7 +41,7 @@ class StoreReader(Struct, frozen=True):
 
 @contextmanager
 def store_reader_if_any(cwd: Path, environ: Mapping[str, str]) -> Iterator[StoreReader | None]:
-    """Hold the store of the repository around `cwd` open; None where nothing was ever run, and nothing is created."""
+    """Open the store of the repository around `cwd`; yield None if it has none, and create nothing."""
     place = existing_state_location(find_common_dir(cwd), environ)
     if place is None:
         yield None
@@ -57,7 +57,7 @@ def store_reader_if_any(cwd: Path, environ: Mapping[str, str]) -> Iterator[Store
 
 
 def find_run(reader: StoreAccess, name: str | None) -> Run:
-    """Return the run whose id starts with `name`, or the latest; UsageProblem if there is none or several."""
+    """Return the run whose id starts with `name`, or the latest run; raise UsageError if none fits, or several."""
     if name is None:
         latest = reader.store.runs.latest()
         if latest is None:
@@ -70,22 +70,31 @@ def find_run(reader: StoreAccess, name: str | None) -> Run:
     if len(found) == 1:
         return found[0]
     known = ", ".join(run.id for run in (found or reader.store.runs.all())[:5]) or "none"
-    problem = "is not a run of this repository" if not found else "fits several runs"
+    problem = "is not a run of this repository" if not found else "matches several runs"
     raise UsageError(f"`{name}` {problem}", f"Known runs: {known}.")
 
 
+def find_run_if_any(reader: StoreAccess | None, name: str | None) -> Run | None:
+    """Return the run as `find_run` does, but None if no name is given and there is no run yet."""
+    if reader is not None and (name is not None or reader.store.runs.latest() is not None):
+        return find_run(reader, name)
+    if name is not None:
+        raise no_run_error()
+    return None
+
+
 def interrupted_runs(reader: StoreAccess) -> tuple[Run, ...]:
-    """Return the runs whose owner died over them, the latest first."""
+    """Return the runs whose owner died, the latest first."""
     return tuple(run for run in reader.store.runs.all() if display_status(run) == INTERRUPTED)
 
 
 def no_run_error() -> UsageError:
-    """Return the error of a command that needs a run where there is none."""
+    """Return the error of a command that needs a run in a repository without runs."""
     return UsageError("there is no run in this repository yet", "Start one with `scaffold run`.")
 
 
 def display_status(run: Run) -> str:
-    """Return a run's status as people see it: active without a living owner is `interrupted`."""
+    """Return a run's status as people see it: a run in progress without a living owner is `interrupted`."""
     if isinstance(run.state, Planning | Active) and (run.owner is None or not is_alive(run.owner)):
         return INTERRUPTED
     return status_of(run.state)

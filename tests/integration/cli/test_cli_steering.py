@@ -165,7 +165,7 @@ def test_a_failed_goal_is_retried_or_cancelled_and_nothing_else(site, run, scaff
 
 def test_a_run_is_still_found_behind_actions_and_goals(site, run, scaffold):
     assert scaffold("pause", run.id).out.splitlines()[0] == f"run {run.id} is paused: paused by the user"
-    what = f"`stoer` is no run of this repository, and no goal or action of run {run.id}"
+    what = f"`stoer` is neither a run of this repository nor a goal or action of run {run.id}"
     for command in ("stop", "pause", "cancel", "resume", "retry"):
         expect_refusal(scaffold(command, "stoer"), what, "Did you mean `store`?")
 
@@ -189,7 +189,7 @@ def test_an_action_of_another_run_is_not_retried_by_its_id(site, plan, run, scaf
     with site.store.transaction():
         site.store.actions.move(store.id, Failed("no way"))
     latest = make_run(site, plan)
-    expect_refusal(scaffold("retry", store.id), f"no goal or action of run {latest.id}", "`scaffold tasks")
+    expect_refusal(scaffold("retry", store.id), f"nor a goal or action of run {latest.id}", "`scaffold tasks")
     assert state(site, run, "store") == "failed"
 
 

@@ -11,7 +11,7 @@ from scaffold.cli.render.status_text import no_run_text
 from scaffold.cli.render.style import print_json
 from scaffold.views.run_json import agent_json
 from scaffold.views.run_view import read_processes
-from scaffold.views.store_reader import find_run, no_run_error, store_reader_if_any
+from scaffold.views.store_reader import find_run_if_any, store_reader_if_any
 
 
 @click.command()
@@ -20,12 +20,10 @@ from scaffold.views.store_reader import find_run, no_run_error, store_reader_if_
 def agents(run_name: str | None, *, as_json: bool) -> None:
     """Show every process of a run: orchestrator, supervisors, workers; what each is doing and what it costs."""
     with store_reader_if_any(Path.cwd(), os.environ) as reader:
-        if reader is None or (run_name is None and reader.store.runs.latest() is None):
-            if run_name:
-                raise no_run_error()
+        run = find_run_if_any(reader, run_name)
+        if reader is None or run is None:
             _show_nothing(as_json=as_json)
             return
-        run = find_run(reader, run_name)
         rows = read_processes(reader, run)
         if as_json:
             print_json({"run": run.id, "agents": [agent_json(row) for row in rows]})

@@ -18,7 +18,7 @@ from scaffold.core.states import status_of
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.run_baseline import reset_baseline
 from scaffold.verify.regression.baseline import gate_summary, uninformative_reason
-from scaffold.views.store_reader import StoreReader, find_run, no_run_error, store_reader_if_any
+from scaffold.views.store_reader import find_run, find_run_if_any, store_reader_if_any
 from scaffold.views.text_format import WIDTH, clip, clip_middle, pad, wrap_text
 
 MOST_SHOWN = 10
@@ -38,7 +38,7 @@ def baseline(deed: str, run_name: str | None, *, as_json: bool) -> None:
         run_async(_reset(run_name, as_json=as_json))
         return
     with store_reader_if_any(Path.cwd(), os.environ) as reader:
-        run = _run(reader, run_name)
+        run = find_run_if_any(reader, run_name)
         found = reader.store.baselines.of_run(run.id) if reader and run else None
     if as_json:
         print_json(_baseline_json(run, found))
@@ -46,15 +46,6 @@ def baseline(deed: str, run_name: str | None, *, as_json: bool) -> None:
         click.echo(no_run_text())
     else:
         click.echo("\n".join(_lines(run, found)))
-
-
-def _run(reader: StoreReader | None, name: str | None) -> Run | None:
-    """Return the run that is asked about; None where none is named, and there is none yet."""
-    if reader is not None and (name is not None or reader.store.runs.latest() is not None):
-        return find_run(reader, name)
-    if name is not None:
-        raise no_run_error()
-    return None
 
 
 def _baseline_json(run: Run | None, found: Baseline | None) -> dict[str, object]:

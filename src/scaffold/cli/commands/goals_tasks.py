@@ -13,7 +13,7 @@ from scaffold.core.model import Goal
 from scaffold.views.lookup import find_goal
 from scaffold.views.run_json import Json, action_json, fact_json, goal_json
 from scaffold.views.run_view import RunView, read_run_view
-from scaffold.views.store_reader import find_run, no_run_error, store_reader_if_any
+from scaffold.views.store_reader import find_run_if_any, no_run_error, store_reader_if_any
 
 
 @click.command()
@@ -57,11 +57,11 @@ def _tasks_json(view: RunView | None, chosen: tuple[Goal, ...]) -> Json:
 def _read_view(run_name: str | None, goal_name: str | None) -> tuple[RunView | None, tuple[Goal, ...]]:
     """Return the run and those of its goals that are wanted; None in a repository without runs."""
     with store_reader_if_any(Path.cwd(), os.environ) as reader:
-        if reader is None or (run_name is None and reader.store.runs.latest() is None):
-            if run_name or goal_name:
+        run = find_run_if_any(reader, run_name)
+        if reader is None or run is None:
+            if goal_name:
                 raise no_run_error()
             return None, ()
-        run = find_run(reader, run_name)
         view = read_run_view(reader, run)
         if goal_name is None:
             return view, view.goals

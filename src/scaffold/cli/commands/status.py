@@ -11,11 +11,10 @@ from scaffold.cli.commands.options import json_option
 from scaffold.cli.render.status_text import no_run_text, status_text
 from scaffold.cli.render.style import is_terminal, print_json
 from scaffold.cli.render.watch_view import print_frames, redraw_frames
-from scaffold.core.errors import UsageError
 from scaffold.core.model import Run
 from scaffold.views.run_json import NO_RUN_JSON, run_view_json
 from scaffold.views.run_view import read_run_view, read_summary
-from scaffold.views.store_reader import StoreReader, find_run, store_reader_if_any
+from scaffold.views.store_reader import StoreReader, find_run_if_any, store_reader_if_any
 
 REDRAW_S = 1.0
 NEVER_SET = Event()
@@ -37,7 +36,7 @@ def status(run_name: str | None, *, watch: bool, as_json: bool) -> None:
 
 def _status(run_name: str | None, *, watch: bool, as_json: bool) -> None:
     with store_reader_if_any(Path.cwd(), os.environ) as reader:
-        run = _run(reader, run_name)
+        run = find_run_if_any(reader, run_name)
         if reader is None or run is None:
             _show_nothing(as_json=as_json)
         elif watch and as_json:
@@ -72,14 +71,6 @@ def _watch(reader: StoreReader, run: Run) -> None:
         NEVER_SET.wait(REDRAW_S)
     show(None)
     click.echo(status_text(read_run_view(reader, run)))
-
-
-def _run(reader: StoreReader | None, name: str | None) -> Run | None:
-    if name is None:
-        return reader.store.runs.latest() if reader else None
-    if reader is None:
-        raise UsageError(f"`{name}` is not a run of this repository", "There is none yet.")
-    return find_run(reader, name)
 
 
 def _show_nothing(*, as_json: bool) -> None:
