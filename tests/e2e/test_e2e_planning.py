@@ -85,7 +85,7 @@ def test_a_request_becomes_goals_and_actions_that_land(scenario, model):
     assert "draft    create_actions hello, world" in done.stdout
     assert "planned by" in done.stderr
     assert "  hello -> hello_there" in done.stderr
-    assert "nobody pays" in done.stderr
+    assert "replayed from a file, free" in done.stderr
     expect_landed(scenario, "hello", "world")
     assert scenario.status()["run"]["request"] == "greet the world"
     assert scenario.checkout() == before

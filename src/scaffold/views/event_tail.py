@@ -1,12 +1,10 @@
-"""Following the events of a run as they are written."""
+"""Follow the events of a run as they are written."""
 
 import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from scaffold.core.events import (
-    StoredEvent,
-)
+from scaffold.core.events import StoredEvent
 from scaffold.core.model import Run
 from scaffold.run.context import RunContext
 
@@ -14,23 +12,23 @@ POLL_S = 0.1
 
 
 class EventSink(Protocol):
-    """Takes events as they are recorded."""
+    """Shows events as they are recorded."""
 
     def show(self, recorded: StoredEvent) -> None:
         """Show one event."""
         ...
 
     def tick(self) -> None:
-        """Refresh what shows the present: some time has passed."""
+        """Refresh whatever shows the current state; called every `POLL_S`."""
         ...
 
     def close(self) -> None:
-        """Nothing more will come."""
+        """End: no more events will come."""
         ...
 
 
 async def tail_events(site: RunContext, run: Run, sink: EventSink, *, since: int, done: Callable[[], bool]) -> None:
-    """Show every event after `since` until `done` and nothing is left to show."""
+    """Show every event after number `since`; return once `done` and all are shown."""
     seq = since
     while True:
         ending = done()

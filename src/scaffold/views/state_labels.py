@@ -1,4 +1,4 @@
-"""How a task and an agent are doing, in six words each: for people, beside the exact status."""
+"""The state of a task and of an agent in one of six words each, for people, beside the exact status."""
 
 from collections.abc import Mapping
 from typing import Literal, assert_never
@@ -31,11 +31,11 @@ STATE_BY_OUTCOME: Mapping[AttemptOutcome, AgentState] = {
     "waiting": "done",
     "budget": "paused",
 }
-"""What an attempt's agent is afterwards, if nobody is asked any more; after every other outcome it has failed."""
+"""An agent's state after its attempt, unless a human is asked; after every other outcome it has failed."""
 
 
 def task_state(state: ActionState) -> TaskState:
-    """Return the word for a task: what nobody needs any more is done, what a human gave up has failed."""
+    """Return the word for a task; a skipped one is done, a cancelled one has failed."""
     match state:
         case Pending():
             return "pending"
@@ -56,8 +56,8 @@ def task_state(state: ActionState) -> TaskState:
 def worker_state(attempt: Attempt, *, asks: bool, gone: bool) -> AgentState:
     """Return the word for a worker.
 
-    `asks` is whether a human must decide before it, or whoever comes after it, can go on; `gone` whether it had a
-    process that does not live any more.
+    `asks` is whether a human must decide before it, or its next attempt, can continue; `gone` is whether its process
+    has exited.
     """
     if attempt.outcome is not None:
         return (
@@ -75,7 +75,7 @@ def worker_state(attempt: Attempt, *, asks: bool, gone: bool) -> AgentState:
 
 
 def supervisor_state(goal: Goal, *, gone: bool) -> AgentState:
-    """Return the word for the supervisor of a goal; `gone` is whether it had a process that does not live any more."""
+    """Return the word for the supervisor of a goal; `gone` is whether its process has exited."""
     match goal.state:
         case Planning():
             return "pending"

@@ -80,7 +80,7 @@ def test_the_estimate_grows_with_the_plan_and_says_where_there_is_none(site):
     for model, words in (
         ("cassette:/x.yaml", "no estimate needed"),
         ("local:llama@http://127.0.0.1:1/v1", "no estimate needed"),
-        ("openai:nobody-knows-it", "its price is not known"),
+        ("openai:nobody-knows-it", "its price is unknown"),
     ):
         other = priced(offer, model)
         assert cost_estimate(other.run, other.plan) == words
@@ -89,10 +89,10 @@ def test_the_estimate_grows_with_the_plan_and_says_where_there_is_none(site):
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        ("cassette:/x.yaml", "nobody pays"),
-        ("local:llama@http://127.0.0.1:1/v1", "a server of your own"),
+        ("cassette:/x.yaml", "free"),
+        ("local:llama@http://127.0.0.1:1/v1", "your own server"),
         ("codex:gpt-5", "subscription"),
-        ("anthropic:claude-sonnet-4-5", "your key"),
+        ("anthropic:claude-sonnet-4-5", "your API key"),
     ],
 )
 def test_who_pays_is_named(model, words):

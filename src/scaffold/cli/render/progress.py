@@ -1,4 +1,4 @@
-"""What a run looks like while it happens: events become lines, or JSON, or a live screen."""
+"""The events of a run as lines of text or JSON."""
 
 from typing import assert_never
 
@@ -31,12 +31,12 @@ from scaffold.core.events import (
     VerificationFailed,
 )
 from scaffold.core.ids import ActionKey
-from scaffold.core.printable_text import printable
+from scaffold.core.printable_text import count_of, printable
 from scaffold.core.states import WAITS_FOR_PREFIX
 
 
 class JsonEventLines:
-    """One event a line, for programs."""
+    """One event per line, for programs."""
 
     def show(self, recorded: StoredEvent) -> None:
         """Print `{"seq", "at", "type", ...}`."""
@@ -44,39 +44,39 @@ class JsonEventLines:
         click.echo(msgspec.json.encode(body))
 
     def tick(self) -> None:
-        """Lines show the past only."""
+        """Do nothing: a line never changes."""
 
     def close(self) -> None:
-        """Every line is out already."""
+        """Do nothing: every line is printed already."""
 
 
 class TextEventLines:
-    """A line for whatever a person wants to know; what only machines need is left out."""
+    """A line for each event people want to know; events only machines need are left out."""
 
     def __init__(self, *, err: bool = False) -> None:
-        """With `err` the lines go to standard error."""
+        """Print to standard error if `err`."""
         self._err = err
 
     def show(self, recorded: StoredEvent) -> None:
-        """Print the event if it says something to a person."""
+        """Print the event, unless only machines need it."""
         line = event_sentence(recorded.event)
         if line is not None:
             click.echo(f"{recorded.at.astimezone():%H:%M:%S}  {printable(line)}", err=self._err)
 
     def tick(self) -> None:
-        """Lines show the past only."""
+        """Do nothing: a line never changes."""
 
     def close(self) -> None:
-        """Every line is out already."""
+        """Do nothing: every line is printed already."""
 
 
 def event_sentence(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 - one line a case
-    """Return what a person wants to read of an event; None where nothing."""
+    """Return an event as a line for people; None if only machines need it."""
     match event:
         case RunCreated(session_branch=branch, goals=0):
             return f"plan     none yet, landing on {branch}"
         case RunCreated(session_branch=branch, goals=goals, actions=actions):
-            return f"plan     {actions} actions in {goals} goals, landing on {branch}"
+            return f"plan     {count_of(actions, 'action')} in {count_of(goals, 'goal')}, landing on {branch}"
         case RunStatusChanged(status=status, reason=reason):
             return f"run      {status}{_reason_suffix(reason)}"
         case GoalStatusChanged(goal=goal, status=status, reason=reason):
@@ -104,7 +104,7 @@ def event_sentence(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 
         case PlanningTurnEnded(event=about, outcome="refused" | "failed" | "lost" as outcome, error=error):
             return f"think    {about} {outcome}{_reason_suffix(_first_line(error))}"
         case SupervisorEnded(goal=goal, code=code) if code != 0:
-            return f"warning  the supervisor of {goal} ended with {code}"
+            return f"warning  the supervisor of {goal} exited with {code}"
         case FactStateChanged(assertion=assertion, state=state, commit=commit):
             return f"fact     {assertion} {state} at {commit[:8]}"
         case ContractSealed() | BaselineCaptured() | CritiqueRecorded() | VerificationFailed():
@@ -122,14 +122,15 @@ def event_sentence(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 
 def _verification_sentence(event: ContractSealed | BaselineCaptured | CritiqueRecorded | VerificationFailed) -> str:
     match event:
         case ContractSealed(action=action, phase=phase, sha256=digest, checks=checks):
-            return f"seal     {action}: {phase} contract {digest[:8]} with {checks} checks"
+            return f"seal     {action}: {phase} contract {digest[:8]} with {count_of(checks, 'check')}"
         case BaselineCaptured(gate=gate, commit=commit, passed=passed, failed=failed, reused=reused):
-            known = ", known from before" if reused else ""
+            known = ", reused" if reused else ""
             return f"baseline {gate} at {commit[:8]}: {passed} passed, {failed} failed{known}"
         case CritiqueRecorded(action=action, iteration=iteration, score=score):
             return f"critic   {action}: {score}/9 after iteration {iteration}"
         case VerificationFailed(action=action, iterations=iterations, summary=summary):
-            return f"failed   {action}: not proven after {iterations} iterations{_reason_suffix(_first_line(summary))}"
+            tries = count_of(iterations, "iteration")
+            return f"failed   {action}: not proven after {tries}{_reason_suffix(_first_line(summary))}"
         case _:
             assert_never(event)
 
@@ -137,7 +138,7 @@ def _verification_sentence(event: ContractSealed | BaselineCaptured | CritiqueRe
 def _blocked(action: ActionKey, reason: str) -> str:
     if reason.startswith(WAITS_FOR_PREFIX):
         return f"waits    {action}: for you, `scaffold inbox` shows {reason.removeprefix(WAITS_FOR_PREFIX)}"
-    return f"blocked  {action}: what it needs has failed"
+    return f"blocked  {action}: a dependency failed"
 
 
 def _reason_suffix(reason: str | None) -> str:

@@ -1,4 +1,4 @@
-"""What one call of `ralph` tells while it works: nothing but the answer, or one JSON event a line."""
+"""The output of a one-shot `ralph`: the answer as text, one JSON object, or one JSON event per line."""
 
 import sys
 from collections.abc import Mapping
@@ -12,15 +12,16 @@ from scaffold.cli.render.style import paint
 from scaffold.core.conversation import Delta, RetryWait, StreamReset, TextDelta, ThinkingDelta, ToolCallDelta
 from scaffold.core.printable_text import printable
 from scaffold.session.reporter import Reporter
+from scaffold.views.text_format import clip
 
 OutputFormat = Literal["text", "json", "stream-json"]
 
-MAX_CALL_CHARACTERS = 120
-"""Characters of a tool call that people get to see."""
+MAX_CALL_CELLS = 120
+"""How many columns of a tool call's arguments are shown."""
 
 
 def reporter_for(output: OutputFormat) -> Reporter:
-    """Return who tells in this format."""
+    """Return the reporter for this format."""
     match output:
         case "text":
             return TextReporter(live=sys.stderr is not None and sys.stderr.isatty())
@@ -33,7 +34,7 @@ def reporter_for(output: OutputFormat) -> Reporter:
 
 
 class TextReporter:
-    """The answer on standard output; on a terminal each step on standard error, so that a wait can be understood."""
+    """Prints the answer on standard output and, on a terminal, each step on standard error."""
 
     for_people = True
 
@@ -41,10 +42,10 @@ class TextReporter:
         self._live = live
 
     def session(self, **fields: str) -> None:
-        """Say nothing: whoever asks knows where."""
+        """Print nothing."""
 
     def hear(self, delta: Delta) -> None:
-        """Say why nothing comes."""
+        """Print why the model does not answer yet."""
         match delta:
             case RetryWait(seconds=seconds, reason=reason):
                 click.echo(f"waiting {seconds:.0f} s: {printable(reason)}", err=True)
@@ -56,21 +57,22 @@ class TextReporter:
                 assert_never(delta)
 
     def note(self, kind: EntryKind, **fields: Any) -> None:
-        """Show what is done, if somebody watches, and what the user should know, always."""
+        """Print notices, and on a terminal tool calls."""
         if kind == "notice":
             click.echo(printable(str(fields.get("text", ""))), err=True)
         elif kind == "tool_call" and self._live:
             args = msgspec.json.encode(fields.get("args")).decode()
-            click.echo(paint(f"· {printable(fields['name'])} {_line(args)}", "bright_black"), err=True)
+            shown = f"· {printable(fields['name'])} {clip(args, MAX_CALL_CELLS)}"
+            click.echo(paint(shown, "bright_black"), err=True)
 
     def result(self, shape: Mapping[str, object]) -> None:
-        """Print the answer; an error is told by whoever ends the command."""
+        """Print the answer; the caller prints an error."""
         if shape["result"]:
             click.echo(printable(str(shape["result"])))
 
 
 class JsonReporter:
-    """Nothing but one object at the end."""
+    """Prints one JSON object at the end."""
 
     for_people = False
 
@@ -89,7 +91,7 @@ class JsonReporter:
 
 
 class StreamJsonReporter:
-    """One event a line, as it happens: words in pieces, tool calls and their results whole."""
+    """Prints one event per line as it happens: text in pieces, tool calls and their results whole."""
 
     for_people = False
 
@@ -101,7 +103,7 @@ class StreamJsonReporter:
         _print_event("session", **fields)
 
     def hear(self, delta: Delta) -> None:
-        """Print the pieces of words and thoughts; a piece of a call is told when the call is whole."""
+        """Print the pieces of text and thinking; a tool call is printed by `note` once it is complete."""
         match delta:
             case TextDelta(text=text):
                 self._heard += text
@@ -110,7 +112,7 @@ class StreamJsonReporter:
                 _print_event("thinking", text=text)
             case StreamReset(reason=reason):
                 self._heard = ""
-                _print_event("notice", notice="superseded", text=f"what this reply said so far is void: {reason}")
+                _print_event("notice", notice="superseded", text=f"the text of this reply so far is void: {reason}")
             case RetryWait(seconds=seconds, reason=reason):
                 _print_event("notice", notice="waiting", seconds=seconds, text=reason)
             case ToolCallDelta():
@@ -119,7 +121,7 @@ class StreamJsonReporter:
                 assert_never(delta)
 
     def note(self, kind: EntryKind, **fields: Any) -> None:
-        """Print what is no part of a reply's words; those were heard already."""
+        """Print everything but the reply's text, which `hear` has printed already."""
         if kind == "text" and fields["text"] not in self._heard:
             _print_event("text", **fields)
         if kind == "usage":
@@ -136,8 +138,3 @@ class StreamJsonReporter:
 
 def _print_event(kind: str, **fields: object) -> None:
     click.echo(msgspec.json.encode({"type": kind, **fields}))
-
-
-def _line(text: str) -> str:
-    flat = printable(text).replace("\n", " ")
-    return flat if len(flat) <= MAX_CALL_CHARACTERS else f"{flat[: MAX_CALL_CHARACTERS - 1]}…"

@@ -1,4 +1,4 @@
-"""What is offered before a run starts: its goals and actions, how many agents they deserve, what it may cost."""
+"""A run before it starts: its goals and actions, a recommended number of agents, its estimated cost."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC
@@ -21,12 +21,12 @@ from scaffold.plan.simulation.simulated_goal import WORKER_CAP
 from scaffold.views.text_format import WIDTH, clip
 
 MAX_ACTIONS = 40
-"""Actions that are listed for each goal; the rest is counted."""
+"""How many actions of a goal are listed; the rest are counted."""
 TYPICAL_REQUEST = Usage(input_tokens=20_000, cached_input_tokens=16_000, output_tokens=600, requests=1)
 REQUESTS_PER_ACTION = 20
-"""What the work of one action takes, roughly: so many requests like that one."""
+"""A rough estimate for one action: so many typical requests."""
 ASSUMED_CHILDREN = 3
-"""How many actions a compound is taken for that is to be broken down."""
+"""How many children a compound is assumed to get."""
 
 
 class RunPreview(Struct, frozen=True):
@@ -36,7 +36,7 @@ class RunPreview(Struct, frozen=True):
     plan: Plan
 
     def text(self) -> str:
-        """Return it in lines for a person."""
+        """Return the preview as text."""
         return printable("\n".join([*self._goals(), *self._findings(), *self._shape(), *self._terms()]))
 
     def _goals(self) -> Iterator[str]:
@@ -49,7 +49,7 @@ class RunPreview(Struct, frozen=True):
 
     def _findings(self) -> Iterator[str]:
         if self.run.settings.planning.plan_path:
-            return  # they were told when the file was read
+            return  # printed when the file was read
         for finding in lint(self.plan).findings:
             yield format_finding(finding, "plan")
 
@@ -62,7 +62,7 @@ class RunPreview(Struct, frozen=True):
             yield from self._advice()
 
     def _advice(self) -> Iterator[str]:
-        """Yield how many agents it is worth, unless the run's cap is another one than that is reckoned with."""
+        """Yield the recommended number of agents, unless the run's cap differs from the one the advice assumes."""
         if self.run.settings.limits.goal_agents == WORKER_CAP:
             advice = advise_agent_count(self.plan)
             yield f"  worth {count_of(advice.agents, 'agent')}: {advice.why}"
@@ -75,26 +75,26 @@ class RunPreview(Struct, frozen=True):
 
 
 def billing_note(model: str) -> str:
-    """Return who pays for the model, in words."""
+    """Return in words who pays for the model."""
     match parse_model(model).provider:
         case "cassette":
-            return "replayed from a file, nobody pays"
+            return "replayed from a file, free"
         case "local":
-            return "a server of your own, nobody sends a bill"
+            return "your own server, free"
         case "codex":
-            return "your subscription pays"
+            return "covered by your subscription"
         case _:
-            return "you pay by your key"
+            return "billed to your API key"
 
 
 def cost_estimate(run: Run, plan: Plan) -> str:
-    """Return roughly what the plan's actions will cost, in words."""
+    """Return a rough estimate of the plan's cost, in words."""
     name = parse_model(run.settings.model.name)
     if name.provider in {"cassette", "local"}:
         return "no estimate needed"
     prices = model_card(name).prices
     if prices is None:
-        return "its price is not known"
+        return "its price is unknown"
     usd = (
         prices.cost_usd(TYPICAL_REQUEST, run.created_at.astimezone(UTC).date())
         * REQUESTS_PER_ACTION
@@ -104,7 +104,7 @@ def cost_estimate(run: Run, plan: Plan) -> str:
 
 
 def _estimated_attempts(actions: Sequence[ActionSpec]) -> int:
-    """Return for how many pieces of work the plan is taken."""
+    """Return how many primitive actions the plan is estimated to have."""
     parents = {action.parent for action in actions}
     open_ended = sum(action.kind == "compound" and action.key not in parents for action in actions)
     return sum(action.kind == "primitive" for action in actions) + ASSUMED_CHILDREN * open_ended
@@ -115,7 +115,7 @@ def _chain(keys: Sequence[ActionKey]) -> str:
 
 
 def _tree(goal: GoalSpec) -> Iterator[str]:
-    """Yield the actions, those of a compound below it and further in."""
+    """Yield the actions, children indented below their compound."""
 
     def below(parent: ActionKey | None, indent: str) -> Iterable[str]:
         for action in goal.actions:
@@ -132,12 +132,12 @@ def _kind(action: ActionSpec) -> str:
 
 
 def sandbox_summary(finding: DetectedLevel, settings: RunSettings) -> str:
-    """Return what holds the commands of a run's agents, in a line for a person."""
+    """Return on one line how the commands of a run's agents are confined."""
     if settings.sandbox.mode != "off" and finding.level != "none":
-        better = f" ({finding.trouble}; for a better one, {finding.fix})" if finding.trouble else ""
+        better = f" ({finding.trouble}; to improve it, {finding.fix})" if finding.trouble else ""
         return f"sandbox {finding.level}, network {settings.sandbox.network}{better}"
-    why = "none is wanted" if settings.sandbox.mode == "off" else finding.trouble
-    mend = "" if settings.sandbox.mode == "off" else f"; to have one, {finding.fix}"
+    why = "turned off" if settings.sandbox.mode == "off" else finding.trouble
+    fix = "" if settings.sandbox.mode == "off" else f"; to get one, {finding.fix}"
     if settings.permissions.yolo:
-        return f"warning: no sandbox ({why}): commands can reach all that you can, and nobody is asked{mend}"
-    return f"no sandbox ({why}): commands of agents wait for your consent, `scaffold inbox` shows them{mend}"
+        return f"warning: no sandbox ({why}): commands can do everything you can, without asking{fix}"
+    return f"no sandbox ({why}): commands of agents wait for your consent in `scaffold inbox`{fix}"
