@@ -19,6 +19,7 @@ from scaffold.plan.edit.draft import ChangeRejected
 from scaffold.plan.edit.proposed_actions import read_tasks
 from scaffold.run.context import RunContext
 from scaffold.tools.arguments import object_schema
+from scaffold.views.run_view import GoalProgress, read_summary
 
 ENDED_STATES = (Completed, Failed, Cancelled)
 TASK_SCHEMA = object_schema(
@@ -124,18 +125,19 @@ def _list_tool(control: ChatRunControl, name: str, description: str, *, projects
         run = control.run()
         if run is None:
             return {what: [], "note": "There is no run yet."}
-        proposals = DraftProposals(control.site.store, run)
         goals = control.site.store.goals.of_run(run.id)
-        reports = (
-            goal_report(proposals, find_goal(proposals, goal.name))
-            for goal in goals
-            if not projects or _is_project(control.site, goal)
-        )
-        lines = ({key: report[key] for key in ("goal", "status", "complete", "actions")} for report in reports)
-        taken, left = fit_entries(lines, most=len(goals), room=RESPONSE_CHARS)
-        return {"run": run.id, "run_status": status_of(run.state), what: taken, "left_out": left or None}
+        listed = {goal.name for goal in goals if not projects or _is_project(control.site, goal)}
+        summary = read_summary(control.site, run)
+        lines = (_goal_entry(goal) for goal in summary.goals if goal.name in listed)
+        taken, left = fit_entries(lines, most=len(listed), room=RESPONSE_CHARS)
+        return {"run": run.id, "run_status": summary.status, what: taken, "left_out": left or None}
 
     return json_tool(name, description, object_schema({}), answer, read_only=True)
+
+
+def _goal_entry(goal: GoalProgress) -> dict[str, Any]:
+    complete = goal.held == goal.desired
+    return {"goal": goal.name, "status": goal.status, "complete": complete, "actions": goal.status_counts}
 
 
 def _status_tool(control: ChatRunControl, name: str, description: str, *, projects: bool) -> Tool:

@@ -26,7 +26,6 @@ from scaffold.views.agent_list import (
 )
 from scaffold.views.store_reader import StoreAccess, display_status
 
-OPEN_STATUSES = frozenset({"pending", "running", "verifying", "landing", "blocked", "failed"})
 LIVE_STATUSES = frozenset({"planning", "active"})
 """What a run is shown as while a living process owns it."""
 
@@ -120,7 +119,7 @@ class RunView(Struct, frozen=True, kw_only=True):
     progress: Mapping[ActionId, ChildProgress]
     """By compound that was broken down."""
     failures: Mapping[ActionId, int]
-    """How many failures count toward the maximum, of open actions that were attempted."""
+    """How many failures of an action count toward its maximum; actions without any are left out."""
     exited: frozenset[ProcessIdentity]
     """Supervisors, and workers of open attempts, that no longer run."""
 
@@ -236,7 +235,6 @@ def _run_view(reader: StoreAccess, run: Run) -> RunView:
     actions = store.actions.of_run(run.id)
     attempts = sorted(store.attempts.of_run(run.id), key=lambda attempt: (attempt.action_id, attempt.number))
     by_action = {action_id: tuple(group) for action_id, group in groupby(attempts, lambda attempt: attempt.action_id)}
-    tried = [action.id for action in actions if action.id in by_action and status_of(action.state) in OPEN_STATUSES]
     processes = {goal.supervisor for goal in goals} | {each.worker for each in attempts if each.outcome is None}
     return RunView(
         summary=summary,
@@ -247,7 +245,7 @@ def _run_view(reader: StoreAccess, run: Run) -> RunView:
         queue=store.attempts.waiting_to_land(run.id),
         slots_taken=store.attempts.working(run.id),
         progress=_progress(actions),
-        failures={action_id: store.actions.failures(action_id) for action_id in tried},
+        failures=store.actions.failures_of_run(run.id),
         exited=frozenset(process for process in processes if process is not None and has_exited(process)),
     )
 

@@ -260,6 +260,7 @@ def test_failures_add_up_until_they_are_forgiven(store: Store) -> None:
             store.attempts.open(an_attempt(ACTION, number))
         _end(store, f"{ACTION.id}#{number}", "timeout")
     assert store.actions.failures(ACTION.id) == 2
+    assert store.actions.failures_of_run(ACTION.run_id) == {ACTION.id: 2}
     with store.transaction():
         store.actions.reset_failures(ACTION.id)
     assert store.actions.failures(ACTION.id) == 0

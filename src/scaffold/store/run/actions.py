@@ -115,6 +115,7 @@ ORDER BY position, id
 MARK_FAILURES_HANDLED = """
 UPDATE action SET failure_handled = 1 WHERE goal_id = :goal_id AND status = 'failed' AND kind = 'primitive'
 """
+FAILURES_OF_RUN = "SELECT id, failures FROM action WHERE run_id = :run_id AND failures > 0"
 LAST_POSITION = "SELECT COALESCE(MAX(position), -1) AS position FROM action WHERE run_id = :run_id"
 
 
@@ -251,6 +252,10 @@ class Actions:
     def failures(self, action_id: ActionId) -> int:
         """Return how many counted failures the action had since they were last reset."""
         return int(self._connection.require_row(GET, "action", action_id)["failures"])
+
+    def failures_of_run(self, run_id: RunId) -> Mapping[ActionId, int]:
+        """Return the counted failures of each of the run's actions; actions without any are left out."""
+        return {row["id"]: int(row["failures"]) for row in self._connection.rows(FAILURES_OF_RUN, run_id=run_id)}
 
     def last_position(self, run_id: RunId) -> int:
         """Return the position of the run's last action; -1 if there is none."""
