@@ -185,7 +185,11 @@ def test_unlanded_work_is_listed_and_taken(scenario):
 
 @pytest.mark.parametrize(
     ("args", "words"),
-    [(["zzz"], "Attempts with pinned work: none"), (["--patch"], "a patch of which"), (["../x"], "is not an attempt")],
+    [
+        (["zzz"], "Attempts with pinned work: none"),
+        (["--patch"], "`--patch` needs an attempt"),
+        (["../x"], "is not an attempt"),
+    ],
 )
 def test_what_cannot_be_salvaged_is_told(scenario, args, words):
     told = scenario.scaffold("salvage", *args)

@@ -157,7 +157,7 @@ def test_a_sandbox_that_is_required_and_not_there_refuses_the_run(scenario):
     remembered.write_text(json.dumps(kept | {"finding": none}))
     expect_refusal(scenario.run("--yes", "--sandbox", "require"), 64, "this kernel has nothing", "build another")
     assert scenario.status()["run"] is None
-    assert "wait for your consent" in scenario.scaffold("doctor").stdout
+    assert "need your approval" in scenario.scaffold("doctor").stdout
 
 
 def test_outside_a_repository_the_command_says_so(scenario, tmp_path):

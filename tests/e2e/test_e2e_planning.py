@@ -262,7 +262,7 @@ def test_a_plan_is_written_to_a_file_and_carried_out_from_there(scenario, model)
     printed = scenario.scaffold("plan", "greet the world", "--model", model, "--json")
     assert json.loads(printed.stdout) == yaml.safe_load(file.read_text())
     readme = scenario.repo / "README.md"
-    expect_refusal(scenario.scaffold("plan", "greet", "--model", model, "-o", str(readme)), 64, "is no plan")
+    expect_refusal(scenario.scaffold("plan", "greet", "--model", model, "-o", str(readme)), 64, "is not a plan")
     done = scenario.scaffold("run", "--plan", str(file), "--tier", "builder", "--model", model, "--yes")
     assert done.returncode == 0, done.stderr
     expect_landed(scenario, "hello", "world")

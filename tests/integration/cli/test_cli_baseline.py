@@ -65,7 +65,7 @@ def test_a_baseline_that_is_reset_is_made_anew(site, run, scaffold):
     mirror.write_text("{}")
     with site.store.transaction():
         site.store.runs.move(run.id, Failed("stopped"))
-    assert "is forgotten" in scaffold("baseline", "reset").out
+    assert "is reset" in scaffold("baseline", "reset").out
     assert site.store.baselines.of_run(run.id) is None
     assert site.store.baselines.find(TEST, run.base_sha, "env-1") is None
     assert (mirror.exists(), scaffold("baseline", "--json").json["captured"]) == (False, False)
@@ -83,7 +83,9 @@ def test_a_baseline_is_not_reset_while_somebody_works_against_it(site, run, scaf
 
 def test_a_run_without_a_baseline_says_why(site, plan, scaffold):
     run = make_run(site, plan)
-    assert scaffold("baseline").out == f"Run {run.id} has no baseline: it is made when the run starts or goes on.\n"
+    assert (
+        scaffold("baseline").out == f"Run {run.id} has no baseline: it is captured when the run starts or continues.\n"
+    )
     without = make_run(site, plan, gates=False)
     assert scaffold("baseline", "--run", without.id).out == f"Run {without.id} has no baseline: its gates are off.\n"
 

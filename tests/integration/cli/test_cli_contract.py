@@ -68,8 +68,8 @@ def test_a_failed_check_is_shown_with_its_output(site, plan, scaffold):
 def test_an_action_without_a_contract_says_what_will_do(site, plan, scaffold):
     make_run(site, plan)
     out = scaffold("contract", "api").out
-    assert "No check was given" in out
-    assert "Nothing was checked yet." in out
+    assert "No checks" in out
+    assert "No check has run yet." in out
     shown = scaffold("contract", "api", "--json").json
     assert (shown["given"], shown["commands"], shown["last"], shown["facts"]) == (False, [], None, [])
 
@@ -78,8 +78,8 @@ def test_where_contracts_are_drafted_an_action_without_one_waits_for_it(site, pl
     """AL-7: a change alone will not do, also where no draft could be used so far."""
     make_run(site, plan, drafter=True)
     out = scaffold("contract", "api").out
-    assert out.splitlines()[1] == "  None yet: one is drafted before the work."
-    assert "No check was given" not in out
+    assert out.splitlines()[1] == "  None yet: it is drafted before the work."
+    assert "No checks" not in out
 
 
 def test_an_action_that_judges_says_that_its_verdict_has_to_do(site, plan, scaffold):

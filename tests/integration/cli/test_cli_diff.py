@@ -73,7 +73,7 @@ def test_an_action_that_changed_nothing_says_so(site, run, scaffold):
 
 def test_a_compound_points_to_its_children(site, scaffold):
     make_run(site, NESTED)
-    assert scaffold("diff", "all").err == "note: `all` is compound: see its children one, two\n"
+    assert scaffold("diff", "all").err == "note: `all` is a compound: see its children one, two\n"
 
 
 def test_a_commit_that_is_gone_is_named(site, run, scaffold):
@@ -89,7 +89,7 @@ def test_a_run_without_its_branch_says_so(site, run, scaffold, repository):
     git(repository, "branch", "-D", run.session_branch)
     answer = scaffold("diff")
     assert (answer.code, answer.out) == (0, "")
-    assert "is not there" in answer.err
+    assert "does not exist" in answer.err
 
 
 def test_the_patch_can_be_applied_byte_for_byte(site, run, scaffold, repository):

@@ -104,9 +104,9 @@ def test_whether_the_repositorys_own_configuration_counts_is_said(repository, sc
         return found["status"], found["message"], found["fix"]
 
     (repository / ".scaffold.yaml").write_text("# tier: scout\n")
-    assert trust() == ("ok", "this repository brings no configuration of its own", "")
+    assert trust() == ("ok", "this repository has no configuration for Scaffold", "")
     (repository / ".mcp.json").write_text("{}")
-    ignored = "`scaffold trust` shows what is in there, and trusts it."
+    ignored = "Review and trust it with `scaffold trust`."
     assert trust() == ("warn", ".mcp.json ignored: folder not trusted", ignored)
     scaffold("trust")
     assert trust() == ("ok", ".mcp.json trusted", "")
@@ -135,7 +135,7 @@ def test_worktrees_of_ended_runs_are_listed(repository, plan, scaffold):
     git(repository, "worktree", "add", "--detach", str(site.run_folder(run.id) / "attempts" / "abc"))
     shown = checks(scaffold("doctor", "--json"))["worktrees"]
     assert shown["status"] == "warn"
-    assert shown["message"] == f"1 left, e.g. by run {run.id}, which is interrupted"
+    assert shown["message"] == f"1 left behind, e.g. by run {run.id}, which is interrupted"
     assert f"scaffold resume {run.id}" in shown["fix"]
     begin(site, run)
     assert checks(scaffold("doctor", "--json"))["worktrees"]["message"] == "1 in use"
@@ -149,9 +149,9 @@ def test_fix_forgets_worktrees_whose_folders_are_gone_and_nothing_else(repositor
     for folder in (gone, theirs):
         git(repository, "worktree", "add", "--detach", str(folder))
         shutil.rmtree(folder)
-    assert "whose folders are gone" in checks(scaffold("doctor", "--json"))["worktrees"]["message"]
+    assert "with missing folders" in checks(scaffold("doctor", "--json"))["worktrees"]["message"]
     answer = scaffold("doctor", "--fix", "--json")
-    assert answer.err == f"forgot the worktree {gone}, whose folder is gone\n"
+    assert answer.err == f"removed the record of the worktree {gone}, whose folder is missing\n"
     assert checks(answer)["worktrees"]["message"] == "none left behind"
     assert str(theirs) in git(repository, "worktree", "list"), "the user's own worktrees are none of our business"
     site.store.close()

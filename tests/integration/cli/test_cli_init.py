@@ -93,7 +93,7 @@ def test_the_configuration_is_all_comments_and_names_the_checks(repository, scaf
 
 def test_what_is_there_is_kept_unless_forced(repository, scaffold):
     file = lay_out(repository, {".scaffold.yaml": "tier: scout\n"}) / ".scaffold.yaml"
-    assert "was left alone" in scaffold("init").err
+    assert "was not changed" in scaffold("init").err
     assert file.read_text() == "tier: scout\n"
     assert scaffold("init", "--force", "--dry-run").code == 0
     assert file.read_text() == "tier: scout\n"

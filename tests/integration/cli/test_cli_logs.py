@@ -117,7 +117,7 @@ def test_an_action_without_a_log_is_told_in_a_sentence(site, plan, scaffold):
     make_run(site, plan)
     answer = scaffold("logs", "store")
     assert (answer.code, answer.out) == (0, "")
-    assert answer.err == "no agent of `store` has said anything yet: nothing is in its log\n"
+    assert answer.err == "no agent of `store` has written to its log yet\n"
 
 
 def test_an_unknown_action_is_answered_with_the_closest_one(site, plan, scaffold):

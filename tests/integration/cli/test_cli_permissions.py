@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
-from scaffold.cli.commands.permissions import MOST_BYTES, permissions
+from scaffold.cli.commands.permissions import MAX_LINE_BYTES, permissions
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def test_a_line_that_is_no_request_is_answered_with_an_error(check):
         b'{"id": "\\ud800", "tool": null}',
         b'{"tool": "shell", "args": {"command": "ls"}, "allow": "ls"}',
         b'{"tool": "x", "args": ' + b'{"a":' * 50_000,
-        b"x" * (MOST_BYTES + 5),
+        b"x" * (MAX_LINE_BYTES + 5),
         b"",
         b'{"id": 8, "tool": "shell", "args": {"command": "ls"}}',
     ]
@@ -175,7 +175,7 @@ def test_text_that_cannot_be_written_or_acts_on_a_terminal_is_spelled_out(check)
 def test_nothing_to_judge_is_a_usage_error(scaffold, repository, args):
     """RA-13."""
     answer = scaffold("permissions", "check", *args)
-    assert (answer.code, answer.err.splitlines()[0]) == (64, "error: nothing to judge, or too much")
+    assert (answer.code, answer.err.splitlines()[0]) == (64, "error: pass either a command or `--jsonl`")
 
 
 def test_it_is_a_command_and_in_the_help(scaffold, repository):

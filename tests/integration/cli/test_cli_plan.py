@@ -46,7 +46,7 @@ def test_a_sound_plan_is_valid_and_its_shape_is_told(file, scaffold):
     assert answer.code == 0
     assert answer.json == {"valid": True, "findings": [], "width": 1, "critical_path": ["x", "y"], "actions": 2}
     assert scaffold("plan", "check", "plan.yaml").out.splitlines() == [
-        "plan.yaml: valid, 2 actions, at most 1 side by side",
+        "plan.yaml: valid, 2 actions, at most 1 in parallel",
         "  longest chain: x -> y",
     ]
 

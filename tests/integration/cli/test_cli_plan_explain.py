@@ -35,7 +35,7 @@ def test_a_plan_is_explained(file, scaffold):
     answer = scaffold("plan", "explain", file())
     assert answer.code == 0
     assert answer.out.splitlines() == [
-        "plan.yaml: 2 actions, at most 1 side by side",
+        "plan.yaml: 2 actions, at most 1 in parallel",
         "",
         "Goal shop",
         "  1. store",
@@ -43,7 +43,7 @@ def test_a_plan_is_explained(file, scaffold):
         "  longest chain: store -> api (no faster than 10 m 00 s)",
         "  store_works: from store for api, the goal",
         "  api_works: from api for the goal",
-        "  spare: from api for nobody",
+        "  spare: from api for no action",
         "",
         "Agents",
         "  1 agent, because no two actions can run side by side. Predicted times by",
@@ -109,14 +109,14 @@ def test_two_plans_are_compared(file, scaffold):
         "+ action http",
         "- action api",
         "~ action store: contract",
-        "actions: 2 -> 2, side by side: 1 -> 1",
+        "actions: 2 -> 2, in parallel: 1 -> 1",
         "longest chain: 2 -> 2 actions",
         "new: b.yaml: warning[unused-effect] nothing needs the effect `spare` of action `http`",
         "  Add it to the goal state or to the preconditions of an action that should wait for it.",
         "gone: plan.yaml: warning[unused-effect] nothing needs the effect `spare` of action `api`",
         "  Add it to the goal state or to the preconditions of an action that should wait for it.",
     ]
-    assert scaffold("plan", "diff", "plan.yaml", "plan.yaml").out == "plan.yaml and plan.yaml say the same\n"
+    assert scaffold("plan", "diff", "plan.yaml", "plan.yaml").out == "plan.yaml and plan.yaml are the same plan\n"
 
 
 def test_a_difference_has_a_shape_for_programs(file, scaffold):
@@ -133,15 +133,15 @@ def test_goals_in_another_order_and_a_plan_that_is_mended_are_told(file, scaffol
     first, second = GOAL.replace("NAME", "g"), GOAL.replace("NAME", "h")
     file("version: 1\ngoals:\n" + first + second)
     out = scaffold("plan", "diff", "plan.yaml", file("version: 1\ngoals:\n" + second + first, "b.yaml")).out
-    assert out.startswith("~ the goals are in another order\n")
+    assert out.startswith("~ the order of the goals\n")
     mended = scaffold("plan", "diff", file(UNSOUND, "c.yaml"), file())
-    assert (mended.code, "valid: the plan can reach its goals now" in mended.out) == (0, True)
+    assert (mended.code, "valid now: the plan can reach its goals" in mended.out) == (0, True)
 
 
 def test_a_plan_that_gets_unsound_is_invalid(file, scaffold):
     answer = scaffold("plan", "diff", file(), file(UNSOUND, "b.yaml"))
     assert answer.code == 4
-    assert "invalid: the plan cannot run as it is now" in answer.out
+    assert "invalid now: the plan cannot reach its goals" in answer.out
     assert "new: b.yaml: error[unprovided-precondition]" in answer.out
 
 
@@ -177,7 +177,7 @@ def test_a_run_is_drawn_over_time(file, scaffold):
         "█ works  x fails  · waits to land",
         "",
         "1 agent, seed 0, failure rate 0",
-        "13 m 28 s in all, at best 13 m 08 s; agents busy 98%; 2 attempts, 2 landings",
+        "13 m 28 s in total, at best 13 m 08 s; agents busy 98%; 2 attempts, 2 landings",
         "goal shop: completed after 13 m 28 s",
     ]
 

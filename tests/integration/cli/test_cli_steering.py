@@ -117,11 +117,11 @@ def test_the_path_of_a_running_agent_is_its_worktree(site, run, scaffold, tmp_pa
 
 def test_where_nobody_works_the_pinned_work_is_named(site, run, scaffold):
     fix = scaffold("path", "api").err.splitlines()[1]
-    assert "It was never begun" in fix
+    assert "It has not started" in fix
     failed = fail(site, run, "store", {"store.py": "x = 1\n"})
     answer = scaffold("path", "store")
     assert (answer.code, answer.out) == (1, "")
-    assert answer.err.splitlines()[0] == "error: nobody works on `store` just now"
+    assert answer.err.splitlines()[0] == "error: no agent is working on `store`"
     assert rescue_ref(failed.id) in answer.err
     waiting = hand_in(site, run, "store", {"store.py": "x = 2\n"})
     assert work_ref(waiting.id) in scaffold("path", "store").err

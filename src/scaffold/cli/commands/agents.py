@@ -1,4 +1,4 @@
-"""`agents`: every process of a run, for people and for scripts."""
+"""`agents`: every process of a run."""
 
 import os
 from pathlib import Path
@@ -18,7 +18,7 @@ from scaffold.views.store_reader import find_run_if_any, store_reader_if_any
 @run_option
 @json_option
 def agents(run_name: str | None, *, as_json: bool) -> None:
-    """Show every process of a run: orchestrator, supervisors, workers; what each is doing and what it costs."""
+    """Show every process of a run - owner, supervisors, workers - with its work and its cost."""
     with store_reader_if_any(Path.cwd(), os.environ) as reader:
         run = find_run_if_any(reader, run_name)
         if reader is None or run is None:

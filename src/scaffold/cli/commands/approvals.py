@@ -1,4 +1,4 @@
-"""`approve`, `reject`, `answer`: a human decides, and whoever waited goes on."""
+"""`approve`, `reject`, `answer`: decide items of the inbox."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -26,10 +26,14 @@ scope_option = click.option(
     type=click.Choice(["run", "goal", "action"]),
     default="run",
     show_default=True,
-    help="Who else need not ask exactly this again.",
+    help="Where the decision also applies to equal requests.",
 )
 hours_option = click.option(
-    "--hours", type=click.IntRange(1, MAX_HOURS), default=DEFAULT_HOURS, show_default=True, help="How long it holds."
+    "--hours",
+    type=click.IntRange(1, MAX_HOURS),
+    default=DEFAULT_HOURS,
+    show_default=True,
+    help="How long the decision applies.",
 )
 
 
@@ -39,7 +43,7 @@ hours_option = click.option(
 @scope_option
 @hours_option
 def approve(names: Sequence[str], *, why: str | None, scope: DecisionScope, hours: int) -> None:
-    """Allow what ID asks for, exactly as `scaffold inbox` shows it; whoever waits for it goes on."""
+    """Approve the request ID, exactly as `scaffold inbox` shows it; the actions that wait for it continue."""
     _decide_for_hours(names, "approved", why, scope, hours)
 
 
@@ -49,7 +53,7 @@ def approve(names: Sequence[str], *, why: str | None, scope: DecisionScope, hour
 @scope_option
 @hours_option
 def reject(names: Sequence[str], *, why: str | None, scope: DecisionScope, hours: int) -> None:
-    """Refuse what ID asks for; its agent is told, with your reason, and looks for another way."""
+    """Reject the request ID; its agent reads your reason and looks for another way."""
     _decide_for_hours(names, "rejected", why, scope, hours)
 
 
@@ -57,9 +61,9 @@ def reject(names: Sequence[str], *, why: str | None, scope: DecisionScope, hours
 @click.argument("name", metavar="ID")
 @click.argument("text")
 def answer(name: str, text: str) -> None:
-    """Answer the question ID with TEXT; the agent that asked reads it and goes on."""
+    """Answer the question ID with TEXT; the agent that asked reads it and continues."""
     if not text.strip():
-        raise UsageError("the answer is empty", "Say what the agent is to know.")
+        raise UsageError("the answer is empty", "Write what the agent should know.")
     with _reader() as reader:
         _apply_decision(reader, [name], InboxDecision(to="answered", words=utf8_safe(text)))
 
@@ -77,7 +81,7 @@ def _decide_for_hours(
 def _reader() -> Iterator[StoreReader]:
     with store_reader_if_any(Path.cwd(), os.environ) as reader:
         if reader is None:
-            raise UsageError("nothing waits for you: there is no run in this repository yet", "See `scaffold status`.")
+            raise UsageError("the inbox is empty: there is no run in this repository yet", "See `scaffold status`.")
         yield reader
 
 

@@ -1,4 +1,4 @@
-"""`baseline`: how the repository's own gates did before a run's work, and forgetting that."""
+"""`baseline`: the gate results before a run's work; show or reset them."""
 
 import os
 from collections import Counter
@@ -22,7 +22,7 @@ from scaffold.views.store_reader import find_run, find_run_if_any, store_reader_
 from scaffold.views.text_format import WIDTH, clip, clip_middle, pad, wrap_text
 
 MOST_SHOWN = 10
-"""So many tests that did not pass are named; `--json` has them all."""
+"""Limit for the names of tests that did not pass; `--json` has them all."""
 
 
 @click.command()
@@ -30,9 +30,9 @@ MOST_SHOWN = 10
 @run_option
 @json_option
 def baseline(deed: str, run_name: str | None, *, as_json: bool) -> None:
-    """Show how the tests, build, lint and type check did before a run's work; or `reset` that, to have it made anew.
+    """Show the results of tests, build, lint and type check before a run's work, or `reset` them to capture them again.
 
-    Work is held against it: what failed before is nobody's fault, what fails anew is not landed.
+    Work is compared with them: what failed before does not count, and new failures do not land.
     """
     if deed == "reset":
         run_async(_reset(run_name, as_json=as_json))
@@ -74,7 +74,9 @@ def _lines(run: Run, found: Baseline | None) -> Iterator[str]:
 def _why_none(run: Run) -> str:
     if not run.settings.gates.enabled:
         return "its gates are off."
-    return "it is made when the run starts or goes on." if status_of(run.state) != "completed" else "it was reset."
+    return (
+        "it is captured when the run starts or continues." if status_of(run.state) != "completed" else "it was reset."
+    )
 
 
 def _gate_lines(shown: GateRun) -> Iterator[str]:
@@ -114,5 +116,5 @@ async def _reset(run_name: str | None, *, as_json: bool) -> None:
         click.echo(f"run {run.id} has no baseline; nothing was changed")
     else:
         click.echo(
-            f"the baseline of run {run.id} is forgotten\n  it is made anew when a run starts from there or goes on"
+            f"the baseline of run {run.id} is reset\n  it is captured again when a run starts there or continues"
         )

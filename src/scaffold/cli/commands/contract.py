@@ -1,4 +1,4 @@
-"""`contract`: what must be true before an action counts as done, and what checking showed last."""
+"""`contract`: the checks of an action and their latest results."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
@@ -24,13 +24,13 @@ from scaffold.views.run_json import fact_json
 from scaffold.views.text_format import WIDTH, clip, wrap_text
 
 UNCLIPPED = 10_000
-"""Columns for what must not be cut."""
+"""Columns for text that must not be cut off."""
 HARMLESS_REMOVALS: Mapping[Withdrawal, str] = {
-    "passes": "taken out, and passes as it was",
-    "removed": "taken out with what it tested",
-    "moved": "moved, and passes where it is now",
+    "passes": "removed, and still passes",
+    "removed": "removed with the code it tested",
+    "moved": "moved, and passes there",
 }
-"""What is said of tests that are gone."""
+"""Texts about missing tests that are no failure."""
 
 
 @click.command()
@@ -38,7 +38,7 @@ HARMLESS_REMOVALS: Mapping[Withdrawal, str] = {
 @run_option
 @json_option
 def contract(action_name: str, run_name: str | None, *, as_json: bool) -> None:
-    """Show the checks of ACTION, their last results, and the evidence of the facts it made."""
+    """Show the checks of ACTION, their latest results, and the evidence of its facts."""
     held = run_async(_read(action_name, run_name))
     if as_json:
         print_json(_contract_json(held))
@@ -47,7 +47,7 @@ def contract(action_name: str, run_name: str | None, *, as_json: bool) -> None:
 
 
 class ContractView(Struct, frozen=True, kw_only=True):
-    """An action, what it is held to, and what came of it."""
+    """An action with its contract, its latest results and its facts."""
 
     action: Action
     seals: tuple[SealedContract, ...]
@@ -55,11 +55,11 @@ class ContractView(Struct, frozen=True, kw_only=True):
     """The latest attempt whose work was checked."""
     facts: tuple[Fact, ...]
     drafter: bool
-    """Whether its run has contracts drafted."""
+    """Whether an agent drafts contracts in its run."""
 
     @property
     def phase(self) -> Literal["given", "draft", "final"] | None:
-        """How its contract came about; None without one."""
+        """The origin of its contract; None without one."""
         if self.seals:
             return self.seals[-1].phase
         return None if self.action.contract is None else "given"
@@ -115,7 +115,7 @@ def _sections(about: ContractView) -> Iterator[Sequence[str]]:
     if checked is not None and checked.verification is not None:
         yield from _check_lines(checked, checked.verification)
     else:
-        yield ["Nothing was checked yet."]
+        yield ["No check has run yet."]
     for fact in about.facts:
         shown = [f"  {evidence_line(evidence, UNCLIPPED)}" for evidence in fact.evidence]
         weak = " (weak)" if fact.weak else ""
@@ -124,7 +124,7 @@ def _sections(about: ContractView) -> Iterator[Sequence[str]]:
 
 def _check_lines(attempt: Attempt, verification: Verification) -> Iterator[Sequence[str]]:
     about = f"Attempt {attempt.number}, checked at {verification.commit[:8]}"
-    weak = ["  weak: nothing of it failed before the work"] if verification.weak else []
+    weak = ["  weak: no check failed before the work"] if verification.weak else []
     results = [line for result in verification.results for line in _result(result, verification.failed_on_base)]
     critic = [] if attempt.score is None else [f"  critic: {format_score(attempt.score)}"]
     yield [heading(about), *weak, *results, *critic]
@@ -134,10 +134,10 @@ def _check_lines(attempt: Attempt, verification: Verification) -> Iterator[Seque
 
 def _without_checks(about: ContractView) -> str:
     if is_review_role(about.action.role):
-        return "It changes nothing: a verdict whose citations are there will do."
+        return "A review: it needs a verdict whose citations exist."
     if about.drafter and about.phase is None and about.checked is None:
-        return "None yet: one is drafted before the work."
-    return "No check was given: a change that lands will do, and its facts are marked weak."
+        return "None yet: it is drafted before the work."
+    return "No checks: any change that lands is enough, and its facts are marked weak."
 
 
 def _contract_lines(about: ContractView) -> Iterator[str]:
@@ -156,7 +156,7 @@ def _contract_lines(about: ContractView) -> Iterator[str]:
 
 
 def _indented(text: str) -> str:
-    """Return `text` whole, to be copied; its further lines below the first."""
+    """Return the complete text, ready to be copied; further lines are indented like the first."""
     return printable(text).rstrip("\n").replace("\n", "\n      ")
 
 

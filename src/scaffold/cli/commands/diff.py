@@ -1,4 +1,4 @@
-"""`diff`: what an action or a run changed, landed or not."""
+"""`diff`: the changes of an action or a run, landed or not."""
 
 import os
 import sys
@@ -25,7 +25,7 @@ COLORS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 class DiffRange(Struct, frozen=True, kw_only=True):
-    """Two commits to compare, both None where nothing was changed; `note` says what is special about them."""
+    """Two commits to compare, both None if nothing has changed; `note` is a remark for the user."""
 
     action: str | None = None
     base: Commit | None = None
@@ -35,13 +35,13 @@ class DiffRange(Struct, frozen=True, kw_only=True):
 
 @click.command()
 @click.argument("target", metavar="[ACTION|RUN]", required=False)
-@click.option("--stat", is_flag=True, help="Show the changed files and how much, not the changes themselves.")
+@click.option("--stat", is_flag=True, help="Show the changed files and line counts only.")
 @run_option
 @json_option
 def diff(target: str | None, run_name: str | None, *, stat: bool, as_json: bool) -> None:
-    """Show what ACTION landed, or what all of RUN did, the latest run without either.
+    """Show the landed changes of ACTION, or all changes of RUN (default: the latest run).
 
-    Of an action that has not landed: its candidate, or what was pinned of its last attempt.
+    If ACTION has not landed, show its candidate or the pinned work of its last attempt.
     """
     run_async(_diff(target, run_name, stat=stat, as_json=as_json))
 
@@ -88,7 +88,7 @@ async def _resolve_range(site: RunContext, run: Run, target: str | None) -> Diff
 async def _of_run(site: RunContext, run: Run) -> DiffRange:
     tip = await resolve(site.git, session_ref(run))
     if tip is None:
-        return DiffRange(note=f"{run.session_branch} is not there: nothing has landed, or somebody deleted it")
+        return DiffRange(note=f"{run.session_branch} does not exist: nothing has landed, or the branch was deleted")
     return DiffRange(base=run.base_sha, commit=tip)
 
 
@@ -113,16 +113,19 @@ async def _of_action(site: RunContext, action: Action) -> DiffRange:
 def _no_change_note(site: RunContext, action: Action) -> str:
     children = [child.key for child in site.store.actions.children(action.id)]
     if children:
-        return f"`{action.key}` is compound: see its children {', '.join(children)}"
+        return f"`{action.key}` is a compound: see its children {', '.join(children)}"
     return f"`{action.key}` has changed nothing yet"
 
 
 def _missing_commit(commit: Commit) -> GitError:
-    return GitError(f"commit {commit[:12]} is not in this repository any more", "Was it pruned? It cannot be shown.")
+    return GitError(
+        f"commit {commit[:12]} is not in this repository any more",
+        "It may have been pruned; its changes cannot be shown.",
+    )
 
 
 def _print(patch: bytes) -> None:
-    """Print a patch: byte for byte where a program reads it, coloured and safe where a person does."""
+    """Print a patch: coloured and escaped on a terminal, otherwise byte for byte."""
     if not sys.stdout.isatty():
         click.echo(patch, nl=False)
         return

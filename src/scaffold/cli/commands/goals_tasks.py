@@ -55,7 +55,7 @@ def _tasks_json(view: RunView | None, chosen: tuple[Goal, ...]) -> Json:
 
 
 def _read_view(run_name: str | None, goal_name: str | None) -> tuple[RunView | None, tuple[Goal, ...]]:
-    """Return the run and those of its goals that are wanted; None in a repository without runs."""
+    """Return the run and its selected goals; None if there is no run yet."""
     with store_reader_if_any(Path.cwd(), os.environ) as reader:
         run = find_run_if_any(reader, run_name)
         if reader is None or run is None:

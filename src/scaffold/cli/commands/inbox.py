@@ -1,4 +1,4 @@
-"""`inbox`: what waits for a human, in all runs of the repository."""
+"""`inbox`: items of all runs that wait for a human."""
 
 import os
 from collections.abc import Sequence
@@ -15,16 +15,14 @@ from scaffold.views.run_view import RequestersByItem, requesters_by_item
 from scaffold.views.store_reader import StoreReader, store_reader_if_any
 
 NOTHING = "Nothing waits for you."
-NOTHING_EVER = "Nothing ever waited for you."
+NOTHING_EVER = "The inbox is empty."
 
 
 @click.command()
-@click.option(
-    "--all", "everything", is_flag=True, help="Also show items that were decided, have expired or are no longer needed."
-)
+@click.option("--all", "everything", is_flag=True, help="Include decided, expired and withdrawn items.")
 @json_option
 def inbox(*, everything: bool, as_json: bool) -> None:
-    """Show what waits for you, oldest first: which action asks, for exactly what, why, and the commands that decide."""
+    """Show what waits for you, oldest first: the request, its reason, and the commands that decide."""
     with store_reader_if_any(Path.cwd(), os.environ) as reader:
         items = () if reader is None else reader.store.inbox.all() if everything else reader.store.inbox.open()
         actions = _actions(reader, items)

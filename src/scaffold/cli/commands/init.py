@@ -1,4 +1,4 @@
-"""`init`: look at a repository, say what was found, write a commented configuration, suggest a first plan."""
+"""`init`: examine a repository, write a commented configuration, and suggest a first plan."""
 
 import json
 import os
@@ -28,11 +28,11 @@ KEY_VARIABLES = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY")
 
 
 class ProjectScan(Struct, frozen=True, kw_only=True):
-    """What `init` found."""
+    """The findings of `init`."""
 
     type: ProjectKind
     gates: CommandsByKind
-    """Commands that prepare and check the project; a gate that was not found is left out."""
+    """Commands that prepare and check the project, by kind; missing kinds were not found."""
     agents: tuple[str, ...]
     """Agent programs on PATH."""
     keys: tuple[str, ...]
@@ -43,17 +43,17 @@ CONFIGURATION = PROJECT_FILES[0]
 NOTES = "NOTES.md"
 
 CONFIGURATION_TEMPLATE = """\
-# Scaffold's settings for this repository. Everything here is a comment: remove a `#` to set something.
-# It counts for those who said `scaffold trust` here, and can tighten their own settings, not loosen them. Settings for
-# yourself alone: `scaffold config KEY VALUE`.
+# Scaffold's settings for this repository. Everything here is a comment; remove a `#` to set something.
+# This file applies to users who have run `scaffold trust` here. It can tighten their settings, not loosen them.
+# Your own settings: `scaffold config KEY VALUE`.
 
-# model: anthropic:NAME           # who does the work; see `scaffold config model`
+# model: anthropic:NAME           # the model of all agents; see `scaffold config model`
 # tier: builder                   # quick, scout, builder or architect
-# agents: 3                       # how many work at once, whatever the tier says
-# budget_usd: 5.00                # no request starts beyond this
+# agents: 3                       # agents in parallel; overrides the tier
+# budget_usd: 5.00                # no model request starts beyond this
 # approvals: {network: deny}      # of file_write, shell, network, ...: ask or deny
 # permissions:
-#   deny: ["shell:git push *"]    # never, whoever allowed it
+#   deny: ["shell:git push *"]    # always wins over an allowing rule
 # sandbox: {mode: require, network: none}
 # tiers:
 #   builder: {agents: 3, iterations: 5, timeout_min: 15}
@@ -63,11 +63,11 @@ PLAN_TEMPLATE = """\
 version: 1
 goals:
   - name: first-steps
-    description: See one small change proven and landed.
+    description: Land one small change that passes its checks.
     goal_state: [notes_written]
     actions:
       - key: notes
-        description: Write {notes}, which says what this project is for, and how it is built and tested.
+        description: Write {notes} about the purpose of this project, and how to build and test it.
         role: documentation
         effects: [notes_written]
         files: [{notes}]
@@ -78,13 +78,13 @@ goals:
 
 
 @click.command()
-@click.option("--force", is_flag=True, help="Replace the configuration that is there.")
+@click.option("--force", is_flag=True, help="Replace an existing configuration.")
 @click.option("--dry-run", is_flag=True, help="Write nothing.")
 @json_option
 def init(*, force: bool, dry_run: bool, as_json: bool) -> None:
-    """Look at this repository, say what was found, and write a commented `.scaffold.yaml`.
+    """Examine this repository and write a commented `.scaffold.yaml`.
 
-    None of the repository's code is run.
+    No code of the repository runs.
     """
     root = run_async(_root())
     findings = scan_project(root, os.environ)
@@ -97,7 +97,7 @@ def init(*, force: bool, dry_run: bool, as_json: bool) -> None:
         return
     click.echo(printable(_summary(root, findings)))
     click.echo(_about_file(path, written=written, dry_run=dry_run), err=True)
-    click.echo(f"\nA first small plan; save it as plan.yaml:\n\n{first_plan(findings)}")
+    click.echo(f"\nA small first plan; save it as plan.yaml:\n\n{first_plan(findings)}")
     click.echo("Next\n  scaffold plan check plan.yaml\n  scaffold run --plan plan.yaml --model MODEL")
 
 
@@ -109,29 +109,31 @@ def _write(path: Path, text: str) -> None:
     try:
         write_atomic(path, text.encode())
     except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}", "Use `--dry-run` to look only.") from error
+        raise UsageError(
+            f"{path} cannot be written: {error.strerror}", "Make the folder writable, or use `--dry-run`."
+        ) from error
 
 
 def _summary(root: Path, findings: ProjectScan) -> str:
     lines = [f"{root.name}: {findings.type} project"]
     lines += [f"  {gate:<10} {command}" for gate, command in findings.gates.items()]
     if "test" not in findings.gates:
-        lines.append("  no tests were found: give the actions of your plans contracts that check something")
-    lines.append(f"  agents     {', '.join(findings.agents) or 'no other agent program is on PATH'}")
-    lines.append(f"  keys       {', '.join(findings.keys) or 'no key of a provider is in the environment'}")
+        lines.append("  no tests were found: give the actions of your plans contracts with checks")
+    lines.append(f"  agents     {', '.join(findings.agents) or 'no other agent program on PATH'}")
+    lines.append(f"  keys       {', '.join(findings.keys) or 'no API key of a provider in the environment'}")
     return "\n".join(lines)
 
 
 def _about_file(path: Path, *, written: bool, dry_run: bool) -> str:
     if written:
         return f"wrote {path}"
-    return f"{path} was not written" if dry_run else f"{path} exists and was left alone; `--force` replaces it"
+    return f"{path} was not written" if dry_run else f"{path} exists and was not changed; `--force` replaces it"
 
 
 def configuration(findings: ProjectScan) -> str:
-    """Return the text of a configuration in which everything is a comment."""
+    """Return the text of a configuration that consists of comments."""
     found = [f"#   {gate}: {command}\n" for gate, command in findings.gates.items()]
-    about = "# Checks that were found here; name them in the contracts of your plans.\n" if found else ""
+    about = "# Checks found here, for the contracts of your plans:\n" if found else ""
     return f"{CONFIGURATION_TEMPLATE}\n{about}{''.join(found)}" if found else CONFIGURATION_TEMPLATE
 
 
@@ -145,7 +147,7 @@ def first_plan(findings: ProjectScan) -> str:
 
 
 def scan_project(root: Path, environ: Mapping[str, str]) -> ProjectScan:
-    """Look at the files in `root` and at the environment."""
+    """Return the findings about the files in `root` and about the environment."""
     detection = detect_in_folder(root)
     return ProjectScan(
         type=detection.kind,
@@ -156,7 +158,7 @@ def scan_project(root: Path, environ: Mapping[str, str]) -> ProjectScan:
 
 
 def _commands(detection: DetectedGates) -> CommandsByKind:
-    """Return the commands by kind, to be run at the top; several of a kind one after another."""
+    """Return the commands by kind, to be run in the root folder; several of one kind are joined by `&&`."""
     commands: dict[Literal["setup"] | GateKind, list[str]] = {"setup": list(detection.setup)} if detection.setup else {}
     for gate in detection.gates:
         there = f"(cd {gate.folder} && {gate.command})" if gate.folder else gate.command

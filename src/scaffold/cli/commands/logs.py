@@ -1,4 +1,4 @@
-"""`logs`: what the agents of an action, or of a whole run, said and did."""
+"""`logs`: the replies and tool calls of agents."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -22,13 +22,13 @@ from scaffold.views.text_format import clock_time
 
 POLL_S = 0.3
 BLOCK = 65_536
-"""Bytes that are read of a file at once, unless a line is longer."""
+"""Bytes read from a file at once, unless a line is longer."""
 
 
 class FileTail:
-    """Reads what is added to a file; a line counts once it has ended, so that a torn one is never shown.
+    """Reads the lines that are appended to a file, each once it is complete.
 
-    A file that was replaced or cut short is read from its beginning again.
+    A file that was replaced or truncated is read from its beginning again.
     """
 
     def __init__(self, path: Path) -> None:
@@ -38,7 +38,7 @@ class FileTail:
         self._inode = 0
 
     def lines(self) -> Iterator[bytes]:
-        """Yield the lines that were completed since the last call; holds a block of them, and no open file."""
+        """Yield the lines completed since the last call; reads block by block and keeps no file open."""
         block = BLOCK
         while found := self._read(block):
             whole, newline, _ = found.rpartition(b"\n")
@@ -46,7 +46,7 @@ class FileTail:
                 self._offset += len(whole) + 1
                 yield from whole.split(b"\n")
             elif len(found) < block:
-                return  # torn: somebody is writing it just now
+                return  # incomplete: it is being written
             else:
                 block *= 2
 
@@ -64,13 +64,13 @@ class FileTail:
 
 @click.command()
 @click.argument("action_name", metavar="[ACTION]", required=False)
-@click.option("-f", "--follow", is_flag=True, help="Go on until the run has ended.")
+@click.option("-f", "--follow", is_flag=True, help="Continue until the run has ended.")
 @run_option
 @json_option
 def logs(action_name: str | None, run_name: str | None, *, follow: bool, as_json: bool) -> None:
-    """Show what the agents of ACTION, or of all actions by time, said and did.
+    """Show the replies and tool calls of the agents of ACTION, or of all actions in order of time.
 
-    With `--json` the entries come as they were written down, one JSON object a line.
+    With `--json`, print the journal entries as they are, one JSON object a line.
     """
     try:
         run_async(_logs(action_name, run_name, follow=follow, as_json=as_json))
@@ -94,7 +94,7 @@ async def _logs(action_name: str | None, run_name: str | None, *, follow: bool, 
             await site.clock.sleep(POLL_S)
         if not seen:
             about = f"`{only.key}`" if only else f"run {run.id}"
-            click.echo(f"no agent of {about} has said anything yet: nothing is in its log", err=True)
+            click.echo(f"no agent of {about} has written to its log yet", err=True)
 
 
 def _is_running(site: RunContext, run: Run) -> bool:
@@ -105,13 +105,13 @@ def _is_running(site: RunContext, run: Run) -> bool:
 def _new_entries(
     site: RunContext, run: Run, only: Action | None, tails: dict[Path, FileTail]
 ) -> Iterator[JournalEntry]:
-    """Yield what was written since the last call, by time; `tails` remembers how far each file was read."""
+    """Yield the entries since the last call in order of time; `tails` has the position in each file."""
     read = [tails.setdefault(path, FileTail(path)).lines() for path in _journals(site, run, only)]
     return merge(*(_entries(lines, run, only) for lines in read), key=lambda entry: entry.at)
 
 
 def _journals(site: RunContext, run: Run, only: Action | None) -> Iterable[Path]:
-    """Return the files to read, each once: those of the run's goals, and where attempts and turns say they write."""
+    """Return the files to read, each once: the journals of goals, and the log files of attempts and turns."""
     attempts = site.store.attempts.of_action(only.id) if only else site.store.attempts.of_run(run.id)
     turns = [turn for turn in site.store.turns.of_run(run.id) if only is None or turn.action_id == only.id]
     written = [*(attempt.log_file for attempt in attempts), *(turn.log_file for turn in turns)]
@@ -124,7 +124,7 @@ def _journals(site: RunContext, run: Run, only: Action | None) -> Iterable[Path]
 
 
 def _entries(lines: Iterable[bytes], run: Run, only: Action | None) -> Iterator[JournalEntry]:
-    """Yield the entries that belong to the run, and to the action if there is one; what is no entry is passed over."""
+    """Yield the entries of the run, or of one action; other lines are skipped."""
     for line in lines:
         entry = read_entry(line)
         if entry is None or entry.fields.get("run", run.id) != run.id:
@@ -134,22 +134,22 @@ def _entries(lines: Iterable[bytes], run: Run, only: Action | None) -> Iterator[
 
 
 PLANNING_ROLES = frozenset({"planner", "supervisor"})
-"""Roles that work on plans; an action they name is one they think about."""
+"""Roles that work on plans; an action in their entries is their subject."""
 
 
 REVIEWER_ROLES = frozenset({"critic", "drafter"})
-"""Roles that speak of an attempt's work and do none of it."""
+"""Roles that judge or prepare an attempt and do none of its work."""
 
 
 def format_entry(entry: JournalEntry) -> str:
-    """Return an entry for people, e.g. `12:03:04 store#1 shell: python -m pytest -q`."""
+    """Return an entry as text, e.g. `12:03:04 store#1 shell: python -m pytest -q`."""
     head = f"{clock_time(entry.at)} {paint(printable(_who(entry.fields)), 'cyan')}"
     first, *rest = entry_lines(entry.fields) or [""]
     return "\n".join([f"{head} {first}", *(f"    {line}" for line in rest)])
 
 
 def _who(fields: Fields) -> str:
-    """Return `store#1` for a worker's attempt, `critic store#1` for its critic, `supervisor shop: store` for others."""
+    """Return `store#1` for a worker, `critic store#1` for its critic, `supervisor shop: store` for a supervisor."""
     role, action = str(fields.get("role", "")), fields.get("action")
     if role in PLANNING_ROLES:
         about = ": ".join(str(each) for each in (fields.get("goal"), action) if each)

@@ -1,8 +1,8 @@
-"""Options that several commands share."""
+"""Options of several commands."""
 
 import click
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
 
-run_option = click.option("--run", "run_name", metavar="RUN", help="The run to look at; the latest without it.")
+run_option = click.option("--run", "run_name", metavar="RUN", help="The run; default: the latest.")

@@ -1,4 +1,4 @@
-"""`path`: where the agent of an action works just now."""
+"""`path`: the worktree in which an action's agent is working."""
 
 import os
 from pathlib import Path
@@ -20,7 +20,7 @@ from scaffold.views.store_reader import find_run, no_run_error, store_reader_if_
 @run_option
 @json_option
 def path(action_name: str, run_name: str | None, *, as_json: bool) -> None:
-    """Print the folder in which the agent of ACTION works just now, e.g. for `cd "$(scaffold path store)"`."""
+    """Print the worktree in which the agent of ACTION is working, e.g. for `cd "$(scaffold path store)"`."""
     with store_reader_if_any(Path.cwd(), os.environ) as reader:
         if reader is None:
             raise no_run_error()
@@ -29,7 +29,7 @@ def path(action_name: str, run_name: str | None, *, as_json: bool) -> None:
         attempts = reader.store.attempts.of_action(action.id)
     folder = _folder(attempts[-1]) if attempts else None
     if folder is None:
-        raise ScaffoldError(f"nobody works on `{action.key}` just now", _instead(action, attempts[-1:]))
+        raise ScaffoldError(f"no agent is working on `{action.key}`", _fix_for(action, attempts[-1:]))
     if as_json:
         print_json({"run": run.id, "action": action.key, "attempt": attempts[-1].number, "path": folder})
     else:
@@ -37,18 +37,18 @@ def path(action_name: str, run_name: str | None, *, as_json: bool) -> None:
 
 
 def _folder(attempt: Attempt) -> str | None:
-    """Return the attempt's worktree while its worker has it."""
+    """Return the attempt's worktree if its worker is using it, otherwise None."""
     at_work = attempt.status == "claimed" and attempt.phase in WORKER_PHASES
     return attempt.worktree if at_work and attempt.worktree and Path(attempt.worktree).is_dir() else None
 
 
-def _instead(action: Action, last: tuple[Attempt, ...]) -> str:
-    """Return where the work of the last attempt is to be found, now that its folder is gone."""
+def _fix_for(action: Action, last: tuple[Attempt, ...]) -> str:
+    """Return where to find the work of the last attempt."""
     if not last:
-        return "It was never begun; `scaffold tasks` says what it waits for."
+        return "It has not started; `scaffold tasks` shows what it waits for."
     (attempt,) = last
     if attempt.outcome in {"landed", "recorded"}:
         return f"Its work has landed: `scaffold diff {action.key}` shows it."
     if attempt.status != "ended":
         return f"Its work is pinned: `git show {work_ref(attempt.id)}`."
-    return f"What it left is pinned, if it left anything: `git show {rescue_ref(attempt.id)}`, or `scaffold salvage`."
+    return f"Its unfinished work, if any, is pinned: `git show {rescue_ref(attempt.id)}`, or `scaffold salvage`."

@@ -1,4 +1,4 @@
-"""`permissions check`: what the gate would do with a command or a tool call, and why; nothing is run."""
+"""`permissions check`: the decision of the approval gate about a command or a tool call; nothing runs."""
 
 import json
 import os
@@ -27,8 +27,8 @@ from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.windows import Dialect, decide_windows_command, dialect_of
 from scaffold.policy.shell.workspace_paths import DiskFileSystem, WorkspacePaths
 
-MOST_BYTES = 1_000_000
-"""Of one line; a longer one is answered with an error."""
+MAX_LINE_BYTES = 1_000_000
+"""Limit for one line; the answer to a longer one is an error."""
 
 Prefixes = tuple[tuple[str, ...], ...]
 
@@ -46,7 +46,7 @@ class PermissionQuery(Struct, frozen=True, kw_only=True):
 
 
 class PermissionAnswer(Struct, frozen=True, kw_only=True):
-    """What would become of it."""
+    """The decision about a tool call."""
 
     id: str | int | None
     decision: Decision
@@ -55,7 +55,7 @@ class PermissionAnswer(Struct, frozen=True, kw_only=True):
 
 
 class InvalidQuery(Struct, frozen=True, kw_only=True):
-    """A line that is no request."""
+    """The answer to a line that is not a request."""
 
     id: str | int | None
     error: str
@@ -63,7 +63,7 @@ class InvalidQuery(Struct, frozen=True, kw_only=True):
 
 @click.group()
 def permissions() -> None:
-    """Say what agents may do."""
+    """Show what agents may do."""
 
 
 @permissions.command(context_settings={"ignore_unknown_options": False})
@@ -71,12 +71,12 @@ def permissions() -> None:
 @click.option("--jsonl", "lines", is_flag=True, help="Judge one request a line of standard input.")
 @json_option
 def check(command: tuple[str, ...], *, lines: bool, as_json: bool) -> int:
-    """Say what the gate would do with COMMAND, in a trusted folder and whatever the sandbox; nothing is run.
+    """Print the decision about COMMAND in a trusted folder, regardless of the sandbox; nothing runs.
 
-    One word is a command line as an agent writes it, several are its words. Exit code 0 whatever is decided.
+    A single argument is a whole command line, several arguments are its words. The exit code is 0 for every decision.
     """
     if lines == bool(command):
-        raise UsageError("nothing to judge, or too much", "Give a command after `--`, or `--jsonl` alone.")
+        raise UsageError("pass either a command or `--jsonl`", "Add the command after `--`, or pass `--jsonl` alone.")
     if lines:
         run_async(_judge_lines())
         return 0
@@ -92,11 +92,11 @@ def check(command: tuple[str, ...], *, lines: bool, as_json: bool) -> int:
 async def _judge_lines() -> None:
     judge = _PermissionChecker()
     stream = sys.stdin.buffer
-    while line := stream.readline(MOST_BYTES + 1):
-        if len(line) > MOST_BYTES:
+    while line := stream.readline(MAX_LINE_BYTES + 1):
+        if len(line) > MAX_LINE_BYTES:
             while line and not line.endswith(b"\n"):
-                line = stream.readline(MOST_BYTES)
-            print_json(InvalidQuery(id=None, error=f"the line is longer than {MOST_BYTES:,} bytes"))
+                line = stream.readline(MAX_LINE_BYTES)
+            print_json(InvalidQuery(id=None, error=f"the line is longer than {MAX_LINE_BYTES:,} bytes"))
         elif line.strip():
             print_json(await _answer_line(judge, line))
 
@@ -107,7 +107,7 @@ async def _answer_line(judge: "_PermissionChecker", line: bytes) -> PermissionAn
         found = json.loads(line)
         request = msgspec.convert(found, PermissionQuery)
     except (ValueError, RecursionError, msgspec.ValidationError) as error:
-        return InvalidQuery(id=_id(found), error=f"this is no request: {_short(error)}")
+        return InvalidQuery(id=_id(found), error=f"this is not a request: {_short(error)}")
     try:
         return await judge.answer(request)
     except ScaffoldError as error:
@@ -120,7 +120,7 @@ def _id(found: object) -> str | int | None:
 
 
 def _printable_escapes(text: str) -> str:
-    """Return the text as it can be written: half characters and what a terminal would act on are spelled out."""
+    """Return the text with surrogates and control characters written as escapes."""
     plain = text.encode(errors="backslashreplace").decode()
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in plain)
 
@@ -130,22 +130,22 @@ def _short(error: Exception) -> str:
 
 
 def _quoted(word: str) -> str:
-    """Return the word as a shell reads it back; what needs no quotes gets none."""
+    """Return the word quoted for a shell, without quotes if it needs none."""
     plain = word and all(char.isascii() and (char.isalnum() or char in "-_./:=,@%+~*?") for char in word)
     return word if plain else "'" + word.replace("'", "'\\''") + "'"
 
 
 def _workspace(cwd: str) -> str:
     """Return the absolute path of the workspace; it need not exist."""
-    return os.path.normpath(os.path.join(Path.cwd(), cwd))  # noqa: PTH118 - `..` is taken out by the text
+    return os.path.normpath(os.path.join(Path.cwd(), cwd))  # noqa: PTH118 - `..` is resolved lexically
 
 
 class _PermissionChecker:
-    """Judges requests, each alone."""
+    """Decides requests, each independently."""
 
     def __init__(self) -> None:
         self._commands = ShellCommandPolicy()
-        self._home = os.path.expanduser("~")  # noqa: PTH111 - a home that cannot be told stays `~`
+        self._home = os.path.expanduser("~")  # noqa: PTH111 - an unknown home stays `~`
         self._rules: dict[str, RuleSet] = {}
 
     async def answer(self, request: PermissionQuery) -> PermissionAnswer:
@@ -159,52 +159,52 @@ class _PermissionChecker:
 
     async def _judge(self, request: PermissionQuery) -> PolicyDecision:
         place = WorkspacePaths(root=_workspace(request.cwd), home=self._home, files=DiskFileSystem())
-        wish = permission_request(invocation_by_name(request.tool, request.args), place)
-        if named := _windows_shell(request, wish):
+        call = permission_request(invocation_by_name(request.tool, request.args), place)
+        if named := _windows_shell(request, call):
             return decide_windows_command(*named, place)
         judged = await decide_call(
-            wish, self._rules_for(request, wish, place), CallContext(place=place), self._commands
+            call, self._rules_for(request, call, place), CallContext(place=place), self._commands
         )
         if category_of(request.tool) is None and judged.decision != "deny":
             return PolicyDecision("ask", "unknown", f"there is no tool `{request.tool}` here")
         return judged
 
-    def _rules_for(self, request: PermissionQuery, wish: PermissionRequest, place: WorkspacePaths) -> RuleSet:
-        """Return what holds in the workspace as if it were trusted, and the rules of the request."""
+    def _rules_for(self, request: PermissionQuery, call: PermissionRequest, place: WorkspacePaths) -> RuleSet:
+        """Return the rules of the workspace as if it were trusted, with those of the request."""
         if place.root not in self._rules:
             folder = Path(place.root) if Path(place.root).is_dir() else None
             self._rules[place.root] = permission_rules(load_settings(folder, os.environ, {}, trust_once=True))
         rules = self._rules[place.root]
         return msgspec.structs.replace(
             rules,
-            allow=(*rules.allow, *(rule for words in request.allow if (rule := _rule(words, wish)))),
-            deny=(*rules.deny, *(rule for words in request.deny if (rule := _rule(words, wish)))),
+            allow=(*rules.allow, *(rule for words in request.allow if (rule := _rule(words, call)))),
+            deny=(*rules.deny, *(rule for words in request.deny if (rule := _rule(words, call)))),
         )
 
 
-def _rule(words: tuple[str, ...], wish: PermissionRequest) -> Rule | None:
-    """Return a rule of a request: the first words of a command; for a page its host, last; else the tool, first."""
+def _rule(words: tuple[str, ...], call: PermissionRequest) -> Rule | None:
+    """Return a rule of a request: a command prefix, a host (the last word), or a tool (the first) with a path."""
     if not words:
         return None
-    match wish.kind:
+    match call.kind:
         case "command":
-            return Rule(wish.tool, format_pattern(words))
+            return Rule(call.tool, format_pattern(words))
         case "url":
-            return Rule(wish.tool, words[-1])
+            return Rule(call.tool, words[-1])
         case "path":
             return Rule(words[0], words[-1]) if len(words) > 1 else None
         case "text":
             return Rule(words[0], "*")
 
 
-def _windows_shell(request: PermissionQuery, wish: PermissionRequest) -> tuple[Dialect, str] | None:
-    """Return the shell of Windows that a request is for, and the command; None if it is for bash, or for no shell."""
-    if wish.kind != "command":
+def _windows_shell(request: PermissionQuery, call: PermissionRequest) -> tuple[Dialect, str] | None:
+    """Return the Windows shell of a request and the command; None if it is for bash or for no shell."""
+    if call.kind != "command":
         return None
     match request.args.get("shell", request.tool):
         case "powershell" | "pwsh":
-            return dialect_of(wish.subject) or ("powershell", wish.subject)
+            return dialect_of(call.subject) or ("powershell", call.subject)
         case "cmd":
-            return dialect_of(wish.subject) or ("cmd", wish.subject)
+            return dialect_of(call.subject) or ("cmd", call.subject)
         case _:
-            return dialect_of(wish.subject)
+            return dialect_of(call.subject)

@@ -18,7 +18,7 @@ MAX_UTF8_BYTES = 4
 @click.command()
 @click.argument("action_name", metavar="ACTION")
 @click.argument("words", metavar="TEXT", nargs=-1, required=True)
-@click.option("--run", "run_name", metavar="RUN", help="The run the action belongs to; the latest without it.")
+@click.option("--run", "run_name", metavar="RUN", help="The run of the action; default: the latest.")
 def send(action_name: str, words: tuple[str, ...], run_name: str | None) -> None:
     """Send TEXT (`-`: standard input) to the agent of ACTION, which reads it before its next request.
 

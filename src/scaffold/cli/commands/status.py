@@ -1,4 +1,4 @@
-"""`status`: the state of a run, for people and for scripts."""
+"""`status`: the state of a run."""
 
 import os
 import sys
@@ -26,7 +26,7 @@ NEVER_SET = Event()
 @click.option("--watch", is_flag=True, help="Show its agents, updated every second, until it ends or Ctrl-C.")
 @json_option
 def status(run_name: str | None, *, watch: bool, as_json: bool) -> None:
-    """Show the status of RUN, or of the latest run: what needs you, what holds, what is missing, what to do next."""
+    """Show RUN (default: the latest): what needs you, what holds, what is missing, what to do next."""
     try:
         _status(run_name, watch=watch, as_json=as_json)
     except KeyboardInterrupt:
@@ -50,7 +50,7 @@ def _status(run_name: str | None, *, watch: bool, as_json: bool) -> None:
 
 
 def _watch_json(reader: StoreReader, run: Run) -> None:
-    """Print the run whenever it has changed, until it has ended."""
+    """Print the run each time it has changed, until it ends; the last line is its final state."""
     shown = None
     while True:
         view = read_run_view(reader, run)
@@ -63,7 +63,7 @@ def _watch_json(reader: StoreReader, run: Run) -> None:
 
 
 def _watch(reader: StoreReader, run: Run) -> None:
-    """Show frames until the run ends, then its status; without escape sequences unless on a terminal."""
+    """Show frames until the run ends, then its full status; a dumb terminal gets no escape sequences."""
     drawn = is_terminal(sys.stdout) and os.environ.get("TERM", "dumb") != "dumb"
     show = redraw_frames(sys.stdout) if drawn else print_frames()
     while (view := read_summary(reader, run)).is_live:

@@ -1,4 +1,4 @@
-"""What `doctor` looks at: each check is one line, and one more that says how to mend it."""
+"""The checks of `doctor`."""
 
 import os
 import platform
@@ -35,7 +35,7 @@ VERSION_S = 10.0
 
 
 class DoctorCheck(Struct, frozen=True):
-    """One thing that was looked at; `fix` is empty where nothing is to be done."""
+    """The result of one check; `fix` is empty if nothing needs to be done."""
 
     name: str
     status: Literal["ok", "warn", "fail"]
@@ -44,7 +44,7 @@ class DoctorCheck(Struct, frozen=True):
 
 
 async def check_machine(environ: Mapping[str, str]) -> Sequence[DoctorCheck]:
-    """Look at what has nothing to do with any repository."""
+    """Check everything that does not depend on a repository."""
     dirs = user_dirs(environ)
     return [
         _python(),
@@ -55,7 +55,7 @@ async def check_machine(environ: Mapping[str, str]) -> Sequence[DoctorCheck]:
 
 
 async def check_repository(repository: Repository, environ: Mapping[str, str]) -> Sequence[DoctorCheck]:
-    """Look at the repository, and at what Scaffold keeps for it."""
+    """Check the repository and Scaffold's state for it."""
     return [
         await _repository_state(repository),
         await _identity(repository),
@@ -65,7 +65,7 @@ async def check_repository(repository: Repository, environ: Mapping[str, str]) -
 
 
 async def prune_worktrees(repository: Repository, environ: Mapping[str, str]) -> Sequence[Path]:
-    """Make git forget our worktrees whose folders are gone, and return where they were."""
+    """Remove git's records of our worktrees whose folders are missing, and return their paths."""
     stale = [each for each in await _run_worktrees(repository, environ) if not each.path.exists()]
     for worktree in stale:
         await remove(repository, worktree.path)
@@ -84,8 +84,8 @@ async def _git(environ: Mapping[str, str]) -> DoctorCheck:
     least = ".".join(map(str, MIN_GIT_VERSION))
     if shutil.which("git", path=environ.get("PATH", os.defpath)) is None:
         return DoctorCheck("git", "fail", "not on PATH", f"Install git {least} or newer.")
-    said = (await Git(Path.cwd(), environ=environ)("version")).line
-    found = said.removeprefix("git version ").split(" ")[0]
+    version = (await Git(Path.cwd(), environ=environ)("version")).line
+    found = version.removeprefix("git version ").split(" ")[0]
     parts = tuple(int(part) for part in found.split(".")[:2] if part.isdigit())
     if parts >= MIN_GIT_VERSION:
         return DoctorCheck("git", "ok", found)
@@ -93,16 +93,16 @@ async def _git(environ: Mapping[str, str]) -> DoctorCheck:
 
 
 def _folder(name: str, path: Path) -> DoctorCheck:
-    """Check that `path` can be written, or made, and that its disk has room."""
+    """Check that `path` is writable, or can be created, and that its disk has space."""
     there = next(each for each in (path, *path.parents) if each.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         return DoctorCheck(name, "fail", f"{path} cannot be written", f"Make {there} writable, or set SCAFFOLD_HOME.")
     free = shutil.disk_usage(there).free
     room = f"{path}, {free / 1e9:.1f} GB free"
     if free < MIN_FREE_BYTES:
-        return DoctorCheck(name, "fail", room, "Free some space: every agent works in a checkout of its own.")
+        return DoctorCheck(name, "fail", room, "Free some space: every agent needs its own checkout.")
     if free < LOW_FREE_BYTES:
-        return DoctorCheck(name, "warn", room, "Free some space: every agent works in a checkout of its own.")
+        return DoctorCheck(name, "warn", room, "Free some space: every agent needs its own checkout.")
     return DoctorCheck(name, "ok", room)
 
 
@@ -110,14 +110,14 @@ async def _sandbox(environ: Mapping[str, str]) -> DoctorCheck:
     finding = await detect_sandbox_level()
     if not finding.trouble:
         return DoctorCheck("sandbox", "ok", await _bubblewrap(finding.program, environ) or finding.level)
-    left = " commands of agents wait for your consent;" if finding.level == "none" else ""
+    left = " commands of agents need your approval;" if finding.level == "none" else ""
     return DoctorCheck(
         "sandbox", "warn", f"{finding.level}:{left} {finding.trouble}", f"For a better one, {finding.fix}."
     )
 
 
 async def _bubblewrap(program: str, environ: Mapping[str, str]) -> str:
-    """Return the version and the path of the bubblewrap `program`, empty for no program."""
+    """Return the version and path of the bubblewrap `program`; empty without a program."""
     if not program:
         return ""
     finished = await run_command([program, "--version"], cwd=Path("/"), env=environ, timeout_s=VERSION_S)
@@ -133,8 +133,8 @@ async def _repository_state(repository: Repository) -> DoctorCheck:
         return DoctorCheck("repository", "fail", unfit.what, unfit.fix)
     where = f"{found.branch or 'detached head'} at {found.head[:8]}"
     if found.dirty:
-        fix = "Commit what runs should build on; they start from the last commit."
-        return DoctorCheck("repository", "warn", f"{where}, with changes that are not committed", fix)
+        fix = "Runs start from the last commit; commit what they should build on."
+        return DoctorCheck("repository", "warn", f"{where}, with uncommitted changes", fix)
     return DoctorCheck("repository", "ok", where)
 
 
@@ -147,26 +147,26 @@ async def _identity(repository: Repository) -> DoctorCheck:
 
 
 def _configuration(repository: Repository, environ: Mapping[str, str]) -> Sequence[DoctorCheck]:
-    """Check whether what the repository brings along counts, and what is set by whom."""
+    """Check the trust in the repository's own configuration, and the model."""
     try:
-        standing = folder_trust(repository.root, environ)
+        trust = folder_trust(repository.root, environ)
         settings = load_settings(repository.root, environ, {})
     except ScaffoldError as trouble:
         return [DoctorCheck("model", "fail", trouble.what, trouble.fix)]
-    return [_trust(standing, settings), _model(settings)]
+    return [_trust(trust, settings), _model(settings)]
 
 
-def _trust(standing: TrustStatus, settings: Settings) -> DoctorCheck:
-    """Check that nothing of the repository's own configuration is ignored."""
-    brought = ", ".join(piece.name for piece in standing.folder.pieces if not piece.blank)
+def _trust(trust: TrustStatus, settings: Settings) -> DoctorCheck:
+    """Check whether any of the repository's own configuration is ignored."""
+    brought = ", ".join(piece.name for piece in trust.folder.pieces if not piece.blank)
     if not brought:
-        return DoctorCheck("trust", "ok", "this repository brings no configuration of its own")
-    if not standing.trusted:
-        fix = "`scaffold trust` shows what is in there, and trusts it."
-        return DoctorCheck("trust", "warn", f"{brought} ignored: {standing.reason}", fix)
+        return DoctorCheck("trust", "ok", "this repository has no configuration for Scaffold")
+    if not trust.trusted:
+        fix = "Review and trust it with `scaffold trust`."
+        return DoctorCheck("trust", "warn", f"{brought} ignored: {trust.reason}", fix)
     if settings.ignored:
         what = f"trusted, but {len(settings.ignored)} of its settings ignored, e.g. {settings.ignored[0].setting}"
-        return DoctorCheck("trust", "warn", what, "`scaffold config` says which, and why.")
+        return DoctorCheck("trust", "warn", what, "`scaffold config` shows which, and why.")
     return DoctorCheck("trust", "ok", f"{brought} trusted")
 
 
@@ -174,16 +174,16 @@ def _model(settings: Settings) -> DoctorCheck:
     model = settings.values["model"]
     if model.value is None:
         fix = "Set one: `scaffold config model MODEL`, or SCAFFOLD_MODEL, or `--model` each time."
-        return DoctorCheck("model", "warn", "none is configured", fix)
+        return DoctorCheck("model", "warn", "no model is configured", fix)
     return DoctorCheck("model", "ok", f"{model.value} ({model.origin})")
 
 
 async def _stored_state(repository: Repository, environ: Mapping[str, str]) -> Sequence[DoctorCheck]:
-    """Check the database, and what ended runs left behind."""
+    """Check the database, and the worktrees of ended runs."""
     try:
         place = existing_state_location(repository.common_dir, environ)
         if place is None:
-            none_yet = DoctorCheck("database", "ok", "none yet; the first run makes it")
+            none_yet = DoctorCheck("database", "ok", "none yet; the first run creates it")
             return [none_yet, await _worktrees(repository, environ, {})]
         store = Store.open(place, clock=SystemClock(), create=False)
     except ScaffoldError as trouble:
@@ -199,7 +199,7 @@ async def _stored_state(repository: Repository, environ: Mapping[str, str]) -> S
 
 
 async def _worktrees(repository: Repository, environ: Mapping[str, str], runs: Mapping[RunId, str]) -> DoctorCheck:
-    """Check that only runs that go on have worktrees."""
+    """Check that only live runs have worktrees."""
     try:
         ours = await _run_worktrees(repository, environ)
     except GitError as failed:
@@ -207,24 +207,24 @@ async def _worktrees(repository: Repository, environ: Mapping[str, str], runs: M
     stale = [each for each in ours if not each.path.exists()]
     left = [each for each in ours if each not in stale and runs.get(_run_of(each)) not in LIVE_STATUSES]
     if stale:
-        what = f"{len(stale)} whose folders are gone, e.g. {stale[0].path}"
-        return DoctorCheck("worktrees", "warn", what, "`scaffold doctor --fix` makes git forget them.")
+        what = f"{len(stale)} with missing folders, e.g. {stale[0].path}"
+        return DoctorCheck("worktrees", "warn", what, "`scaffold doctor --fix` removes git's records of them.")
     if left:
         run, status = _run_of(left[0]), runs.get(_run_of(left[0]), "unknown")
         fix = f"`scaffold resume {run}` pins their work and removes them."
         if status not in {"interrupted", "paused"}:
-            fix = f"Look at {left[0].path}, then `git worktree remove` it."
-        return DoctorCheck("worktrees", "warn", f"{len(left)} left, e.g. by run {run}, which is {status}", fix)
+            fix = f"Check {left[0].path}, then remove it with `git worktree remove`."
+        return DoctorCheck("worktrees", "warn", f"{len(left)} left behind, e.g. by run {run}, which is {status}", fix)
     return DoctorCheck("worktrees", "ok", f"{len(ours)} in use" if ours else "none left behind")
 
 
 async def _run_worktrees(repository: Repository, environ: Mapping[str, str]) -> Sequence[Worktree]:
-    """Return the worktrees that lie where runs put theirs."""
+    """Return the worktrees in the folder of runs."""
     folder = (user_dirs(environ).cache / "runs").resolve()
     return [each for each in await list_worktrees(repository) if each.path.is_relative_to(folder)]
 
 
 def _run_of(worktree: Worktree) -> RunId:
-    """Return whose it is: it lies in the run's folder as `landing`, or as `attempts/<id>`."""
+    """Return the run of a worktree, which is `RUN/landing` or `RUN/attempts/ID`."""
     above = worktree.path.parent
     return RunId(above.parent.name if above.name == "attempts" else above.name)

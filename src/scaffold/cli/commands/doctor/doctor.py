@@ -1,4 +1,4 @@
-"""`doctor`: is this machine, and this repository, fit for work; and what mends what is not."""
+"""`doctor`: check the machine and the repository, and show how to fix problems."""
 
 import os
 from collections.abc import Sequence
@@ -18,10 +18,10 @@ INDENT = " " * 7
 
 
 @click.command()
-@click.option("--fix", is_flag=True, help="Forget worktrees of ours whose folders are gone; nothing else is changed.")
+@click.option("--fix", is_flag=True, help="Remove git's records of our worktrees whose folders are missing.")
 @json_option
 def doctor(*, fix: bool, as_json: bool) -> int:
-    """Check this machine and this repository, and say how to mend what is missing.
+    """Check this machine and this repository, and show how to fix problems.
 
     Exit code 0 if nothing fails; warnings are allowed.
     """
@@ -46,7 +46,7 @@ async def _checks(*, fix: bool) -> Sequence[DoctorCheck]:
         return [*machine, repository]
     if fix:
         for path in await prune_worktrees(repository, os.environ):
-            click.echo(f"forgot the worktree {path}, whose folder is gone", err=True)
+            click.echo(f"removed the record of the worktree {path}, whose folder is missing", err=True)
     return [*machine, *await check_repository(repository, os.environ)]
 
 

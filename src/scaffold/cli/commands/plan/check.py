@@ -1,4 +1,4 @@
-"""`plan check`, and the group it belongs to: what is wrong with a plan file, before it costs anything."""
+"""`plan check`, and the group `plan`."""
 
 import sys
 
@@ -16,10 +16,10 @@ from scaffold.core.printable_text import printable
 
 
 class PlanGroup(click.Group):
-    """A group in which whatever is none of its commands is a task to plan."""
+    """A group that takes any argument other than a command as a task to plan."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take a call without arguments for a task on standard input, unless a person sits there."""
+        """Without arguments, read the task from standard input if something is piped in."""
         if not args and is_piped(sys.stdin):
             args = [STDIN]
         return super().parse_args(ctx, args)
@@ -27,7 +27,7 @@ class PlanGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that is called."""
+        """Return the called command, or `make` for a task."""
         if args and args[0] in self.commands:
             return super().resolve_command(ctx, args)
         return make.name, make, args
@@ -47,9 +47,9 @@ def plan() -> None:
 @click.argument("file")
 @json_option
 def check(file: str, *, as_json: bool) -> int:
-    """Say whether the plan in FILE (`-` for standard input) can reach its goals, and if not, why.
+    """Check whether the plan in FILE (`-`: standard input) can reach its goals, and show the reasons if not.
 
-    Exit code 0 for a valid plan, 4 for an invalid one; warnings alone do not make it invalid.
+    The exit code is 0 for a valid plan, also with warnings, and 4 for an invalid one.
     """
     examined = check_plan_file(file)
     if not examined.report.valid:
@@ -59,7 +59,7 @@ def check(file: str, *, as_json: bool) -> int:
     else:
         report = examined.report
         lines = findings_text(examined)
-        lines.append(f"{examined.name}: valid, {report.actions} actions, at most {report.width} side by side")
+        lines.append(f"{examined.name}: valid, {report.actions} actions, at most {report.width} in parallel")
         lines.append(f"  longest chain: {' -> '.join(report.critical_path)}")
         click.echo(printable("\n".join(lines)))
     return 0

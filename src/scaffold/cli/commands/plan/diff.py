@@ -1,4 +1,4 @@
-"""`plan diff`: what sets two plan files apart, and what that does to their shape."""
+"""`plan diff`: the differences between two plan files."""
 
 from collections.abc import Iterator, Sequence
 
@@ -17,9 +17,9 @@ from scaffold.plan.analysis.diff import ChangedItem, PlanDiff, diff_plans
 @click.argument("after")
 @json_option
 def diff(before: str, after: str, *, as_json: bool) -> int:
-    """Say what changes from the plan in BEFORE to the one in AFTER, and what that does to width and chain.
+    """Show the changes from the plan in BEFORE to the plan in AFTER, and to width and longest chain.
 
-    Exit code 0; 4 if one of them cannot be read, or AFTER is invalid.
+    The exit code is 0, or 4 if one of them cannot be read or AFTER is invalid.
     """
     examined = (check_plan_file(before), check_plan_file(after))
     for each in examined:
@@ -36,11 +36,11 @@ def diff(before: str, after: str, *, as_json: bool) -> int:
 
 def _difference_lines(found: PlanDiff, before: str, after: str) -> Iterator[str]:
     if found.none:
-        yield f"{before} and {after} say the same"
+        yield f"{before} and {after} are the same plan"
         return
     yield from _listed("goal", found.goals_added, found.goals_removed, found.goals_changed)
     if found.goals_reordered:
-        yield "~ the goals are in another order"
+        yield "~ the order of the goals"
     yield from _listed("action", found.actions_added, found.actions_removed, found.actions_changed)
     yield from _shape(found)
     yield from _findings("new", found.findings_new, after)
@@ -55,10 +55,12 @@ def _listed(noun: str, added: Sequence[str], removed: Sequence[str], changed: Se
 
 def _shape(found: PlanDiff) -> Iterator[str]:
     before, after = found.before, found.after
-    yield f"actions: {before.actions} -> {after.actions}, side by side: {before.width} -> {after.width}"
+    yield f"actions: {before.actions} -> {after.actions}, in parallel: {before.width} -> {after.width}"
     yield f"longest chain: {len(before.critical_path)} -> {len(after.critical_path)} actions"
     if before.valid != after.valid:
-        yield "valid: the plan can reach its goals now" if after.valid else "invalid: the plan cannot run as it is now"
+        yield (
+            "valid now: the plan can reach its goals" if after.valid else "invalid now: the plan cannot reach its goals"
+        )
 
 
 def _findings(word: str, findings: Sequence[Finding], name: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""`plan explain`: what runs when, who provides what for whom, how many agents it deserves, and where it is weak."""
+"""`plan explain`: the order of actions, providers, a number of agents, and weak spots."""
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -18,11 +18,11 @@ from scaffold.plan.analysis.explain import explain as explained
 from scaffold.views.text_format import WIDTH, format_duration, wrap_text
 
 MAX_SHOWN = 30
-"""How many levels, assertions and weaknesses people are shown; JSON has all."""
+"""Limit for levels, assertions and weaknesses in the text; JSON has all."""
 
 
 class PlanExplanation(Struct, frozen=True, kw_only=True):
-    """`plan explain --json`; an invalid plan gets what `plan check --json` says."""
+    """The output of `plan explain --json` for a valid plan; an invalid one gets that of `plan check --json`."""
 
     valid: bool
     actions: int
@@ -37,9 +37,9 @@ class PlanExplanation(Struct, frozen=True, kw_only=True):
 @click.argument("file")
 @json_option
 def explain(file: str, *, as_json: bool) -> int:
-    """Say what the plan in FILE (`-` for standard input) means: levels, providers, the longest chain, weak spots.
+    """Explain the plan in FILE (`-`: standard input): levels, providers, the longest chain, weak spots.
 
-    Exit code 0; 4 for an invalid plan, which is told like `plan check` does.
+    The exit code is 0, or 4 for an invalid plan, whose findings are shown as in `plan check`.
     """
     examined = check_plan_file(file)
     if examined.sound is None:
@@ -62,12 +62,12 @@ def explain(file: str, *, as_json: bool) -> int:
 
 
 def _parse_warnings(examined: CheckedPlan) -> Iterator[Finding]:
-    """Yield the warnings about the text, which lint does not know."""
+    """Yield the warnings about the text of the file, which lint does not report."""
     yield from (finding for finding in examined.report.findings if finding.code == "unknown-key")
 
 
 def _explanation_lines(whole: PlanExplanation, name: str) -> Iterator[str]:
-    yield from wrap_text(f"{name}: {whole.actions} actions, at most {whole.width} side by side", WIDTH)
+    yield from wrap_text(f"{name}: {whole.actions} actions, at most {whole.width} in parallel", WIDTH)
     for goal in whole.goals:
         yield ""
         yield from _goal(goal)
@@ -96,8 +96,8 @@ def _goal(goal: GoalExplanation) -> Iterator[str]:
 
 
 def _supply(supply: AssertionProviders) -> str:
-    whom = [*supply.needed_by[:MAX_SHOWN], *(["the goal"] if supply.wanted else [])] or ["nobody"]
-    return f"{supply.assertion}: from {_names(supply.providers)} for {', '.join(whom)}"
+    users = [*supply.needed_by[:MAX_SHOWN], *(["the goal"] if supply.wanted else [])] or ["no action"]
+    return f"{supply.assertion}: from {_names(supply.providers)} for {', '.join(users)}"
 
 
 def _advice_text(advice: AgentCountAdvice) -> str:
@@ -120,6 +120,6 @@ def _rest(things: Sequence[object]) -> Iterator[str]:
 
 
 def _indented(text: str, columns: int = 2) -> Iterator[str]:
-    """Yield `text` as lines below each other; those after the first stand a little further in."""
+    """Yield the wrapped lines of the text, indented; all but the first one further."""
     for number, line in enumerate(wrap_text(text, WIDTH - columns - 2)):
         yield " " * (columns + 2 * (number > 0)) + line

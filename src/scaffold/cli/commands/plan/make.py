@@ -1,4 +1,4 @@
-"""`plan "TASK"`: what `run` would do, as a plan file; nothing is started and nothing kept."""
+"""`plan "TASK"`: plan a task and print the plan; nothing is started or stored."""
 
 import os
 import sys
@@ -32,13 +32,13 @@ from scaffold.store.driver.sqlite import IN_MEMORY
 @click.command(hidden=True)
 @click.argument("task", required=False)
 @click.option("--spec", metavar="FILE", help="A file that says what is to be done; `-` is standard input.")
-@click.option("-o", "--output", metavar="FILE", help="Write the plan there; an older plan is replaced, nothing else.")
+@click.option("-o", "--output", metavar="FILE", help="Write the plan to FILE; only an older plan is replaced.")
 @click.option("--model", metavar="MODEL", help="A model string, e.g. `cassette:replies.yaml`.")
 @click.option("--budget-usd", type=click.FloatRange(min=0.0), metavar="X", help="Limit for spending, in dollars.")
-@click.option("--trust-once", is_flag=True, help="Let this folder's own configuration count, this time.")
+@click.option("--trust-once", is_flag=True, help="Use this folder's own configuration this time.")
 @json_option
 def make(task: str | None, spec: str | None, output: str | None, *, as_json: bool, **options: Any) -> int:
-    """Plan TASK and print the plan, YAML, or JSON with `--json`; `run --plan FILE --tier builder` carries it out."""
+    """Plan TASK and print the plan as YAML, or JSON with `--json`; `run --plan FILE --tier builder` executes it."""
     request = read_request(task, spec, sys.stdin)
     place = None if output is None else Path(output)
     if place is not None:
@@ -75,8 +75,8 @@ def _write_output(plan: Plan, place: Path | None, *, as_json: bool) -> None:
         write_atomic(place, text.encode())
     except OSError as error:
         what = f"{place} cannot be written: {(error.strerror or str(error)).lower()}"
-        raise UsageError(what, "Name another file with -o.") from error
-    click.echo(f"written to {place}; carry it out with `scaffold run --plan {place} --tier builder`", err=True)
+        raise UsageError(what, "Pass another file with -o.") from error
+    click.echo(f"written to {place}; execute it with `scaffold run --plan {place} --tier builder`", err=True)
 
 
 def _json(plan: Plan) -> str:
@@ -84,10 +84,10 @@ def _json(plan: Plan) -> str:
 
 
 def _refuse_to_replace(place: Path) -> None:
-    """Return if a plan may be written at `place`: nothing is there yet, or a plan."""
+    """Raise UsageError if `place` exists and is not a plan."""
     if not place.exists():
         return
     try:
         read_plan(place.read_text(encoding="utf-8"), name=str(place))
     except (OSError, UnicodeDecodeError, PlanInvalid) as error:
-        raise UsageError(f"{place} is there and is no plan", "Name another file with -o, or move it away.") from error
+        raise UsageError(f"{place} exists and is not a plan", "Pass another file with -o, or move it away.") from error

@@ -1,4 +1,4 @@
-"""`plan simulate`: what carrying a plan out would look like, drawn as bars over time."""
+"""`plan simulate`: a simulated execution of a plan, drawn as bars over time."""
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -13,7 +13,7 @@ from scaffold.plan.simulation.simulate import simulate as simulated
 from scaffold.views.text_format import WIDTH, clip, format_duration, pad, wrap_text
 
 ROWS = 40
-"""How many actions are drawn; JSON has all."""
+"""Limit for the actions drawn; JSON has all."""
 
 LABEL = 20
 TIMES = 24
@@ -29,21 +29,23 @@ def _probability(context: click.Context, parameter: click.Parameter, value: floa
 
 @click.command()
 @click.argument("file")
-@click.option("--agents", type=click.IntRange(1, 1000), default=3, show_default=True, help="How many work at a time.")
-@click.option("--seed", type=int, default=0, show_default=True, help="The luck: durations and failures.")
+@click.option(
+    "--agents", type=click.IntRange(1, 1000), default=3, show_default=True, help="How many agents work in parallel."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="The random seed for durations and failures.")
 @click.option(
     "--failure-rate",
     type=float,
     callback=_probability,
     default=0.0,
     show_default=True,
-    help="How likely an attempt fails, from 0 to 1.",
+    help="The probability that an attempt fails, from 0 to 1.",
 )
 @json_option
 def simulate(file: str, *, agents: int, seed: int, failure_rate: float, as_json: bool) -> int:
-    """Carry the plan in FILE (`-` for standard input) out on a virtual clock: nothing runs, nothing costs.
+    """Simulate the plan in FILE (`-`: standard input) on a virtual clock; nothing runs, and it costs nothing.
 
-    The same file and flags give the same answer everywhere. Exit code 0 however it ends; 4 for an invalid plan.
+    The same file and flags give the same result everywhere. The exit code is 0 for every result, 4 for an invalid plan.
     """
     examined = check_plan_file(file)
     if examined.sound is None:
@@ -77,7 +79,7 @@ def _end(action: SimulatedAction) -> int:
 
 
 def _bars(action: SimulatedAction, makespan_s: int) -> Sequence[str]:
-    """Return one cell for each column; attempts are drawn over the waiting that follows them."""
+    """Return one cell a column; attempts are drawn over the wait that follows them."""
     cells = [" "] * BARS
     if action.landed_s is not None:
         _fill(cells, action.attempts[-1].end_s, action.landed_s, makespan_s, WAIT)
@@ -98,7 +100,7 @@ def _summary_lines(simulation: Simulation) -> Iterator[str]:
     yield f"{simulation.agents} agent{plural}, seed {simulation.seed}, {rate}"
     attempts = sum(len(action.attempts) for action in simulation.actions)
     yield (
-        f"{_duration(simulation.makespan_s)} in all, at best {_duration(simulation.bound_s)}; agents busy"
+        f"{_duration(simulation.makespan_s)} in total, at best {_duration(simulation.bound_s)}; agents busy"
         f" {simulation.utilization:.0%}; {attempts} attempts, {len(simulation.landings)} landings"
     )
     for goal in simulation.goals:

@@ -1,4 +1,4 @@
-"""Plan files as commands are given them: read, judged, and told about."""
+"""Read, lint and report plan files."""
 
 import sys
 from pathlib import Path
@@ -21,7 +21,7 @@ STDIN = "-"
 
 
 class PlanCheckResult(Struct, frozen=True, kw_only=True):
-    """`plan check --json`, and what the other commands print for a plan they refuse."""
+    """The output of `plan check --json`, also printed by other commands for an invalid plan."""
 
     valid: bool
     findings: tuple[Finding, ...]
@@ -31,7 +31,7 @@ class PlanCheckResult(Struct, frozen=True, kw_only=True):
 
 
 class CheckedPlan(Struct, frozen=True, kw_only=True):
-    """A plan file and all that is to be said of it."""
+    """A plan file and its findings."""
 
     name: str
     """For messages."""
@@ -41,12 +41,12 @@ class CheckedPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def sound(self) -> Plan | None:
-        """The plan, None if it has an error."""
+        """The plan; None if it has an error."""
         return self.plan if self.report.valid else None
 
     @property
     def verdict(self) -> PlanCheckResult:
-        """What is to be said, as JSON has it."""
+        """The result for JSON output."""
         report = self.report
         return PlanCheckResult(
             valid=report.valid,
@@ -58,7 +58,7 @@ class CheckedPlan(Struct, frozen=True, kw_only=True):
 
 
 def check_plan_file(file: str) -> CheckedPlan:
-    """Read a plan file, or standard input for `-`, and lint it; UsageProblem if there is nothing to read."""
+    """Read a plan file, or standard input for `-`, and lint it; raises UsageError if it is not readable."""
     source = _content(file)
     name = "standard input" if file == STDIN else file
     try:
@@ -73,7 +73,7 @@ def check_plan_file(file: str) -> CheckedPlan:
 
 
 def print_invalid(examined: CheckedPlan, *, as_json: bool) -> int:
-    """Print what is wrong with an invalid plan as `plan check` does, and return the exit code."""
+    """Print the findings of an invalid plan as `plan check` does, and return the exit code."""
     if as_json:
         print_json(examined.verdict)
     else:
@@ -82,7 +82,7 @@ def print_invalid(examined: CheckedPlan, *, as_json: bool) -> int:
 
 
 def findings_text(examined: CheckedPlan) -> list[str]:
-    """Return the findings as lines; of an invalid plan, also how many errors there are."""
+    """Return the findings as lines; for an invalid plan, also the number of errors."""
     lines = [format_finding(finding, examined.name) for finding in examined.report.findings]
     if not examined.report.valid:
         errors = sum(finding.severity == "error" for finding in examined.report.findings)
@@ -95,7 +95,7 @@ def _content(file: str) -> bytes:
         return sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
     except OSError as error:
         what = f"{file} cannot be read: {(error.strerror or str(error)).lower()}"
-        raise UsageError(what, "Name a plan file, or `-` for standard input.") from error
+        raise UsageError(what, "Pass a plan file, or `-` for standard input.") from error
 
 
 def _unreadable(findings: tuple[Finding, ...]) -> LintReport:
@@ -107,7 +107,7 @@ def _not_text(source: bytes, error: UnicodeDecodeError) -> Finding:
     return Finding(
         code="syntax",
         severity="error",
-        message=f"this is no UTF-8 text: byte 0x{source[error.start]:02x} does not fit",
+        message=f"this is not UTF-8 text: byte 0x{source[error.start]:02x} is invalid",
         fix="Save the file as UTF-8.",
         line=before.count(b"\n") + 1,
         column=len(before.rpartition(b"\n")[2].decode(errors="replace")) + 1,

@@ -1,4 +1,4 @@
-"""The hidden command `background`: carries a run out in the background."""
+"""The hidden command `background`: executes a run in the background."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from scaffold.views.store_reader import find_run
 @click.command(hidden=True)
 @click.argument("run_name", metavar="RUN")
 def background(run_name: str) -> int:
-    """Carry a run out in the background; its lines go to where standard output goes."""
+    """Execute a run in the background; its output goes to the process log."""
     return run_async(_background(run_name))
 
 

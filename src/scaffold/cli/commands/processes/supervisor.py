@@ -1,4 +1,4 @@
-"""The hidden command `supervisor`: one process, one goal, until that has ended or is put down."""
+"""The hidden command `supervisor`: drives one goal until it ends or is paused."""
 
 from functools import partial
 
@@ -19,18 +19,18 @@ from scaffold.run.context import RunContext
 @click.command(hidden=True)
 @click.argument("goal")
 def supervisor(goal: str) -> int:
-    """Pursue one goal of a run; started by the engine, which holds the other end of standard input."""
+    """Drive one goal of a run; started by the engine, which holds the other end of standard input."""
     return run_supervisor(goal, repository_here())
 
 
 def run_supervisor(goal: str, repository: Repository) -> int:
-    """Pursue the goal of this id and return the exit code; standard input is the lifeline of this process."""
+    """Drive the goal of this id and return the exit code; standard input is the lifeline of this process."""
     watch_lifeline()
     relax_gc()
-    return run_async(_pursue(repository_context(repository), GoalId(goal)))
+    return run_async(_supervise(repository_context(repository), GoalId(goal)))
 
 
-async def _pursue(site: RunContext, goal_id: GoalId) -> int:
+async def _supervise(site: RunContext, goal_id: GoalId) -> int:
     try:
         goal = site.store.goals.get(goal_id)
         run = site.store.runs.get(goal.run_id) if goal else None

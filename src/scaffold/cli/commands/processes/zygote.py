@@ -1,6 +1,6 @@
-"""The hidden command `zygote`: loads what workers and supervisors need, and forks one whenever its run asks for it."""
+"""The hidden command `zygote`: loads the modules of workers and supervisors, and forks one on each request."""
 
-import concurrent.futures.thread  # noqa: F401 - asyncio loads it late, in each child anew
+import concurrent.futures.thread  # noqa: F401 - asyncio would load it in each child
 import os
 import socket
 import sys
@@ -17,17 +17,17 @@ from scaffold.git.repository import Repository
 from scaffold.host.fork.server import serve
 
 PROCESS_MAINS: Mapping[str, Callable[[str, Repository], int]] = {"worker": run_worker, "supervisor": run_supervisor}
-"""What its children can be for; each takes the argument that came with the request and returns an exit code."""
+"""The roles of its children; each takes the argument of the request and returns an exit code."""
 
 
 @click.command(hidden=True)
 @click.argument("line", type=int)
-@click.option("--live", is_flag=True, help="Load the way to live models, too.")
+@click.option("--live", is_flag=True, help="Also load the transport to live models.")
 def zygote(line: int, *, live: bool) -> int:
-    """Fork workers and supervisors for a run, which asks on the descriptor LINE."""
+    """Fork workers and supervisors for a run, which sends requests on the descriptor LINE."""
     if live:
         load_transport_class()
-    sysconfig.get_config_vars()  # found out once, as the repository is
+    sysconfig.get_config_vars()  # computed once, for all children
     repository = repository_here()
     born = serve(socket.socket(fileno=line))
     if born is None:
@@ -35,4 +35,4 @@ def zygote(line: int, *, live: bool) -> int:
     code = PROCESS_MAINS[born.main](born.argument, repository)
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    os._exit(code)  # to take an interpreter down in good order would copy the memory that it shares
+    os._exit(code)  # an orderly shutdown of the interpreter would copy shared memory

@@ -1,4 +1,4 @@
-"""`cleanup`: worktrees, folders and refs of runs that nobody carries out."""
+"""`cleanup`: remove worktrees, folders and refs of runs that no process executes."""
 
 from collections.abc import Sequence
 
@@ -11,16 +11,16 @@ from scaffold.core.printable_text import printable
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.upkeep.cleanup import CleanupStep, clean_up
 
-dry_run_option = click.option("--dry-run", "dry", is_flag=True, help="Show what would be done, do nothing.")
+dry_run_option = click.option("--dry-run", "dry", is_flag=True, help="Show what would be done, and change nothing.")
 
 
 @click.command()
 @dry_run_option
 @json_option
 def cleanup(*, dry: bool, as_json: bool) -> None:
-    """Remove what ended runs, and runs whose process died, left behind.
+    """Remove leftovers of ended and interrupted runs.
 
-    Work that has not landed is pinned first: `scaffold salvage` lists it. A run that is carried out is left alone.
+    Unlanded work is pinned first; `scaffold salvage` lists it. A run that is executing is not touched.
     """
     steps = run_async(_cleanup(dry=dry))
     if as_json:
@@ -46,4 +46,5 @@ def _summary(steps: Sequence[CleanupStep], *, dry: bool) -> str:
     done = [step for step in steps if step.verdict != "kept"]
     if not done:
         return "nothing to clean up"
-    return f"{len(done)} things {'would be' if dry else 'were'} put in order; `scaffold salvage` lists what is pinned"
+    items = f"{len(done)} item{'s' * (len(done) != 1)}"
+    return f"{items} {'would be ' if dry else ''}cleaned up; `scaffold salvage` lists pinned work"

@@ -1,4 +1,4 @@
-"""`purge`: take Scaffold's state away again."""
+"""`purge`: remove Scaffold's state."""
 
 import os
 import sys
@@ -18,26 +18,27 @@ from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.upkeep.purge import Purge, PurgeItem
 
 UNITS = ("B", "kB", "MB", "GB", "TB")
-QUESTION = "Remove all that is marked `remove`?"
+QUESTION = "Remove every item marked `remove`?"
 
 
 @click.command()
 @click.option("--repo", "scope", flag_value="repo", default="repo", help="This repository's state (the default).")
-@click.option("--all", "scope", flag_value="all", help="Your own settings, memory and cached files, too.")
-@click.option("--unlanded", is_flag=True, help="Work that has not landed, too: it is gone for good then.")
+@click.option("--all", "scope", flag_value="all", help="Also remove your settings, memory and cached files.")
+@click.option("--unlanded", is_flag=True, help="Also remove unlanded work, for good.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @dry_run_option
 @json_option
 def purge(scope: str, *, unlanded: bool, yes: bool, dry: bool, as_json: bool) -> None:
     """Remove Scaffold's state of this repository: database, refs and cached worktrees.
 
-    Session branches are yours and stay. So does work that has not landed, unless `--unlanded` is given.
+    Session branches stay. Unlanded work stays, too, unless `--unlanded` is given.
     """
     items, gone = run_async(_purge(everything=scope == "all", unlanded=unlanded, yes=yes, dry=dry, quiet=as_json))
     if as_json:
         print_json({"dry_run": dry, "removed": gone, "items": items})
     elif gone:
-        click.echo(f"removed {sum(item.removed for item in items)} things")
+        count = sum(item.removed for item in items)
+        click.echo(f"removed {count} item{'s' * (count != 1)}")
     elif not any(item.removed for item in items):
         click.echo("nothing to remove")
 
@@ -45,7 +46,7 @@ def purge(scope: str, *, unlanded: bool, yes: bool, dry: bool, as_json: bool) ->
 async def _purge(
     *, everything: bool, unlanded: bool, yes: bool, dry: bool, quiet: bool
 ) -> tuple[Sequence[PurgeItem], bool]:
-    """Return what there is, and whether what is marked so was removed."""
+    """Return all items, and whether the marked ones were removed."""
     repository = await open_repository(Path.cwd(), environ=os.environ)
     async with context_if_any() as site:
         job = Purge(repository=repository, dirs=dirs(), site=site, unlanded=unlanded, everything=everything)
@@ -62,7 +63,9 @@ async def _purge(
 
 def _agreed() -> bool:
     if not is_terminal(sys.stdin):
-        raise UsageError("nobody is here to agree to that", "Give `--yes`, or look first with `--dry-run`.")
+        raise UsageError(
+            "purge needs your confirmation", "Run it at a terminal or with `--yes`; `--dry-run` only shows the items."
+        )
     return click.confirm(QUESTION, err=True)
 
 
@@ -72,7 +75,7 @@ def _line(item: PurgeItem) -> str:
 
 
 def _format_bytes(size_bytes: int) -> str:
-    """Return a number of bytes as people say it: `14 B`, `2.1 MB`."""
+    """Return a number of bytes as text, such as `14 B` or `2.1 MB`."""
     amount, unit = float(size_bytes), 0
     while amount >= 1000 and unit < len(UNITS) - 1:
         amount, unit = amount / 1000, unit + 1

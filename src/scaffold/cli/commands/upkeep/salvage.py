@@ -1,4 +1,4 @@
-"""`salvage`: work that did not land, and how to take it."""
+"""`salvage`: list unlanded work, and make branches of it."""
 
 import os
 from collections.abc import Sequence
@@ -26,12 +26,12 @@ from scaffold.views.text_format import clip
 @dry_run_option
 @json_option
 def salvage(attempt: str | None, *, patch: bool, dry: bool, as_json: bool) -> None:
-    """List the work that is kept although it did not land, or make a branch of what ATTEMPT did.
+    """List unlanded work that is pinned, or make a branch of the work of ATTEMPT.
 
-    No checkout is touched: `git switch salvage-ATTEMPT` or `git merge salvage-ATTEMPT` is up to you.
+    No checkout is touched; use the branch with `git switch salvage-ATTEMPT` or `git merge salvage-ATTEMPT`.
     """
     if patch and attempt is None:
-        raise UsageError("a patch of which attempt?", "Name one: `scaffold salvage` lists them.")
+        raise UsageError("`--patch` needs an attempt", "Pass one; `scaffold salvage` lists them.")
     run_async(_salvage(attempt, patch=patch, dry=dry, as_json=as_json))
 
 
@@ -54,8 +54,8 @@ async def _salvage(attempt: str | None, *, patch: bool, dry: bool, as_json: bool
     if as_json:
         print_json({"dry_run": dry, "branch": branch, "attempt": _unlanded_json(work)})
     else:
-        click.echo(f"{'would make' if dry else 'made'} the branch {branch} at {work.commit[:12]}")
-        click.echo(f"  take it with `git merge {branch}`, or look at it with `git log -p {branch}`")
+        click.echo(f"{'would create' if dry else 'created'} the branch {branch} at {work.commit[:12]}")
+        click.echo(f"  merge it with `git merge {branch}`, or read it with `git log -p {branch}`")
 
 
 def _list(found: Sequence[UnlandedWork], *, as_json: bool) -> None:
@@ -65,9 +65,9 @@ def _list(found: Sequence[UnlandedWork], *, as_json: bool) -> None:
     for work in found:
         when = f"{work.at.astimezone():%Y-%m-%d %H:%M}" if work.at else "not ended"
         click.echo(printable(f"{work.attempt}  {work.action or '?'}  run {work.run or '?'}  {when}"))
-        click.echo(f"    {len(work.files)} files: {clip(', '.join(work.files), 60)}")
+        click.echo(f"    {len(work.files)} file{'s' * (len(work.files) != 1)}: {clip(', '.join(work.files), 60)}")
         click.echo(f"    {clip(work.why, 76)}")
-    click.echo("make a branch of one with `scaffold salvage ATTEMPT`" if found else "everything has landed")
+    click.echo("make a branch of one with `scaffold salvage ATTEMPT`" if found else "no unlanded work")
 
 
 def _unlanded_json(work: UnlandedWork) -> dict[str, object]:
@@ -87,6 +87,6 @@ def _unlanded_json(work: UnlandedWork) -> dict[str, object]:
 async def _patch(git: Git, work: UnlandedWork) -> bytes:
     if work.base is None:
         raise GitError(
-            f"nobody knows where the work of {work.attempt} began", f"Look at it with `git show {work.commit}`."
+            f"the base of attempt {work.attempt} is unknown", f"Read its work with `git show {work.commit}`."
         )
     return (await git("diff-tree", "-r", "-p", "--binary", *DIFF_OPTIONS, work.base, work.commit)).out
