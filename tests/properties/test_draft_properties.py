@@ -88,16 +88,16 @@ def test_a_draft_stays_whole_and_makes_no_fact_whatever_is_proposed(proposed, gi
     facts = {"shop": ("y",)}
     on = PlanDraft(Plan(goals=()), PlanProgress(statuses=given_statuses, facts=facts))
     for change in (*LAID, *proposed):
-        before = (on.plan, on.standing, on.history, on.changes)
+        before = (on.plan, on.progress, on.history, on.changes)
         if taken(on, change):
             assert on.changes[:-1] == before[3]
-            after = (on.plan, on.standing, on.history, on.changes)
+            after = (on.plan, on.progress, on.history, on.changes)
             assert not taken(on, change)
-            assert (on.plan, on.standing, on.history, on.changes) == after
+            assert (on.plan, on.progress, on.history, on.changes) == after
         else:
-            assert (on.plan, on.standing, on.history, on.changes) == before
+            assert (on.plan, on.progress, on.history, on.changes) == before
         expect_whole(on)
-        assert on.standing.facts == facts
+        assert on.progress.facts == facts
         on.findings()
 
 
@@ -133,7 +133,7 @@ def expect_written(store: Store, run, proposed) -> None:
     assert dict(now.history.approaches) == dict(on.history.approaches)
     freed = {"pending", "blocked"}
     for action in now.plan.actions:
-        was, became = on.standing.status(action.key), now.standing.status(action.key)
+        was, became = on.progress.status(action.key), now.progress.status(action.key)
         assert was == became or {was, became} == freed
     last = store.events.last_seq(run.id)
     with store.transaction():

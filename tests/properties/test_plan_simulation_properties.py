@@ -114,7 +114,7 @@ def broken_off(draw, plan: Plan) -> PlanProgress:
     return PlanProgress(statuses=statuses, facts=facts)
 
 
-def thought_again(draw, plan: Plan, standing: PlanProgress) -> Plan:
+def thought_again(draw, plan: Plan, progress: PlanProgress) -> Plan:
     """Another plan for the same goals: some left out, some described anew, some more."""
     goals = []
     for goal in plan.goals:
@@ -131,13 +131,13 @@ def thought_again(draw, plan: Plan, standing: PlanProgress) -> Plan:
 @given(plans, st.data())
 def test_a_plan_repaired_with_itself_stays_as_it_is(plan, data):
     """BX-7."""
-    standing = broken_off(data.draw, plan)
-    repaired = repair_plan(plan, plan, standing=standing)
+    progress = broken_off(data.draw, plan)
+    repaired = repair_plan(plan, plan, progress=progress)
     assert repaired.plan == plan
-    assert repaired.standing == standing
+    assert repaired.progress == progress
     assert set(repaired.kept) == {action.key for action in plan.actions}
     assert repaired.changed == repaired.added == repaired.dropped == ()
-    failed = "failed" in standing.statuses.values()
+    failed = "failed" in progress.statuses.values()
     assert repaired.valid or failed
 
 
@@ -145,23 +145,23 @@ def test_a_plan_repaired_with_itself_stays_as_it_is(plan, data):
 @given(plans, st.data())
 def test_what_holds_is_never_lost_and_a_valid_repair_completes(plan, data):
     """BX-7: whatever the new plan says, begun actions stay; if it is found valid, the rest is carried out."""
-    standing = broken_off(data.draw, plan)
-    new = thought_again(data.draw, plan, standing)
-    repaired = repair_plan(plan, new, standing=standing)
+    progress = broken_off(data.draw, plan)
+    new = thought_again(data.draw, plan, progress)
+    repaired = repair_plan(plan, new, progress=progress)
     before = {action.key: action for action in plan.actions}
     after = {action.key: action for action in repaired.plan.actions}
-    for key, status in standing.statuses.items():
+    for key, status in progress.statuses.items():
         if status in STARTED_STATUSES:
             assert after[key] == before[key]
-            assert repaired.standing.status(key) == status
-    assert repaired.standing.facts == standing.facts
+            assert repaired.progress.status(key) == status
+    assert repaired.progress.facts == progress.facts
     assert {*repaired.kept, *repaired.changed, *repaired.added} == set(after)
     assert {*repaired.kept, *repaired.changed, *repaired.dropped} == set(before)
     if repaired.valid:
-        simulation = simulate(repaired.plan, agents=data.draw(crews), pace=PACE, standing=repaired.standing)
+        simulation = simulate(repaired.plan, agents=data.draw(crews), pace=PACE, progress=repaired.progress)
         assert simulation.completed
         again = {action.key for action in simulation.actions if action.attempts}
-        assert not again & {key for key, status in standing.statuses.items() if status == "completed"}
+        assert not again & {key for key, status in progress.statuses.items() if status == "completed"}
 
 
 @given(plans, st.data())

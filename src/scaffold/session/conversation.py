@@ -95,7 +95,7 @@ def stored_modes(opened: OpenConversation, wanted: Mode | None) -> CurrentMode:
         with opened.store.transaction():
             opened.store.conversations.keep_mode(opened.id, mode, me=opened.owner)
 
-    modes = CurrentMode(find_mode(opened.store.conversations.standing(opened.id).mode) or "default", keep)
+    modes = CurrentMode(find_mode(opened.store.conversations.state(opened.id).mode) or "default", keep)
     modes.switch(wanted or modes.current)
     return modes
 
@@ -107,4 +107,4 @@ def stored_todos(opened: OpenConversation) -> Todos:
         with opened.store.transaction():
             opened.store.conversations.keep_todos(opened.id, todos, me=opened.owner)
 
-    return Todos(opened.store.conversations.standing(opened.id).todos, keep)
+    return Todos(opened.store.conversations.state(opened.id).todos, keep)

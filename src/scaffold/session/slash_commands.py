@@ -167,7 +167,7 @@ def _session_info(target: CurrentConversation, width: int, commands: Sequence[Co
 
 
 def _stored_info(target: OneshotTarget, stored: StoredConversation, width: int) -> ConversationInfo:
-    state = target.store.conversations.standing(stored.id)
+    state = target.store.conversations.state(stored.id)
     roster = target.store.subagents.of_parent(stored.id)
     return ConversationInfo(
         model=target.model,

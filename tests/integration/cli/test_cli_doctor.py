@@ -115,7 +115,7 @@ def test_whether_the_repositorys_own_configuration_counts_is_said(repository, sc
     (repository / ".scaffold.yaml").write_text("sandbox: {mode: off}\n")
     scaffold("trust")
     loosened = "trusted, but 1 of its settings ignored, e.g. sandbox.mode"
-    assert trust() == ("warn", loosened, "`scaffold config` says which, and why.")
+    assert trust() == ("warn", loosened, "`scaffold config` shows which, and why.")
 
 
 @pytest.mark.parametrize("content", [b"", b"this is no database, whatever its name says" * 100])

@@ -174,8 +174,8 @@ def test_where_the_run_stands_is_read_with_it(store, run):
         store.goals.move(store.goals.by_name(run.id, "old").id, Paused("x"))
         store.goals.move(store.goals.by_name(run.id, "old").id, Failed("no way"))
     draft = read_draft(store, run)
-    assert draft.standing.status("door") == WAITING
-    assert draft.standing.held("shop") == {"walls"}
+    assert draft.progress.status("door") == WAITING
+    assert draft.progress.held("shop") == {"walls"}
     assert draft.history.ended == {"old": "failed"}
 
 

@@ -46,9 +46,9 @@ async def planned(harness, **settings):
 def ask(harness, run, model, *, site=None, also=lambda store: None):
     """Have the compound broken down."""
     (shop,) = harness.store.goals.of_run(run.id)
-    occasion = TurnRequest(event="decompose", prompt="Break it down.", goal=shop, action=harness.action(run, "build"))
+    request = TurnRequest(event="decompose", prompt="Break it down.", goal=shop, action=harness.action(run, "build"))
     conditions = TurnRules(tools=supervisor_tools, faults=compound_plan_check("shop", "build", ()), extra_changes=also)
-    return run_proposal_turn(site or harness.site, run, model, occasion, conditions)
+    return run_proposal_turn(site or harness.site, run, model, request, conditions)
 
 
 def turns(harness, run):

@@ -42,7 +42,7 @@ def test_a_mode_of_a_newer_program_is_the_default_one_and_stays_kept(seat):
     with seat.store.transaction():
         seat.store.conversations.keep_mode(seat.id, "zen", me=seat.owner)
     assert stored_modes(seat, None).current == "default"
-    assert seat.store.conversations.standing(seat.id).mode == "zen"
+    assert seat.store.conversations.state(seat.id).mode == "zen"
 
 
 def test_what_another_process_goes_on_with_is_not_changed_here(seat):

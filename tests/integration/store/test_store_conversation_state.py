@@ -25,7 +25,7 @@ def talk(user):
 
 def test_a_new_conversation_is_in_the_default_mode_and_has_nothing_to_do(talk):
     """RA-5."""
-    assert talk.standing("talk") == ConversationState("default", TodoList())
+    assert talk.state("talk") == ConversationState("default", TodoList())
 
 
 def test_mode_and_todos_are_there_for_the_next_process(user, user_path, talk):
@@ -34,7 +34,7 @@ def test_mode_and_todos_are_there_for_the_next_process(user, user_path, talk):
         talk.keep_mode("talk", "debug", me=ME)
         talk.keep_todos("talk", LIST, me=ME)
     other = UserStore.open(user_path, clock=FakeClock())
-    assert other.conversations.standing("talk") == ConversationState("debug", LIST)
+    assert other.conversations.state("talk") == ConversationState("debug", LIST)
     other.close()
 
 
@@ -46,12 +46,12 @@ def test_only_who_claimed_a_conversation_changes_how_it_stands(user, talk, keep)
         talk.claim("talk", ALIVE)
     with pytest.raises(ConversationBusy), user.transaction():
         talk.keep_mode("talk", "plan", me=ME) if keep == "mode" else talk.keep_todos("talk", LIST, me=ME)
-    assert talk.standing("talk") == ConversationState("default", TodoList())
+    assert talk.state("talk") == ConversationState("default", TodoList())
 
 
 def test_a_conversation_that_is_not_there_does_not_stand_anyhow(user):
     with pytest.raises(StoreError, match="no conversation"):
-        user.conversations.standing("none")
+        user.conversations.state("none")
 
 
 def test_a_list_that_does_not_read_back_is_told_as_such(user, user_path, talk):
@@ -59,4 +59,4 @@ def test_a_list_that_does_not_read_back_is_told_as_such(user, user_path, talk):
         direct.execute("UPDATE conversation SET todos = '[1'")
     direct.close()
     with pytest.raises(StoreError, match="a value that cannot be read"):
-        talk.standing("talk")
+        talk.state("talk")

@@ -39,8 +39,8 @@ def goal(name="shop", wants="store api", *actions):
 
 
 def draft(*goals, facts="", history=None, **statuses):
-    standing = PlanProgress(statuses=statuses, facts={"shop": tuple(facts.split())})
-    return PlanDraft(Plan(goals=goals), standing, history or PlanHistory())
+    progress = PlanProgress(statuses=statuses, facts={"shop": tuple(facts.split())})
+    return PlanDraft(Plan(goals=goals), progress, history or PlanHistory())
 
 
 def add(on, *specs, to="shop"):
@@ -49,13 +49,13 @@ def add(on, *specs, to="shop"):
 
 def expect_refusal(on, change, *words):
     """The change is refused in these words, and nothing of it is taken in."""
-    before = (on.plan, on.standing, on.history, on.changes)
+    before = (on.plan, on.progress, on.history, on.changes)
     with pytest.raises(ChangeRejected) as refusal:
         on.apply(change)
     for word in words:
         assert word in refusal.value.in_full
     assert refusal.value.fix
-    assert (on.plan, on.standing, on.history, on.changes) == before
+    assert (on.plan, on.progress, on.history, on.changes) == before
 
 
 STORE, API = action("store", "", "store"), action("api", "store", "api")
@@ -202,7 +202,7 @@ def test_what_is_not_needed_is_skipped_with_all_below_it():
         x="failed",
     )
     assert on.apply(UpdateAction("all", "skipped", " not needed "))
-    assert on.standing.statuses == {"all": "skipped", "inner": "skipped", "x": "skipped", "y": "completed"}
+    assert on.progress.statuses == {"all": "skipped", "inner": "skipped", "x": "skipped", "y": "completed"}
     assert on.changes == (UpdateAction("all", "skipped", "not needed"),)
     assert not on.apply(UpdateAction("all", "skipped", "again"))
 
@@ -252,7 +252,7 @@ def test_a_failed_action_is_tried_again_once_and_only_in_another_way():
     expect_refusal(on, UpdateAction("store", "pending", ""), "a retry needs a new approach")
     expect_refusal(on, UpdateAction("store", "pending", " Do  IT "), "a retry needs a new approach")
     assert on.apply(UpdateAction("store", "pending", "use a file"))
-    assert on.standing.status("store") == "pending"
+    assert on.progress.status("store") == "pending"
     assert on.history.approaches == {"store": RetryApproach("use a file", spent=True)}
     assert not on.apply(UpdateAction("store", "pending", "use a file"))
     assert not on.apply(UpdateAction("store", "pending", ""))
@@ -286,7 +286,7 @@ def test_a_claim_is_recorded_and_makes_nothing_true():
     assert on.apply(claim)
     assert not on.apply(claim)
     assert on.changes == (claim,)
-    assert on.standing == draft(SHOP).standing
+    assert on.progress == draft(SHOP).progress
     assert on.apply(ProposeAssertions("shop", {}, summary="half done"))
 
 

@@ -52,7 +52,7 @@ BEGUN = where("a", one="completed", two="running")
 def test_what_is_the_same_is_kept_and_the_rest_is_changed_added_or_dropped():
     """BX-7."""
     new = plan("c", ONE, TWO, action("three", "b x", "c"), action("four", "b", "x"))
-    repaired = repair_plan(plan("c", ONE, TWO, THREE, action("five", "a", "z")), new, standing=BEGUN)
+    repaired = repair_plan(plan("c", ONE, TWO, THREE, action("five", "a", "z")), new, progress=BEGUN)
     assert (repaired.kept, repaired.changed, repaired.added, repaired.dropped) == (
         ("one", "two"),
         ("three",),
@@ -60,13 +60,13 @@ def test_what_is_the_same_is_kept_and_the_rest_is_changed_added_or_dropped():
         ("five",),
     )
     assert repaired.plan == new
-    assert repaired.standing == BEGUN
+    assert repaired.progress == BEGUN
     assert (repaired.valid, repaired.findings) == (True, ())
 
 
 def test_what_is_under_way_or_done_is_never_dropped():
     """BX-7: to leave it out is allowed, it stays all the same, before the others."""
-    repaired = repair_plan(OLD, plan("c", action("new", "b", "c")), standing=BEGUN)
+    repaired = repair_plan(OLD, plan("c", action("new", "b", "c")), progress=BEGUN)
     assert keys(repaired) == ["one", "two", "new"]
     assert said(repaired) == [("begun-left-out", "warning", "one"), ("begun-left-out", "warning", "two")]
     assert repaired.findings[0].message == "action `one` is completed: it stays, although the new plan leaves it out"
@@ -77,7 +77,7 @@ def test_what_is_under_way_or_done_is_never_dropped():
 def test_what_is_under_way_or_done_is_never_changed(status):
     """BX-7."""
     new = plan("c", ONE, action("two", "a", "b", description="better"), THREE)
-    repaired = repair_plan(OLD, new, standing=where("a b", one="completed", two=status))
+    repaired = repair_plan(OLD, new, progress=where("a b", one="completed", two=status))
     assert repaired.plan == OLD
     assert said(repaired) == [("begun-changed", "error", "two")]
     assert not repaired.valid
@@ -86,7 +86,7 @@ def test_what_is_under_way_or_done_is_never_changed(status):
 def test_an_action_under_way_cannot_move_to_another_goal():
     other = plan("z", action("zed", gives="z"), name="h")
     moved = both(plan("c", ONE, THREE), plan("z", *other.actions, TWO, name="h"))
-    repaired = repair_plan(both(OLD, other), moved, standing=BEGUN)
+    repaired = repair_plan(both(OLD, other), moved, progress=BEGUN)
     assert [[each.key for each in goal.actions] for goal in repaired.plan.goals] == [["two", "one", "three"], ["zed"]]
     assert ("begun-changed", "error", "two") in said(repaired)
 
@@ -96,44 +96,44 @@ def test_a_pending_action_may_move_to_another_goal_and_is_changed_then():
     moved = both(
         plan("c", ONE, TWO, action("four", "b", "c")), plan("z", *other.actions, action("three", "z"), name="h")
     )
-    assert repair_plan(both(OLD, other), moved, standing=BEGUN).changed == ("three",)
+    assert repair_plan(both(OLD, other), moved, progress=BEGUN).changed == ("three",)
 
 
 def test_facts_that_hold_count_for_what_is_left_to_do():
     """BX-7: nobody has to provide again what was shown."""
     new = plan("c", TWO, THREE)
-    assert repair_plan(OLD, new, standing=where("a")).valid
-    unheld = repair_plan(OLD, new, standing=where())
+    assert repair_plan(OLD, new, progress=where("a")).valid
+    unheld = repair_plan(OLD, new, progress=where())
     assert said(unheld)[0] == ("unprovided-precondition", "error", "two")
 
 
 def test_a_failed_action_stays_failed_unless_it_is_changed():
     """BX-7: a retry needs something new."""
-    standing = where("a", one="completed", two="failed", three="blocked")
-    again = repair_plan(OLD, OLD, standing=standing)
+    progress = where("a", one="completed", two="failed", three="blocked")
+    again = repair_plan(OLD, OLD, progress=progress)
     assert said(again)[0] == ("failed-unchanged", "warning", "two")
-    assert again.standing == standing
+    assert again.progress == progress
     assert not again.valid
-    better = repair_plan(OLD, plan("c", ONE, action("two", "a", "b", description="better"), THREE), standing=standing)
+    better = repair_plan(OLD, plan("c", ONE, action("two", "a", "b", description="better"), THREE), progress=progress)
     assert (better.valid, better.changed) == (True, ("two",))
-    assert [better.standing.status(key) for key in ("one", "two", "three")] == ["completed", "pending", "pending"]
-    assert simulate(better.plan, standing=better.standing).completed
+    assert [better.progress.status(key) for key in ("one", "two", "three")] == ["completed", "pending", "pending"]
+    assert simulate(better.plan, progress=better.progress).completed
 
 
 def test_a_failed_action_may_be_left_out_or_gone_round():
     """BX-7."""
-    standing = where("a", one="completed", two="failed", three="blocked")
-    round_it = repair_plan(OLD, plan("c", ONE, action("other", "a", "b"), THREE), standing=standing)
+    progress = where("a", one="completed", two="failed", three="blocked")
+    round_it = repair_plan(OLD, plan("c", ONE, action("other", "a", "b"), THREE), progress=progress)
     assert (round_it.valid, round_it.dropped, round_it.findings) == (True, ("two",), ())
-    beside = repair_plan(OLD, plan("c", ONE, TWO, action("other", "a", "b"), THREE), standing=standing)
+    beside = repair_plan(OLD, plan("c", ONE, TWO, action("other", "a", "b"), THREE), progress=progress)
     assert (beside.valid, said(beside)) == (True, [("failed-unchanged", "warning", "two")])
-    assert beside.standing.status("three") == "pending"
+    assert beside.progress.status("three") == "pending"
 
 
 def test_the_blocked_stay_blocked_where_a_failure_still_keeps_them():
-    standing = where("a", one="completed", two="failed", three="blocked")
-    repaired = repair_plan(OLD, plan("c", *OLD.actions, action("four", "a", "c")), standing=standing)
-    assert repaired.standing.status("three") == "blocked"
+    progress = where("a", one="completed", two="failed", three="blocked")
+    repaired = repair_plan(OLD, plan("c", *OLD.actions, action("four", "a", "c")), progress=progress)
+    assert repaired.progress.status("three") == "blocked"
 
 
 def test_parents_of_what_was_begun_stay_with_it():
@@ -143,55 +143,55 @@ def test_parents_of_what_was_begun_stay_with_it():
         action("p/1", gives="x", parent="p"),
         action("p/2", gives="y", parent="p"),
     )
-    standing = where("x", **{"p": "failed", "p/1": "completed", "p/2": "failed"})
+    progress = where("x", **{"p": "failed", "p/1": "completed", "p/2": "failed"})
     old = plan("x y", parent, done, lost)
-    left_out = repair_plan(old, plan("x y", action("y", gives="y")), standing=standing)
+    left_out = repair_plan(old, plan("x y", action("y", gives="y")), progress=progress)
     assert keys(left_out) == ["p", "p/1", "y"]
     assert (left_out.valid, said(left_out)) == (True, [("begun-left-out", "warning", "p/1")])
     changed = repair_plan(
         old,
         plan("x y", replace(parent, description="anew"), done, action("p/3", gives="y", parent="p")),
-        standing=standing,
+        progress=progress,
     )
     assert (changed.valid, changed.changed, changed.added) == (True, ("p",), ("p/3",))
-    assert simulate(changed.plan, standing=changed.standing).landings == ("p/3",)
+    assert simulate(changed.plan, progress=changed.progress).landings == ("p/3",)
 
 
 def test_a_completed_compound_that_gets_more_to_do_runs_again_and_so_do_its_parents():
     """SC-5."""
     family = (compound("q", gives="x"), compound("p", gives="x", parent="q"), action("p/1", gives="x", parent="p"))
-    standing = where("x", **dict.fromkeys(("q", "p", "p/1"), "completed"))
+    progress = where("x", **dict.fromkeys(("q", "p", "p/1"), "completed"))
     repaired = repair_plan(
-        plan("x z", *family), plan("x z", *family, action("p/2", gives="z", parent="p")), standing=standing
+        plan("x z", *family), plan("x z", *family, action("p/2", gives="z", parent="p")), progress=progress
     )
-    assert [repaired.standing.status(key) for key in ("q", "p", "p/1")] == ["running", "running", "completed"]
-    assert simulate(repaired.plan, standing=repaired.standing).completed
+    assert [repaired.progress.status(key) for key in ("q", "p", "p/1")] == ["running", "running", "completed"]
+    assert simulate(repaired.plan, progress=repaired.progress).completed
 
 
 def test_the_goals_stay_what_they_were():
     """SC-3: a new plan cannot make it easier to be done."""
     other = plan("z", action("zed", gives="z"), name="h")
-    easier = repair_plan(OLD, plan("a", ONE), standing=where())
+    easier = repair_plan(OLD, plan("a", ONE), progress=where())
     assert (said(easier)[0], easier.plan.goals[0].goal_state) == (("goal-changed", "error", None), ("c",))
     assert easier.findings[0].fix == "Write `goal_state: [c]`; only actions may change."
-    left_out = repair_plan(both(OLD, other), OLD, standing=where())
+    left_out = repair_plan(both(OLD, other), OLD, progress=where())
     assert said(left_out) == [("goal-changed", "error", None)]
     assert (left_out.plan, left_out.dropped) == (both(OLD, other), ())
-    added = repair_plan(OLD, both(OLD, other), standing=where())
+    added = repair_plan(OLD, both(OLD, other), progress=where())
     assert (said(added), added.plan) == ([("goal-changed", "error", None)], OLD)
 
 
 def test_the_order_of_a_goal_state_does_not_matter():
-    assert repair_plan(plan("a b", ONE, TWO), plan("b a", ONE, TWO), standing=where()).findings == ()
+    assert repair_plan(plan("a b", ONE, TWO), plan("b a", ONE, TWO), progress=where()).findings == ()
 
 
 def test_a_new_plan_may_be_unsound_in_any_way():
     """Twins, rings and children of nobody are for lint to name."""
-    twins = repair_plan(OLD, plan("c", ONE, ONE, TWO, THREE), standing=BEGUN)
+    twins = repair_plan(OLD, plan("c", ONE, ONE, TWO, THREE), progress=BEGUN)
     assert said(twins) == [("duplicate-key", "error", "one"), ("duplicate-provider", "warning", "one")]
     ring = plan(
         "a", compound("p", gives="a", parent="q"), compound("q", parent="p"), action("p/1", gives="a", parent="p")
     )
-    assert not repair_plan(ring, ring, standing=where(**{"p/1": "running"})).valid
+    assert not repair_plan(ring, ring, progress=where(**{"p/1": "running"})).valid
     lost = plan("a", action("kid", gives="a", parent="nobody"))
-    assert keys(repair_plan(lost, lost, standing=where(kid="running"))) == ["kid"]
+    assert keys(repair_plan(lost, lost, progress=where(kid="running"))) == ["kid"]

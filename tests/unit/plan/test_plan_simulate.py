@@ -193,21 +193,21 @@ def test_the_failure_rate_reaches_from_never_to_always(rate, outcome):
 
 def test_a_plan_is_taken_up_where_it_stands():
     """BX-7: what is completed stays, what was begun and not completed begins anew."""
-    standing = PlanProgress(statuses={"one": "completed", "two": "running"}, facts={"g": ("a",)})
-    simulation = simulate(CHAIN, pace=EVEN, standing=standing)
+    progress = PlanProgress(statuses={"one": "completed", "two": "running"}, facts={"g": ("a",)})
+    simulation = simulate(CHAIN, pace=EVEN, progress=progress)
     assert times(simulation) == {"one": [], "two": [(0, 100)]}
     assert simulation.actions[1].status == "completed"
     assert simulation.actions[1].landed_s is None
 
 
 def test_a_goal_that_is_reached_already_takes_no_time():
-    simulation = simulate(CHAIN, standing=PlanProgress(facts={"g": ("a", "b")}))
+    simulation = simulate(CHAIN, progress=PlanProgress(facts={"g": ("a", "b")}))
     assert (simulation.makespan_s, simulation.utilization, simulation.completed) == (0, 0.0, True)
     assert statuses(simulation) == {"one": "skipped", "two": "skipped"}
 
 
 def test_what_failed_before_is_named_when_the_goal_fails():
-    simulation = simulate(CHAIN, standing=PlanProgress(statuses={"one": "failed", "two": "blocked"}))
+    simulation = simulate(CHAIN, progress=PlanProgress(statuses={"one": "failed", "two": "blocked"}))
     assert simulation.goals[0].reason == "`b` cannot be reached: `one` failed for good"
 
 

@@ -44,7 +44,7 @@ def stored_plan(store: Store, run: Run) -> Plan:
 def read_draft(store: Store, run: Run) -> PlanDraft:
     """Return a draft of the run's current plan, without changes."""
     goals, actions = store.goals.of_run(run.id), store.actions.of_run(run.id)
-    standing = PlanProgress(
+    progress = PlanProgress(
         statuses={action.key: _status(action) for action in actions},
         facts={goal.name: store.facts.holding(goal.id) for goal in goals},
     )
@@ -56,7 +56,7 @@ def read_draft(store: Store, run: Run) -> PlanDraft:
         },
         ended={goal.name: status_of(goal.state) for goal in goals if isinstance(goal.state, _ENDED)},
     )
-    return PlanDraft(_plan(goals, actions), standing, history)
+    return PlanDraft(_plan(goals, actions), progress, history)
 
 
 def apply_changes(store: Store, run: Run, changes: Sequence[DraftChange], *, now: datetime) -> tuple[DraftChange, ...]:
@@ -69,9 +69,9 @@ def apply_changes(store: Store, run: Run, changes: Sequence[DraftChange], *, now
     draft = read_draft(store, run)
     writer = _ChangeWriter(store, run, now)
     for change in changes:
-        before = draft.standing
+        before = draft.progress
         if draft.apply(change):
-            writer.write(draft.changes[-1], before, draft.standing)
+            writer.write(draft.changes[-1], before, draft.progress)
     writer.settle()
     return draft.changes
 

@@ -57,7 +57,7 @@ def find_action(proposals: ProposalTarget, name: str) -> ActionSpec:
 def goal_report(proposals: ProposalTarget, goal: GoalSpec) -> dict[str, Any]:
     """Return a goal's description, which of its assertions hold, and its number of actions by status."""
     draft = proposals.draft
-    held = draft.standing.held(goal.name)
+    held = draft.progress.held(goal.name)
     stored = stored_goal(proposals, goal.name)
     unmet = unmet_assertions(draft, goal)
     state = [*unmet, *(name for name in goal.goal_state if name in held)]
@@ -71,7 +71,7 @@ def goal_report(proposals: ProposalTarget, goal: GoalSpec) -> dict[str, Any]:
         "goal_state": _holding_by_name(state, held),
         "world_state": _holding_by_name(sorted(held), held),
         "summary": truncate_text(stored.summary, RESULT_CHARS) if stored and stored.summary else None,
-        "actions": dict(Counter(draft.standing.status(action.key) for action in goal.actions)),
+        "actions": dict(Counter(draft.progress.status(action.key) for action in goal.actions)),
     }
 
 
@@ -82,7 +82,7 @@ def _holding_by_name(wanted: Sequence[Assertion], held: frozenset[Assertion]) ->
 
 def unmet_assertions(draft: PlanDraft, goal: GoalSpec) -> tuple[Assertion, ...]:
     """Return the assertions of the goal state that do not hold, in order."""
-    held = draft.standing.held(goal.name)
+    held = draft.progress.held(goal.name)
     return tuple(name for name in goal.goal_state if name not in held)
 
 
@@ -106,10 +106,10 @@ def actions_report(
     chosen = [
         action
         for action in goal.actions
-        if status in {None, draft.standing.status(action.key)}
+        if status in {None, draft.progress.status(action.key)}
         and (compound_key is None or action.parent == compound_key)
     ]
-    chosen.sort(key=lambda action: STATUS_ORDER.index(draft.standing.status(action.key)))
+    chosen.sort(key=lambda action: STATUS_ORDER.index(draft.progress.status(action.key)))
     stored = stored_actions(proposals, goal.name)
     entries = (_entry(draft, goal, action, stored.get(action.key)) for action in chosen)
     taken, left = fit_entries(entries, most=MAX_ACTIONS, room=RESPONSE_CHARS - OVERHEAD_CHARS)
@@ -127,8 +127,8 @@ def _status_hint() -> str:
 
 
 def _entry(draft: PlanDraft, goal: GoalSpec, action: ActionSpec, stored: Action | None) -> dict[str, Any]:
-    status = draft.standing.status(action.key)
-    held = draft.standing.held(goal.name)
+    status = draft.progress.status(action.key)
+    held = draft.progress.held(goal.name)
     lacking = [name for name in action.preconditions if name not in held]
     fields = {
         "key": action.key,
@@ -199,7 +199,7 @@ def claims_report(
     proposals: ProposalTarget, goal: GoalSpec, claims: Mapping[Assertion, bool], evidence: str
 ) -> dict[str, Any]:
     """Return which of the claimed assertions hold by evidence, with notes on the actions that `evidence` names."""
-    held = proposals.draft.standing.held(goal.name)
+    held = proposals.draft.progress.held(goal.name)
     return {
         "holds": [name for name in claims if name in held],
         "not_shown": [name for name in claims if name not in held],
@@ -208,11 +208,11 @@ def claims_report(
 
 
 def _notes(draft: PlanDraft, goal: GoalSpec, claims: Mapping[Assertion, bool], evidence: str) -> Iterator[str]:
-    held = draft.standing.held(goal.name)
+    held = draft.progress.held(goal.name)
     named = set(re.findall(r"[^\s`'\",;()]+", evidence))
     for action in goal.actions:
         if action.key in named or action.key in {word.rstrip(".:") for word in named}:
-            status = draft.standing.status(action.key)
+            status = draft.progress.status(action.key)
             for name in action.effects:
                 if name in claims and name in held and status == "completed":
                     yield f"`{name}` already holds: it was shown when `{action.key}` landed."

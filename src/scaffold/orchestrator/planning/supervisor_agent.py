@@ -170,17 +170,17 @@ def coverage_findings(draft: PlanDraft, key: ActionKey) -> tuple[Finding, ...]:
     A skipped or unknown compound has no errors.
     """
     goal, compound = draft.goal_of(key), draft.action(key)
-    if goal is None or compound is None or draft.standing.status(key) == "skipped":
+    if goal is None or compound is None or draft.progress.status(key) == "skipped":
         return ()
     open_children = [
         child
         for child in goal.actions
-        if child.parent == key and draft.standing.status(child.key) in {"pending", "blocked", *IN_PROGRESS_STATUSES}
+        if child.parent == key and draft.progress.status(child.key) in {"pending", "blocked", *IN_PROGRESS_STATUSES}
     ]
     if not open_children:
         fix = f"Create 2 to 7 actions with `parent: {key}`."
         return (_error_finding("no-children", goal.name, key, f"`{key}` has no open children", fix),)
-    given = draft.standing.held(goal.name).union(*(child.effects for child in open_children))
+    given = draft.progress.held(goal.name).union(*(child.effects for child in open_children))
     open_effects = [effect for effect in compound.effects if effect not in given]
     if not open_effects:
         return ()

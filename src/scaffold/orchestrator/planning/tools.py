@@ -154,7 +154,7 @@ def _update_action(proposals: ProposalTarget) -> Tool:
         goal = draft.goal_of(action.key)
         return {
             "action": action.key,
-            "status": draft.standing.status(action.key),
+            "status": draft.progress.status(action.key),
             "changed": changed,
             "not_sound_yet": None if goal is None else goal_plan_errors(proposals, goal.name),
         }

@@ -150,7 +150,7 @@ class _OpenTurn:
     def __init__(self, site: RunContext, run: Run, request: TurnRequest) -> None:
         self.site = site
         self.run = run
-        self.occasion = request
+        self.request = request
         self._redactor = site.redactor
         goal, action = request.goal, request.action
         self._log = site.journal("planner" if goal is None else goal.name, request.role)
@@ -171,18 +171,18 @@ class _OpenTurn:
     def agent(self, model: Model, tools: Sequence[Tool]) -> Agent:
         """Return the turn's agent, with a fresh context and the run's budget."""
         settings, journal = self.run.settings, self._journal()
-        action, planner = self.occasion.action, self.occasion.role == "planner"
+        action, planner = self.request.action, self.request.role == "planner"
         return Agent(
             model=LoopGuardModel(model),
             tools=tools,
             brief=AgentSpec(
                 caller=Caller(
-                    role=self.occasion.role,
+                    role=self.request.role,
                     action=None if action is None else action.key,
-                    event=None if planner else self.occasion.event,
+                    event=None if planner else self.request.event,
                 ),
                 system=system_prompt(
-                    self.occasion.role,
+                    self.request.role,
                     folders=settings.planning.prompts,
                     notice=lambda text: journal.note("notice", text=text),
                 ),
@@ -202,8 +202,8 @@ class _OpenTurn:
         )
 
     def _journal(self) -> JournalFile:
-        goal, action = self.occasion.goal, self.occasion.action
-        fields = {"run": self.run.id, "role": self.occasion.role}
+        goal, action = self.request.goal, self.request.action
+        fields = {"run": self.run.id, "role": self.request.role}
         fields |= {} if goal is None else {"goal": goal.name}
         fields |= {} if action is None else {"action": action.key}
         return JournalFile(self._log, clock=self.site.clock, fields=fields, redactor=self._redactor)
@@ -231,7 +231,7 @@ class _OpenTurn:
             async with asyncio.timeout(limit_s):
                 return await conversation()
         except TimeoutError:
-            return ModelFailed(f"The {self.occasion.role} timed out after {limit_s:.0f} s.", retryable=True)
+            return ModelFailed(f"The {self.request.role} timed out after {limit_s:.0f} s.", retryable=True)
         except BudgetExceeded as exceeded:
             return TurnOverBudget(self._clean(exceeded.what))
         except ModelError as model_error:
@@ -258,7 +258,7 @@ class _OpenTurn:
 
 async def _propose(open_turn: _OpenTurn, agent: Agent, proposals: DraftProposals, rules: TurnRules) -> PlanningResult:
     """Ask until the proposals have no errors, then write them; errors are reported in the same conversation."""
-    message, findings = open_turn.occasion.prompt, tuple[Finding, ...]()
+    message, findings = open_turn.request.prompt, tuple[Finding, ...]()
     for _ in range(MAX_ROUNDS):
         try:
             finish = await agent.turn(message)
@@ -286,7 +286,7 @@ def _end_at_loop(
 
 async def _take_steps(open_turn: _OpenTurn, agent: Agent, step_tools: StepTools) -> PlanningResult:
     try:
-        finish = await agent.turn(open_turn.occasion.prompt)
+        finish = await agent.turn(open_turn.request.prompt)
     except LoopDetected as loop:
         return PlanRejected((), loop.what)
     if finish.stop == "refused":

@@ -104,10 +104,10 @@ NO_HISTORY = PlanHistory()
 class PlanDraft:
     """A plan, its progress, and the changes proposed so far, which are already applied to both."""
 
-    def __init__(self, plan: Plan, standing: PlanProgress, history: PlanHistory = NO_HISTORY) -> None:
+    def __init__(self, plan: Plan, progress: PlanProgress, history: PlanHistory = NO_HISTORY) -> None:
         """Take the run's plan: unique keys and goal names, parents in the goals of their children."""
         self.plan = plan
-        self.standing = standing
+        self.progress = progress
         self.history = history
         self.changes: tuple[DraftChange, ...] = ()
 
@@ -165,11 +165,11 @@ class PlanDraft:
         With `goal`, only that goal's findings. The plan is valid if none of them is an error.
         """
         plan = Plan(goals=tuple(each for each in self.plan.goals if each.name not in self.history.ended))
-        standing = settled_progress(plan, self.standing)
-        standing = replace(
-            standing, statuses={**standing.statuses, **dict.fromkeys(_unstartable_keys(plan, standing), "skipped")}
+        progress = settled_progress(plan, self.progress)
+        progress = replace(
+            progress, statuses={**progress.statuses, **dict.fromkeys(_unstartable_keys(plan, progress), "skipped")}
         )
-        found = lint(without_dead_actions(plan, standing), standing.facts).findings
+        found = lint(without_dead_actions(plan, progress), progress.facts).findings
         return tuple(finding for finding in found if goal in {None, finding.goal})
 
     def _create_goal(self, change: CreateGoal) -> DraftChange | None:
@@ -241,13 +241,13 @@ class PlanDraft:
         elif above.kind != "compound":
             what = f"{name}: its parent `{parent}` is primitive"
             yield ProposalProblem(what, "Only compounds have children: name one, or none.")
-        elif (status := self.standing.status(parent)) in CLOSED_STATUSES:
+        elif (status := self.progress.status(parent)) in CLOSED_STATUSES:
             what = f"{name}: its parent `{parent}` is {status} and takes no further children"
             yield ProposalProblem(what, "Add the action at the top of the goal, or to a compound that is not over.")
 
     def _update(self, change: UpdateAction) -> DraftChange | None:
         action = self.known_action(change.key)
-        status = self.standing.status(action.key)
+        status = self.progress.status(action.key)
         if status in IN_PROGRESS_STATUSES:
             _reject(f"`{action.key}` is {status}: it is in progress", "Leave it alone until it has ended.")
         if wrong := bad_text(change.note):
@@ -263,8 +263,8 @@ class PlanDraft:
             _reject(f"`{action.key}` is {status} and cannot be skipped any more", "Leave it as it is.")
         if not reason:
             _reject(f"`{action.key}` cannot be skipped without a reason", "Say in `result` why it is not needed.")
-        left = [key for key in self.below(action.key) if self.standing.status(key) not in FINAL_STATUSES]
-        busy = [key for key in left if self.standing.status(key) in IN_PROGRESS_STATUSES]
+        left = [key for key in self.below(action.key) if self.progress.status(key) not in FINAL_STATUSES]
+        busy = [key for key in left if self.progress.status(key) in IN_PROGRESS_STATUSES]
         if busy:
             _reject(
                 f"`{action.key}` cannot be skipped: {quoted_list(busy)} below it is in progress",
@@ -297,7 +297,7 @@ class PlanDraft:
                 f"`{action.key}` is not retried in the same way: a retry needs a new approach",
                 "Say in `result` what is to be done differently, given why it failed (goap_get_action_results).",
             )
-        parent = self.standing.status(action.parent) if action.parent else "pending"
+        parent = self.progress.status(action.parent) if action.parent else "pending"
         if parent in CLOSED_STATUSES:
             fix = "Retry the parent first, or create an action elsewhere that makes the same true."
             _reject(f"`{action.key}` cannot be retried: its parent `{action.parent}` is {parent}", fix)
@@ -323,7 +323,7 @@ class PlanDraft:
         return goal
 
     def _set_statuses(self, statuses: Mapping[ActionKey, str]) -> None:
-        self.standing = replace(self.standing, statuses={**self.standing.statuses, **statuses})
+        self.progress = replace(self.progress, statuses={**self.progress.statuses, **statuses})
 
 
 def _reject(what: str, fix: str) -> NoReturn:
@@ -377,14 +377,14 @@ def _next_step(status: str) -> str:
             return "Create another action, with a key of its own."
 
 
-def _unstartable_keys(plan: Plan, standing: PlanProgress) -> tuple[ActionKey, ...]:
+def _unstartable_keys(plan: Plan, progress: PlanProgress) -> tuple[ActionKey, ...]:
     """Return the actions that will never start because an ancestor compound is dead."""
     above = {action.key: action.parent for action in plan.actions}
     lost: list[ActionKey] = []
     for key, parent in above.items():
         compound = parent
-        while compound is not None and standing.status(compound) not in DEAD_COMPOUND_STATUSES:
+        while compound is not None and progress.status(compound) not in DEAD_COMPOUND_STATUSES:
             compound = above[compound]
-        if compound is not None and standing.status(key) in NEVER_STARTED_STATUSES:
+        if compound is not None and progress.status(key) in NEVER_STARTED_STATUSES:
             lost.append(key)
     return tuple(lost)

@@ -24,7 +24,7 @@ class PlanRepair(Struct, frozen=True, kw_only=True):
 
     plan: Plan
     """The new plan, with the goal states and the started actions of the old one."""
-    standing: PlanProgress
+    progress: PlanProgress
     """Progress after the replacement: kept actions and facts are unchanged, changed and added actions pending."""
     kept: tuple[ActionKey, ...]
     """Actions with the same key, content and goal in both plans, and all started actions."""
@@ -42,29 +42,29 @@ class PlanRepair(Struct, frozen=True, kw_only=True):
         return not any(finding.severity == "error" for finding in self.findings)
 
 
-def repair_plan(old: Plan, new: Plan, *, standing: PlanProgress) -> PlanRepair:
-    """Return the result of replacing `old`, whose progress is `standing`, by `new`, a plan for the same goals.
+def repair_plan(old: Plan, new: Plan, *, progress: PlanProgress) -> PlanRepair:
+    """Return the result of replacing `old` at its current `progress` by `new`, a plan for the same goals.
 
     Started actions stay unchanged: leaving them out of `new` is allowed, changing them is an error, since new work
     needs a new key. Goal states stay, too. A failed action stays failed unless it is changed; blocked ones become
     pending unless a failure still blocks them; a completed compound runs again if it gets an unfinished child.
     """
     before, new_actions = _placed(old), _placed(new)
-    started = frozenset(key for key in before if standing.status(key) in STARTED_STATUSES)
+    started = frozenset(key for key in before if progress.status(key) in STARTED_STATUSES)
     plan = _merged(old, new, before, started)
     after = _placed(plan)
     kept = tuple(key for key, entry in before.items() if after.get(key) == entry)
-    now = settled_progress(plan, PlanProgress(statuses=_kept_statuses(kept, standing), facts=standing.facts))
+    now = settled_progress(plan, PlanProgress(statuses=_kept_statuses(kept, progress), facts=progress.facts))
     return PlanRepair(
         plan=plan,
-        standing=now,
+        progress=now,
         kept=kept,
         changed=tuple(key for key, entry in after.items() if key in before and before[key] != entry),
         added=tuple(key for key in after if key not in before),
         dropped=tuple(key for key in before if key not in after),
         findings=(
             *_goals_changed(old, new),
-            *_started_changed(((key, before[key]) for key in before if key in started), new_actions, standing),
+            *_started_changed(((key, before[key]) for key in before if key in started), new_actions, progress),
             *_failed_unchanged(((key, before[key]) for key in kept if key in new_actions), now),
             *lint(without_dead_actions(plan, now), now.facts).findings,
         ),
@@ -80,8 +80,8 @@ def _placed(plan: Plan) -> dict[ActionKey, _Placed]:
     return actions
 
 
-def _kept_statuses(kept: Iterable[ActionKey], standing: PlanProgress) -> dict[ActionKey, str]:
-    return {key: standing.statuses[key] for key in kept if key in standing.statuses}
+def _kept_statuses(kept: Iterable[ActionKey], progress: PlanProgress) -> dict[ActionKey, str]:
+    return {key: progress.statuses[key] for key in kept if key in progress.statuses}
 
 
 def _merged(old: Plan, new: Plan, before: Mapping[ActionKey, _Placed], started: frozenset[ActionKey]) -> Plan:
@@ -119,32 +119,32 @@ def _with_started(
     return replace(goal, actions=(*left_out, *in_new))
 
 
-def settled_progress(plan: Plan, standing: PlanProgress) -> PlanProgress:
+def settled_progress(plan: Plan, progress: PlanProgress) -> PlanProgress:
     """Return the progress of `plan` with unblocked actions pending, and completed compounds with new work running."""
-    freed = replace(standing, statuses={key: was for key, was in standing.statuses.items() if was != "blocked"})
+    freed = replace(progress, statuses={key: was for key, was in progress.statuses.items() if was != "blocked"})
     statuses = dict(freed.statuses)
     for goal in plan.goals:
-        lost = map(ActionKey, blocked_by_failure(freed.nodes(goal), standing.held(goal.name)))
-        statuses |= {key: "blocked" for key in lost if standing.status(key) == "blocked"}
+        lost = map(ActionKey, blocked_by_failure(freed.nodes(goal), progress.held(goal.name)))
+        statuses |= {key: "blocked" for key in lost if progress.status(key) == "blocked"}
     parents = {action.key: action.parent for action in plan.actions}
     for key in [key for key in parents if statuses.get(key, "pending") in OPEN_STATUSES]:
         above = parents[key]
         while above is not None and statuses.get(above) == "completed":
             statuses[above] = "running"
             above = parents.get(above)
-    return replace(standing, statuses=statuses)
+    return replace(progress, statuses=statuses)
 
 
-def without_dead_actions(plan: Plan, standing: PlanProgress) -> Plan:
+def without_dead_actions(plan: Plan, progress: PlanProgress) -> Plan:
     """Return the plan without actions that can no longer make anything true; their started children lose the parent."""
-    dead = {action.key for action in plan.actions if standing.status(action.key) in DEAD_STATUSES - {"blocked"}}
+    dead = {action.key for action in plan.actions if progress.status(action.key) in DEAD_STATUSES - {"blocked"}}
     return Plan(
         goals=tuple(
             replace(
                 goal,
                 actions=tuple(
                     replace(action, parent=None)
-                    if action.parent in dead and standing.status(action.key) in STARTED_STATUSES
+                    if action.parent in dead and progress.status(action.key) in STARTED_STATUSES
                     else action
                     for action in goal.actions
                     if action.key not in dead
@@ -173,10 +173,10 @@ def _goals_changed(old: Plan, new: Plan) -> Iterator[Finding]:
 
 
 def _started_changed(
-    started: Iterable[tuple[ActionKey, _Placed]], new_actions: Mapping[ActionKey, _Placed], standing: PlanProgress
+    started: Iterable[tuple[ActionKey, _Placed]], new_actions: Mapping[ActionKey, _Placed], progress: PlanProgress
 ) -> Iterator[Finding]:
     for key, entry in started:
-        status = standing.status(key)
+        status = progress.status(key)
         if key not in new_actions:
             message = f"action `{key}` is {status}: it stays, although the new plan leaves it out"
             fix = f"Include `{key}` unchanged, or leave it out if that is intended."
@@ -187,9 +187,9 @@ def _started_changed(
             yield _finding("begun-changed", entry[0], key, message, fix)
 
 
-def _failed_unchanged(kept: Iterable[tuple[ActionKey, _Placed]], standing: PlanProgress) -> Iterator[Finding]:
+def _failed_unchanged(kept: Iterable[tuple[ActionKey, _Placed]], progress: PlanProgress) -> Iterator[Finding]:
     for key, (goal, _) in kept:
-        if standing.status(key) == "failed":
+        if progress.status(key) == "failed":
             message = f"action `{key}` failed and is unchanged: it is not retried"
             fix = f"Change `{key}`, leave it out, or retry it with a new approach."
             yield _finding("failed-unchanged", goal, key, message, fix, severity="warning")

@@ -76,16 +76,16 @@ def simulate(
     seed: int = 0,
     failure_rate: float = 0.0,
     pace: AttemptTiming | None = None,
-    standing: PlanProgress | None = None,
+    progress: PlanProgress | None = None,
 ) -> Simulation:
-    """Simulate `plan` from its progress `standing` (None: not started) and return the result.
+    """Simulate `plan` from its current `progress` (None: not started) and return the result.
 
     `agents` workers (at least 1) serve all goals, at most 3 of them the same goal. An attempt fails with probability
     `failure_rate`; an action's third failure is final. Actions in progress start again. There is no planner: a compound
     without children runs like a primitive, a dead end fails the goal. Action keys must be unique, as `lint` checks.
     """
     drawn = draw_attempts(plan, seed=seed, failure_rate=failure_rate, pace=pace or AttemptTiming())
-    simulator = _Simulator(plan, agents, drawn, (pace or AttemptTiming()).landing_s, standing or PlanProgress())
+    simulator = _Simulator(plan, agents, drawn, (pace or AttemptTiming()).landing_s, progress or PlanProgress())
     simulator.run()
     worked_s = {key: sum(each.end_s - each.start_s for each in made) for key, made in simulator.attempts.items()}
     makespan_s = simulator.now
@@ -111,13 +111,13 @@ class _Simulator:
         agents: int,
         drawn: Mapping[ActionKey, Sequence[DrawnAttempt]],
         landing_s: int,
-        standing: PlanProgress,
+        progress: PlanProgress,
     ) -> None:
         self.now = 0
         self.attempts: dict[ActionKey, list[SimulatedAttempt]] = {}
         self.landed_s: dict[ActionKey, int] = {}
         self._plan = plan
-        self._goals = [GoalSimulator(goal, standing) for goal in plan.goals]
+        self._goals = [GoalSimulator(goal, progress) for goal in plan.goals]
         self._free = agents
         self._drawn = drawn
         self._landing_s = landing_s

@@ -33,14 +33,14 @@ WORKER_CAP = 3
 class GoalSimulator:
     """A goal without a planner: compounds without children run like primitives."""
 
-    def __init__(self, goal: GoalSpec, standing: PlanProgress) -> None:
-        """Start from the progress `standing`; actions in progress are pending again."""
+    def __init__(self, goal: GoalSpec, progress: PlanProgress) -> None:
+        """Start from the current `progress`; actions in progress are pending again."""
         self.goal = goal
         self.status = "active"
         self.reason: str | None = None
         self.ended_at = 0
         self._parents = {ActionId(action.parent) for action in goal.actions if action.parent is not None}
-        self.queue = ReadyQueue(map(self._restarted, standing.nodes(goal)), standing.held(goal.name))
+        self.queue = ReadyQueue(map(self._restarted, progress.nodes(goal)), progress.held(goal.name))
         self._unmet = list(reversed(goal.goal_state))
         self._exhausted = [
             ActionKey(node.id) for node in self.queue.actions if node.status == "failed" and node.kind == "primitive"

@@ -191,7 +191,7 @@ class Conversations:
         )
         self._own(conversation_id, rows)
 
-    def standing(self, conversation_id: ConversationId) -> ConversationState:
+    def state(self, conversation_id: ConversationId) -> ConversationState:
         """Return the conversation's mode and todo list."""
         row = self._row(conversation_id)
         return ConversationState(row["mode"], TODOS.read(row["todos"]))
