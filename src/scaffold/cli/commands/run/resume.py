@@ -3,24 +3,19 @@
 from typing import Any
 
 import click
-import msgspec
 
-from scaffold.agent.model_access import resolve_model
 from scaffold.cli.commands.run.control import resume_goal
 from scaffold.cli.commands.run.options import flags_of, shared_options
 from scaffold.cli.execution.flow import continue_run
 from scaffold.cli.wiring import open_context
-from scaffold.config.proof import with_tier
 from scaffold.config.resume import resume_settings
 from scaffold.config.run_flags import RunFlags
 from scaffold.config.sandbox import detect_sandbox_level
-from scaffold.config.settings import load_settings
 from scaffold.core.errors import UsageError
 from scaffold.core.model import Goal, Run
-from scaffold.core.run_settings import RunSettings, SandboxSettings
+from scaffold.core.run_settings import SandboxSettings
 from scaffold.core.states import INTERRUPTED, Active, Failed, Paused, Planning, status_of
 from scaffold.host.process.async_runner import run_async
-from scaffold.llm.model_factory import cassette_digest
 from scaffold.orchestrator.owner.open_run import reconfigure_run
 from scaffold.policy.sandbox_setup import require_sandbox
 from scaffold.run.context import RunContext
@@ -55,7 +50,7 @@ async def _resume(name: str | None, flags: RunFlags) -> int:
             fix = "Retry it with `scaffold retry`." if status == "failed" else "Start a new run."
             raise UsageError(f"run {run.id} is {status} and cannot be resumed", fix)
         require_sandbox(SandboxSettings(mode=flags.sandbox or run.settings.sandbox.mode), await detect_sandbox_level())
-        reconfigure_run(site, run, resumed_settings(site, run, flags))
+        reconfigure_run(site, run, resume_settings(site, run, flags))
         return await continue_run(site, run.id, flags)
     finally:
         site.store.close()
@@ -89,33 +84,3 @@ def _fix_for(latest: Run | None) -> str:
             return f"Retry it with `scaffold retry {run_id}`."
         case _:
             return 'Start one with `scaffold run "TASK"`.'
-
-
-def resumed_settings(site: RunContext, run: Run, flags: RunFlags) -> RunSettings:
-    """Return the settings that the run continues with: those stored with it, overridden by the flags."""
-    return _with_flags(site, run, resume_settings(site, run, trust_once=flags.trust_once), flags)
-
-
-def _with_flags(site: RunContext, run: Run, settings: RunSettings, flags: RunFlags) -> RunSettings:
-    """Return the settings with what the flags override; raises UsageError if the run's cassette has changed."""
-    replace = msgspec.structs.replace
-    if flags.model is not None:
-        model, digest = resolve_model(flags.model)
-        settings = replace(settings, model=replace(settings.model, name=model, cassette_hash=digest))
-    elif cassette_digest(settings.model.name) != settings.model.cassette_hash:
-        raise UsageError(
-            f"the cassette of run {run.id} has changed since the run started",
-            f"Restore the file, or choose another with `scaffold resume {run.id} --model cassette:FILE`.",
-        )
-    if flags.tier is not None:
-        chosen = load_settings(site.repository.root, site.environ, {"tier": flags.tier}, trust_once=flags.trust_once)
-        settings = with_tier(settings, chosen)
-    if flags.agents is not None:
-        settings = replace(settings, tier=replace(settings.tier, agents=flags.agents))
-    if flags.budget_usd is not None:
-        settings = replace(settings, limits=replace(settings.limits, budget_usd=flags.budget_usd))
-    if flags.sandbox is not None:
-        settings = replace(settings, sandbox=replace(settings.sandbox, mode=flags.sandbox))
-    if flags.yolo:
-        settings = replace(settings, permissions=replace(settings.permissions, yolo=True))
-    return settings

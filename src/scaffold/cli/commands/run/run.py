@@ -9,13 +9,13 @@ import click
 import msgspec
 
 from scaffold.cli.commands.run.options import flags_of, shared_options
-from scaffold.cli.commands.run.resume import resumed_settings
 from scaffold.cli.execution.flow import continue_run, ensure_planned, print_preview, warn_interrupted
 from scaffold.cli.execution.foreground import print_result
 from scaffold.cli.exit_codes import WAITING
 from scaffold.cli.render.style import is_terminal, print_findings, print_note
 from scaffold.cli.request import read_request
 from scaffold.cli.wiring import open_context
+from scaffold.config.resume import resume_settings
 from scaffold.config.run_flags import RunFlags, setting_overrides
 from scaffold.config.run_settings import run_settings
 from scaffold.config.sandbox import detect_sandbox_level, sandbox_settings
@@ -122,7 +122,7 @@ async def _resume_or_open(site: RunContext, settings: Settings, flags: RunFlags,
     again = _interrupted(site, input_hash(work.source, chosen)) if flags.yes else None
     if again is not None:
         click.echo(f"continuing run {again.id}, which was interrupted", err=True)
-        reconfigure_run(site, again, resumed_settings(site, again, flags))
+        reconfigure_run(site, again, resume_settings(site, again, flags))
         return await continue_run(site, again.id, flags)
     warn_interrupted(site)
     if quick:
