@@ -72,7 +72,7 @@ def _wish(world: "World", kind: ControlRequestKind, goal: Goal, action: Action |
         created_at=world.clock.now(),
     )
     with world.site.store.transaction():
-        world.site.store.wishes.add(wish)
+        world.site.store.control_requests.add(wish)
 
 
 def _retry(world: "World", what: Goal | Action) -> None:

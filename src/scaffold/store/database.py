@@ -46,7 +46,7 @@ class Store:
         self.seals = SealedContracts(connection, clock, self.events)
         self.baselines = Baselines(connection, clock)
         self.turns = PlanningTurns(connection, clock, self.events)
-        self.wishes = ControlRequests(connection, clock)
+        self.control_requests = ControlRequests(connection, clock)
         self.intents = Intents(connection, clock)
         self.inbox = Inbox(connection, clock, self.events, self.actions)
         self.messages = Messages(connection, clock)

@@ -31,7 +31,7 @@ def a_wish(harness, run, kind, goal_name="g", key=None):
 
 def leave(harness, wish):
     with harness.store.transaction():
-        harness.store.wishes.add(wish)
+        harness.store.control_requests.add(wish)
     return wish
 
 
@@ -152,7 +152,7 @@ async def test_an_owner_that_does_not_come_to_it_is_busy_and_the_wish_stays(harn
     wish = a_wish(harness, run, "pause")
     with pytest.raises(RunBusy, match="has not applied it yet"):
         await submit_control_request(harness.site, run, wish, patience_s=0.2)
-    assert harness.store.wishes.open_of_run(run.id) == (wish,)
+    assert harness.store.control_requests.open_of_run(run.id) == (wish,)
 
 
 async def test_a_candidate_that_is_being_checked_is_cancelled_and_the_queue_goes_on(harness):
@@ -194,12 +194,12 @@ async def test_what_moves_the_branch_just_now_lands_and_the_wish_waits_for_it(ha
     wish = leave(harness, a_wish(harness, run, "cancel"))
     await apply_control_requests(harness.site, run, None)
     assert harness.statuses(run) == {"a": "landing", "b": "cancelled"}
-    assert harness.store.wishes.open_of_run(run.id) == (wish,)
+    assert harness.store.control_requests.open_of_run(run.id) == (wish,)
     with harness.store.transaction():
         harness.store.intents.settle(intent.id, done=False)
     await apply_control_requests(harness.site, run, None)
     assert harness.statuses(run) == {"a": "cancelled", "b": "cancelled"}
-    assert harness.store.wishes.open_of_run(run.id) == ()
+    assert harness.store.control_requests.open_of_run(run.id) == ()
 
 
 async def test_a_stopped_compound_takes_all_below_it_along(harness):
@@ -230,7 +230,7 @@ async def test_a_goal_that_has_ended_stays_as_it_is(harness, kind):
     leave(harness, a_wish(harness, run, kind))
     await apply_control_requests(harness.site, run, None)
     assert goals(harness, run)["g"] == "completed"
-    assert harness.store.wishes.open_of_run(run.id) == ()
+    assert harness.store.control_requests.open_of_run(run.id) == ()
 
 
 class Cut:
@@ -248,12 +248,12 @@ async def test_a_wish_whose_owner_dies_in_the_middle_is_done_once_by_the_next_on
     leave(harness, a_wish(harness, run, kind))
     with pytest.raises(KeyboardInterrupt):
         await apply_control_requests(harness.site, run, Cut())
-    assert len(harness.store.wishes.open_of_run(run.id)) == 1
+    assert len(harness.store.control_requests.open_of_run(run.id)) == 1
     assert harness.attempt(attempt.id).outcome == "cancelled"
     run = await harness.take(harness.orphan(run))
     await recover_run(harness.site, run)
     await apply_control_requests(harness.site, run, None)
-    assert harness.store.wishes.open_of_run(run.id) == ()
+    assert harness.store.control_requests.open_of_run(run.id) == ()
     assert [each.outcome for each in harness.attempts(run, "a")] == ["cancelled"]
     assert harness.statuses(run)["a"] == {"stop": "pending", "cancel": "cancelled"}[kind]
     assert harness.statuses(run)["b"] == "pending"

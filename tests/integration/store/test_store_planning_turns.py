@@ -120,9 +120,9 @@ def test_wishes_are_kept_until_they_are_done(store: Store) -> None:
     ]
     with store.transaction():
         for wish in wishes:
-            store.wishes.add(wish)
-    assert store.wishes.open_of_run("run-1") == tuple(wishes)
+            store.control_requests.add(wish)
+    assert store.control_requests.open_of_run("run-1") == tuple(wishes)
     with store.transaction():
-        store.wishes.settle("w1")
-        store.wishes.settle("w1")
-    assert store.wishes.open_of_run("run-1") == (wishes[1],)
+        store.control_requests.settle("w1")
+        store.control_requests.settle("w1")
+    assert store.control_requests.open_of_run("run-1") == (wishes[1],)

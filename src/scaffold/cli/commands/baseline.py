@@ -26,15 +26,15 @@ MOST_SHOWN = 10
 
 
 @click.command()
-@click.argument("deed", metavar="[show|reset]", type=click.Choice(["show", "reset"]), default="show")
+@click.argument("operation", metavar="[show|reset]", type=click.Choice(["show", "reset"]), default="show")
 @run_option
 @json_option
-def baseline(deed: str, run_name: str | None, *, as_json: bool) -> None:
+def baseline(operation: str, run_name: str | None, *, as_json: bool) -> None:
     """Show the results of tests, build, lint and type check before a run's work, or `reset` them to capture them again.
 
     Work is compared with them: what failed before does not count, and new failures do not land.
     """
-    if deed == "reset":
+    if operation == "reset":
         run_async(_reset(run_name, as_json=as_json))
         return
     with store_reader_if_any(Path.cwd(), os.environ) as reader:

@@ -170,8 +170,8 @@ def _result(result: CheckResult, red: Sequence[str]) -> Iterator[str]:
 def _gate(gate: GateResult) -> Iterator[str]:
     counts = ", ".join(f"{count} {verdict}" for verdict, count in gate.counts.items() if count)
     scope = " (focused)" if gate.focused else ""
-    told = f"{gate.gate.name}: {gate.verdict}{f', {counts}' if counts else ''}{scope}"
-    yield f"  {status_mark('fail' if gate.blocks else 'pass')} {clip(told, UNCLIPPED)}"
+    summary = f"{gate.gate.name}: {gate.verdict}{f', {counts}' if counts else ''}{scope}"
+    yield f"  {status_mark('fail' if gate.blocks else 'pass')} {clip(summary, UNCLIPPED)}"
     if gate.verdict == "pre_existing" and gate.gate.runner == "exit":
         yield f"      it {UNINFORMATIVE}"
     for why, words in HARMLESS_REMOVALS.items():

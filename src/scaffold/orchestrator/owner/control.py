@@ -131,7 +131,7 @@ async def submit_control_request(site: RunContext, run: Run, request: ControlReq
     Raises RunBusy if the owner has not applied it after `patience_s` seconds; the request stays queued.
     """
     with site.store.transaction(durable=True):
-        site.store.wishes.add(request)
+        site.store.control_requests.add(request)
     try:
         async with asyncio.timeout(patience_s):
             while _is_pending_with_owner(site.store, request):
@@ -154,7 +154,7 @@ def _is_pending_with_owner(store: Store, request: ControlRequest) -> bool:
 
 
 def _is_open(store: Store, request: ControlRequest) -> bool:
-    return any(each.id == request.id for each in store.wishes.open_of_run(request.run_id))
+    return any(each.id == request.id for each in store.control_requests.open_of_run(request.run_id))
 
 
 def retry_action(store: Store, run: Run, action: Action) -> None:

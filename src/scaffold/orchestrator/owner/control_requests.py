@@ -25,7 +25,7 @@ async def apply_control_requests(site: RunContext, run: Run, engine: Engine | No
     call. `engine` is None if no attempt has a process. Safe to repeat, and to be killed at any point.
     """
     store = site.store
-    for request in store.wishes.open_of_run(run.id):
+    for request in store.control_requests.open_of_run(run.id):
         with owner_transaction(store, run, durable=True):
             ended = _apply(store, run, request)
         if engine is not None:
@@ -33,7 +33,7 @@ async def apply_control_requests(site: RunContext, run: Run, engine: Engine | No
                 await engine.stop_attempt(attempt, grace_s=STOP_GRACE_S)
         with owner_transaction(store, run, durable=True):
             if not (_is_cancellation(request) and _actions_landing(store, request)):
-                store.wishes.settle(request.id)
+                store.control_requests.settle(request.id)
 
 
 def _is_cancellation(request: ControlRequest) -> bool:
