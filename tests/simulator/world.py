@@ -200,7 +200,7 @@ class World:
         run = await take_over_run_when_free(site, self.run_id)
         await self._end_leftovers()
         conductor = await recover_run_owner(site, run, self._owners[process], baseline=_no_gates)
-        await conductor.carry_out()
+        await conductor.execute()
         return 0
 
     async def _end_leftovers(self) -> None:

@@ -201,7 +201,7 @@ class Harness:
         try:
             task = read_assignment(site.store, attempt.id)
             journal = site.journal(task.goal.name, task.action.key)
-            return await Worker(site, task, script(turns_of, usd=usd)).carry_out(GHOST, log_file=str(journal))
+            return await Worker(site, task, script(turns_of, usd=usd)).execute(GHOST, log_file=str(journal))
         finally:
             site.store.close()
 
@@ -229,7 +229,7 @@ class Harness:
 
     async def carry_out(self, run: Run, *, usd: float = 0.0, **turns_of: Turns) -> RunEnding:
         """Carry a run on as far as it goes."""
-        return await (await self.conductor(run, turns_of, usd=usd)).carry_out()
+        return await (await self.conductor(run, turns_of, usd=usd)).execute()
 
     def action(self, run: Run, key: str) -> Action:
         found = self.store.actions.by_key(run.id, ActionKey(key))

@@ -34,7 +34,7 @@ class Worker:
         self._activity = ActivityClock(site.clock, idle_s=task.run.settings.limits.idle_s)
         self._human = InboxApprover(site, task, self._activity.waiting)
 
-    async def carry_out(self, identity: ProcessIdentity, *, log_file: str) -> CandidateReady | NoCandidate:
+    async def execute(self, identity: ProcessIdentity, *, log_file: str) -> CandidateReady | NoCandidate:
         """Claim the attempt and run it to its end; StaleFence if another process ended it meanwhile."""
         site, run, attempt = self._site, self._task.run, self._task.attempt
         folder = site.attempt_folder(run.id, attempt.id)

@@ -78,7 +78,7 @@ async def make_change(context: AttemptContext, model: Model) -> CandidateReady |
     start = IterationResult(
         left=await commits.tree_of(context.workspace.git, base), verification=unchanged_result(base)
     )
-    return await ChangeLoop(context, watched_agent(context, model), verifier, critic, start).carry_out()
+    return await ChangeLoop(context, watched_agent(context, model), verifier, critic, start).execute()
 
 
 class ChangeLoop:
@@ -102,7 +102,7 @@ class ChangeLoop:
         self._passed: IterationResult | None = None
         """The latest iteration that passed."""
 
-    async def carry_out(self) -> CandidateReady | NoCandidate:
+    async def execute(self) -> CandidateReady | NoCandidate:
         """Run iterations until one decides the end; one that changes nothing is the last."""
         self._context.record.enter("executing")
         if (before := await restore_waiting_change(self._context)) is not None:

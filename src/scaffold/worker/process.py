@@ -33,7 +33,7 @@ async def _run_recording_errors(site: RunContext, task: Assignment, log: Callabl
             connect_model(task.run.settings.model.name) as model,
             send_heartbeats(site.store, task.attempt, site.clock),
         ):
-            await Worker(site, task, model).carry_out(own_identity(), log_file=str(journal))
+            await Worker(site, task, model).execute(own_identity(), log_file=str(journal))
     except StaleFence:
         raise
     except Exception as error:  # noqa: BLE001 - the worker's boundary: every error is recorded in the attempt

@@ -32,7 +32,7 @@ async def approve(harness, run, attempt, citations=CITED):
     entry = CassetteEntry(when=RequestMatcher(role="reviewer"), text=f"```json\n{json.dumps(said)}\n```")
     site = await open_site(harness.repo, cache=harness.site.cache, environ=harness.site.environ)
     try:
-        await Worker(site, read_assignment(site.store, attempt.id), tape(entry)).carry_out(GHOST, log_file="none")
+        await Worker(site, read_assignment(site.store, attempt.id), tape(entry)).execute(GHOST, log_file="none")
     finally:
         site.store.close()
 

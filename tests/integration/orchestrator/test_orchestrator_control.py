@@ -90,7 +90,7 @@ async def test_a_wish_whose_owner_dies_over_it_is_carried_out_here(harness):
 async def test_a_living_owner_carries_a_wish_out(harness):
     run = await harness.lay_out(goal("g", act("a")))
     conductor = await harness.conductor(run, {"a": ["sleep 60"]})
-    carried = asyncio.create_task(conductor.carry_out())
+    carried = asyncio.create_task(conductor.execute())
     await until(lambda: harness.statuses(run)["a"] == "running")
     assert await halt_run(harness.site, harness.store.runs.get(run.id), "cancel", patience_s=10) == Cancelled()
     assert (await carried).cause == "cancelled"

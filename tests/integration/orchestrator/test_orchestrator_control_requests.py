@@ -59,7 +59,7 @@ async def begun(harness, *goals_of_run, **settings):
     """Return a run under way in a task of its own, as soon as something runs in each of its goals."""
     run = await harness.lay_out(*goals_of_run, **settings)
     conductor = await harness.conductor(run, work_for("a", "b") | {"c": ["echo x > c"]})
-    carried = asyncio.create_task(conductor.carry_out())
+    carried = asyncio.create_task(conductor.execute())
     await until(lambda: {"a", "b"} & {key for key, status in harness.statuses(run).items() if status == "running"})
     return harness.store.runs.get(run.id), conductor, carried
 

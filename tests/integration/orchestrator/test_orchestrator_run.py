@@ -130,7 +130,7 @@ async def test_as_many_agents_work_as_the_run_and_the_goal_allow_and_no_more(har
         harness.site, take_over_run(harness.site, run.id), TaskEngine(work, harness.pursue)
     )
     async with asyncio.timeout(30):
-        assert (await conductor.carry_out()).state == Completed()
+        assert (await conductor.execute()).state == Completed()
     assert max(len(crowd) for crowd in crowds) == 4
     assert max(sum(key.startswith("g") for key in crowd) for crowd in crowds) <= 3
 
@@ -154,7 +154,7 @@ async def test_stopping_pins_what_runs_and_resuming_finishes_it(harness):
     run = await harness.lay_out(goal("g", act("a"), act("b")), **UNHELD)
     mark = harness.repo.parent / "begun"
     conductor = await harness.conductor(run, {"a": ["echo x > a"], "b": [f"echo half > b; touch '{mark}'; sleep 60"]})
-    carried = asyncio.create_task(conductor.carry_out())
+    carried = asyncio.create_task(conductor.execute())
     await until(lambda: mark.exists() and harness.statuses(run)["a"] == "completed")
     conductor.request_stop("stopped")
     assert (await carried) == RunEnding(state=Paused("stopped by the user"), cause="stopped")
@@ -168,7 +168,7 @@ async def test_stopping_pins_what_runs_and_resuming_finishes_it(harness):
 async def test_pausing_lets_what_runs_finish_and_land(harness):
     run = await harness.lay_out(goal("g", act("a"), act("b", needs=["a_done"])))
     conductor = await harness.conductor(run, {"a": ["sleep 0.2; echo x > a"], "b": ["echo x > b"]})
-    carried = asyncio.create_task(conductor.carry_out())
+    carried = asyncio.create_task(conductor.execute())
     await until(lambda: harness.statuses(run)["a"] == "running")
     with harness.store.transaction():
         harness.store.runs.ask(run.id, "pause")
@@ -187,7 +187,7 @@ async def test_a_run_is_put_down_though_a_supervisor_queued_what_nobody_began(ha
     assert await queue_attempt(harness.site, harness.store.runs.get(run.id), action.goal_id, action.id)
     conductor.request_stop("paused")
     async with asyncio.timeout(30):
-        assert (await conductor.carry_out()).cause == "paused"
+        assert (await conductor.execute()).cause == "paused"
     assert [each.outcome for each in harness.attempts(run, "a")] == ["cancelled"]
     assert (await harness.carry_out(run, a=["echo x > a"])).state == Completed()
 
@@ -205,7 +205,7 @@ async def test_nothing_starts_for_an_action_that_was_cancelled_since_it_was_deci
 async def test_cancelling_is_final_and_keeps_what_landed(harness):
     run = await harness.lay_out(goal("g", act("a"), act("b", needs=["a_done"])))
     conductor = await harness.conductor(run, {"a": ["echo x > a"], "b": ["sleep 60"]})
-    carried = asyncio.create_task(conductor.carry_out())
+    carried = asyncio.create_task(conductor.execute())
     await until(lambda: harness.statuses(run)["b"] == "running")
     conductor.request_stop("cancelled")
     assert (await carried).cause == "cancelled"
@@ -232,7 +232,7 @@ async def test_what_is_ready_but_not_needed_keeps_no_held_run_waiting(harness, t
     go = tmp_path / "go"
     slow = f"while ! test -f '{go}'; do sleep 0.05; done; echo x > x"
     conductor = await harness.conductor(run, {"a": ["echo x > a"], "x": [slow]})
-    carried = asyncio.create_task(conductor.carry_out())
+    carried = asyncio.create_task(conductor.execute())
     await until(lambda: harness.statuses(run)["a"] == "completed")
     await harness.sh(f"git worktree add -q '{tmp_path}/mine' {run.session_branch}")
     go.write_text("")
@@ -249,7 +249,7 @@ async def test_a_goal_that_is_retried_while_the_run_goes_on_is_taken_up_again(ha
     go = harness.repo.parent / "go"
     slow = f"while ! test -f '{go}'; do sleep 0.05; done; echo x > s"
     conductor = await harness.conductor(run, {"b": ["date +%N > b"], "s": [slow]})
-    carried = asyncio.create_task(conductor.carry_out())
+    carried = asyncio.create_task(conductor.execute())
     await until(lambda: goals(harness, run)["bad"] == "failed")
     (harness.repo / "now").write_text("")
     retry_action(harness.store, run, harness.action(run, "b"))
@@ -273,7 +273,7 @@ async def test_a_worker_that_fails_without_a_word_is_accounted_for(harness):
     conductor = await recover_run_owner(
         harness.site, take_over_run(harness.site, run.id), TaskEngine(work, harness.pursue)
     )
-    assert (await conductor.carry_out()).state == Completed()
+    assert (await conductor.execute()).state == Completed()
     lost, failed, landed = harness.attempts(run, "a")
     assert (lost.outcome, failed.outcome, landed.outcome) == ("lost", "executor_failed", "landed")
     assert lost.error == "the worker exited with signal 9 in phase workspace."
@@ -290,7 +290,7 @@ async def test_a_worker_that_is_killed_every_time_is_given_up(harness):
     conductor = await recover_run_owner(
         harness.site, take_over_run(harness.site, run.id), TaskEngine(work, harness.pursue)
     )
-    assert isinstance((await conductor.carry_out()).state, Failed)
+    assert isinstance((await conductor.execute()).state, Failed)
     outcomes = [each.outcome for each in harness.attempts(run, "a")]
     assert outcomes == ["lost"] * 19 + ["executor_failed"]
 
@@ -306,7 +306,7 @@ async def test_a_worker_that_does_not_notice_its_deadline_is_ended(harness):
     conductor = await recover_run_owner(
         harness.site, take_over_run(harness.site, run.id), TaskEngine(work, harness.pursue)
     )
-    carried = asyncio.create_task(conductor.carry_out())
+    carried = asyncio.create_task(conductor.execute())
     assert isinstance((await carried).state, Failed)
     assert harness.attempts(run, "a")[0].outcome == "timeout"
 
@@ -322,7 +322,7 @@ async def test_a_machine_that_gives_no_process_is_an_error_that_can_be_resumed(h
     before = asyncio.all_tasks()
     conductor = await recover_run_owner(harness.site, take_over_run(harness.site, run.id), Barren(None, harness.pursue))
     with pytest.raises(ScaffoldError, match=r"cannot continue: .*temporarily unavailable") as caught:
-        await conductor.carry_out()
+        await conductor.execute()
     assert "scaffold resume" in caught.value.fix
     assert asyncio.all_tasks() == before
     assert (await harness.carry_out(run, a=["echo x > a"])).state == Completed()
@@ -351,4 +351,4 @@ async def test_what_is_asked_between_taking_over_and_starting_is_heeded(harness)
     conductor = await harness.conductor(run, {"a": ["echo x > a"]})
     with harness.store.transaction():
         harness.store.runs.ask(run.id, "stop")
-    assert (await conductor.carry_out()).cause == "stopped"
+    assert (await conductor.execute()).cause == "stopped"

@@ -90,7 +90,7 @@ async def test_who_is_interrupted_while_gates_are_asked_leaves_a_run_that_can_go
     go, begun = tmp_path / "go", tmp_path / "begun"
     run = await harness.lay_out(goal("g", act("a")), **gated(f"touch {begun}; test -f {go} || sleep 60"))
     conductor = await harness.conductor(run, {"a": ["echo more >> list"]})
-    carried = asyncio.create_task(conductor.carry_out())
+    carried = asyncio.create_task(conductor.execute())
     while not begun.exists():  # noqa: ASYNC110 - a command rings no bell
         await asyncio.sleep(0.01)
     conductor.request_stop("stopped")
@@ -148,7 +148,7 @@ async def test_a_run_that_is_stopped_before_the_whole_is_proven_is_not_completed
     await landed(harness, run)
     conductor = await harness.conductor(run, {})
     conductor.request_stop("stopped")
-    assert isinstance((await conductor.carry_out()).state, Paused)
+    assert isinstance((await conductor.execute()).state, Paused)
     assert (await harness.carry_out(run)).state == Completed()
 
 

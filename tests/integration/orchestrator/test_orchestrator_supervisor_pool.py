@@ -47,7 +47,7 @@ def supervisors(harness, run):
 async def carried(harness, run, pursue, work=None):
     conductor = await recover_run_owner(harness.site, take_over_run(harness.site, run.id), TaskEngine(work, pursue))
     async with asyncio.timeout(60):
-        return await conductor.carry_out()
+        return await conductor.execute()
 
 
 def worker(harness, run, **turns):

@@ -86,7 +86,7 @@ async def test_a_decision_in_a_living_run_lets_it_go_on_by_itself(harness):
     run = await harness.lay_out(goal("g", act("a"), act("slow")), **LONG)
     conductor = await harness.conductor(run, deeds("a", "slow"))
     async with asyncio.TaskGroup() as together:
-        carried = together.create_task(conductor.carry_out())
+        carried = together.create_task(conductor.execute())
         await until(lambda: len(harness.store.inbox.open()) == 2)
         decide(harness)
     assert carried.result().state == Completed()
@@ -108,7 +108,7 @@ async def test_an_action_that_was_put_away_is_taken_up_again_while_others_still_
         harness.site, take_over_run(harness.site, run.id), TaskEngine(work, harness.pursue)
     )
     async with asyncio.TaskGroup() as together:
-        carried = together.create_task(conductor.carry_out())
+        carried = together.create_task(conductor.execute())
         await until(lambda: harness.statuses(run)["a"] == "blocked")
         decide(harness)
         await until(lambda: harness.statuses(run)["a"] == "completed")
@@ -224,7 +224,7 @@ async def test_a_run_is_put_down_for_a_human_only_while_nobody_has_decided(harne
     conductor = await harness.conductor(run, deeds("a"))
     decide(harness)
     assert not conductor._pause_if_waiting()
-    assert (await conductor.carry_out()).state == Completed()
+    assert (await conductor.execute()).state == Completed()
 
 
 async def test_a_run_that_is_stopped_while_it_is_put_down_is_let_go(harness):

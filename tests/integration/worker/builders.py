@@ -71,7 +71,7 @@ async def work(
     site = await open_site(harness.repo, cache=harness.site.cache, environ=harness.site.environ)
     try:
         task = read_assignment(site.store, attempt.id)
-        return await Worker(site, task, model).carry_out(GHOST, log_file="")
+        return await Worker(site, task, model).execute(GHOST, log_file="")
     finally:
         site.store.close()
 

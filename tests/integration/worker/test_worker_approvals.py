@@ -49,7 +49,7 @@ async def worked(harness, run, *replies, model=None):
 async def carried_out(harness, attempt, model):
     site = await open_site(harness.repo, cache=harness.site.cache, environ=harness.site.environ)
     try:
-        return await Worker(site, read_assignment(site.store, attempt.id), model).carry_out(GHOST, log_file="none")
+        return await Worker(site, read_assignment(site.store, attempt.id), model).execute(GHOST, log_file="none")
     finally:
         site.store.close()
 

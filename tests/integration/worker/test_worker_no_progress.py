@@ -23,7 +23,7 @@ async def worked(harness, run, *commands):
     model = Listening(tape(*calls, CassetteEntry(text="done")))
     site = await open_site(harness.repo, cache=harness.site.cache, environ=harness.site.environ)
     try:
-        ending = await Worker(site, read_assignment(site.store, attempt.id), model).carry_out(GHOST, log_file="none")
+        ending = await Worker(site, read_assignment(site.store, attempt.id), model).execute(GHOST, log_file="none")
     finally:
         site.store.close()
     return ending, model

@@ -37,7 +37,7 @@ async def reviewed(harness, run, *replies):
     model = Listening(tape(*entries))
     site = await open_site(harness.repo, cache=harness.site.cache, environ=harness.site.environ)
     try:
-        ending = await Worker(site, read_assignment(site.store, attempt.id), model).carry_out(GHOST, log_file="none")
+        ending = await Worker(site, read_assignment(site.store, attempt.id), model).execute(GHOST, log_file="none")
     finally:
         site.store.close()
     return ending, model

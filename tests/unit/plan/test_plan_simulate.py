@@ -225,4 +225,4 @@ def test_a_goal_that_waits_for_an_agent_is_asked_again_only_when_something_chang
 
 def test_nobody_in_a_simulation_thinks_again():
     with pytest.raises(AssertionError, match="never requests or dispatches"):
-        GoalSimulator(independent(1), PlanProgress()).carry_out(Replan(("x",), "stuck"), now=0)
+        GoalSimulator(independent(1), PlanProgress()).execute(Replan(("x",), "stuck"), now=0)

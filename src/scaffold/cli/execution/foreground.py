@@ -44,7 +44,7 @@ async def run_in_foreground(site: RunContext, run_id: RunId, *, as_json: bool = 
             handle_interrupts(partial(_stop, owner))
             sink = event_sink_for(site, owner.run, as_json=as_json)
             async with showing_events(site, owner.run, sink, since=since):
-                ending = await owner.carry_out()
+                ending = await owner.execute()
     except EnvironmentNotReady:
         print_result(site, run_id, as_json=as_json)
         raise

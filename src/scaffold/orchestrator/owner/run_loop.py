@@ -82,7 +82,7 @@ class RunOwner:
             self._stopping.set()
         self._wakeup.notify_all()
 
-    async def carry_out(self) -> RunEnding:
+    async def execute(self) -> RunEnding:
         """Execute the run until it ends or is asked to stop; no child process outlives this call.
 
         Raises ScaffoldError if the system refuses a process or a file; the run can be resumed. Raises

@@ -59,7 +59,7 @@ class Purge(Struct, frozen=True, kw_only=True):
             *(self._user() if self.everything else ()),
         )
 
-    async def carry_out(self) -> tuple[PurgeItem, ...]:
+    async def execute(self) -> tuple[PurgeItem, ...]:
         """Pin unlanded work, remove everything chosen, close the store; return what was removed and kept.
 
         The database is removed last, so that an interrupted purge can be repeated.

@@ -171,7 +171,7 @@ class _Simulator:
         if isinstance(command, Dispatch):
             self._dispatch(simulator, command.action)
         else:
-            simulator.carry_out(command, self.now)
+            simulator.execute(command, self.now)
 
     def _dispatch(self, simulator: GoalSimulator, action: ActionId) -> None:
         self._free -= 1

@@ -97,7 +97,7 @@ class GoalSimulator:
             unmet_effects=self.queue.lacking(self.queue.action(compound).effects),
         )
 
-    def carry_out(self, command: GoalCommand, now: int) -> None:
+    def execute(self, command: GoalCommand, now: int) -> None:
         """Execute a command at the time `now`; Dispatch is the caller's job, since it has the agents."""
         match command:
             case StartCompound(compound=compound):

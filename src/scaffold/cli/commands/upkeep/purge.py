@@ -58,7 +58,7 @@ async def _purge(
             return items, False
         if not yes and not _agreed():
             return items, False
-        return await job.carry_out(), True
+        return await job.execute(), True
 
 
 def _agreed() -> bool:
