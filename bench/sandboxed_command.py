@@ -10,16 +10,16 @@ from tempfile import TemporaryDirectory
 
 from row import Row, row
 from scaffold.host.environment import child_environment
-from scaffold.host.process.command import run_command
+from scaffold.host.process.command import Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.sandbox.level import detect_level
-from scaffold.policy.sandbox_profiles import workspace_profile
+from scaffold.policy.sandbox_profiles import SandboxInputs, workspace_profile
 
 MOST_MS = 40.0
 
 
 def rows(*, quick: bool) -> Iterator[Row]:
-    """Yield: the median of a sandboxed `true` less that of the plain one before it, both on a leash."""
+    """Yield: the median of a sandboxed `true` less that of the plain one before it, both contained."""
     finding = asyncio.run(detect_level(os.environ))
     if finding.level == "none":
         sys.stderr.write(f"sandboxed-command is not measured: {finding.trouble}; {finding.fix}\n")
@@ -27,7 +27,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
     with TemporaryDirectory(prefix="scaffold-bench-") as folder:
         root, temporary = Path(folder, "root"), Path(folder, "temporary")
         root.mkdir()
-        zone = workspace_profile(root, home=Path.home(), temporary=temporary)
+        zone = workspace_profile(SandboxInputs(root=root, home=Path.home(), temporary=temporary))
         extra = asyncio.run(
             _extra_ms(SandboxSpec(finding.level, zone, program=finding.program), root, 2 if quick else 40)
         )
@@ -38,8 +38,8 @@ async def _extra_ms(enclosure: SandboxSpec, root: Path, rounds: int) -> float:
     env = child_environment(os.environ)
     differences: list[float] = []
     for _ in range(rounds):
-        plain = await run_command(["true"], cwd=root, env=env, timeout_s=60, leash=True)
-        held = await run_command(["true"], cwd=root, env=env, timeout_s=60, leash=True, enclosure=enclosure)
+        plain = await run_command(["true"], cwd=root, env=env, timeout_s=60, containment=Containment())
+        held = await run_command(["true"], cwd=root, env=env, timeout_s=60, containment=Containment(sandbox=enclosure))
         if held.exit_code != 0:
             raise AssertionError(held.stderr)
         differences.append((held.duration_s - plain.duration_s) * 1000)

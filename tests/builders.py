@@ -43,10 +43,11 @@ from scaffold.landing.record import record_recovered_landing, session_ref, sessi
 from scaffold.orchestrator.owner.open_run import RunInput, open_run
 from scaffold.orchestrator.owner.recovery import ensure_session_branch
 from scaffold.plan.text.file_format import read_plan
-from scaffold.run.attempt_end import end_attempt
+from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.context import RunContext
 from scaffold.store.database import Store
 from scaffold.store.driver.location import PostgresLocation, StoreLocation
+from scaffold.store.run.attempts import AgentAnswer
 
 SOMEBODY = Signature("Ada Example", "ada@example.org")
 PASSED = CheckResult(name="make test", verdict="pass", exit_code=0, detail="exit 0\n3 passed")
@@ -230,7 +231,7 @@ def hand_in(site: RunContext, run: Run, key: str, files: Mapping[str, str]) -> A
             phase="candidate",
             head_sha=head,
             verification=verification,
-            result=f"Did {key}.\nAll of it.",
+            answer=AgentAnswer(f"Did {key}.\nAll of it.", attempt.iteration),
         )
         site.store.actions.move(attempt.action_id, Landing())
     return site.store.attempts.get(attempt.id) or attempt
@@ -255,7 +256,7 @@ def fail(
         verification = Verification(commit=head, results=(FAILED,))
         with site.store.transaction():
             site.store.attempts.advance(attempt.id, fence=run.fence, phase="verifying", verification=verification)
-    end_attempt(site.store, run, attempt.id, "contract_failed", error=error, head=head)
+    end_attempt(site.store, run, attempt.id, AttemptEnd("contract_failed", error), head=head)
     return site.store.attempts.get(attempt.id) or attempt
 
 

@@ -9,10 +9,9 @@ from scaffold.core.errors import BudgetExceeded, ScaffoldError, StaleFence
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Action, Attempt, Run, Usage
 from scaffold.git import refs, worktree
-from scaffold.run.attempt_end import end_attempt
+from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.context import RunContext
 from scaffold.worker.attempt_record import AttemptRecorder
-from scaffold.worker.outcome import NoCandidate
 from scaffold.worker.workspace import rescue_and_remove
 from simulator.faults import Chaos
 from simulator.memory_git import Objects
@@ -110,29 +109,20 @@ class SimulatedWorker:
         except StaleFence:
             raise
         except BudgetExceeded as spent:
-            gave_up = NoCandidate("budget", spent.what)
+            gave_up = AttemptEnd("budget", spent.what)
         except ScaffoldError as trouble:
-            gave_up = NoCandidate("executor_failed", trouble.in_full)
+            gave_up = AttemptEnd("executor_failed", trouble.in_full)
         if gave_up is None:
             await worktree.remove(self._site.repository, folder)
             self._bench.close(folder)
         else:
             await self._give_up(run, attempt, gave_up)
 
-    async def _give_up(self, run: Run, attempt: Attempt, ending: NoCandidate) -> None:
+    async def _give_up(self, run: Run, attempt: Attempt, ending: AttemptEnd) -> None:
         pinned = await rescue_and_remove(self._site, run, attempt.id)
-        end_attempt(
-            self._site.store,
-            run,
-            attempt.id,
-            ending.outcome,
-            error=ending.error,
-            head=pinned,
-            fence=attempt.fence,
-            for_good=ending.for_good,
-        )
+        end_attempt(self._site.store, run, attempt.id, ending, head=pinned, fence=attempt.fence)
 
-    async def _attempted(self, run: Run, attempt: Attempt, action: Action, folder: Path) -> NoCandidate | None:
+    async def _attempted(self, run: Run, attempt: Attempt, action: Action, folder: Path) -> AttemptEnd | None:
         """Return None once a candidate is handed in."""
         record = AttemptRecorder(self._site, attempt, action)
         self._bench.open(folder, attempt.base_sha)
@@ -144,7 +134,7 @@ class SimulatedWorker:
         record.enter("verifying")
         await self._work(0.05, 1.0)
         if self._fate in {"fails", "idles"}:
-            return NoCandidate("contract_failed", "it does not pass")
+            return AttemptEnd("contract_failed", "it does not pass")
         if self._fate == "finds":
             head = attempt.base_sha
         await refs.pin(self._site.git, refs.work_ref(attempt.id), head)

@@ -36,10 +36,11 @@ from scaffold.orchestrator.owner.run_loop import RunEnding, RunOwner, recover_ru
 from scaffold.orchestrator.owner.task_engine import TaskEngine
 from scaffold.orchestrator.supervisor.process import supervise_goal
 from scaffold.run.assignment import read_assignment
+from scaffold.run.attempt_end import AttemptEnd
 from scaffold.run.context import RunContext
 from scaffold.store.database import Store
 from scaffold.worker.attempt import Worker
-from scaffold.worker.outcome import CandidateReady, NoCandidate
+from scaffold.worker.outcome import CandidateReady
 
 GHOST = ProcessIdentity(1, "never", "another boot")
 """A process that is not alive; tasks claim their attempts in its name."""
@@ -189,13 +190,13 @@ class Harness:
         assert attempt is not None, "no slot is free"
         return attempt
 
-    async def work(self, run: Run, key: str, *turns: str, usd: float = 0.0) -> CandidateReady | NoCandidate:
+    async def work(self, run: Run, key: str, *turns: str, usd: float = 0.0) -> CandidateReady | AttemptEnd:
         """Have an attempt of an action carried out, up to its candidate."""
         return await self.carry_attempt_out(await self.queue(run, key), {key: turns}, usd=usd)
 
     async def carry_attempt_out(
         self, attempt: Attempt, turns_of: Mapping[str, Turns], *, usd: float = 0.0
-    ) -> CandidateReady | NoCandidate:
+    ) -> CandidateReady | AttemptEnd:
         """Be the worker of an attempt, with a store of its own as a process would have."""
         site = await open_site(self.repo, cache=self.site.cache, environ=self.site.environ)
         try:

@@ -14,7 +14,7 @@ from scaffold.git.disabled_programs import HARMLESS_COMMANDS, DisabledPrograms, 
 from scaffold.git.errors import git_failure, is_lock_error
 from scaffold.git.worktree_metadata import common_dir, gitdir_target, submodule_git_dirs
 from scaffold.host.environment import child_environment
-from scaffold.host.process.command import CommandResult, run_command
+from scaffold.host.process.command import CommandResult, OutputCapture, run_command
 
 CONFIG_OVERRIDES: tuple[Setting, ...] = (
     ("commit.gpgSign", "false"),
@@ -159,7 +159,7 @@ class Git:
             env=self._env | _as_variables((*CONFIG_OVERRIDES, *self._ignore_case(), *settings)) | dict(env),
             timeout_s=timeout_s,
             stdin=stdin,
-            limit_bytes=limit_bytes or OUTPUT_LIMIT_BYTES,
+            output=OutputCapture(limit_bytes=limit_bytes or OUTPUT_LIMIT_BYTES),
         )
         finished = await once()
         for pause_s in RETRY_DELAYS_S:

@@ -23,7 +23,7 @@ from scaffold.landing.record import (
     session_ref,
     session_tip,
 )
-from scaffold.run.attempt_end import end_attempt
+from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.context import RunContext
 from scaffold.run.failure_summary import summarize_failures
 from scaffold.run.lease import owner_transaction
@@ -246,7 +246,7 @@ class MergeQueue:
 
     def _refuse(self, attempt: Attempt, refused: CandidateRefused) -> CandidateRefused:
         why = self._site.redactor.clean(refused.why)
-        end_attempt(self._site.store, self._run, attempt.id, refused.outcome, error=why, head=attempt.head_sha)
+        end_attempt(self._site.store, self._run, attempt.id, AttemptEnd(refused.outcome, why), head=attempt.head_sha)
         return CandidateRefused(refused.outcome, why)
 
 

@@ -16,7 +16,7 @@ from scaffold.landing.evidence import approvals_of, evidence_of
 from scaffold.landing.stale_facts import RecheckResult, affected_claims, mark_stale, record_recheck
 from scaffold.landing.staleness import shown_before
 from scaffold.run.assignment import inherited_preconditions
-from scaffold.run.attempt_end import end_attempt
+from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 from scaffold.store.database import Store
@@ -171,7 +171,8 @@ async def resolve_intent(site: RunContext, run: Run, intent: Intent) -> IntentRe
         site.store.attempts.advance(attempt.id, fence=attempt.fence, phase=attempt.phase, head_sha=candidate)
     if await commits.is_ancestor(site.git, intent.old, tip):
         return "redone"
-    end_attempt(site.store, run, intent.attempt_id, "lost", error="another process rewrote the session branch")
+    lost = AttemptEnd("lost", "another process rewrote the session branch")
+    end_attempt(site.store, run, intent.attempt_id, lost)
     with owner_transaction(site.store, run):
         text = f"Another process rewrote {run.session_branch} while a candidate was landing; its work is pinned."
         site.store.events.append(run.id, NoticeRaised("warning", text))

@@ -4,11 +4,10 @@ import os
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
-from msgspec import structs
+from msgspec import Struct, structs
 
-from scaffold.core.run_settings import NetworkMode
 from scaffold.git.worktree_metadata import common_dir, gitdir_target
-from scaffold.host.sandbox.confinement import Confinement, ResourceLimits
+from scaffold.host.sandbox.confinement import Confinement
 from scaffold.policy.secret.files import SECRET_FILES, secret_entry
 from scaffold.policy.trust import ACTIVE_FILES
 
@@ -58,75 +57,49 @@ SYSTEM_SECRETS = tuple(Path(entry.rstrip("*")) for entry in SECRET_FILES if entr
 HOOKS_PATH = "hookspath"
 
 
-def workspace_profile(
-    root: Path,
-    *,
-    home: Path,
-    temporary: Path,
-    private: Sequence[Path] = (),
-    shown: Sequence[Path] = (),
-    tracked: Collection[str] = (),
-    network: NetworkMode = "loopback",
-    hosts: Sequence[str] = (),
-    limits: ResourceLimits | None = None,
-    absent: bool = True,
-) -> Confinement:
-    """Return the profile of commands that work in `root`: they may write there and read all but secrets.
+class SandboxInputs(Struct, frozen=True, kw_only=True):
+    """The folders a sandbox profile is built from."""
 
-    `private` are Scaffold's own folders (logins, conversations), which are hidden; `shown` are paths inside them or in
-    a system temporary folder that stay readable. Files at the top of `root` with names of secrets are hidden unless
-    listed in `tracked`, because files in git are not secrets. With `absent=False` missing protected paths are not
-    protected, so commands can create them: for a disposable checkout. If `home` is inside `root`, its programs and
-    settings are protected.
+    root: Path
+    """The workspace, in which commands work."""
+    home: Path
+    temporary: Path
+    """The commands' TMPDIR; need not exist."""
+    private: Sequence[Path] = ()
+    """Scaffold's own folders, hidden from commands: logins, conversations, state, other agents' work."""
+    shown: Sequence[Path] = ()
+    """Paths inside `private` or a system temporary folder that commands may read."""
+    tracked: Collection[str] = ()
+    """Names at the top of `root` that git tracks and that are therefore no secrets."""
+    disposable: bool = False
+    """Whether `root` is an internal checkout from which nothing is used without a check: missing protected paths are
+    not protected there, so that commands can create them."""
+
+
+def workspace_profile(inputs: SandboxInputs) -> Confinement:
+    """Return the profile of commands that work in `inputs.root`: they may write there and read all but secrets.
+
+    They reach no host but this one. Files at the top of the workspace with names of secrets are hidden unless git
+    tracks them. If the home is inside the workspace, its programs and settings are protected.
     """
-    root, home, temporary = root.resolve(), home.resolve(), temporary.resolve()
+    root, home, temporary = inputs.root.resolve(), inputs.home.resolve(), inputs.temporary.resolve()
     protected = (
         *(root / name for name in READ_ONLY_PATHS),
         *_hooks(root),
         *(_home_settings(home, temporary) if home.is_relative_to(root) else ()),
     )
     hidden = (
-        *top_level_secrets(root, tracked),
+        *top_level_secrets(root, inputs.tracked),
         *_home_secrets(home),
         *SYSTEM_SECRETS,
-        *(path.resolve() for path in private),
+        *(path.resolve() for path in inputs.private),
     )
     return Confinement(
         writable=(root,),
         temporary=temporary,
-        protected=tuple(dict.fromkeys(path for path in protected if absent or os.path.lexists(path))),
+        protected=tuple(dict.fromkeys(path for path in protected if not inputs.disposable or os.path.lexists(path))),
         hidden=tuple(dict.fromkeys(hidden)),
-        readable=tuple(path.resolve() for path in shown),
-        network=network,
-        hosts=tuple(hosts),
-        limits=limits or ResourceLimits(),
-    )
-
-
-def agent_profile(
-    root: Path,
-    *,
-    home: Path,
-    temporary: Path,
-    credentials: Sequence[Path],
-    hosts: Sequence[str],
-    private: Sequence[Path] = (),
-    shown: Sequence[Path] = (),
-) -> Confinement:
-    """Return the profile of an external agent's process, which may also use its `credentials` and provider `hosts`."""
-    strict = workspace_profile(
-        root, home=home, temporary=temporary, private=private, shown=shown, network="hosts", hosts=hosts
-    )
-    own = tuple(path.resolve() for path in credentials)
-    return Confinement(
-        writable=(*strict.writable, *own),
-        temporary=strict.temporary,
-        protected=strict.protected,
-        hidden=tuple(path for path in strict.hidden if not any(path.is_relative_to(folder) for folder in own)),
-        readable=strict.readable,
-        network="hosts",
-        hosts=strict.hosts,
-        limits=strict.limits,
+        readable=tuple(path.resolve() for path in inputs.shown),
     )
 
 

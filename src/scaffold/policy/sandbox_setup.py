@@ -1,13 +1,12 @@
 """Set up the sandbox for an agent's commands from the user's settings and what this machine supports."""
 
 import tempfile
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import get_args
 
 import msgspec
-from msgspec import Struct
 
 from scaffold.core.errors import TrustError
 from scaffold.core.run_settings import SandboxMode, SandboxSettings
@@ -15,7 +14,7 @@ from scaffold.host.sandbox.confinement import GIBIBYTE, ResourceLimits, SandboxS
 from scaffold.host.sandbox.level import DetectedLevel, detect_level
 from scaffold.host.sandbox.proxy import serve_proxy
 from scaffold.policy.rule.public_addresses import is_public
-from scaffold.policy.sandbox_profiles import workspace_profile
+from scaffold.policy.sandbox_profiles import SandboxInputs, workspace_profile
 
 KERNEL_PATHS = (Path("/dev"), Path("/proc"), Path("/sys"))
 """Kernel file systems: writing there changes the system, not files."""
@@ -23,24 +22,6 @@ ROOT_WORKSPACE = DetectedLevel("none", "the workspace is the system itself", "st
 """No sandbox is possible: a workspace that contains the system could change what the sandbox is built from."""
 
 SANDBOX_MODES: tuple[SandboxMode, ...] = get_args(SandboxMode)
-
-
-class SandboxInputs(Struct, frozen=True, kw_only=True):
-    """The folders a sandbox profile is built from."""
-
-    root: Path
-    """The workspace, in which commands work."""
-    home: Path
-    temporary: Path
-    """The commands' TMPDIR; need not exist."""
-    private: Sequence[Path] = ()
-    """Scaffold's own folders, hidden from commands: logins, conversations, state, other agents' work."""
-    shown: Sequence[Path] = ()
-    """Paths inside `private` or a system temporary folder that commands may read."""
-    tracked: Collection[str] = ()
-    """Names at the top of `root` that git tracks and that are therefore no secrets."""
-    disposable: bool = False
-    """Whether `root` is an internal checkout from which nothing is used without a check."""
 
 
 async def build_enclosure(
@@ -56,17 +37,11 @@ async def build_enclosure(
     require_sandbox(sandbox, detected)
     if detected.level == "none":
         return None
-    zone = workspace_profile(
-        inputs.root,
-        home=inputs.home,
-        temporary=inputs.temporary,
-        private=inputs.private,
-        shown=inputs.shown,
-        tracked=inputs.tracked,
+    zone = msgspec.structs.replace(
+        workspace_profile(inputs),
         network=sandbox.network,
         hosts=sandbox.hosts,
         limits=ResourceLimits(memory_bytes=int(sandbox.memory_gb * GIBIBYTE)),
-        absent=not inputs.disposable,
     )
     if inputs.disposable and detected.level == "landlock":
         # Landlock cannot exclude a path from a writable folder: commands could create nothing beside it

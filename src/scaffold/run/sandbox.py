@@ -9,8 +9,8 @@ from pathlib import Path
 from scaffold.core.model import Run
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.user_dirs import user_dirs
-from scaffold.policy.sandbox_profiles import top_level_secrets
-from scaffold.policy.sandbox_setup import SandboxInputs, build_enclosure, with_egress
+from scaffold.policy.sandbox_profiles import SandboxInputs, top_level_secrets
+from scaffold.policy.sandbox_setup import build_enclosure, with_egress
 from scaffold.run.context import RunContext
 
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 from scaffold.agent.context.attachments import attach
 from scaffold.agent.instructions import find_instructions
 from scaffold.agent.journal import approval_logger
+from scaffold.agent.messages.session import ClaimedSession
 from scaffold.agent.model_access import connect_model, resolve_model, unenforced_limit_notice
 from scaffold.agent.ports import AgentIO, Incoming, MergedIncoming, NoIncoming
 from scaffold.agent.prompts import session_prompt
@@ -32,10 +33,11 @@ from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.user_dirs import user_dirs
 from scaffold.llm.registry.cards import model_card
 from scaffold.llm.registry.model_name import parse_model
-from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalPrompt
+from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalPrompt, Delegation
 from scaffold.policy.permission.call_decision import ShellPolicy
 from scaffold.policy.sandbox_setup import with_egress
 from scaffold.policy.secret.sources import redactor_for
+from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.session.conversation import OpenConversation, stored_modes, stored_todos
 from scaffold.session.options import SessionOptions, SubagentOptions
 from scaffold.session.reporter import Reporter
@@ -96,13 +98,11 @@ class Session:
         self.modes = stored_modes(conversation, options.mode)
         self.gate = ApprovalGate(
             options.rules,
-            root=options.cwd,
-            home=options.home,
+            workspace=WorkspacePaths.on_disk(options.cwd, options.home),
             clock=SystemClock(),
             tell=approval_logger(reporter),
             shell=_load_shell_policy,
-            ask=ask,
-            refer=parent.ask_parent if parent else None,
+            approver=Delegation(parent.ask_parent) if parent else ask,
             mode=lambda: self.modes.current,
         )
         self.todos = stored_todos(conversation)
@@ -262,14 +262,11 @@ class Session:
         options, conversation = self.options, self.open_conversation
         logs = user_dirs(os.environ).data / "subagents"
         return Peers(
-            conversation.store,
-            conversation.id,
-            cwd=str(options.cwd),
-            staff=SubagentLauncher(self._subagent_spec, logs=logs, environ=os.environ, names=options.environment),
-            judge=self.gate.judge_for,
+            ClaimedSession(conversation.store, conversation.id, str(options.cwd), SystemClock()),
+            starter=SubagentLauncher(self._subagent_spec, logs=logs, environ=os.environ, names=options.environment),
+            decider=self.gate.judge_for,
             about=lambda: {"model": self.model, "mode": self.modes.current},
             warn=self._notice,
-            clock=SystemClock(),
             limits=options.subagents,
         )
 

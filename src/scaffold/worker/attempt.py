@@ -2,12 +2,14 @@
 
 import asyncio
 
+import msgspec
+
 from scaffold.core.errors import BudgetExceeded, HumanDecisionRequired, ScaffoldError, StaleFence
 from scaffold.core.model import ProcessIdentity
 from scaffold.core.ports import Model
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.run.assignment import Assignment
-from scaffold.run.attempt_end import end_attempt
+from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.context import RunContext
 from scaffold.run.sandbox import open_sandbox, remove_temporary_folder
 from scaffold.verify.contract.review import is_review_role
@@ -19,7 +21,7 @@ from scaffold.worker.attempt_record import AttemptRecorder
 from scaffold.worker.change_loop import make_change
 from scaffold.worker.inbox_approval import InboxApprover
 from scaffold.worker.native_executor import watched_agent
-from scaffold.worker.outcome import CandidateReady, NoCandidate
+from scaffold.worker.outcome import CandidateReady
 from scaffold.worker.review_loop import run_review
 from scaffold.worker.workspace import AttemptWorkspace, open_workspace, release_workspace, rescue_and_release
 
@@ -34,7 +36,7 @@ class Worker:
         self._activity = ActivityClock(site.clock, idle_s=task.run.settings.limits.idle_s)
         self._human = InboxApprover(site, task, self._activity.waiting)
 
-    async def execute(self, identity: ProcessIdentity, *, log_file: str) -> CandidateReady | NoCandidate:
+    async def execute(self, identity: ProcessIdentity, *, log_file: str) -> CandidateReady | AttemptEnd:
         """Claim the attempt and run it to its end; StaleFence if another process ended it meanwhile."""
         site, run, attempt = self._site, self._task.run, self._task.attempt
         folder = site.attempt_folder(run.id, attempt.id)
@@ -47,26 +49,23 @@ class Worker:
         match ending:
             case CandidateReady():
                 await release_workspace(site, attempt)
-            case NoCandidate():
+            case AttemptEnd():
                 await self._conclude(ending)
         return ending
 
-    async def _conclude(self, ending: NoCandidate) -> None:
+    async def _conclude(self, ending: AttemptEnd) -> None:
         site, run, attempt = self._site, self._task.run, self._task.attempt
         pinned = await rescue_and_release(site, run, attempt.id)
         end_attempt(
             site.store,
             run,
             attempt.id,
-            ending.outcome,
-            error=site.redactor.clean(ending.error),
+            msgspec.structs.replace(ending, error=site.redactor.clean(ending.error)),
             head=pinned,
             fence=attempt.fence,
-            item=ending.item,
-            for_good=ending.for_good,
         )
 
-    async def _run_with_timeout(self) -> CandidateReady | NoCandidate:
+    async def _run_with_timeout(self) -> CandidateReady | AttemptEnd:
         seconds = self._task.run.settings.tier.timeout_s
         deadline = asyncio.timeout(seconds)
         try:
@@ -75,17 +74,17 @@ class Worker:
         except TimeoutError:
             if not deadline.expired():
                 raise
-            return NoCandidate("timeout", f"not finished after {seconds:g} s")
+            return AttemptEnd("timeout", f"not finished after {seconds:g} s")
         except BudgetExceeded as error:
-            return NoCandidate("budget", error.what)
+            return AttemptEnd("budget", error.what)
         except HumanDecisionRequired as error:
-            return NoCandidate("waiting", error.what, error.item)
+            return AttemptEnd("waiting", error.what, error.item)
         except StaleFence:
             raise
         except ScaffoldError as error:
-            return NoCandidate("executor_failed", error.in_full)
+            return AttemptEnd("executor_failed", error.in_full)
 
-    async def _work(self) -> CandidateReady | NoCandidate:
+    async def _work(self) -> CandidateReady | AttemptEnd:
         """Run the kind of work the action's role requires: a review, or a change."""
         task = self._task
         workspace = await open_workspace(self._site, task.attempt)

@@ -11,6 +11,7 @@ from scaffold.git import worktree
 from scaffold.host.environment import agent_variables, child_environment
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.run.assignment import Assignment
+from scaffold.run.attempt_end import AttemptEnd
 from scaffold.run.context import RunContext
 from scaffold.run.services import check_services
 from scaffold.verify.contract.checks import Tree, run_checks
@@ -18,7 +19,6 @@ from scaffold.verify.environment.check_env import check_environ
 from scaffold.worker.activity import ActivityClock
 from scaffold.worker.attempt_record import AttemptRecorder
 from scaffold.worker.inbox_approval import InboxApprover
-from scaffold.worker.outcome import NoCandidate
 from scaffold.worker.turn_watchdog import NoProgress
 from scaffold.worker.watchdog import ESCALATION_TEXT, next_escalation
 from scaffold.worker.workspace import AttemptWorkspace
@@ -76,10 +76,10 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
         await worktree.restore(self.workspace.git, self.workspace.base)
         return results
 
-    def end_without_progress(self, stuck: NoProgress) -> NoCandidate:
+    def end_without_progress(self, stuck: NoProgress) -> AttemptEnd:
         """Return the ending of an attempt without progress, with the next escalation in its error."""
         settings, action = self.task.run.settings, self.task.action
         spent = self.site.store.actions.failures(action.id) + 1
         left = settings.limits.attempts + action.extra_attempts - spent
         escalation = next_escalation(nudged=True, attempts_left=left, planner=settings.planning.planner)
-        return NoCandidate(stuck.outcome, f"{stuck.cause}. {ESCALATION_TEXT[escalation]}")
+        return AttemptEnd(stuck.outcome, f"{stuck.cause}. {ESCALATION_TEXT[escalation]}")

@@ -7,6 +7,7 @@ from scaffold.core.model import Action, Attempt, CriticScore
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.states import AttemptPhase, Landing, Running, Verifying
 from scaffold.run.context import RunContext
+from scaffold.store.run.attempts import AgentAnswer
 
 
 class AttemptRecorder:
@@ -32,7 +33,9 @@ class AttemptRecorder:
         store, attempt = self._site.store, self._attempt
         text = self._site.redactor.clean(utf8_safe(words))
         with store.transaction():
-            store.attempts.advance(attempt.id, fence=attempt.fence, phase="executing", result=text, iteration=iteration)
+            store.attempts.advance(
+                attempt.id, fence=attempt.fence, phase="executing", answer=AgentAnswer(text, iteration)
+            )
 
     def criticised(self, verification: Verification, *, iteration: int, score: CriticScore, done: bool) -> None:
         """Record the critic's score for work that passed `verification`; `done` if no iteration follows."""

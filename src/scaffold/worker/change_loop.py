@@ -15,6 +15,7 @@ from scaffold.core.printable_text import utf8_safe
 from scaffold.core.states import AttemptOutcome
 from scaffold.git import commits, refs, worktree
 from scaffold.run.assignment import TESTING_ROLE
+from scaffold.run.attempt_end import AttemptEnd
 from scaffold.run.failure_summary import summarize_failures
 from scaffold.run.notices import inform
 from scaffold.verify.contract.checks import unchanged_result
@@ -32,7 +33,7 @@ from scaffold.worker.critique import (
     requests_end,
 )
 from scaffold.worker.native_executor import watched_agent
-from scaffold.worker.outcome import CandidateReady, NoCandidate
+from scaffold.worker.outcome import CandidateReady
 from scaffold.worker.prompts import failure_prompt, task_prompt
 from scaffold.worker.protected_review import approve_protected_change
 from scaffold.worker.resume_change import restore_waiting_change
@@ -70,7 +71,7 @@ class IterationResult(Struct, frozen=True, kw_only=True):
         return self.verification.passed
 
 
-async def make_change(context: AttemptContext, model: Model) -> CandidateReady | NoCandidate:
+async def make_change(context: AttemptContext, model: Model) -> CandidateReady | AttemptEnd:
     """Prepare the contract, then run the agent, whose work is verified and criticised in each iteration."""
     verifier = await AttemptVerifier.prepare(context, model)
     critic = Critic(context, model) if context.task.run.settings.planning.critic else None
@@ -102,7 +103,7 @@ class ChangeLoop:
         self._passed: IterationResult | None = None
         """The latest iteration that passed."""
 
-    async def execute(self) -> CandidateReady | NoCandidate:
+    async def execute(self) -> CandidateReady | AttemptEnd:
         """Run iterations until one decides the end; one that changes nothing is the last."""
         self._context.record.enter("executing")
         if (before := await restore_waiting_change(self._context)) is not None:
@@ -113,7 +114,7 @@ class ChangeLoop:
         for iteration in range(1, self._context.task.run.settings.tier.iterations + 1):
             move = await self._iteration(prompt, iteration)
             match move:
-                case NoCandidate():
+                case AttemptEnd():
                     return await self._last_passed_or(move)
                 case HandIn():
                     if move.reason == "nothing_changed":
@@ -125,9 +126,9 @@ class ChangeLoop:
                     prompt = await self._next_prompt()
                 case _:
                     assert_never(move)
-        return NoCandidate("contract_failed", "the tier allows no iteration at all")
+        return AttemptEnd("contract_failed", "the tier allows no iteration at all")
 
-    async def _hand_in_restored(self, before: Attempt) -> CandidateReady | NoCandidate | None:
+    async def _hand_in_restored(self, before: Attempt) -> CandidateReady | AttemptEnd | None:
         """Hand in the restored work that waited for a human; None if it no longer passes and has to be redone."""
         record, workspace = self._context.record, self._context.workspace
         work = await _commit_all(self._context)
@@ -141,26 +142,26 @@ class ChangeLoop:
         record.enter("executing")
         return None
 
-    async def _iteration(self, prompt: str, iteration: int) -> NextStep | NoCandidate:
+    async def _iteration(self, prompt: str, iteration: int) -> NextStep | AttemptEnd:
         """Run one iteration; once something has passed, stop early enough to hand that in."""
         spare = None if self._passed is None else max(0.0, self._context.human.left_s - HAND_IN_RESERVE_S)
         deadline = asyncio.timeout(spare)
         try:
             async with deadline:
                 finish = await self._turn(prompt)
-                return finish if isinstance(finish, NoCandidate) else await self._evaluate(finish, iteration)
+                return finish if isinstance(finish, AttemptEnd) else await self._evaluate(finish, iteration)
         except TimeoutError:
             if not deadline.expired():
                 raise
-            return NoCandidate("timeout", "the attempt's time is up")
+            return AttemptEnd("timeout", "the attempt's time is up")
 
-    async def _turn(self, prompt: str) -> TurnResult | NoCandidate:
+    async def _turn(self, prompt: str) -> TurnResult | AttemptEnd:
         try:
             finish = await self._agent.turn(prompt)
         except (BudgetExceeded, ModelError) as error:
             if self._passed is None:
                 raise
-            return NoCandidate("executor_failed", error.in_full)
+            return AttemptEnd("executor_failed", error.in_full)
         return self._context.end_without_progress(finish) if isinstance(finish, NoProgress) else finish
 
     async def _evaluate(self, finish: TurnResult, iteration: int) -> NextStep:
@@ -230,18 +231,18 @@ class ChangeLoop:
             return improve_prompt(last.critique)
         return failure_prompt(last.verification, asked_for_end=last.asked_for_end)
 
-    async def _failed(self, move: StopFailed, iteration: int) -> CandidateReady | NoCandidate:
+    async def _failed(self, move: StopFailed, iteration: int) -> CandidateReady | AttemptEnd:
         """Return the ending for work that does not pass."""
         if self._last is self._start:
             return await _end_unchanged(self._context, self._verifier.contract)
         failed = self._last.verification
         if move.reason == "nothing_changed":
-            return await self._last_passed_or(NoCandidate(_outcome(failed), _nothing_changed(failed)))
+            return await self._last_passed_or(AttemptEnd(_outcome(failed), _nothing_changed(failed)))
         if self._passed is None:
             self._context.record.never_passed(failed, iterations=iteration, summary=summarize_failures(failed))
-        return await self._last_passed_or(NoCandidate(_outcome(failed), summarize_failures(failed)))
+        return await self._last_passed_or(AttemptEnd(_outcome(failed), summarize_failures(failed)))
 
-    async def _last_passed_or(self, gave_up: NoCandidate) -> CandidateReady | NoCandidate:
+    async def _last_passed_or(self, gave_up: AttemptEnd) -> CandidateReady | AttemptEnd:
         """Hand in the latest work that passed, or return `gave_up` if none did. Later work is pinned."""
         if self._passed is None:
             return gave_up
@@ -254,7 +255,7 @@ class ChangeLoop:
         context.record.enter("verifying")
         return await self._hand_in(self._passed.verification)
 
-    async def _hand_in(self, verification: Verification) -> CandidateReady | NoCandidate:
+    async def _hand_in(self, verification: Verification) -> CandidateReady | AttemptEnd:
         """Offer passing work for landing; a change of protected paths first needs a human's approval."""
         context, head = self._context, verification.commit
         try:
@@ -286,7 +287,7 @@ async def _commit_all(context: AttemptContext) -> WorkCommit | Verification:
     return _uncommitted(base, f"HEAD does not contain the commit this task starts from. {fix}")
 
 
-async def _end_unchanged(context: AttemptContext, contract: Contract | None) -> CandidateReady | NoCandidate:
+async def _end_unchanged(context: AttemptContext, contract: Contract | None) -> CandidateReady | AttemptEnd:
     """Return the ending of an attempt that changed nothing.
 
     A tester hands in the base if the contract's checks pass on it: existing tests may already show the behaviour.
@@ -299,8 +300,8 @@ async def _end_unchanged(context: AttemptContext, contract: Contract | None) -> 
             context.record.hand_in(found.commit, found)
             return CandidateReady(found.commit)
         if not found.passed:
-            return NoCandidate("contract_failed", _nothing_changed(found))
-    return NoCandidate("contract_failed", "the agent said it was done, but nothing changed")
+            return AttemptEnd("contract_failed", _nothing_changed(found))
+    return AttemptEnd("contract_failed", "the agent said it was done, but nothing changed")
 
 
 def _uncommitted(base: Commit, why: str) -> Verification:

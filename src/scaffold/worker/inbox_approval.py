@@ -19,10 +19,11 @@ from scaffold.core.printable_text import utf8_safe
 from scaffold.core.run_settings import PermissionSettings
 from scaffold.core.tool import ToolCategory
 from scaffold.host.random_ids import new_id
-from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalListener
+from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalListener, Delegation
 from scaffold.policy.rule.rules import PermissionRequest, parse_rule
 from scaffold.policy.rule.ruleset import Decision, PolicyDecision, RuleSet, tighten_categories
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
+from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.run.assignment import Assignment
 from scaffold.run.context import RunContext
 
@@ -63,12 +64,11 @@ def worker_gate(
     """Return the approval gate for a worker's tools in `root`; `human` decides what the rules leave open."""
     return ApprovalGate(
         worker_rules(permissions, confined=confined),
-        root=root,
-        home=Path.home(),
+        workspace=WorkspacePaths.on_disk(root, Path.home()),
         clock=site.clock,
         tell=tell,
         shell=partial(ShellCommandPolicy, site.environ),
-        refer=human.decide_call,
+        approver=Delegation(human.decide_call),
     )
 
 
@@ -90,7 +90,7 @@ class InboxApprover:
     async def decide_call(self, request: PermissionRequest, decision: PolicyDecision) -> PolicyDecision:
         """Return a human's decision about exactly this request, asked for exactly this reason.
 
-        Implements the approval gate's `refer`.
+        An approval gate delegates to it.
         """
         asked, reason = self._portable(request, decision)
         worktree = WORKTREE_PLACEHOLDER if (asked, reason) != (request, decision) else ""

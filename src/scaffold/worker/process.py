@@ -8,7 +8,7 @@ from scaffold.core.errors import StaleFence
 from scaffold.core.ids import AttemptId
 from scaffold.host.identity import own_identity
 from scaffold.run.assignment import Assignment, read_assignment
-from scaffold.run.attempt_end import end_attempt
+from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.context import RunContext
 from scaffold.run.lease import send_heartbeats
 from scaffold.worker.attempt import Worker
@@ -43,7 +43,6 @@ async def _run_recording_errors(site: RunContext, task: Assignment, log: Callabl
             site.store,
             task.run,
             task.attempt.id,
-            "executor_failed",
-            error=clean(f"{type(error).__name__}: {error}"),
+            AttemptEnd("executor_failed", clean(f"{type(error).__name__}: {error}")),
             fence=task.attempt.fence,
         )

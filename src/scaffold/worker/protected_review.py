@@ -6,14 +6,14 @@ from scaffold.core.ids import Commit
 from scaffold.core.printable_text import join_limited, utf8_safe
 from scaffold.git import commits
 from scaffold.policy.path.protected_areas import ProtectedAreas
+from scaffold.run.attempt_end import AttemptEnd
 from scaffold.verify.guard import declared_protected_paths
 from scaffold.worker.attempt_context import AttemptContext
-from scaffold.worker.outcome import NoCandidate
 
 MAX_PATHS_SHOWN = 5
 
 
-async def approve_protected_change(context: AttemptContext, head: Commit) -> NoCandidate | None:
+async def approve_protected_change(context: AttemptContext, head: Commit) -> AttemptEnd | None:
     """Return None if the work may be handed in, the attempt's ending if a human rejects it.
 
     No approval is needed with `--yolo`, nor for a file named in the user's own plan. The decision holds for the same
@@ -36,7 +36,7 @@ async def approve_protected_change(context: AttemptContext, head: Commit) -> NoC
     if decided.state == "approved":
         return None
     why = f": {decided.answer}" if decided.answer else ""
-    return NoCandidate("gate_failed", f"a human rejected the change to {_named(touched)}{why}", for_good=True)
+    return AttemptEnd("gate_failed", f"a human rejected the change to {_named(touched)}{why}", for_good=True)
 
 
 def _paths_to_approve(context: AttemptContext, changed: tuple[str, ...]) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from msgspec import Struct
 from scaffold.core.contract import Verification
 from scaffold.core.states import AttemptOutcome
 from scaffold.git import refs, worktree
+from scaffold.run.attempt_end import AttemptEnd
 from scaffold.run.failure_summary import summarize_failures
 from scaffold.run.notices import inform
 from scaffold.verify.contract.review import (
@@ -15,7 +16,7 @@ from scaffold.verify.contract.review import (
     unresolved_citations,
 )
 from scaffold.worker.attempt_context import AttemptContext
-from scaffold.worker.outcome import CandidateReady, NoCandidate
+from scaffold.worker.outcome import CandidateReady
 from scaffold.worker.prompts import task_prompt
 from scaffold.worker.turn_watchdog import NoProgress, WatchedAgent
 from scaffold.worker.workspace import rescue_work
@@ -29,7 +30,7 @@ class UnusableVerdict(Struct, frozen=True):
     why: str
 
 
-async def run_review(context: AttemptContext, agent: WatchedAgent) -> CandidateReady | NoCandidate:
+async def run_review(context: AttemptContext, agent: WatchedAgent) -> CandidateReady | AttemptEnd:
     """Run the review until its verdict can be used; a rejection fails the action for good."""
     prompt = task_prompt(context.task)
     context.record.enter("executing")
@@ -47,10 +48,10 @@ async def run_review(context: AttemptContext, agent: WatchedAgent) -> CandidateR
         unusable = ending
         context.record.enter("executing")
         prompt = f"Your verdict cannot be used yet. {unusable.why}\n\nGive it again, at the end of your message."
-    return NoCandidate(unusable.outcome, f"no usable verdict: {unusable.why}")
+    return AttemptEnd(unusable.outcome, f"no usable verdict: {unusable.why}")
 
 
-async def _examine(context: AttemptContext, review: Review | str) -> CandidateReady | NoCandidate | UnusableVerdict:
+async def _examine(context: AttemptContext, review: Review | str) -> CandidateReady | AttemptEnd | UnusableVerdict:
     """Return what follows from a review; a str is the reason why the agent's answer is none."""
     if isinstance(review, str):
         return UnusableVerdict("executor_failed", review)
@@ -59,7 +60,7 @@ async def _examine(context: AttemptContext, review: Review | str) -> CandidateRe
     if missing:
         return UnusableVerdict("executor_failed", "\n".join(["These citations point at nothing:", *missing]))
     if review.verdict == "reject":
-        return NoCandidate("gate_failed", f"rejected: {review_text(review)}", for_good=True)
+        return AttemptEnd("gate_failed", f"rejected: {review_text(review)}", for_good=True)
     results = await context.results_at_base(context.task.action.contract)
     verification = approval_verification(review, base, context.site.redactor, results)
     if not verification.passed:

@@ -4,6 +4,7 @@ import asyncio
 import os
 from contextlib import contextmanager
 
+from scaffold.agent.messages.session import ClaimedSession
 from scaffold.agent.subagents.peers import Peers
 from scaffold.agent.subagents.pool import SubagentLimits, SubagentSpec
 from scaffold.core.errors import UsageError
@@ -70,14 +71,11 @@ class Seat:
         with self.store.transaction():
             self.store.conversations.claim(ME, own_identity())
         self.peers = Peers(
-            self.store,
-            ME,
-            cwd="/shop",
-            staff=self.staff,
-            judge=judge,
+            ClaimedSession(self.store, ME, "/shop", self.clock),
+            starter=self.staff,
+            decider=judge,
             about=lambda: {"model": "cassette:/tape", "mode": "default"},
             warn=self.warnings.append,
-            clock=self.clock,
             limits=SubagentLimits(**limits),
         )
         self.tools = {tool.name: tool for tool in self.peers.tools}

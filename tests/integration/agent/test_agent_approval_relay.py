@@ -13,10 +13,11 @@ from scaffold.core.errors import StoreError
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.clock import SystemClock
 from scaffold.host.identity import is_alive
-from scaffold.policy.permission.approval_gate import ApprovalGate
+from scaffold.policy.permission.approval_gate import ApprovalGate, Delegation
 from scaffold.policy.rule.rules import PermissionRequest, parse_rule
 from scaffold.policy.rule.ruleset import PolicyDecision, RuleSet
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
+from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.store.user_store import SESSIONS, UserStore
 from scaffold.tools.arguments import object_schema
 
@@ -197,15 +198,13 @@ async def test_the_time_a_human_takes_is_not_the_subagents(path, child):
 
 def gate(path, *, ask=None, refer=None, **rules):
     told = []
-    places = {"root": path.parent, "home": path.parent}
     gate = ApprovalGate(
         RuleSet(**rules),
-        **places,
+        workspace=WorkspacePaths.on_disk(path.parent, path.parent),
         clock=SystemClock(),
         tell=told.append,
         shell=ShellCommandPolicy,
-        ask=ask,
-        refer=refer,
+        approver=Delegation(refer) if refer else ask,
     )
     return told, gate
 

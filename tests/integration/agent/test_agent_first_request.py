@@ -18,6 +18,7 @@ from scaffold.llm.wire.responses import ResponsesCodec
 from scaffold.policy.permission.approval_gate import ApprovalGate
 from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
+from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.session.tools import ToolSetup, load_session_tools
 from scaffold.tools.todos import Todos
 
@@ -34,7 +35,11 @@ def request_of(tmp_path, monkeypatch):
     async def request_of(system, said, mode="default"):
         model, modes, todos = Listening(tape(CassetteEntry(text="done"))), CurrentMode(mode), Todos()
         gate = ApprovalGate(
-            RuleSet(), root=tmp_path, home=tmp_path, clock=clock, tell=lambda approval: None, shell=ShellCommandPolicy
+            RuleSet(),
+            workspace=WorkspacePaths.on_disk(tmp_path, tmp_path),
+            clock=clock,
+            tell=lambda approval: None,
+            shell=ShellCommandPolicy,
         )
         setup = ToolSetup(
             cwd=tmp_path, gate=gate, conversation="mine", environ={}, sandbox=None, modes=modes, todos=todos

@@ -8,6 +8,7 @@ from scaffold.llm.cassette.model import CassetteEntry
 from scaffold.policy.permission.approval_gate import ApprovalGate
 from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
+from scaffold.policy.shell.workspace_paths import WorkspacePaths
 
 
 def test_a_journal_is_one_object_a_line_with_time_type_and_common_fields(tmp_path):
@@ -41,8 +42,7 @@ async def test_what_a_gate_decides_is_an_entry(tmp_path):
     journal = JournalList()
     gate = ApprovalGate(
         RuleSet(),
-        root=tmp_path,
-        home=tmp_path,
+        workspace=WorkspacePaths.on_disk(tmp_path, tmp_path),
         clock=FakeClock(),
         tell=approval_logger(journal),
         shell=ShellCommandPolicy,

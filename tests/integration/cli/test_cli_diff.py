@@ -4,7 +4,7 @@ import pytest
 
 from builders import begin, fail, git, hand_in, land, make_run, work
 from scaffold.core.ids import Commit
-from scaffold.run.attempt_end import end_attempt
+from scaffold.run.attempt_end import AttemptEnd, end_attempt
 
 NESTED = """\
 version: 1
@@ -79,7 +79,7 @@ def test_a_compound_points_to_its_children(site, scaffold):
 def test_a_commit_that_is_gone_is_named(site, run, scaffold):
     gone = Commit("1" * 40)
     attempt = work(site, run, "store")
-    end_attempt(site.store, run, attempt.id, "contract_failed", error="no", head=gone)
+    end_attempt(site.store, run, attempt.id, AttemptEnd("contract_failed", "no"), head=gone)
     answer = scaffold("diff", "store")
     assert (answer.code, answer.out) == (1, "")
     assert f"commit {gone[:12]} is not in this repository any more" in answer.err

@@ -20,6 +20,7 @@ from scaffold.host.clock import FakeClock
 from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalQuestion
 from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
+from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.session.slash_syntax import COMMANDS
 from scaffold.tools.file.append import append_file
 from scaffold.tools.file.edit import apply_delta
@@ -123,9 +124,14 @@ async def test_one_answer_is_for_all_calls_that_are_the_same_and_no_other(tmp_pa
     """RA-13: identical approvals are grouped, by all their arguments; each yes is for one digest."""
     shown, ran = [], []
     questions = ApprovalQueue(FakeClock(), shown.append)
-    places = {"root": tmp_path, "home": tmp_path}
+    workspace = WorkspacePaths.on_disk(tmp_path, tmp_path)
     gate = ApprovalGate(
-        RuleSet(), **places, clock=FakeClock(), tell=lambda approval: None, shell=ShellCommandPolicy, ask=questions.ask
+        RuleSet(),
+        workspace=workspace,
+        clock=FakeClock(),
+        tell=lambda approval: None,
+        shell=ShellCommandPolicy,
+        approver=questions.ask,
     )
 
     async def write(path, content):

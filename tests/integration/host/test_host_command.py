@@ -12,11 +12,11 @@ import pytest
 
 from scaffold.host.identity import is_alive
 from scaffold.host.process.child import start_child
-from scaffold.host.process.command import run_command
+from scaffold.host.process.command import Containment, OutputCapture, run_command
 from scaffold.host.process.reaper_pipe import ReaperPipe
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux hands orphans to a keeper")
-EITHER_WAY = pytest.mark.parametrize("leash", [False, True], ids=["free", "leashed"])
+EITHER_WAY = pytest.mark.parametrize("containment", [None, Containment()], ids=["free", "contained"])
 
 DAEMON = "(setsid sh -c 'echo $$ > daemon.pid; exec sleep 60' </dev/null >/dev/null 2>&1 &); "
 STUBBORN = "trap '' TERM; sh -c 'echo $$ > deep.pid; while :; do sleep 60; done' & while :; do sleep 60; done"
@@ -24,8 +24,8 @@ UNTIL_THERE = "while [ ! -s daemon.pid ]; do sleep 0.01; done; "
 
 
 @EITHER_WAY
-async def test_a_command_is_reported_with_its_exit_code_and_both_outputs(sh, leash):
-    finished = await sh("echo out; echo err >&2; exit 3", leash=leash)
+async def test_a_command_is_reported_with_its_exit_code_and_both_outputs(sh, containment):
+    finished = await sh("echo out; echo err >&2; exit 3", containment=containment)
     assert (finished.exit_code, finished.signal, finished.timed_out) == (3, None, False)
     assert (finished.stdout, finished.stderr, finished.truncated) == (b"out\n", b"err\n", False)
     assert finished.stdout_sha256 == hashlib.sha256(b"out\n").hexdigest()
@@ -33,9 +33,12 @@ async def test_a_command_is_reported_with_its_exit_code_and_both_outputs(sh, lea
 
 
 @EITHER_WAY
-async def test_a_command_ended_by_a_signal_has_no_exit_code(sh, leash):
+async def test_a_command_ended_by_a_signal_has_no_exit_code(sh, containment):
     """An exit code of 128 + n and a signal n are two things."""
-    killed, exited = await sh("kill -SEGV $$", leash=leash), await sh("exit 139", leash=leash)
+    killed, exited = (
+        await sh("kill -SEGV $$", containment=containment),
+        await sh("exit 139", containment=containment),
+    )
     assert (killed.exit_code, killed.signal) == (None, signal.SIGSEGV)
     assert (exited.exit_code, exited.signal) == (139, None)
 
@@ -46,44 +49,57 @@ async def test_a_command_ended_by_a_signal_has_no_exit_code(sh, leash):
     [("no-such-program", 127, b"No such file"), ("/etc/passwd", 126, b"Permission denied")],
 )
 async def test_a_program_that_cannot_be_started_is_reported_as_a_shell_would(
-    tmp_path, env, leash, program, code, reason
+    tmp_path, env, containment, program, code, reason
 ):
-    finished = await run_command([program], cwd=tmp_path, env=env, timeout_s=10, leash=leash)
+    finished = await run_command([program], cwd=tmp_path, env=env, timeout_s=10, containment=containment)
     assert finished.exit_code == code
     assert reason in finished.stderr
     assert program.encode() in finished.stderr
 
 
 @EITHER_WAY
-async def test_stdin_is_what_was_given_and_otherwise_empty(sh, leash):
+async def test_stdin_is_what_was_given_and_otherwise_empty(sh, containment):
     payload = bytes(range(256)) * 4096
-    assert (await sh("cat", stdin=payload, leash=leash, limit_bytes=2_000_000)).stdout == payload
-    assert (await sh("cat", leash=leash)).stdout == b""
+    assert (
+        await sh(
+            "cat",
+            stdin=payload,
+            containment=containment,
+            output=OutputCapture(limit_bytes=2_000_000),
+        )
+    ).stdout == payload
+    assert (await sh("cat", containment=containment)).stdout == b""
 
 
 @EITHER_WAY
-async def test_the_environment_is_exactly_what_was_given(tmp_path, leash):
+async def test_the_environment_is_exactly_what_was_given(tmp_path, containment):
     env = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "NAME": "Zoë"}
-    finished = await run_command(["env"], cwd=tmp_path, env=env, timeout_s=10, leash=leash)
+    finished = await run_command(["env"], cwd=tmp_path, env=env, timeout_s=10, containment=containment)
     assert sorted(finished.stdout.decode().splitlines()) == ["LC_ALL=C", "NAME=Zoë", "PATH=/usr/bin:/bin"]
 
 
 @EITHER_WAY
-async def test_arguments_need_not_be_utf_8(tmp_path, env, leash):
-    finished = await run_command(["printf", "%s", "a\udcff b\n"], cwd=tmp_path, env=env, timeout_s=10, leash=leash)
+async def test_arguments_need_not_be_utf_8(tmp_path, env, containment):
+    finished = await run_command(
+        ["printf", "%s", "a\udcff b\n"],
+        cwd=tmp_path,
+        env=env,
+        timeout_s=10,
+        containment=containment,
+    )
     assert finished.stdout == b"a\xff b\n"
 
 
 @EITHER_WAY
-async def test_a_broken_pipe_ends_a_leashed_command_as_it_would_in_a_shell(sh, leash):
+async def test_a_broken_pipe_ends_a_contained_command_as_it_would_in_a_shell(sh, containment):
     """Python ignores SIGPIPE; what it starts must not."""
-    finished = await sh("yes | head -c 1 >/dev/null; kill -PIPE $$; echo survived", leash=leash)
+    finished = await sh("yes | head -c 1 >/dev/null; kill -PIPE $$; echo survived", containment=containment)
     assert finished.signal == signal.SIGPIPE
 
 
 @EITHER_WAY
-async def test_a_flood_of_output_is_cut_in_the_middle_and_hashed_whole(sh, leash):
-    finished = await sh("yes | head -c 20000000", limit_bytes=1000, leash=leash)
+async def test_a_flood_of_output_is_cut_in_the_middle_and_hashed_whole(sh, containment):
+    finished = await sh("yes | head -c 20000000", output=OutputCapture(limit_bytes=1000), containment=containment)
     assert finished.truncated
     assert b"... 19999000 bytes left out ..." in finished.stdout
     assert len(finished.stdout) < 1100
@@ -92,20 +108,23 @@ async def test_a_flood_of_output_is_cut_in_the_middle_and_hashed_whole(sh, leash
 
 async def test_all_output_is_kept_in_a_file_in_the_order_it_came(sh, tmp_path):
     kept = tmp_path / "logs" / "check.log"
-    await sh("echo one; sleep 0.1; echo two >&2; sleep 0.1; echo three; yes | head -c 5000", keep=kept, limit_bytes=10)
+    await sh(
+        "echo one; sleep 0.1; echo two >&2; sleep 0.1; echo three; yes | head -c 5000",
+        output=OutputCapture(keep=kept, limit_bytes=10),
+    )
     assert kept.read_bytes() == b"one\ntwo\nthree\n" + b"y\n" * 2500
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full disk")
 async def test_output_that_cannot_be_kept_is_an_error(sh):
     with pytest.raises(OSError, match="No space left"):
-        await sh("echo lost", keep=Path("/dev/full"))
+        await sh("echo lost", output=OutputCapture(keep=Path("/dev/full")))
 
 
 @EITHER_WAY
-async def test_a_timeout_ends_a_tree_that_ignores_sigterm(sh, tmp_path, process_in, eventually, leash):
+async def test_a_timeout_ends_a_tree_that_ignores_sigterm(sh, tmp_path, process_in, eventually, containment):
     """BX-17"""
-    task = asyncio.create_task(sh(STUBBORN, timeout_s=0.5, leash=leash))
+    task = asyncio.create_task(sh(STUBBORN, timeout_s=0.5, containment=containment))
     deep = await process_in(tmp_path / "deep.pid")
     assert is_alive(deep)
     finished = await task
@@ -120,8 +139,8 @@ async def test_a_free_command_may_tidy_up_when_its_time_is_over(sh):
 
 
 @EITHER_WAY
-async def test_a_cancelled_command_is_gone_when_the_cancellation_arrives(sh, tmp_path, process_in, leash):
-    task = asyncio.create_task(sh("echo $$ > it.pid; exec sleep 60", leash=leash))
+async def test_a_cancelled_command_is_gone_when_the_cancellation_arrives(sh, tmp_path, process_in, containment):
+    task = asyncio.create_task(sh("echo $$ > it.pid; exec sleep 60", containment=containment))
     command = await process_in(tmp_path / "it.pid")
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -133,7 +152,7 @@ async def test_a_cancelled_command_is_gone_when_the_cancellation_arrives(sh, tmp
 async def test_a_cancellation_that_comes_twice_saves_nobody(sh, tmp_path, process_in):
     """BX-17, RA-19."""
     brood = "for i in $(seq 100); do sleep 60 & done; echo $! > it.pid; wait"
-    task = asyncio.create_task(sh(brood, leash=True))
+    task = asyncio.create_task(sh(brood, containment=Containment()))
     last = await process_in(tmp_path / "it.pid")
     task.cancel()
     await asyncio.sleep(0)
@@ -145,7 +164,7 @@ async def test_a_cancellation_that_comes_twice_saves_nobody(sh, tmp_path, proces
 
 async def test_a_command_that_is_cancelled_while_it_is_started_never_begins(sh, tmp_path):
     """BX-17, RA-19: its keeper was there, and we were too busy to notice."""
-    task = asyncio.create_task(sh("touch begun; exec sleep 60", leash=True))
+    task = asyncio.create_task(sh("touch begun; exec sleep 60", containment=Containment()))
     await asyncio.sleep(0)
     select.select([], [], [], 0.3)
     task.cancel()
@@ -155,49 +174,51 @@ async def test_a_command_that_is_cancelled_while_it_is_started_never_begins(sh, 
 
 
 @EITHER_WAY
-async def test_one_who_keeps_the_output_open_does_not_make_us_wait(sh, tmp_path, process_in, leash):
-    finished = await sh("sleep 60 & echo $! > it.pid; echo done", leash=leash)
+async def test_one_who_keeps_the_output_open_does_not_make_us_wait(sh, tmp_path, process_in, containment):
+    finished = await sh("sleep 60 & echo $! > it.pid; echo done", containment=containment)
     assert (finished.exit_code, finished.stdout) == (0, b"done\n")
     assert finished.duration_s < 5
     left = await process_in(tmp_path / "it.pid")
-    assert (left is None) == leash
+    assert (left is None) == (containment is not None)
     if left:
         await sh(f"kill -9 {left.pid}")
 
 
 @LINUX
-async def test_a_daemon_ends_with_the_leashed_command_that_started_it(sh, tmp_path, process_in):
+async def test_a_daemon_ends_with_the_contained_command_that_started_it(sh, tmp_path, process_in):
     """BX-17"""
-    finished = await sh(DAEMON + UNTIL_THERE + "exit 5", leash=True)
+    finished = await sh(DAEMON + UNTIL_THERE + "exit 5", containment=Containment())
     assert finished.exit_code == 5
     assert await process_in(tmp_path / "daemon.pid") is None
 
 
 @LINUX
-async def test_a_daemon_ends_with_a_leashed_command_that_runs_out_of_time(sh, tmp_path, process_in):
+async def test_a_daemon_ends_with_a_contained_command_that_runs_out_of_time(sh, tmp_path, process_in):
     """BX-17"""
-    finished = await sh(DAEMON + UNTIL_THERE + "sleep 60", timeout_s=1, leash=True)
+    finished = await sh(DAEMON + UNTIL_THERE + "sleep 60", timeout_s=1, containment=Containment())
     assert finished.timed_out
     assert await process_in(tmp_path / "daemon.pid") is None
 
 
 @LINUX
-async def test_many_generations_end_with_their_leashed_command(sh):
+async def test_many_generations_end_with_their_contained_command(sh):
     """BX-17"""
-    await sh("for i in 1 2 3 4 5 6 7 8 9; do (sh -c 'sleep 61.25 & setsid sleep 61.25 &' &); done", leash=True)
+    await sh(
+        "for i in 1 2 3 4 5 6 7 8 9; do (sh -c 'sleep 61.25 & setsid sleep 61.25 &' &); done", containment=Containment()
+    )
     assert (await sh("ps -eo args | grep -c '^slee[p] 61.25'")).stdout == b"0\n"
 
 
 ORCHESTRATOR = """
 import asyncio, os, pathlib
-from scaffold.host.process.command import run_command
+from scaffold.host.process.command import Containment, run_command
 asyncio.run(run_command(["sh", "-c", os.environ["SCRIPT"]], cwd=pathlib.Path.cwd(), env=os.environ, timeout_s=60,
-                        leash=True))
+                        containment=Containment()))
 """
 
 
 @LINUX
-async def test_everything_on_a_leash_ends_when_we_are_killed(tmp_path, env, process_in, eventually):
+async def test_everything_contained_ends_when_we_are_killed(tmp_path, env, process_in, eventually):
     """BX-17"""
     script = DAEMON + "echo $$ > it.pid; exec sleep 60"
     us = await start_child(
@@ -213,7 +234,9 @@ async def test_everything_on_a_leash_ends_when_we_are_killed(tmp_path, env, proc
 
 @LINUX
 async def test_a_keeper_that_is_told_to_end_takes_its_command_along(sh, tmp_path, process_in):
-    task = asyncio.create_task(sh("echo $PPID > keeper.pid; " + DAEMON + UNTIL_THERE + "sleep 60", leash=True))
+    task = asyncio.create_task(
+        sh("echo $PPID > keeper.pid; " + DAEMON + UNTIL_THERE + "sleep 60", containment=Containment())
+    )
     keeper, daemon = await process_in(tmp_path / "keeper.pid"), await process_in(tmp_path / "daemon.pid")
     await sh(f"kill -TERM {keeper.pid}")
     finished = await task
@@ -223,7 +246,9 @@ async def test_a_keeper_that_is_told_to_end_takes_its_command_along(sh, tmp_path
 
 async def test_a_keeper_that_is_killed_counts_as_its_command_and_ends_it(sh, tmp_path, process_in, eventually):
     """RA-4: a command that kills its keeper gains nothing."""
-    task = asyncio.create_task(sh("echo $PPID > keeper.pid; echo $$ > it.pid; exec sleep 60", leash=True))
+    task = asyncio.create_task(
+        sh("echo $PPID > keeper.pid; echo $$ > it.pid; exec sleep 60", containment=Containment())
+    )
     keeper, command = await process_in(tmp_path / "keeper.pid"), await process_in(tmp_path / "it.pid")
     await sh(f"kill -KILL {keeper.pid}")
     finished = await task
@@ -235,13 +260,13 @@ async def test_a_keeper_that_is_killed_counts_as_its_command_and_ends_it(sh, tmp
 def test_an_owner_who_dies_as_the_command_begins_leaves_nothing_of_it(tmp_path, monkeypatch):
     """BX-17: a keeper that has nobody to report to ends what it was told to start."""
     monkeypatch.chdir(tmp_path)
-    leash = ReaperPipe(["sleep", "60"])
-    theirs = [os.dup(end) for end in leash.passed]
-    leash.begin()
-    leash.close()
+    reaper = ReaperPipe(["sleep", "60"])
+    theirs = [os.dup(end) for end in reaper.passed]
+    reaper.begin()
+    reaper.close()
     for end in theirs:
         os.set_inheritable(end, True)
-    argv = [*leash.argv[:4], *map(str, theirs), *leash.argv[6:]]
+    argv = [*reaper.argv[:4], *map(str, theirs), *reaper.argv[6:]]
     keeper = os.posix_spawn(argv[0], argv, os.environ)
     assert os.waitstatus_to_exitcode(os.waitpid(keeper, 0)[1]) == 0
     for end in theirs:
@@ -263,8 +288,8 @@ def _place_of(process):
 async def test_commands_side_by_side_do_not_hold_each_other_s_pipes(sh):
     """A leaked write end would keep the quick ones waiting for the slow one's end."""
     async with asyncio.TaskGroup() as group:
-        slow = group.create_task(sh("sleep 3", leash=True))
-        quick = [group.create_task(sh("echo $$", leash=bool(n % 2))) for n in range(6)]
+        slow = group.create_task(sh("sleep 3", containment=Containment()))
+        quick = [group.create_task(sh("echo $$", containment=Containment() if bool(n % 2) else None)) for n in range(6)]
         async with asyncio.timeout(2.5):
             await asyncio.wait(quick)
         assert not slow.done()
@@ -277,10 +302,10 @@ def descriptors():
 
 
 async def test_no_descriptor_is_left_open(sh):
-    await sh("true", leash=True)
+    await sh("true", containment=Containment())
     before = descriptors()
-    for leash in (False, True):
-        await sh("cat", leash=leash, stdin=b"x")
-        await sh("sleep 60", leash=leash, timeout_s=0.1)
-        await run_command(["no-such-program"], cwd=Path("/"), env={}, timeout_s=1, leash=leash)
+    for containment in (None, Containment()):
+        await sh("cat", containment=containment, stdin=b"x")
+        await sh("sleep 60", containment=containment, timeout_s=0.1)
+        await run_command(["no-such-program"], cwd=Path("/"), env={}, timeout_s=1, containment=containment)
     assert descriptors() == before

@@ -12,6 +12,7 @@ import pytest
 
 from scaffold.host.identity import is_alive
 from scaffold.host.process.child import start_child
+from scaffold.host.process.command import Containment
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who comes from whom")
 HYDRA = f"exec '{sys.executable}' -I -S '{Path(__file__).with_name('fork_bomb.py')}'"
@@ -43,20 +44,20 @@ async def sleepers(sh):
 
 async def test_a_command_with_too_many_processes_is_ended_with_all_of_them(sh):
     """RA-4, BX-17."""
-    finished = await sh(BROOD.format(300), leash=True, most_processes=100)
+    finished = await sh(BROOD.format(300), containment=Containment(max_processes=100))
     assert (finished.crowded, finished.timed_out, finished.exit_code) == (True, False, None)
     assert finished.signal == signal.SIGKILL
     assert await sleepers(sh) == 0
 
 
 async def test_a_command_may_have_as_many_processes_as_it_is_given(sh):
-    finished = await sh(BROOD.format(90), leash=True, timeout_s=1.5, most_processes=100)
+    finished = await sh(BROOD.format(90), containment=Containment(max_processes=100), timeout_s=1.5)
     assert (finished.crowded, finished.timed_out, finished.stdout) == (False, True, b"born\n")
     assert await sleepers(sh) == 0
 
 
 async def test_who_has_many_files_open_can_still_hold_a_command(sh):
-    """BX-17: the numbers of a leash are as high as they happen to be."""
+    """BX-17: the descriptors of a reaper are as high as they happen to be."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < 2_000:
         pytest.skip(f"at most {hard} files may be open here (ulimit -Hn), and 2000 are needed")
@@ -64,7 +65,7 @@ async def test_who_has_many_files_open_can_still_hold_a_command(sh):
     resource.setrlimit(resource.RLIMIT_NOFILE, (2_000, hard))
     try:
         crowd += [os.open(os.devnull, os.O_RDONLY) for _ in range(1_100)]
-        finished = await sh("sleep 0.2; echo held", leash=True)
+        finished = await sh("sleep 0.2; echo held", containment=Containment())
     finally:
         for each in crowd:
             os.close(each)
@@ -75,20 +76,21 @@ async def test_who_has_many_files_open_can_still_hold_a_command(sh):
 async def test_the_system_itself_refuses_those_who_outrun_us(sh):
     """BX-17"""
     few, many = [
-        await sh("grep 'Max processes' /proc/self/limits", leash=True, most_processes=most) for most in (10, 1_000)
+        await sh("grep 'Max processes' /proc/self/limits", containment=Containment(max_processes=most))
+        for most in (10, 1_000)
     ]
     assert int(few.stdout.split()[2]) < int(many.stdout.split()[2])
 
 
 async def test_many_processes_one_after_the_other_are_no_crowd(sh):
-    finished = await sh("for i in $(seq 400); do /bin/true; done", leash=True, most_processes=20)
+    finished = await sh("for i in $(seq 400); do /bin/true; done", containment=Containment(max_processes=20))
     assert (finished.crowded, finished.exit_code) == (False, 0)
 
 
 @pytest.mark.slow
 async def test_nobody_outruns_the_end_of_a_fork_bomb(sh, nest):
     """RA-4, BX-17: 600 processes that start another for each that is killed."""
-    finished = await sh(f"{HYDRA} {nest} 600 14", leash=True, timeout_s=2)
+    finished = await sh(f"{HYDRA} {nest} 600 14", containment=Containment(), timeout_s=2)
     assert held(nest) == 0
     assert finished.timed_out
     assert len(list(nest.iterdir())) > 300
@@ -98,7 +100,7 @@ async def test_nobody_outruns_the_end_of_a_fork_bomb(sh, nest):
 @pytest.mark.slow
 async def test_a_fork_bomb_is_ended_when_there_are_too_many(sh, nest):
     """RA-4, BX-17."""
-    finished = await sh(f"{HYDRA} {nest} 600 14", leash=True, most_processes=300)
+    finished = await sh(f"{HYDRA} {nest} 600 14", containment=Containment(max_processes=300))
     assert held(nest) == 0
     assert finished.crowded
     assert finished.duration_s < 10
@@ -106,9 +108,9 @@ async def test_a_fork_bomb_is_ended_when_there_are_too_many(sh, nest):
 
 ORCHESTRATOR = """
 import asyncio, os, pathlib
-from scaffold.host.process.command import run_command
+from scaffold.host.process.command import Containment, run_command
 asyncio.run(run_command(["sh", "-c", os.environ["SCRIPT"]], cwd=pathlib.Path.cwd(), env=os.environ, timeout_s=60,
-                        leash=True))
+                        containment=Containment()))
 """
 
 
@@ -131,7 +133,7 @@ async def test_a_fork_bomb_ends_when_we_are_killed(tmp_path, env, nest, eventual
 
 async def test_a_keeper_that_is_told_to_end_takes_a_fork_bomb_along(sh, tmp_path, nest, eventually, process_in):
     """BX-17"""
-    running = asyncio.create_task(sh(f"echo $PPID > keeper.pid; {HYDRA} {nest} 100 14", leash=True))
+    running = asyncio.create_task(sh(f"echo $PPID > keeper.pid; {HYDRA} {nest} 100 14", containment=Containment()))
     keeper = await process_in(tmp_path / "keeper.pid")
     await eventually(lambda: len(list(nest.iterdir())) > 50)
     os.kill(keeper.pid, signal.SIGTERM)
@@ -143,7 +145,7 @@ async def test_a_keeper_that_is_told_to_end_takes_a_fork_bomb_along(sh, tmp_path
 
 async def test_a_cancelled_fork_bomb_is_gone_when_the_cancellation_arrives(sh, nest, eventually):
     """BX-17, RA-19."""
-    running = asyncio.create_task(sh(f"{HYDRA} {nest} 100 14", leash=True))
+    running = asyncio.create_task(sh(f"{HYDRA} {nest} 100 14", containment=Containment()))
     await eventually(lambda: len(list(nest.iterdir())) > 50)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -152,7 +154,7 @@ async def test_a_cancelled_fork_bomb_is_gone_when_the_cancellation_arrives(sh, n
 
 
 async def test_those_who_were_stopped_are_ended_too(sh, tmp_path, process_in):
-    running = asyncio.create_task(sh("sleep 60 & echo $! > it.pid; kill -STOP $!; wait", leash=True))
+    running = asyncio.create_task(sh("sleep 60 & echo $! > it.pid; kill -STOP $!; wait", containment=Containment()))
     stopped = await process_in(tmp_path / "it.pid")
     running.cancel()
     with pytest.raises(asyncio.CancelledError):

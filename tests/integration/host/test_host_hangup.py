@@ -8,15 +8,15 @@ from scaffold.host.process.command import run_command
 
 IN_A_TERMINAL = """
 import asyncio, os, pathlib, pty, signal, sys
-from scaffold.host.process.command import run_command
+from scaffold.host.process.command import Containment, run_command
 
 here = pathlib.Path.cwd()
 pid, terminal = pty.fork()
 if pid == 0:
     signal.signal(signal.SIGHUP, lambda *_: (here / "hung-up").touch())
     script = "trap 'touch harmed' HUP; touch begun; while [ ! -e hung-up ]; do sleep 0.05; done; sleep 0.3; touch done"
-    leash = sys.argv[1] == "leashed"
-    asyncio.run(run_command(["sh", "-c", script], cwd=here, env=os.environ, timeout_s=20, leash=leash))
+    containment = Containment() if sys.argv[1] == "contained" else None
+    asyncio.run(run_command(["sh", "-c", script], cwd=here, env=os.environ, timeout_s=20, containment=containment))
     os._exit(0)
 while not (here / "begun").exists():
     signal.sigtimedwait([signal.SIGCHLD], 0.05)
@@ -26,9 +26,9 @@ os.waitpid(pid, 0)
 """
 
 
-@pytest.mark.parametrize("leash", ["free", "leashed"])
-async def test_a_command_is_not_touched_when_our_terminal_is_closed(tmp_path, env, leash):
+@pytest.mark.parametrize("containment", ["free", "contained"])
+async def test_a_command_is_not_touched_when_our_terminal_is_closed(tmp_path, env, containment):
     """RA-4: a closed terminal."""
-    told = await run_command([sys.executable, "-c", IN_A_TERMINAL, leash], cwd=tmp_path, env=env, timeout_s=30)
+    told = await run_command([sys.executable, "-c", IN_A_TERMINAL, containment], cwd=tmp_path, env=env, timeout_s=30)
     assert told.exit_code == 0, told.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["begun", "done", "hung-up"]

@@ -14,7 +14,7 @@ from builders import needs
 from scaffold.host.environment import child_environment
 from scaffold.host.identity import is_alive
 from scaffold.host.process.child import start_child
-from scaffold.host.process.command import run_command
+from scaffold.host.process.command import Containment, run_command
 from scaffold.host.sandbox import landlock, landlock_filter
 from scaffold.host.sandbox.confinement import Confinement
 from scaffold.host.sandbox.landlock_launcher import SCOPE_SINCE, RawSyscalls
@@ -51,7 +51,9 @@ class Zone:
     async def run(self, *command, **options):
         env = child_environment(os.environ) | {"TMPDIR": str(self.temporary)}
         argv = landlock.argv(self.confinement, command)
-        return await run_command(argv, **({"cwd": self.work, "env": env, "timeout_s": 30, "leash": True} | options))
+        return await run_command(
+            argv, **({"cwd": self.work, "env": env, "timeout_s": 30, "containment": Containment()} | options)
+        )
 
     async def python(self, code, **options):
         return await self.run(sys.executable, "-I", "-c", f"import ctypes, os, socket\n{code}", **options)
@@ -235,7 +237,7 @@ async def test_signals_end_at_the_border(zone):
 
 async def test_a_command_that_is_not_there_is_told_as_without_a_sandbox(zone):
     env = child_environment(os.environ)
-    plain = await run_command(["no-such-program"], cwd=zone.work, env=env, timeout_s=20, leash=True)
+    plain = await run_command(["no-such-program"], cwd=zone.work, env=env, timeout_s=20, containment=Containment())
     confined = await zone.run("no-such-program")
     assert (confined.exit_code, confined.stderr) == (plain.exit_code, plain.stderr) == (127, plain.stderr)
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from builders import bubblewrap_or_skip
-from scaffold.host.process.command import run_command
+from scaffold.host.process.command import Containment, run_command
 from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
 from scaffold.host.sandbox.port_forward import MAX_CONNECTIONS, forward_ports, is_listening
 from scaffold.host.sandbox.sidecar import NOT_READY, with_services
@@ -180,7 +180,7 @@ async def sandboxed(tmp_path, env):
     async def started(script, port, ways, services=()):
         argv = with_services(services, [sys.executable, "-c", script, str(port)], top=workspace, ways=ways)
         walls = SandboxSpec("bubblewrap", structs.replace(zone, readable=(ways,)), program=finding.program)
-        return await run_command(argv, cwd=workspace, env=env, timeout_s=60, leash=True, enclosure=walls)
+        return await run_command(argv, cwd=workspace, env=env, timeout_s=60, containment=Containment(sandbox=walls))
 
     return started
 

@@ -10,7 +10,7 @@ import pytest
 
 from builders import bubblewrap_or_skip
 from scaffold.host.environment import child_environment
-from scaffold.host.process.command import run_command
+from scaffold.host.process.command import Containment, run_command
 from scaffold.host.sandbox import relay
 from scaffold.host.sandbox.proxy import ConnectionAttempt, ProxyLimits, serve_proxy
 
@@ -234,7 +234,9 @@ for url in sys.argv[1:]:
 async def relayed(way, *command, inside=(), **options):
     env = child_environment(os.environ)
     argv = (*inside, *relay.argv(way.path, command))
-    return await run_command(argv, **({"cwd": way.path.parent, "env": env, "timeout_s": 30, "leash": True} | options))
+    return await run_command(
+        argv, **({"cwd": way.path.parent, "env": env, "timeout_s": 30, "containment": Containment()} | options)
+    )
 
 
 async def test_the_relay_leads_to_the_proxy_wherever_that_is(proxied, tmp_path):

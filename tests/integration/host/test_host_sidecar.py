@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scaffold.host.process.command import run_command
+from scaffold.host.process.command import Containment, run_command
 from scaffold.host.sandbox.sidecar import NOT_READY, with_services
 
 SERVE = f"exec '{sys.executable}' -m http.server --bind 127.0.0.1 {{port}} @{{port}}"
@@ -29,7 +29,7 @@ def beside_it(tmp_path, env):
         (tmp_path / "inner").mkdir(exist_ok=True)
         argv = with_services(services, ["/bin/sh", "-c", command], top=tmp_path)
         environ = env | {"TMPDIR": str(tmp_path)}
-        return await run_command(argv, cwd=tmp_path / "inner", env=environ, timeout_s=60, leash=True)
+        return await run_command(argv, cwd=tmp_path / "inner", env=environ, timeout_s=60, containment=Containment())
 
     return started
 
@@ -61,7 +61,7 @@ async def test_hundreds_may_ask_at_once_what_is_outside_and_none_is_turned_away(
         outside.listen(500)
         asking = f"import socket\nheld = [socket.create_connection(('127.0.0.1', {port}), 2) for _ in range(500)]"
         argv = with_services((), [sys.executable, "-c", asking], top=tmp_path, ways=ways)
-        ended = await run_command(argv, cwd=tmp_path, env=env, timeout_s=60, leash=True)
+        ended = await run_command(argv, cwd=tmp_path, env=env, timeout_s=60, containment=Containment())
     assert (ended.exit_code, ended.stderr) == (0, b"")
 
 
@@ -98,5 +98,7 @@ async def test_a_service_that_goes_on_behind_may_end_itself(beside_it, port):
 
 async def test_a_command_that_is_not_there_is_told_as_ever(tmp_path, env):
     argv = with_services(["true"], [str(tmp_path / "nothing")], top=tmp_path)
-    ended = await run_command(argv, cwd=tmp_path, env=env | {"PATH": os.environ["PATH"]}, timeout_s=60, leash=True)
+    ended = await run_command(
+        argv, cwd=tmp_path, env=env | {"PATH": os.environ["PATH"]}, timeout_s=60, containment=Containment()
+    )
     assert ended.exit_code == 127

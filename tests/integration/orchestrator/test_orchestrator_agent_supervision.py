@@ -19,7 +19,7 @@ from scaffold.orchestrator.planning.agent_supervision import (
 )
 from scaffold.orchestrator.planning.supervisor_agent import SupervisorAgent
 from scaffold.orchestrator.planning.turn import PlanRejected, PlanWritten
-from scaffold.run.attempt_end import end_attempt
+from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from support.harness import act, goal
 
 COMMIT = Commit("c" * 40)
@@ -97,9 +97,9 @@ async def test_what_was_known_is_read_from_the_store_so_that_the_next_supervisor
     run = await begun(harness, goal("shop", act("a"), act("b")), goal("blog", act("post")))
     await judge(harness, run, Mind(dispatching("a"), dispatching("b"), "both"))
     attempt = harness.attempts(run, "a")[-1]
-    end_attempt(harness.store, run, attempt.id, "executor_failed", error="no disk")
+    end_attempt(harness.store, run, attempt.id, AttemptEnd("executor_failed", "no disk"))
     other = await harness.queue(run, "post")
-    end_attempt(harness.store, run, other.id, "lost", error="gone")
+    end_attempt(harness.store, run, other.id, AttemptEnd("lost", "gone"))
     with harness.store.transaction():
         harness.store.events.append_all(run.id, [NoticeRaised("info", "on we go")] * (3 * EVENT_PAGE_SIZE))
     assert why(harness, run) == "attempt 1 of `a` ended: executor_failed (no disk); `a` is pending"
@@ -127,7 +127,7 @@ async def test_an_agent_that_tries_again_what_failed_is_not_told_of_its_own_doin
     """SC-20: another approach, and the attempt that is granted for it."""
     run = await begun(harness, goal("shop", act("a")), attempts=1)
     await judge(harness, run, Mind(dispatching("a"), "go"))
-    end_attempt(harness.store, run, harness.attempts(run, "a")[-1].id, "executor_failed", error="no disk")
+    end_attempt(harness.store, run, harness.attempts(run, "a")[-1].id, AttemptEnd("executor_failed", "no disk"))
     again = ("goap_update_action", {"action": "a", "status": "pending", "result": "Use the other disk."})
     await judge(harness, run, Mind([again, dispatching("a")], "once more"))
     assert harness.statuses(run) == {"a": "running"}
@@ -171,7 +171,7 @@ async def test_a_turn_that_did_something_breaks_the_row(harness):
     for _ in range(MAX_WASTED_TURNS - 1):
         await judge(harness, run, Mind("hm"))
     await judge(harness, run, Mind(dispatching("a"), "go"))
-    end_attempt(harness.store, run, harness.attempts(run, "a")[-1].id, "lost", error="gone")
+    end_attempt(harness.store, run, harness.attempts(run, "a")[-1].id, AttemptEnd("lost", "gone"))
     await judge(harness, run, Mind("hm"))
     assert give_up_reason(harness.store, run, goal_of(harness, run)) is None
 

@@ -14,7 +14,7 @@ from scaffold.landing.merge_queue import MergeQueue
 from scaffold.orchestrator.owner.recovery import ensure_session_branch, recover_run, release_attempt
 from scaffold.orchestrator.supervisor.goal_loop import Supervisor
 from scaffold.orchestrator.wakeup import Wakeup
-from scaffold.run.attempt_end import end_attempt
+from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.store.database import Store
 from support.harness import GHOST, Thoughtless, act, goal
 
@@ -143,7 +143,7 @@ async def test_nobody_writes_between_a_supervisors_look_and_its_decision(harness
     def ready_then_rival(goal_id, limit):
         found = ready(goal_id, limit)
         try:
-            end_attempt(rival, run, attempt.id, "lost", error="just now", fence=attempt.fence)
+            end_attempt(rival, run, attempt.id, AttemptEnd("lost", "just now"), fence=attempt.fence)
         except StoreError as trouble:
             refused.append(trouble)
         return found

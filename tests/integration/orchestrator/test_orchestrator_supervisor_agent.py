@@ -11,7 +11,7 @@ from scaffold.core.states import Completed, Landing, Running, Verifying
 from scaffold.orchestrator.planning.supervisor_agent import SupervisorAgent
 from scaffold.orchestrator.planning.turn import ModelFailed, PlanRejected, PlanWritten
 from scaffold.orchestrator.supervisor.goal_view import read_goal_view
-from scaffold.run.attempt_end import end_attempt
+from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from support.harness import act, goal
 
 COMMIT = Commit("c" * 40)
@@ -50,7 +50,7 @@ def replan(harness, run, mind, *, under=None, unmet=("store",), why="`schema` fa
 async def fail(harness, run, key, error):
     """Let the only attempt of an action fail."""
     attempt = await harness.queue(run, key)
-    end_attempt(harness.store, run, attempt.id, "executor_failed", error=error)
+    end_attempt(harness.store, run, attempt.id, AttemptEnd("executor_failed", error))
 
 
 def land(harness, run, key, result):

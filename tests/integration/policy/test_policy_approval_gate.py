@@ -5,7 +5,7 @@ import pytest
 from scaffold.core.errors import HumanDecisionRequired
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.clock import FakeClock
-from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalQuestion
+from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalQuestion, Delegation
 from scaffold.policy.permission.request import ToolInvocation, permission_request
 from scaffold.policy.rule.rules import PermissionRequest, parse_rule
 from scaffold.policy.rule.ruleset import PolicyDecision, RuleSet
@@ -25,13 +25,11 @@ class Door:
         ask = asking or (None if answers is None else self._ask)
         self.gate = ApprovalGate(
             RuleSet(**rules),
-            root=root,
-            home=root.parent / "home",
+            workspace=WorkspacePaths.on_disk(root, root.parent / "home"),
             clock=self.clock,
             tell=self.told.append,
             shell=ShellCommandPolicy,
-            ask=ask,
-            refer=refer,
+            approver=Delegation(refer) if refer else ask,
             mode=lambda: self.mode,
         )
 

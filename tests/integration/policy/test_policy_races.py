@@ -6,6 +6,7 @@ from scaffold.host.clock import FakeClock
 from scaffold.policy.permission.approval_gate import ApprovalGate
 from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
+from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.tools.file.append import append_file
 from scaffold.tools.file.edit import apply_delta
 from scaffold.tools.file.read_write import read_file, write_file
@@ -38,11 +39,11 @@ def ground(tmp_path):
 
 
 def guarded(tool, work, ask):
-    places = {"root": work, "home": work.parent}
+    workspace = WorkspacePaths.on_disk(work, work.parent)
     tell = lambda approval: None  # noqa: E731 - nobody listens
-    return ApprovalGate(RuleSet(), **places, clock=FakeClock(), tell=tell, shell=ShellCommandPolicy, ask=ask).guard(
-        tool
-    )
+    return ApprovalGate(
+        RuleSet(), workspace=workspace, clock=FakeClock(), tell=tell, shell=ShellCommandPolicy, approver=ask
+    ).guard(tool)
 
 
 @pytest.mark.parametrize("target", TARGETS)

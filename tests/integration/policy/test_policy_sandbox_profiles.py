@@ -6,10 +6,10 @@ import pytest
 
 from builders import bubblewrap_or_skip
 from scaffold.host.environment import child_environment
-from scaffold.host.process.command import run_command
+from scaffold.host.process.command import Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.policy.path.protected_files import protected_entry
-from scaffold.policy.sandbox_profiles import agent_profile, with_new_secrets, workspace_profile
+from scaffold.policy.sandbox_profiles import SandboxInputs, with_new_secrets, workspace_profile
 from scaffold.policy.secret.files import SECRET_FILES
 from scaffold.policy.trust import ACTIVE_FILES
 
@@ -33,7 +33,7 @@ def zone(root, home, tmp_path):
     """Return the zone as it is now, with further options."""
 
     def make(**options):
-        return workspace_profile(root, home=home, temporary=tmp_path / "temporary", **options)
+        return workspace_profile(SandboxInputs(root=root, home=home, temporary=tmp_path / "temporary", **options))
 
     return make
 
@@ -136,19 +136,11 @@ def test_secrets_at_the_top_of_a_workspace_are_hidden_unless_git_keeps_them(zone
 
 def test_paths_are_without_links(zone, root, tmp_path):
     (tmp_path / "link").symlink_to(root)
-    zone = workspace_profile(tmp_path / "link", home=tmp_path / "link", temporary=tmp_path / "link" / "t")
+    zone = workspace_profile(
+        SandboxInputs(root=tmp_path / "link", home=tmp_path / "link", temporary=tmp_path / "link" / "t")
+    )
     assert zone.writable == (root,)
     assert zone.temporary == root / "t"
-
-
-def test_an_agents_own_program_gets_its_logins_and_its_providers_hosts(root, home, tmp_path):
-    """BX-9"""
-    fill(home, ".claude/.credentials.json", ".ssh/id_rsa")
-    own = home / ".claude"
-    zone = agent_profile(root, home=home, temporary=tmp_path, credentials=(own,), hosts=("api.example.org",))
-    assert (zone.writable, zone.network, zone.hosts) == ((root, own), "hosts", ("api.example.org",))
-    assert home / ".ssh" in zone.hidden
-    assert not any(path.is_relative_to(own) for path in zone.hidden)
 
 
 def test_nothing_sealed_is_free_to_be_written_by_an_agents_tools_either(zone, root):
@@ -179,8 +171,7 @@ async def test_a_command_in_its_zone_sees_no_secret_and_plants_nothing(zone, roo
         cwd=root,
         env=child_environment(os.environ),
         timeout_s=60,
-        leash=True,
-        enclosure=SandboxSpec("bubblewrap", zone, program=finding.program),
+        containment=Containment(sandbox=SandboxSpec("bubblewrap", zone, program=finding.program)),
     )
     assert finished.stdout == b"canarycanary"
     assert [path.name for path in root.iterdir()] == [".env"]
@@ -190,12 +181,12 @@ def test_where_the_home_is_the_workspace_its_programs_and_settings_are_sealed(ho
     """BX-9: a line in `.bashrc` runs outside, and so does a program in `.local/bin`; the rest is the user's work."""
     temporary = home / ".cache" / "scaffold" / "temporary"
     fill(home, ".bashrc", ".config/fish/config.fish", ".cache/scaffold/sandbox.json", ".cache/pip/x", "work/main.py")
-    sealed = workspace_profile(home, home=home, temporary=temporary).protected
+    sealed = workspace_profile(SandboxInputs(root=home, home=home, temporary=temporary)).protected
     expected = {".bashrc", ".zshenv", ".config", ".cache/scaffold/sandbox.json", ".cache/pip", "bin"}
     assert {home / name for name in expected} <= set(sealed)
     assert not any(temporary.is_relative_to(path) for path in sealed)
     assert home / "work" not in sealed
-    around = workspace_profile(tmp_path, home=home, temporary=temporary)
+    around = workspace_profile(SandboxInputs(root=tmp_path, home=home, temporary=temporary))
     assert {home / name for name in expected} <= set(around.protected)
 
 

@@ -10,6 +10,7 @@ from scaffold.host.environment import child_environment
 from scaffold.policy.permission.approval_gate import ApprovalGate
 from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
+from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.session.tools import ToolSetup, load_session_tools
 from scaffold.tools.todos import Todos
 
@@ -46,12 +47,11 @@ def open_kit(tmp_path, own):
     async def open_kit(rules=FREE, more=(), ask=None, conversation="mine"):
         gate = ApprovalGate(
             rules,
-            root=cwd,
-            home=tmp_path,
+            workspace=WorkspacePaths.on_disk(cwd, tmp_path),
             clock=FakeClock(),
             tell=lambda approval: None,
             shell=ShellCommandPolicy,
-            ask=ask,
+            approver=ask,
         )
         seen, modes, todos = child_environment(os.environ), CurrentMode(), Todos()
         setup = ToolSetup(

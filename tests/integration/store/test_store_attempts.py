@@ -16,6 +16,7 @@ from scaffold.core.states import COUNTED_FAILURES, PHASES, WORKER_PHASES, Attemp
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 from scaffold.store.driver.location import StoreLocation
+from scaffold.store.run.attempts import AgentAnswer
 
 ACTION = an_action("api")
 FIRST = an_attempt(ACTION)
@@ -162,9 +163,9 @@ def test_advancing_sets_what_is_new_and_keeps_the_rest(store: Store) -> None:
     claimed = store.attempts.get(FIRST.id)
     with store.transaction():
         store.attempts.advance(FIRST.id, fence=1, phase="verifying", head_sha=HEAD, verification=VERIFICATION)
-        store.attempts.advance(FIRST.id, fence=1, phase="candidate", result="done")
+        store.attempts.advance(FIRST.id, fence=1, phase="candidate", answer=AgentAnswer("done", 2))
     assert store.attempts.get(FIRST.id) == replace(
-        claimed, phase="candidate", head_sha=HEAD, verification=VERIFICATION, result="done"
+        claimed, phase="candidate", head_sha=HEAD, verification=VERIFICATION, result="done", iteration=2
     )
     assert events_of(store)[1:] == [
         AttemptPhaseChanged("api", 1, "verifying"),
@@ -176,7 +177,7 @@ def test_staying_in_a_phase_is_no_news(store: Store) -> None:
     claim(store, FIRST, phase="executing")
     told = events_of(store)
     with store.transaction():
-        store.attempts.advance(FIRST.id, fence=1, phase="executing", result="more")
+        store.attempts.advance(FIRST.id, fence=1, phase="executing", answer=AgentAnswer("more", 2))
     assert events_of(store) == told
     assert store.attempts.get(FIRST.id).result == "more"
 

@@ -16,10 +16,11 @@ from scaffold.core.run_settings import SandboxSettings
 from scaffold.git import refs, worktree
 from scaffold.git.command import Git
 from scaffold.host.environment import child_environment
-from scaffold.host.process.command import CommandResult, run_command
+from scaffold.host.process.command import CommandResult, Containment, run_command
 from scaffold.host.sandbox.confinement import Level, SandboxSpec
 from scaffold.host.slots import Slots
-from scaffold.policy.sandbox_setup import SandboxInputs, build_enclosure
+from scaffold.policy.sandbox_profiles import SandboxInputs
+from scaffold.policy.sandbox_setup import build_enclosure
 from scaffold.verify.contract.checks import Tree
 from scaffold.verify.environment.check_env import check_environ, with_shown_folders
 from scaffold.verify.environment.preparation import EnvironmentRequest, PreparedEnvironment, prepare_environment
@@ -245,8 +246,7 @@ async def look(tree: Tree, command: str, cwd: Path | None = None) -> CommandResu
         cwd=cwd or tree.git.cwd,
         env=tree.environ,
         timeout_s=60,
-        leash=True,
-        enclosure=tree.enclosure,
+        containment=Containment(sandbox=tree.enclosure),
     )
 
 

@@ -12,7 +12,7 @@ from builders import bubblewrap_or_skip
 from integration.verify.builders import PYTHON, Ground, look, seen
 from scaffold.core.errors import ScaffoldError
 from scaffold.git import worktree
-from scaffold.host.process.command import run_command
+from scaffold.host.process.command import Containment, run_command
 from scaffold.host.sandbox import landlock
 from scaffold.host.sandbox.sidecar import with_services
 from scaffold.verify.environment.preparation import PreparedEnvironment
@@ -226,7 +226,7 @@ async def test_a_service_runs_in_the_sandbox_of_its_check(held):
     async with held.tree(environment) as tree:
         argv = with_services(environment.services, ["/bin/sh", "-c", ask], top=tree.git.cwd)
         ended = await run_command(
-            argv, cwd=tree.git.cwd, env=tree.environ, timeout_s=60, leash=True, enclosure=tree.enclosure
+            argv, cwd=tree.git.cwd, env=tree.environ, timeout_s=60, containment=Containment(sandbox=tree.enclosure)
         )
     assert (ended.exit_code, ended.stdout) == (0, b"b'one\\ntwo\\nthree\\n'\n"), ended
     with socket.socket() as caller:

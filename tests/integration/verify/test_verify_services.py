@@ -22,7 +22,14 @@ from scaffold.verify.contract.checks import verify_contract
 from scaffold.verify.gates.run import run_gate
 from scaffold.verify.readiness import NotReady
 from scaffold.verify.services.compose import ComposeContext
-from scaffold.verify.services.lifecycle import Services, prove_services, run_with_services, services_up, stop_leftovers
+from scaffold.verify.services.lifecycle import (
+    Services,
+    ShellCommand,
+    prove_services,
+    run_with_services,
+    services_up,
+    stop_leftovers,
+)
 from support.docker import free_port, saying
 
 KILLED = """\
@@ -91,7 +98,8 @@ async def stack():
 
 async def unheld(services, command, cwd):
     environ = child_environment(os.environ)
-    return await run_with_services(command, services, None, top=cwd, cwd=cwd, environ=environ, timeout_s=60)
+    shell = ShellCommand(text=command, cwd=cwd, environ=environ, timeout_s=60)
+    return await run_with_services(shell, services, None, top=cwd)
 
 
 def kill_once_up(argv, environ):

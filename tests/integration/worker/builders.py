@@ -18,10 +18,11 @@ from scaffold.llm.cassette.model import (
     RequestMatcher,
 )
 from scaffold.run.assignment import read_assignment
+from scaffold.run.attempt_end import AttemptEnd
 from scaffold.run.sandbox import open_sandbox
 from scaffold.worker.attempt import Worker
 from scaffold.worker.attempt_context import AttemptContext
-from scaffold.worker.outcome import CandidateReady, NoCandidate
+from scaffold.worker.outcome import CandidateReady
 from scaffold.worker.workspace import open_workspace
 from support.harness import GHOST, UNHELD, Harness, open_site, script
 
@@ -43,7 +44,7 @@ async def work(
     usd: float = 0.0,
     words: str = "",
     drafts: Mapping[str, Sequence[str]] | None = None,
-) -> CandidateReady | NoCandidate:
+) -> CandidateReady | AttemptEnd:
     """Have an attempt carried out; `critiques` by iteration are what its critic answers, one after another.
 
     `words` are what the agent ends each turn with, besides that it is done; `drafts` by event what the drafter answers.

@@ -9,10 +9,10 @@ from scaffold.core.errors import HumanDecisionRequired, StaleFence
 from scaffold.core.states import Blocked, Pending, blocked_on_inbox
 from scaffold.llm.cassette.model import CassetteEntry
 from scaffold.run.assignment import read_assignment
-from scaffold.run.attempt_end import end_attempt
+from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.worker.attempt import Worker
 from scaffold.worker.inbox_approval import InboxApprover
-from scaffold.worker.outcome import CandidateReady, NoCandidate
+from scaffold.worker.outcome import CandidateReady
 from support.harness import GHOST, act, goal, open_site, until
 
 NOBODY_S = 0.05
@@ -63,7 +63,7 @@ async def test_where_nobody_answers_the_work_is_pinned_and_the_action_waits(harn
     run = await begin(harness)
     ending = await harness.work(run, "a", DEED)
     (item,) = items(harness)
-    assert ending == NoCandidate("waiting", ending.error, item.id)
+    assert ending == AttemptEnd("waiting", ending.error, item.id)
     assert item.text in ending.error
     assert harness.action(run, "a").state == blocked_on_inbox(item.id)
     (attempt,) = harness.attempts(run, "a")
@@ -77,7 +77,7 @@ async def test_an_attempt_whose_time_is_up_while_it_waits_has_not_failed(harness
     run = await begin(harness, wait_s=LONG_S, attempt_timeout_s=3.0)
     ending = await harness.work(run, "a", DEED)
     (item,) = items(harness)
-    assert ending == NoCandidate("waiting", ending.error, item.id)
+    assert ending == AttemptEnd("waiting", ending.error, item.id)
     assert harness.action(run, "a").state == blocked_on_inbox(item.id)
     assert harness.store.actions.failures(harness.action(run, "a").id) == 0
 
@@ -230,7 +230,7 @@ async def test_what_was_decided_while_the_work_was_put_away_lets_the_action_go_o
     with pytest.raises(HumanDecisionRequired, match="no decision yet") as waits:
         await consent(harness, task)
     decide(harness, waits.value.item, "answered", answer="this one")
-    end_attempt(harness.store, run, attempt.id, "waiting", error="waits", item=waits.value.item)
+    end_attempt(harness.store, run, attempt.id, AttemptEnd("waiting", "waits", item=waits.value.item))
     assert harness.action(run, "a").state == Pending()
 
 

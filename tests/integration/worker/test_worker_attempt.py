@@ -7,8 +7,8 @@ import pytest
 from scaffold.core.errors import GitError, StaleFence
 from scaffold.core.states import Active
 from scaffold.git import commits, refs, worktree
-from scaffold.run.attempt_end import end_attempt
-from scaffold.worker.outcome import CandidateReady, NoCandidate
+from scaffold.run.attempt_end import AttemptEnd, end_attempt
+from scaffold.worker.outcome import CandidateReady
 from scaffold.worker.workspace import pinned_meanwhile, rescue_and_remove
 from support.harness import AUTHOR, COMMITTER, GHOST, UNHELD, act, goal
 
@@ -66,7 +66,7 @@ async def test_the_tier_says_how_often(harness):
     """AL-6: after the last iteration the attempt has failed, and says with what."""
     run = await begin(harness, check="test -f never", iterations=2)
     ending = await harness.work(run, "a", "echo 1 > a", "echo 2 > a", "touch never")
-    assert isinstance(ending, NoCandidate)
+    assert isinstance(ending, AttemptEnd)
     assert ending.outcome == "contract_failed"
     assert ending.error.startswith("[fail] test -f never")
     (attempt,) = harness.attempts(run, "a")
@@ -152,7 +152,7 @@ async def test_nothing_that_was_done_is_lost_however_git_was_treated(harness, tm
     script = tmp_path / "ruin.sh"  # its name is all that the policy gets to see
     script.write_text(ruin)
     ending = await harness.work(run, "a", f"echo x > a; sh {script}")
-    assert isinstance(ending, NoCandidate)
+    assert isinstance(ending, AttemptEnd)
     (attempt,) = harness.attempts(run, "a")
     assert attempt.head_sha == await rescued(harness, attempt)
     files = (await harness.sh(f"git ls-tree -r --name-only {attempt.head_sha}")).split("\n")
@@ -174,7 +174,7 @@ async def test_a_deadline_ends_the_attempt_and_pins_its_work(harness):
     """BX-3: in the middle of a command."""
     run = await begin(harness, attempt_timeout_s=3.0)  # on a busy machine one second may pass before the command starts
     ending = await harness.work(run, "a", "echo x > a; sleep 60")
-    assert ending == NoCandidate("timeout", "not finished after 3 s")
+    assert ending == AttemptEnd("timeout", "not finished after 3 s")
     (attempt,) = harness.attempts(run, "a")
     assert await harness.show(f"{attempt.head_sha}:a") == "x"
 
@@ -210,7 +210,7 @@ async def test_an_attempt_that_somebody_else_ended_writes_nothing_more(harness):
     """BX-8: the fence of a worker."""
     run = await begin(harness)
     attempt = await harness.queue(run, "a")
-    end_attempt(harness.store, run, attempt.id, "lost", error="overtaken")
+    end_attempt(harness.store, run, attempt.id, AttemptEnd("lost", "overtaken"))
     with pytest.raises(StaleFence):
         await harness.carry_attempt_out(attempt, {"a": ["echo x > a"]})
     assert harness.attempt(attempt.id).outcome == "lost"
@@ -222,7 +222,7 @@ async def test_a_worker_cannot_end_what_it_has_handed_in(harness):
     await harness.work(run, "a", "echo x > a")
     (attempt,) = harness.attempts(run, "a")
     with pytest.raises(StaleFence, match="handed in its candidate"):
-        end_attempt(harness.store, run, attempt.id, "executor_failed", error="a late crash", fence=attempt.fence)
+        end_attempt(harness.store, run, attempt.id, AttemptEnd("executor_failed", "a late crash"), fence=attempt.fence)
     assert harness.attempts(run, "a") == (attempt,)
     assert harness.statuses(run) == {"a": "landing"}
 
@@ -233,14 +233,14 @@ async def test_an_owner_that_was_overtaken_ends_no_attempt(harness):
     attempt = await harness.queue(run, "a")
     harness.orphan(run)
     with pytest.raises(StaleFence):
-        end_attempt(harness.store, run, attempt.id, "lost", error="a stale owner")
+        end_attempt(harness.store, run, attempt.id, AttemptEnd("lost", "a stale owner"))
     assert harness.attempt(attempt.id).status == "queued"
 
 
 async def test_an_error_with_bytes_of_an_odd_name_can_be_stored(harness):
     run = await begin(harness)
     attempt = await harness.queue(run, "a")
-    end_attempt(harness.store, run, attempt.id, "lost", error="caf\udce9")
+    end_attempt(harness.store, run, attempt.id, AttemptEnd("lost", "caf\udce9"))
     assert harness.attempt(attempt.id).error == "caf\\udce9"
 
 

@@ -4,7 +4,8 @@ import json
 
 from integration.worker.builders import total, work
 from scaffold.landing.merge_queue import MergeQueue
-from scaffold.worker.outcome import CandidateReady, NoCandidate
+from scaffold.run.attempt_end import AttemptEnd
+from scaffold.worker.outcome import CandidateReady
 from support.harness import act, goal
 
 ASKED = {"sandbox": "off", "allow": ("shell:cp",), "inbox_wait_s": 0.0, "planner": True}
@@ -14,7 +15,7 @@ async def begin(harness, *more, check="test -f login.sql"):
     """Have the work of `a` done, which changes what is protected; a human has approved of it since."""
     run = await harness.own(goal("g", act("a", check=check, files=("login.sql",)), *more), **ASKED)
     waits = await harness.work(run, "a", "cp README login.sql")
-    assert isinstance(waits, NoCandidate)
+    assert isinstance(waits, AttemptEnd)
     assert waits.outcome == "waiting", waits.error
     with harness.store.transaction():
         harness.store.inbox.decide(waits.item, "approved")

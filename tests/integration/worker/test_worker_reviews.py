@@ -11,9 +11,10 @@ from scaffold.core.states import Failed, status_of
 from scaffold.git import refs
 from scaffold.llm.cassette.model import CassetteEntry, RequestMatcher
 from scaffold.run.assignment import read_assignment
+from scaffold.run.attempt_end import AttemptEnd
 from scaffold.verify.contract.review import reviews
 from scaffold.worker.attempt import Worker
-from scaffold.worker.outcome import CandidateReady, NoCandidate
+from scaffold.worker.outcome import CandidateReady
 from support.harness import GHOST, UNHELD, act, goal, open_site
 
 CITED = [{"file": "list", "line": 2, "note": "has two"}]
@@ -118,7 +119,7 @@ async def test_a_rejection_fails_the_action_for_good_with_what_was_found(harness
     """SC-7, SC-20: no second reviewer is asked until one says yes; what needs it is blocked."""
     run = await begin(harness, act("ship", needs=["look_done"]))
     ending, _ = await reviewed(harness, run, verdict("reject", summary="The list is wrong."))
-    assert ending == NoCandidate("gate_failed", "rejected: The list is wrong.\n- list:2: has two", for_good=True)
+    assert ending == AttemptEnd("gate_failed", "rejected: The list is wrong.\n- list:2: has two", for_good=True)
     assert harness.action(run, "look").state == Failed("rejected: The list is wrong.\n- list:2: has two")
     assert status_of(harness.action(run, "ship").state) == "blocked"
     (attempt,) = harness.attempts(run, "look")

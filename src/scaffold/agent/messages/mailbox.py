@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
+from scaffold.agent.messages.session import ClaimedSession
 from scaffold.agent.messages.text import describe_message
 from scaffold.core.conversation import Message, Text, ToolResult, UserMessage
-from scaffold.core.ids import ConversationId
 from scaffold.core.model import Envelope, Usage
-from scaffold.core.ports import NO_USAGE, Clock, History
-from scaffold.store.user_store import SESSIONS, UserStore
+from scaffold.core.ports import NO_USAGE, History
+from scaffold.store.user_store import SESSIONS
 
 APPROVAL_CHANNEL = "#consent"
 """The channel of approval requests and answers; `#` keeps agents from using the name."""
@@ -23,11 +23,11 @@ MESSAGES_CHARS = 36_000
 class Mailbox:
     """The messages of one session. Implements `agent.ports.Incoming`."""
 
-    def __init__(self, store: UserStore, me: ConversationId, clock: Clock, *, ring: Callable[[], None]) -> None:
+    def __init__(self, session: ClaimedSession, *, ring: Callable[[], None]) -> None:
         """`ring` is called after this process sent something."""
-        self._store = store
-        self._me = me
-        self._clock = clock
+        self._store = session.store
+        self._me = session.id
+        self._clock = session.clock
         self._ring = ring
         self._looked: tuple[int, ...] = ()
         self._handed: dict[str, tuple[int, ...]] = {}

@@ -8,13 +8,12 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.agent.messages.mailbox import Mailbox
+from scaffold.agent.messages.session import ClaimedSession
 from scaffold.core.errors import UsageError
-from scaffold.core.ids import ConversationId
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.identity import is_alive
 from scaffold.store.user.conversations import StoredConversation
-from scaffold.store.user_store import UserStore
 from scaffold.tools.arguments import object_schema
 from scaffold.tools.workspace import failed_answer
 
@@ -40,9 +39,7 @@ _COUNT = {"type": "integer", "minimum": 1, "description": f"At most {MAX_READ}, 
 class MessagingContext(Struct, frozen=True, kw_only=True):
     """What the messaging tools of a session need."""
 
-    store: UserStore
-    me: ConversationId
-    cwd: str
+    session: ClaimedSession
     mailbox: Mailbox
     about: Callable[[], Mapping[str, Any]]
     """Returns what an agent may know of itself besides its id, e.g. model and mode, as JSON values."""
@@ -63,12 +60,12 @@ def messaging_tools(context: MessagingContext) -> tuple[Tool, ...]:
 def _agent_info(context: MessagingContext) -> Tool:
     async def run(_: Mapping[str, Any]) -> ToolOutput:
         """Return the agent's id, its running subagents, and the sessions it can write to."""
-        store = context.store
-        listed = store.conversations.listed(context.cwd, limit=MAX_CONVERSATIONS)
-        others = [each for each in listed if each.id != context.me and _is_alive(each)]
-        running = [each for each in store.subagents.of_parent(context.me) if each.status == "running"]
+        store = context.session.store
+        listed = store.conversations.listed(context.session.cwd, limit=MAX_CONVERSATIONS)
+        others = [each for each in listed if each.id != context.session.id and _is_alive(each)]
+        running = [each for each in store.subagents.of_parent(context.session.id) if each.status == "running"]
         info = {
-            "agent_id": context.me,
+            "agent_id": context.session.id,
             "parent_id": None,
             **context.about(),
             "subagents": [{"subagent_id": each.name, "task": each.task[:200]} for each in running],
@@ -87,7 +84,7 @@ def _send_message(context: MessagingContext) -> Tool:
         if len(content) > MAX_MESSAGE_CHARS:
             return _too_long(content)
         try:
-            recipient = context.store.conversations.get(recipient_id) if recipient_id else None
+            recipient = context.session.store.conversations.get(recipient_id) if recipient_id else None
         except UsageError as problem:
             return failed_answer(f"Not sent: {problem.what}. {problem.fix}")
         if recipient is None:

@@ -25,7 +25,7 @@ CallDecider = Callable[[str, PermissionRequest], Awaitable[PolicyDecision]]
 
 
 class ApprovalRelay:
-    """The subagent's side: sends each request to its parent and waits for the decision. An approval gate's `refer`."""
+    """The subagent's side, to which its approval gate delegates: asks the parent and waits for the decision."""
 
     def __init__(
         self,

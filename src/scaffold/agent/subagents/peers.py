@@ -4,17 +4,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from scaffold.agent.messages.mailbox import Mailbox
+from scaffold.agent.messages.session import ClaimedSession
 from scaffold.agent.messages.tools import MessagingContext, messaging_tools
 from scaffold.agent.ports import Incoming
 from scaffold.agent.subagents.approval_relay import CallDecider
 from scaffold.agent.subagents.pool import SubagentLimits, SubagentPool, SubagentStarter
 from scaffold.agent.subagents.tools import subagent_tools
-from scaffold.core.ids import ConversationId
 from scaffold.core.model import Usage
-from scaffold.core.ports import Clock, History
+from scaffold.core.ports import History
 from scaffold.core.tool import Tool
 from scaffold.store.user.subagents import StoredSubagent
-from scaffold.store.user_store import SESSIONS, UserStore
+from scaffold.store.user_store import SESSIONS
 
 
 class Peers:
@@ -22,27 +22,27 @@ class Peers:
 
     def __init__(
         self,
-        store: UserStore,
-        me: ConversationId,
+        session: ClaimedSession,
         *,
-        cwd: str,
-        staff: SubagentStarter,
-        judge: CallDecider,
+        starter: SubagentStarter,
+        decider: CallDecider,
         about: Callable[[], Mapping[str, Any]],
         warn: Callable[[str], None],
-        clock: Clock,
         limits: SubagentLimits,
     ) -> None:
-        """`staff` starts subagents, `judge` decides their requests, `about` returns what the agent may know of itself.
+        """`starter` starts subagents, `decider` decides their requests.
 
-        `warn` shows the user a one-line warning.
+        `about` returns what the agent may know of itself, `warn` shows the user a one-line warning.
         """
-        self._store = store
-        self._pool = SubagentPool(store, me, cwd=cwd, staff=staff, judge=judge, warn=warn, clock=clock, limits=limits)
-        self._mailbox = Mailbox(store, me, clock, ring=self._pool.poller.ring)
-        context = MessagingContext(store=store, me=me, cwd=cwd, mailbox=self._mailbox, about=about)
+        self._store = session.store
+        self._pool = SubagentPool(session, starter=starter, decider=decider, warn=warn, limits=limits)
+        self._mailbox = Mailbox(session, ring=self._pool.poller.ring)
+        context = MessagingContext(session=session, mailbox=self._mailbox, about=about)
         self.news: Incoming = self._mailbox
-        self.tools: tuple[Tool, ...] = (*subagent_tools(self._pool, self._mailbox, clock), *messaging_tools(context))
+        self.tools: tuple[Tool, ...] = (
+            *subagent_tools(self._pool, self._mailbox, session.clock),
+            *messaging_tools(context),
+        )
         """Without an approval gate."""
 
     @property

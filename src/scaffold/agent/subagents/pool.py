@@ -8,16 +8,16 @@ from typing import Protocol
 from msgspec import Struct
 
 from scaffold.agent.messages.poller import StorePoller
+from scaffold.agent.messages.session import ClaimedSession
 from scaffold.agent.messages.text import subagent_end_message
 from scaffold.agent.subagents.approval_relay import CallDecider, next_approval_request, requested_call, send_decision
 from scaffold.agent.subagents.pausable_timer import PausableTimer
 from scaffold.core.errors import ScaffoldError, StoreError
 from scaffold.core.ids import ConversationId
 from scaffold.core.model import Usage
-from scaffold.core.ports import Clock
 from scaffold.host.process.child import ChildProcess, kill_orphan
 from scaffold.store.user.subagents import StoredSubagent, SubagentEndStatus, subagent_name
-from scaffold.store.user_store import SESSIONS, UserStore
+from scaffold.store.user_store import SESSIONS
 
 GRACE_S = 2.0
 """Grace period in which a subagent can record its usage before it is killed."""
@@ -80,32 +80,29 @@ class _SubagentEnd(Struct, frozen=True):
 
 
 class SubagentPool:
-    """The subagents of the session `me`."""
+    """The subagents of one session."""
 
     def __init__(
         self,
-        store: UserStore,
-        me: ConversationId,
+        session: ClaimedSession,
         *,
-        cwd: str,
-        staff: SubagentStarter,
-        judge: CallDecider,
+        starter: SubagentStarter,
+        decider: CallDecider,
         warn: Callable[[str], None],
-        clock: Clock,
         limits: SubagentLimits,
     ) -> None:
-        """`judge` decides their requests, `warn` shows the user a one-line warning, `cwd` is their directory."""
+        """`decider` decides their requests, `warn` shows the user a one-line warning."""
         self.limits = limits
         self.used = Usage()
         """The usage of ended subagents that this process started."""
-        self.poller = StorePoller(store.data_version)
-        self._store = store
-        self._me = me
-        self._cwd = cwd
-        self._staff = staff
-        self._judge = judge
+        self.poller = StorePoller(session.store.data_version)
+        self._store = session.store
+        self._me = session.id
+        self._cwd = session.cwd
+        self._starter = starter
+        self._decider = decider
         self._warn = warn
-        self._clock = clock
+        self._clock = session.clock
         self._children: dict[ConversationId, ChildProcess] = {}
         self._watchers: set[asyncio.Task[None]] = set()
         self._spawned: set[ConversationId] = set()
@@ -123,12 +120,12 @@ class SubagentPool:
 
     async def spawn(self, task: SubagentTask) -> StoredSubagent:
         """Start a subagent and return it: running, or failed if its process did not start. May raise ScaffoldError."""
-        spec = self._staff.spec(task.model)
+        spec = self._starter.spec(task.model)
         with self._store.transaction(durable=True):
             subagent = self._added(task, spec)
         self._spawned.add(subagent.id)
         try:
-            child = await self._staff.start(subagent)
+            child = await self._starter.start(subagent)
         except OSError as error:
             self._end(_SubagentEnd(subagent, "failure", f"its process could not be started: {error}"))
             return self._store.subagents.get(subagent.id)
@@ -159,7 +156,7 @@ class SubagentPool:
             if subagent.status == "running":
                 if subagent.process is not None:
                     await kill_orphan(subagent.process)
-                self._staff.take_log_tail(subagent)
+                self._starter.take_log_tail(subagent)
                 self._conclude(_SubagentEnd(subagent, "failure", "interrupted: the session that started it ended"))
 
     def settle(self) -> None:
@@ -209,7 +206,7 @@ class SubagentPool:
             life.cancel()
             await child.end(GRACE_S)
             self._children.pop(subagent.id, None)
-            self._end(self._ending(subagent, life, self._staff.take_log_tail(subagent)))
+            self._end(self._ending(subagent, life, self._starter.take_log_tail(subagent)))
 
     def _ending(self, subagent: StoredSubagent, life: asyncio.Task[int | None], output: str) -> _SubagentEnd:
         """Return the ending of a subagent whose process ended; `output` is the end of what it printed."""
@@ -241,7 +238,7 @@ class SubagentPool:
         while True:
             asked = await next_approval_request(self._store, self.poller, me=self._me, subagent=subagent.id)
             with timer.paused():
-                judgement = await self._judge(subagent.name, requested_call(asked))
+                judgement = await self._decider(subagent.name, requested_call(asked))
             send_decision(self._store, asked, judgement)
 
     def _end(self, ending: _SubagentEnd) -> None:

@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 
 from scaffold.host.process.output import HeadTailBuffer, OutputPipe, OutputSink
 from scaffold.host.process.reaper_pipe import ReaperPipe
-from scaffold.host.sandbox.confinement import UNCONFINED_LIMITS, SandboxSpec
+from scaffold.host.sandbox.confinement import UNCONFINED_LIMITS, ResourceLimits, SandboxSpec
 from scaffold.host.sandbox.launch import LaunchSpec, prepare_launch
 
 TERM_GRACE_S = 1.0
@@ -46,6 +46,29 @@ class CommandResult(Struct, frozen=True, kw_only=True):
     stderr_bytes: int = 0
 
 
+class OutputCapture(Struct, frozen=True, kw_only=True):
+    """What is kept of a command's output."""
+
+    limit_bytes: int = 1_000_000
+    """The most of stdout and of stderr that the result contains."""
+    keep: Path | None = None
+    """A file that is overwritten with stdout and stderr in order of arrival."""
+    sinks: tuple[OutputSink, OutputSink] | None = None
+    """Receive all of stdout and stderr; not together with `keep`."""
+
+
+class Containment(Struct, frozen=True, kw_only=True):
+    """A reaper around a command: everything that the command started, daemons included, ends with it.
+
+    It also ends when we end (even by SIGKILL) and, on Linux, when it has more than `max_processes` descendants.
+    """
+
+    max_processes: int = MAX_PROCESSES
+    """Only without a sandbox, which has its own limits."""
+    sandbox: SandboxSpec | None = None
+    """Run the command in this sandbox, with TMPDIR and cache variables that point to writable folders."""
+
+
 class ProcessHandle(Protocol):
     """A child process with the interface of asyncio's processes."""
 
@@ -64,6 +87,9 @@ class ProcessHandle(Protocol):
         ...
 
 
+_DEFAULT_OUTPUT = OutputCapture()
+
+
 async def run_command(
     argv: Sequence[str],
     *,
@@ -71,40 +97,30 @@ async def run_command(
     env: Mapping[str, str],
     timeout_s: float,
     stdin: bytes = b"",
-    limit_bytes: int = 1_000_000,
-    keep: Path | None = None,
-    sinks: tuple[OutputSink, OutputSink] | None = None,
-    leash: bool = False,
-    most_processes: int = MAX_PROCESSES,
-    enclosure: SandboxSpec | None = None,
+    output: OutputCapture = _DEFAULT_OUTPUT,
+    containment: Containment | None = None,
 ) -> CommandResult:
     """Run `argv` in its own session and return how it ended; it is ended after `timeout_s`.
 
-    `keep` is overwritten with stdout and stderr in order of arrival; or `sinks` receive all of stdout and stderr.
-    With `leash`, everything the command started, daemons included, ends when it ends, when we end (even by SIGKILL),
-    and (on Linux) when it has more than `most_processes` descendants. Without `leash` only its process group is ended,
-    and only on timeout or cancellation. Output that another process still holds open is read for DRAIN_S more.
-    `enclosure` (needs `leash`) runs the command in a sandbox with the sandbox's own limits, and with TMPDIR and cache
-    variables that point to writable folders; if the sandbox cannot be set up, the exit code is 126.
-    The command's failures never raise; OSError if `keep` cannot be written.
+    Without `containment` only its process group is ended, and only on timeout or cancellation. Output that another
+    process still holds open is read for DRAIN_S more. If the sandbox cannot be set up, the exit code is 126.
+    The command's failures never raise; OSError if the file `output.keep` cannot be written.
     """
-    if enclosure and not leash:
-        raise ValueError("a sandbox needs leash=True: only the reaper ends the processes in it")
-    limits = enclosure.confinement.limits if enclosure else structs.replace(UNCONFINED_LIMITS, processes=most_processes)
+    sandbox = containment.sandbox if containment else None
     loop = asyncio.get_running_loop()
     started = loop.time()
     with contextlib.ExitStack() as stack:
-        sink = stack.enter_context(_overwritten(keep)) if keep else None
-        out, err = sinks or (sink, sink)
-        stdout = stack.enter_context(contextlib.closing(OutputPipe(limit_bytes, out)))
-        stderr = stack.enter_context(contextlib.closing(OutputPipe(limit_bytes, err)))
+        sink = stack.enter_context(_overwritten(output.keep)) if output.keep else None
+        out, err = output.sinks or (sink, sink)
+        stdout = stack.enter_context(contextlib.closing(OutputPipe(output.limit_bytes, out)))
+        stderr = stack.enter_context(contextlib.closing(OutputPipe(output.limit_bytes, err)))
         stdio = _Stdio(_stdin_descriptor(stdin, stack), stdout.entrance, stderr.entrance)
-        reaper = None
+        reaper: ReaperPipe | None = None
         try:
-            launch = _prepared_launch(enclosure, argv, cwd, env, stack)
-            reaper = (
-                stack.enter_context(contextlib.closing(ReaperPipe(launch.argv, limits, launch.held))) if leash else None
-            )
+            launch = _prepared_launch(sandbox, argv, cwd, env, stack)
+            if containment:
+                reaper = ReaperPipe(launch.argv, _limits(containment), launch.held)
+                stack.callback(reaper.close)
             code, timed_out = await _run_to_end(launch, cwd, timeout_s, stdio, reaper)
         except _StartFailed as problem:
             code, timed_out = problem.code, False
@@ -158,49 +174,55 @@ class _StartFailed(Exception):
         self.reason = f"{error.strerror}: {error.filename}\n".encode(errors="surrogateescape")
 
 
+def _limits(containment: Containment) -> ResourceLimits:
+    if containment.sandbox:
+        return containment.sandbox.confinement.limits
+    return structs.replace(UNCONFINED_LIMITS, processes=containment.max_processes)
+
+
 def _prepared_launch(
-    enclosure: SandboxSpec | None, argv: Sequence[str], cwd: Path, env: Mapping[str, str], stack: contextlib.ExitStack
+    sandbox: SandboxSpec | None, argv: Sequence[str], cwd: Path, env: Mapping[str, str], stack: contextlib.ExitStack
 ) -> LaunchSpec:
-    if enclosure is None:
+    if sandbox is None:
         return LaunchSpec(argv=tuple(argv), env=env)
     try:
-        return stack.enter_context(prepare_launch(enclosure, argv, cwd, env))
+        return stack.enter_context(prepare_launch(sandbox, argv, cwd, env))
     except OSError as error:
         raise _StartFailed(error) from error
 
 
 async def _run_to_end(
-    launch: LaunchSpec, cwd: Path, timeout_s: float, stdio: _Stdio, leash: ReaperPipe | None
+    launch: LaunchSpec, cwd: Path, timeout_s: float, stdio: _Stdio, reaper: ReaperPipe | None
 ) -> tuple[int, bool]:
     """Return the exit code, or the negated signal, and whether it timed out."""
     try:
         process = await asyncio.create_subprocess_exec(  # noqa: TID251 - `host` starts processes
-            *(leash.argv if leash else launch.argv),
+            *(reaper.argv if reaper else launch.argv),
             cwd=cwd,
             env=launch.env,
             stdin=stdio.source,
             stdout=stdio.stdout,
             stderr=stdio.stderr,
             start_new_session=True,
-            pass_fds=(*leash.passed, *[end.fileno() for end in launch.passed]) if leash else (),
+            pass_fds=(*reaper.passed, *[end.fileno() for end in launch.passed]) if reaper else (),
         )
     except OSError as error:
         raise _StartFailed(error) from error
     finally:
         stdio.hand_over()
         launch.hand_over()
-        if leash:
-            leash.hand_over()
+        if reaper:
+            reaper.hand_over()
     try:
-        if leash:
-            leash.begin()
+        if reaper:
+            reaper.begin()
         timed_out = not await wait_for_exit(process, timeout_s)
     finally:
         if process.returncode is None:
-            await _end(process, leash)
+            await _end(process, reaper)
     try:
-        code = leash.code() if leash else await process.wait()
-        return (code if timed_out or (leash and leash.crowded) else launch.code(code)), timed_out
+        code = reaper.code() if reaper else await process.wait()
+        return (code if timed_out or (reaper and reaper.crowded) else launch.code(code)), timed_out
     except OSError as error:
         raise _StartFailed(error) from error
 
@@ -215,11 +237,11 @@ async def wait_for_exit(process: ProcessHandle, seconds: float) -> bool:
     return True
 
 
-async def _end(process: asyncio.subprocess.Process, leash: ReaperPipe | None) -> None:
+async def _end(process: asyncio.subprocess.Process, reaper: ReaperPipe | None) -> None:
     """End the command and reap it: SIGTERM first (so git removes its lock files), SIGKILL later."""
     try:
-        if leash:
-            leash.cut()
+        if reaper:
+            reaper.cut()
             await _wait_for_reaper(process)
         else:
             signal_group(process.pid, signal.SIGTERM)

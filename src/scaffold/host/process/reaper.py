@@ -40,23 +40,23 @@ LEAST_THREADS_EACH = 2
 
 def run_argv(words: list[str]) -> None:
     """Parse `words`, in the order above, and run `main`."""
-    leash, report, most, memory, file, count = map(int, words[:6])
-    main(leash, report, (most, memory, file), words[6 : 6 + count], words[6 + count :])
+    lifeline, report, most, memory, file, count = map(int, words[:6])
+    main(lifeline, report, (most, memory, file), words[6 : 6 + count], words[6 + count :])
 
 
-def main(leash: int, report: int, limits: tuple[int, int, int], held: list[str], command: list[str]) -> None:
+def main(lifeline: int, report: int, limits: tuple[int, int, int], held: list[str], command: list[str]) -> None:
     """Run `command`, end all processes it left, and report; `limits` are MOST, MEMORY and FILE."""
-    for fd in (leash, report):
+    for fd in (lifeline, report):
         os.set_inheritable(fd, False)
     _adopt_orphans()
     wake = _wake_on(signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     most, memory, file = limits
     crowd = ProcessLimit(most)
     hold = PathGuard(held)
-    if not os.read(leash, 1):
+    if not os.read(lifeline, 1):
         return
     try:
-        if not hold.begin(leash):
+        if not hold.begin(lifeline):
             return
         _limit({resource.RLIMIT_DATA: memory, resource.RLIMIT_FSIZE: file})
         pid = os.posix_spawnp(
@@ -70,7 +70,7 @@ def main(leash: int, report: int, limits: tuple[int, int, int], held: list[str],
     try:
         _report(report, b"began %d\n" % pid)
         _raise_priority()
-        crowded = _watch(pid, leash, wake, ended, crowd)
+        crowded = _watch(pid, lifeline, wake, ended, crowd)
     finally:
         _end_everything(pid, ended)
         hold.end()
@@ -135,14 +135,14 @@ class PathGuard:
         self._folders: dict[str, int] = {}
         self._links: list[tuple[int, str, str]] = []
 
-    def begin(self, leash: int) -> bool:
+    def begin(self, lifeline: int) -> bool:
         """Guard all paths; return False if our owner died meanwhile. OSError if a path cannot be guarded."""
         for path in self._paths:
             folder, name = os.path.split(path)
             if folder not in self._folders:
                 self._folders[folder] = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
                 while not _locks(self._folders[folder], fcntl.LOCK_SH):
-                    if _readable(POLL_S, leash):
+                    if _readable(POLL_S, lifeline):
                         return False
             if target := _target(self._folders[folder], name):
                 self._links.append((self._folders[folder], name, target))
@@ -262,11 +262,11 @@ def _readable(seconds: float | None, *descriptors: int) -> list[int]:
     return [descriptor for descriptor, _ in poll.poll(None if seconds is None else seconds * 1000)]
 
 
-def _watch(pid: int, leash: int, wake: int, ended: dict[int, int], crowd: ProcessLimit) -> bool:
-    """Wait until the command ended, the leash closed, or a signal told us to end; True if it had too many processes."""
+def _watch(pid: int, lifeline: int, wake: int, ended: dict[int, int], crowd: ProcessLimit) -> bool:
+    """Wait for the end of the command or the lifeline, or for a signal; return True if it had too many processes."""
     while not _has_ended(pid, ended):
-        ready = _readable(crowd.pause_s, leash, wake)
-        if leash in ready or (wake in ready and set(os.read(wake, 512)) - {signal.SIGCHLD}):
+        ready = _readable(crowd.pause_s, lifeline, wake)
+        if lifeline in ready or (wake in ready and set(os.read(wake, 512)) - {signal.SIGCHLD}):
             return False
         if LINUX and crowd.is_over():
             return True

@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from scaffold.host.sandbox.confinement import NetworkAccess
+from scaffold.host.sandbox.confinement import Confinement
 from scaffold.host.sandbox.mounts import Mount, MountPlan
 
 try:
@@ -43,16 +43,15 @@ def _of_the_wheel() -> Path | None:
 
 def argv(
     program: Path,
+    confinement: Confinement,
     plan: MountPlan,
     command: Sequence[str],
     *,
     cwd: Path,
-    temporary: Path,
     seccomp: int,
     status: int,
-    network: NetworkAccess = "loopback",
 ) -> tuple[str, ...]:
-    """Return the bubblewrap command line for `command`, with its own network namespace unless `network` is `open`.
+    """Return the bubblewrap command line for `command`, with its own network namespace unless it is `open`.
 
     Bubblewrap reads the filter from descriptor `seccomp` and writes its report to `status`. The user namespace is
     always requested: without root it is required, and root would otherwise keep all capabilities.
@@ -60,10 +59,10 @@ def argv(
     return (
         str(program),
         *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
-        *(() if network == "open" else ("--unshare-net",)),
+        *(() if confinement.network == "open" else ("--unshare-net",)),
         *("--die-with-parent", "--cap-drop", "ALL", "--hostname", "sandbox"),
         *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
-        *("--bind", str(temporary / SHARED_MEMORY), "/dev/shm"),  # noqa: S108 - its own
+        *("--bind", str(confinement.temporary / SHARED_MEMORY), "/dev/shm"),  # noqa: S108 - its own
         *[word for mount in plan.mounts for word in _mounted(mount)],
         *[word for mount in plan.mounts if mount.kind == "emptied" for word in ("--remount-ro", str(mount.path))],
         *("--remount-ro", "/dev", "--remount-ro", "/proc"),

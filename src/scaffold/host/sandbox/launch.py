@@ -104,12 +104,11 @@ def _wrapped(
         filters.seek(0)
         wrapped = bubblewrap.argv(
             wrapper,
+            confinement,
             mounts,
             argv,
             cwd=cwd.resolve(),
-            temporary=confinement.temporary,
             seccomp=filters.fileno(),
             status=report.fileno(),
-            network=confinement.network,
         )
         yield LaunchSpec(argv=wrapped, env=env, passed=(filters, report), held=mounts.held, status=status)

@@ -12,7 +12,7 @@ from scaffold.core.errors import StaleFence
 from scaffold.core.events import NoticeRaised, RunStatusChanged
 from scaffold.core.model import Run
 from scaffold.host.environment import child_environment
-from scaffold.host.process.command import run_command
+from scaffold.host.process.command import Containment, OutputCapture, run_command
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 
@@ -97,8 +97,8 @@ class Notifier:
                 env=self._environ(redacted),
                 timeout_s=self._timeout_s,
                 stdin=msgspec.json.encode(redacted),
-                limit_bytes=10_000,
-                leash=True,
+                output=OutputCapture(limit_bytes=10_000),
+                containment=Containment(),
             )
         except OSError as error:
             self._warn(str(error))

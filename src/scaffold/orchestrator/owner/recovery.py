@@ -9,7 +9,7 @@ from scaffold.core.states import WORKER_PHASES, AttemptOutcome
 from scaffold.git import refs, worktree
 from scaffold.host.process.child import kill_orphan
 from scaffold.landing.record import last_landed, require_landed_on_branch, resolve_intent, session_ref, session_tip
-from scaffold.run.attempt_end import end_attempt
+from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 from scaffold.worker.workspace import rescue_and_remove
@@ -65,7 +65,7 @@ async def release_attempt(site: RunContext, run: Run, attempt: Attempt, *, outco
     pinned = await rescue_and_remove(site, run, attempt.id)
     now = site.store.attempts.get(attempt.id)
     if now is not None and now.status != "ended" and now.phase in WORKER_PHASES:
-        end_attempt(site.store, run, attempt.id, outcome, error=error, head=pinned)
+        end_attempt(site.store, run, attempt.id, AttemptEnd(outcome, error), head=pinned)
 
 
 async def remove_stale_worktrees(site: RunContext, run: Run) -> None:

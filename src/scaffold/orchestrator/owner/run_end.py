@@ -19,7 +19,7 @@ from scaffold.core.states import (
     awaited_inbox_id,
 )
 from scaffold.orchestrator.owner.run_lease import take_over_run
-from scaffold.run.attempt_end import end_attempt
+from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.context import RunContext
 from scaffold.store.database import Store
 
@@ -113,7 +113,7 @@ def cancel_run(store: Store, run: Run) -> RunState:
     """Cancel a run and everything open in it; landed work stays landed, candidates stay pinned."""
     state = Cancelled()
     for attempt in store.attempts.open_of_run(run.id):
-        end_attempt(store, run, attempt.id, "cancelled", error="the run was cancelled")
+        end_attempt(store, run, attempt.id, AttemptEnd("cancelled", "the run was cancelled"))
     with store.transaction(durable=True):
         for action in store.actions.of_run(run.id):
             if isinstance(action.state, Pending | Blocked | Running):

@@ -15,6 +15,7 @@ from scaffold.orchestrator.planning.turn import PlanningResult, TurnRequest, Tur
 from scaffold.plan.edit.draft import PlanDraft
 from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalOutcome
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
+from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.run.context import RunContext
 from scaffold.tools.builtin import builtin_tools
 from scaffold.tools.read_cache import with_read_cache
@@ -67,8 +68,7 @@ def read_only_tools(site: RunContext, run: Run) -> tuple[Tool, ...]:
     workspace = Workspace(root, child_environment(site.environ, {}), redactor=site.redactor)
     gate = ApprovalGate(
         worker_rules(run.settings.permissions, confined=False),
-        root=root,
-        home=Path.home(),
+        workspace=WorkspacePaths.on_disk(root, Path.home()),
         clock=site.clock,
         tell=_ignore_approval,
         shell=partial(ShellCommandPolicy, site.environ),

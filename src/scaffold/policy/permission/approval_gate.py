@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -15,7 +14,7 @@ from scaffold.policy.permission.request import invocation_of, permission_request
 from scaffold.policy.permission.suggested_rule import suggest_rule
 from scaffold.policy.rule.rules import PermissionRequest, Rule
 from scaffold.policy.rule.ruleset import DenialBackoff, PolicyDecision, RuleSet
-from scaffold.policy.shell.workspace_paths import DiskFileSystem, WorkspacePaths
+from scaffold.policy.shell.workspace_paths import WorkspacePaths
 
 ApprovalAnswer = Literal["allow", "deny", "always"]
 COUNTED_RULES = frozenset({"category", "human"})
@@ -59,7 +58,13 @@ ApprovalPrompt = Callable[[ApprovalQuestion], Coroutine[Any, Any, ApprovalAnswer
 """Asks the user; cancelled when the answer is no longer needed."""
 ApprovalListener = Callable[[ApprovalOutcome], None]
 ApprovalDelegate = Callable[[PermissionRequest, PolicyDecision], Awaitable[PolicyDecision]]
-"""Delegates a question: the parent agent decides for its subagent, or the inbox does."""
+"""Decides a question in the user's place: the parent agent for its subagent, or the inbox."""
+
+
+class Delegation(Struct, frozen=True):
+    """All questions go to a delegate, whose decision is final."""
+
+    to: ApprovalDelegate
 
 
 def default_mode() -> str:
@@ -74,27 +79,24 @@ class ApprovalGate:
         self,
         rules: RuleSet,
         *,
-        root: Path,
-        home: Path,
+        workspace: WorkspacePaths,
         clock: Clock,
         tell: ApprovalListener,
         shell: Callable[[], ShellPolicy],
-        ask: ApprovalPrompt | None = None,
-        refer: ApprovalDelegate | None = None,
+        approver: ApprovalPrompt | Delegation | None = None,
         mode: Callable[[], str] = default_mode,
     ) -> None:
-        """Guard tools that work in `root`.
+        """Guard tools that work in `workspace`.
 
-        Without `ask` no user is available, and every call that needs approval is denied. With `refer` such calls are
-        delegated, and its decision is final. `shell` is called for the first command only: loading it is slow.
+        `approver` decides the calls that need approval; None denies them, because no user is available. `shell` is
+        called for the first command only: loading it is slow.
         """
         self._rules = rules
-        self._workspace = WorkspacePaths(root=str(root), home=str(home), files=DiskFileSystem())
+        self._workspace = workspace
         self._clock = clock
         self._tell = tell
         self._shell = LazyShellPolicy(shell)
-        self._ask = ask
-        self._refer = refer
+        self._approver = approver
         self._mode = mode
         self._denials: dict[tuple[str, ToolCategory], DenialBackoff] = {}
         self._settled = asyncio.Event()
@@ -137,13 +139,14 @@ class ApprovalGate:
 
     async def _asked(self, agent: str, request: PermissionRequest, decision: PolicyDecision) -> PolicyDecision | None:
         """Return the decision of the user or the delegate; None if another answer settled the question meanwhile."""
-        if self._refer is not None:
-            return await self._refer(request, decision)
+        approver = self._approver
+        if isinstance(approver, Delegation):
+            return await approver.to(request, decision)
         rule = await suggest_rule(request, context_for(self._rules, self._workspace, request.tool), self._shell)
-        if self._ask is None:
+        if approver is None:
             reason = f"{decision.reason}, and no user can be asked here. {_alternatives(request, rule)}"
             return PolicyDecision("deny", "category", reason)
-        match await self._answer(agent, request, self._ask(_question(agent, request, decision, rule))):
+        match await self._answer(agent, request, approver(_question(agent, request, decision, rule))):
             case None:
                 return None
             case "deny":

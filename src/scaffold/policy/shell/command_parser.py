@@ -6,7 +6,7 @@ from collections import OrderedDict
 from pathlib import Path
 
 from scaffold.core.errors import ScaffoldError
-from scaffold.host.process.command import run_command
+from scaffold.host.process.command import OutputCapture, run_command
 from scaffold.policy.shell.plain_commands import parse_plain
 from scaffold.policy.shell.precheck import MAX_COMMANDS, precheck_problem
 from scaffold.policy.shell.rough_scan import scan_roughly
@@ -64,7 +64,7 @@ class CommandParser:
             env={},
             timeout_s=PARSE_TIMEOUT_S,
             stdin=command.encode(),
-            limit_bytes=MAX_TREE_BYTES,
+            output=OutputCapture(limit_bytes=MAX_TREE_BYTES),
         )
         if done.exit_code in {126, 127}:
             raise ParserMissing(f"{self._parser} cannot be run", "Reinstall the package: it includes shfmt.")

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Self
 
 from msgspec import Struct
 
@@ -87,6 +87,11 @@ class WorkspacePaths(Struct, frozen=True):
     """The workspace, an absolute path."""
     home: str
     files: FileSystem
+
+    @classmethod
+    def on_disk(cls, root: Path, home: Path) -> Self:
+        """Return the workspace `root` of a user with this home, with the files on disk."""
+        return cls(root=str(root), home=str(home), files=DiskFileSystem())
 
     def reached(self, text: str, folders: frozenset[str], *, tilde: bool = False) -> tuple[str, ...]:
         """Return every absolute path that `text` may mean in `folders`, each as written and with links resolved."""

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from msgspec import Struct
+
 from scaffold.core.contract import Verification
 from scaffold.core.errors import IllegalTransition
 from scaffold.core.events import AttemptEnded, AttemptPhaseChanged, AttemptQueued
@@ -79,6 +81,13 @@ ORDER BY candidate_seq
 """
 
 
+class AgentAnswer(Struct, frozen=True):
+    """An agent's final answer in one iteration of an attempt."""
+
+    text: str
+    iteration: int
+
+
 class Attempts:
     """The attempts of each action. A caller that gets StaleFence must stop writing."""
 
@@ -147,8 +156,7 @@ class Attempts:
         head_sha: Commit | None = None,
         verification: Verification | None = None,
         score: CriticScore | None = None,
-        result: str | None = None,
-        iteration: int | None = None,
+        answer: AgentAnswer | None = None,
     ) -> None:
         """Enter `phase`, or stay in it, and store new values; None keeps the stored value.
 
@@ -168,8 +176,8 @@ class Attempts:
             head_sha=head_sha,
             verification=VERIFICATION.write(verification),
             score=SCORE.write(score),
-            result=result,
-            iteration=iteration,
+            result=answer.text if answer else None,
+            iteration=answer.iteration if answer else None,
         )
         if phase != row["phase"]:
             self._events.append(row["run_id"], AttemptPhaseChanged(row["key"], row["number"], phase))

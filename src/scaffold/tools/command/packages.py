@@ -13,7 +13,7 @@ import msgspec
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.files import FileLock
-from scaffold.host.process.command import run_command
+from scaffold.host.process.command import Containment, OutputCapture, run_command
 from scaffold.tools.arguments import object_schema
 from scaffold.tools.command.shell import command_answer
 from scaffold.tools.command.spooled_output import CommandSpec, run_spooled
@@ -51,8 +51,8 @@ def pip_list(packages: Path) -> Tool:
             cwd=Path("/"),
             env={},
             timeout_s=LIST_TIMEOUT_S,
-            limit_bytes=LIST_BYTES,
-            leash=True,
+            output=OutputCapture(limit_bytes=LIST_BYTES),
+            containment=Containment(),
         )
         if finished.exit_code != 0 or finished.truncated:
             return failed_answer("Listing the installed packages failed; try the import with python instead.")

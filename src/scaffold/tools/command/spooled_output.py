@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from msgspec import Struct
 
-from scaffold.host.process.command import MAX_PROCESSES, CommandResult, run_command
+from scaffold.host.process.command import MAX_PROCESSES, CommandResult, Containment, OutputCapture, run_command
 from scaffold.host.random_ids import new_id
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.tools.workspace import MAX_ANSWER_CHARS, ignore_output
@@ -147,7 +147,7 @@ class _OutputTap:
 
 
 async def run_spooled(command: CommandSpec) -> CommandReport:
-    """Run a command with `leash=True` and save output too long to show; nothing is saved on cancellation."""
+    """Run a contained command and save output too long to show; nothing is saved on cancellation."""
     with _spools(command.outputs) as spools:
         finished = await run_command(
             command.argv,
@@ -155,13 +155,14 @@ async def run_spooled(command: CommandSpec) -> CommandReport:
             env=command.env,
             timeout_s=command.timeout_s,
             stdin=command.stdin,
-            limit_bytes=_BUFFER_BYTES,
-            sinks=(
-                _OutputTap(command.on_output, spools.get("stdout")),
-                _OutputTap(command.on_output, spools.get("stderr")),
+            output=OutputCapture(
+                limit_bytes=_BUFFER_BYTES,
+                sinks=(
+                    _OutputTap(command.on_output, spools.get("stdout")),
+                    _OutputTap(command.on_output, spools.get("stderr")),
+                ),
             ),
-            leash=True,
-            enclosure=command.enclosure,
+            containment=Containment(sandbox=command.enclosure),
         )
         files = {spool.file for spool in spools.values() if spool.file}
         if command.outputs and files:

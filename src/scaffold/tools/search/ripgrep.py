@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from scaffold.host.process.command import run_command
+from scaffold.host.process.command import OutputCapture, run_command
 from scaffold.tools.file.walk import SKIPPED_FOLDERS, walk_order
 from scaffold.tools.search.regex_literals import required_literals
 from scaffold.tools.workspace import Workspace
@@ -34,7 +34,7 @@ async def candidate_files(workspace: Workspace, folder: Path, pattern: re.Patter
         cwd=folder,
         env=workspace.env,
         timeout_s=TIMEOUT_S,
-        limit_bytes=LIST_LIMIT_BYTES,
+        output=OutputCapture(limit_bytes=LIST_LIMIT_BYTES),
     )
     if finished.exit_code not in {0, 1} or finished.truncated:
         return None

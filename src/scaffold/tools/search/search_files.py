@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.host.process.command import run_command
+from scaffold.host.process.command import Containment, run_command
 from scaffold.policy.path.containment import Refusal
 from scaffold.tools.arguments import object_schema
 from scaffold.tools.search import worker
@@ -127,7 +127,7 @@ async def _search_in_process(workspace: Workspace, search: SearchRequest, time_l
         env=workspace.env,
         timeout_s=time_limit_s,
         stdin=encode_search(search),
-        leash=True,
+        containment=Containment(),
     )
     if finished.timed_out:
         return _timeout_answer(time_limit_s)

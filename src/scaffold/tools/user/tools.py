@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.host.process.command import CommandResult, run_command
+from scaffold.host.process.command import CommandResult, Containment, run_command
 from scaffold.tools.command.shell import DEFAULT_TIMEOUT_S, command_answer
 from scaffold.tools.command.spooled_output import CommandReport, CommandSpec, describe_exit, run_spooled
 from scaffold.tools.workspace import Workspace, failed_answer
@@ -133,7 +133,9 @@ def _tool(env: UserToolEnv, file: Path, function: _UserFunction) -> Tool:
 
 async def _loaded(env: UserToolEnv, file: Path) -> CommandResult:
     command = _runner_command(env, file, env.load_time_s)
-    return await run_command(command.argv, cwd=command.cwd, env=command.env, timeout_s=command.timeout_s, leash=True)
+    return await run_command(
+        command.argv, cwd=command.cwd, env=command.env, timeout_s=command.timeout_s, containment=Containment()
+    )
 
 
 def _runner_command(env: UserToolEnv, file: Path, timeout_s: float, *function: str, stdin: bytes = b"") -> CommandSpec:

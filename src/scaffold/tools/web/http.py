@@ -14,7 +14,7 @@ from msgspec import Struct
 from yarl import URL
 
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.host.process.command import run_command
+from scaffold.host.process.command import Containment, OutputCapture, run_command
 from scaffold.policy.path.containment import Refusal
 from scaffold.policy.rule.public_addresses import is_public
 from scaffold.tools.web import html_text
@@ -188,8 +188,8 @@ async def _page_text(answer: FetchResponse, read_time_s: float) -> str | Refusal
         env={},
         timeout_s=read_time_s,
         stdin=_decoded(answer).encode(errors="replace"),
-        limit_bytes=8 * PAGE_BYTES,
-        leash=True,
+        output=OutputCapture(limit_bytes=8 * PAGE_BYTES),
+        containment=Containment(),
     )
     if finished.exit_code != 0 or finished.truncated:
         return Refusal("Its HTML could not be parsed; download it with shell (curl) and read the source.")

@@ -18,7 +18,7 @@ from scaffold.policy.path.globs import matches
 from scaffold.policy.sandbox_profiles import READ_ONLY_PATHS
 from scaffold.verify.contract.tamper_detection import runs_tests, snapshot_files, tamper_message
 from scaffold.verify.contract.vacuous_runs import ran_nothing
-from scaffold.verify.services.lifecycle import Services, run_with_services
+from scaffold.verify.services.lifecycle import Services, ShellCommand, run_with_services
 
 DEFAULT_TIMEOUT_S = 60.0
 TIMEOUT_FACTOR = 3.0
@@ -170,15 +170,9 @@ async def run_check(check: Check, tree: Tree) -> CheckResult:
 
 
 async def _run(check: Check, tree: Tree) -> CommandResult:
-    return await run_with_services(
-        check.command,
-        tree.services,
-        tree.enclosure,
-        top=tree.git.cwd,
-        cwd=tree.git.cwd,
-        environ=tree.environ,
-        timeout_s=check.timeout_s or DEFAULT_TIMEOUT_S,
-    )
+    timeout_s = check.timeout_s or DEFAULT_TIMEOUT_S
+    command = ShellCommand(text=check.command, cwd=tree.git.cwd, environ=tree.environ, timeout_s=timeout_s)
+    return await run_with_services(command, tree.services, tree.enclosure, top=tree.git.cwd)
 
 
 def _was_killed(finished: CommandResult) -> bool:

@@ -15,7 +15,7 @@ from scaffold.git import worktree
 from scaffold.git.command import Git
 from scaffold.git.repository import Repository
 from scaffold.host.files import FileLock, write_atomic
-from scaffold.host.process.command import CommandResult, run_command
+from scaffold.host.process.command import CommandResult, Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.tree_copy import copy_tree
 from scaffold.verify.contract.checks import DETAIL_CHARS
@@ -147,8 +147,7 @@ async def _set_up(builder: GoldenBuilder, git: Git, commands: tuple[str, ...]) -
                 cwd=git.cwd,
                 env=environ,
                 timeout_s=SETUP_TIMEOUT_S,
-                leash=True,
-                enclosure=_with_network(sandbox, builder.folder),
+                containment=Containment(sandbox=_with_network(sandbox, builder.folder)),
             )
             if finished.exit_code != 0:
                 return _failed(command, finished, builder.clean)

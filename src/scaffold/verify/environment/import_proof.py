@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 from scaffold.core.gates import CheckEnvironment
 from scaffold.core.printable_text import join_limited
 from scaffold.git import commits
-from scaffold.host.process.command import run_command
+from scaffold.host.process.command import Containment, run_command
 from scaffold.verify.contract.checks import DETAIL_CHARS, Tree
 from scaffold.verify.environment.check_env import TOP_PLACEHOLDER, check_environ
 from scaffold.verify.environment.dependencies import NODE_MODULES
@@ -101,8 +101,7 @@ async def _probe(program: str, tree: Tree, names: tuple[str, ...]) -> Mapping[st
         env=tree.environ,
         timeout_s=TIMEOUT_S,
         stdin=msgspec.json.encode(names),
-        leash=True,
-        enclosure=tree.enclosure,
+        containment=Containment(sandbox=tree.enclosure),
     )
     try:
         return msgspec.json.decode(finished.stdout.strip().rpartition(b"\n")[2], type=dict[str, tuple[str, ...]])

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import structs
 
 from scaffold.core.gates import Gate, GateRun, RunnerKind, TestOutcome
-from scaffold.host.process.command import CommandResult
+from scaffold.host.process.command import CommandResult, OutputCapture
 from scaffold.verify.contract.checks import COMMAND_NOT_EXECUTABLE, COMMAND_NOT_FOUND, Tree, result_detail
 from scaffold.verify.contract.tamper_detection import snapshot_files, tamper_message
 from scaffold.verify.gates.findings import FINDINGS
@@ -20,7 +20,7 @@ from scaffold.verify.gates.node_runner import NODE
 from scaffold.verify.gates.recorder import PYTEST, UNITTEST_ADAPTER
 from scaffold.verify.gates.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit
 from scaffold.verify.gates.runner_result import EXIT_OUTCOME, MAX_BYTES, RunnerResult, trouble_result
-from scaffold.verify.services.lifecycle import run_with_services
+from scaffold.verify.services.lifecycle import ShellCommand, run_with_services
 
 OUTPUT_LIMIT_BYTES = 1_000_000
 SIGNAL_EXIT_BASE = 128
@@ -53,16 +53,14 @@ async def run_gate(gate: Gate, tree: Tree, *, only: Sequence[str] = (), environm
     with _runner_env(gate, tree, only) as env:
         order = adapter.build_command(gate.command, env)
         tests = await snapshot_files(tree.git, tree.commit, gate.command) if gate.kind == "test" else None
-        finished = await run_with_services(
-            order.command,
-            tree.services,
-            tree.enclosure,
-            top=tree.git.cwd,
+        command = ShellCommand(
+            text=order.command,
             cwd=env.place,
             environ={**tree.environ, **order.variables},
             timeout_s=timeout_s,
-            limit_bytes=MAX_BYTES if adapter.reports_on_output else OUTPUT_LIMIT_BYTES,
+            output=OutputCapture(limit_bytes=MAX_BYTES if adapter.reports_on_output else OUTPUT_LIMIT_BYTES),
         )
+        finished = await run_with_services(command, tree.services, tree.enclosure, top=tree.git.cwd)
         result = _result(adapter, env, order, finished)
         result = result if adapter.selects_exactly else _selected_only(result, env)
         if tests is not None and result.trouble is None and (written := await tests.touched()):

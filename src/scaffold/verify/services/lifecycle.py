@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
-from scaffold.host.process.command import CommandResult, run_command
+from scaffold.host.process.command import CommandResult, Containment, OutputCapture, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.sandbox.port_forward import forward_ports, is_listening
 from scaffold.host.sandbox.sidecar import NOT_READY, with_services
@@ -51,16 +51,18 @@ class RunningServices(Struct, frozen=True):
     """The folder of the sockets that forward the ports into the sandbox; None if the ports are reachable directly."""
 
 
+class ShellCommand(Struct, frozen=True, kw_only=True):
+    """A shell command and how it is run."""
+
+    text: str
+    cwd: Path
+    environ: Mapping[str, str]
+    timeout_s: float
+    output: OutputCapture = OutputCapture()
+
+
 async def run_with_services(
-    command: str,
-    services: Services,
-    enclosure: SandboxSpec | None,
-    *,
-    top: Path,
-    cwd: Path,
-    environ: Mapping[str, str],
-    timeout_s: float,
-    limit_bytes: int = 1_000_000,
+    command: ShellCommand, services: Services, enclosure: SandboxSpec | None, *, top: Path
 ) -> CommandResult:
     """Run a shell command with its services; exit code 126 if they do not start.
 
@@ -70,13 +72,12 @@ async def run_with_services(
         if isinstance(found, NotReady):
             return _not_started(found)
         return await run_command(
-            with_services(found.inside, ["/bin/sh", "-c", command], top=top, ways=found.socket_folder),
-            cwd=cwd,
-            env=environ,
-            timeout_s=timeout_s,
-            limit_bytes=limit_bytes,
-            leash=True,
-            enclosure=found.enclosure,
+            with_services(found.inside, ["/bin/sh", "-c", command.text], top=top, ways=found.socket_folder),
+            cwd=command.cwd,
+            env=command.environ,
+            timeout_s=command.timeout_s,
+            output=command.output,
+            containment=Containment(sandbox=found.enclosure),
         )
 
 

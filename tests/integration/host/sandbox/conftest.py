@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from builders import bubblewrap_or_skip
-from scaffold.host.process.command import run_command
+from scaffold.host.process.command import Containment, run_command
 from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
 
 
@@ -45,7 +45,7 @@ def inside(workspace, zone, env, bubblewrapped):
         argv = ["bash", "-c", script] if isinstance(script, str) else script
         enclosure = SandboxSpec("bubblewrap", structs.replace(zone, **(changes or {})), proxy, bubblewrapped)
         defaults = {"cwd": workspace, "env": env, "timeout_s": 30}
-        return await run_command(argv, leash=True, enclosure=enclosure, **(defaults | options))
+        return await run_command(argv, containment=Containment(sandbox=enclosure), **(defaults | options))
 
     return shell
 

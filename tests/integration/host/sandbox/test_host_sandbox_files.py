@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from scaffold.host.process.command import run_command
+from scaffold.host.process.command import Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
 
 
@@ -224,12 +224,6 @@ async def test_without_a_mechanism_only_the_temporary_folder_is_given(zone, env,
         cwd=workspace,
         env=env,
         timeout_s=20,
-        leash=True,
-        enclosure=SandboxSpec("none", structs.replace(zone, protected=())),
+        containment=Containment(sandbox=SandboxSpec("none", structs.replace(zone, protected=()))),
     )
     assert finished.stdout.decode() == f"{zone.temporary} none\nTOKEN=canary\n"
-
-
-async def test_a_sandbox_without_a_leash_is_a_mistake_of_ours(zone, env, workspace):
-    with pytest.raises(ValueError, match="leash"):
-        await run_command(["true"], cwd=workspace, env=env, timeout_s=20, enclosure=SandboxSpec("bubblewrap", zone))

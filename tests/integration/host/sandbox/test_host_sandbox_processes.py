@@ -11,7 +11,7 @@ import pytest
 from msgspec.json import encode
 
 from scaffold.host.process.child import start_child
-from scaffold.host.process.command import run_command
+from scaffold.host.process.command import Containment, OutputCapture, run_command
 from scaffold.host.sandbox import bubblewrap
 from scaffold.host.sandbox.confinement import Confinement, ResourceLimits, SandboxSpec
 from scaffold.host.sandbox.mounts import plan_mounts
@@ -60,7 +60,7 @@ async def test_the_environment_is_what_was_given_and_where_it_may_write(inside, 
 
 async def test_stdin_and_long_output_pass_through(inside):
     payload = bytes(range(256)) * 4096
-    assert (await inside("cat", stdin=payload, limit_bytes=2_000_000)).stdout == payload
+    assert (await inside("cat", stdin=payload, output=OutputCapture(limit_bytes=2_000_000))).stdout == payload
 
 
 async def test_it_holds_no_capability_and_can_gain_none(said):
@@ -150,11 +150,11 @@ async def test_no_limit_can_be_raised_from_inside(inside):
 OWNER = """
 import asyncio, os, pathlib, sys
 from msgspec.json import decode
-from scaffold.host.process.command import run_command
+from scaffold.host.process.command import Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
 enclosure = decode(os.environ["ENCLOSURE"], type=SandboxSpec, dec_hook=lambda kind, value: kind(value))
 asyncio.run(run_command(["bash", "-c", os.environ["SCRIPT"]], cwd=pathlib.Path.cwd(), env=os.environ, timeout_s=60,
-                        leash=True, enclosure=enclosure))
+                        containment=Containment(sandbox=enclosure)))
 """
 
 
@@ -260,16 +260,18 @@ async def _as_nobody(wrapper, confinement, env, script):
     filters.write_bytes(program("none"))
     argv = bubblewrap.argv(
         wrapper,
+        confinement,
         ground,
         ["bash", "-c", script],
         cwd=confinement.writable[0],
-        temporary=confinement.temporary,
         seccomp=9,
         status=8,
     )
     try:
         line = f'exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@" 9<{filters} 8>/dev/null'
-        return await run_command(["bash", "-c", line, "sh", *argv], cwd=Path("/"), env=env, timeout_s=20, leash=True)
+        return await run_command(
+            ["bash", "-c", line, "sh", *argv], cwd=Path("/"), env=env, timeout_s=20, containment=Containment()
+        )
     finally:
         for path in ground.held:
             path.unlink()
