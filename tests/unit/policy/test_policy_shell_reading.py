@@ -2,9 +2,8 @@ import json
 
 import pytest
 
-from scaffold.policy.shell.command_parser import agreed_result
+from scaffold.policy.shell.command_parser import MAX_COMMAND_BYTES, MAX_OPERATORS, agreed_result, precheck_problem
 from scaffold.policy.shell.plain_commands import parse_plain
-from scaffold.policy.shell.precheck import MAX_COMMAND_BYTES, MAX_OPERATORS, precheck_problem
 from scaffold.policy.shell.script import ParsedCommand, Redirect, SimpleCommand, UnparsedCommand, Word
 from scaffold.policy.shell.shfmt_parser import parse_shfmt_tree
 from scaffold.policy.shell.tree_sitter_parser import parse_with_tree_sitter

@@ -1,8 +1,10 @@
 """The approval gate in front of tools: decides each call, asks the user if needed, and reports the outcome."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
@@ -11,9 +13,10 @@ from scaffold.core.ports import Clock
 from scaffold.core.tool import Tool, ToolCategory, ToolOutput
 from scaffold.policy.permission.call_decision import CallContext, LazyShellPolicy, ShellPolicy, context_for, decide_call
 from scaffold.policy.permission.request import invocation_of, permission_request
-from scaffold.policy.permission.suggested_rule import suggest_rule
+from scaffold.policy.rule.patterns import escape_words
 from scaffold.policy.rule.rules import PermissionRequest, Rule
 from scaffold.policy.rule.ruleset import DenialBackoff, PolicyDecision, RuleSet
+from scaffold.policy.shell.decision_context import DecisionContext
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
 
 ApprovalAnswer = Literal["allow", "deny", "always"]
@@ -21,6 +24,8 @@ COUNTED_RULES = frozenset({"category", "human"})
 """Denials by these rules count towards the pause: refused by the user, or not approved by anyone."""
 UNREPORTED_RULES = frozenset({"category", "--yolo", "read-only"})
 """Permissions by these rules are not reported."""
+
+_HOST = re.compile(r"[a-z0-9.-]+")
 
 
 class ApprovalOutcome(Struct, frozen=True, kw_only=True):
@@ -226,3 +231,28 @@ def _alternatives(request: PermissionRequest, rule: Rule | None) -> str:
     needed = f"{request.tool}:PATTERN" if rule is None else str(rule)
     options = f'`--allow "{needed}"`, `--allow-category {request.category}` or `--yolo`'
     return f"It would be allowed by {options}. Continue without it, or report what you would have done"
+
+
+async def suggest_rule(request: PermissionRequest, context: DecisionContext, shell: ShellPolicy) -> Rule | None:
+    """Return a rule that would allow this and similar calls; None if only exactly this call can be allowed."""
+    match request.kind:
+        case "command":
+            pattern = await shell.suggest_pattern(request.subject, context)
+        case "path":
+            [pattern] = escape_words(request.paths) if len(request.paths) == 1 else (None,)
+        case "url":
+            pattern = _host(request.subject)
+        case "text":
+            return None
+        case _:
+            assert_never(request.kind)
+    return Rule(request.tool, pattern) if pattern else None
+
+
+def _host(url: str) -> str | None:
+    """Return the host of a URL if it is plain ASCII, else None."""
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return None
+    return host if _HOST.fullmatch(host) else None

@@ -4,12 +4,15 @@ Pure: the parsed command, the rules and the view of the disk are passed in.
 """
 
 import re
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
 
 from msgspec import Struct
 
 from scaffold.policy.rule.patterns import PrefixPattern, RegexPattern, escape_words, parse_pattern
 from scaffold.policy.rule.rules import Rule
 from scaffold.policy.rule.ruleset import STRICTNESS, PolicyDecision
+from scaffold.policy.secret.files import is_secret_file_name
 from scaffold.policy.shell.command_parser import CommandParser
 from scaffold.policy.shell.decision_context import DecisionContext
 from scaffold.policy.shell.denial import WRITERS, DenyCheck
@@ -17,11 +20,10 @@ from scaffold.policy.shell.flags import parse_arguments
 from scaffold.policy.shell.readonly_arguments import ARGUMENT_PARSERS, ReadAccess, ReadAnalysis
 from scaffold.policy.shell.readonly_commands import READ_ONLY_COMMANDS, VERSION_PROGRAMS
 from scaffold.policy.shell.readonly_git import ConfiguredProgram, analyze_git, any_program_setting
-from scaffold.policy.shell.recursive_secrets import find_searched_secret
 from scaffold.policy.shell.risky_flags import find_risk
 from scaffold.policy.shell.script import ParsedCommand, ParseResult, Redirect, SimpleCommand, UnparsedCommand, Word
 from scaffold.policy.shell.tree_sitter_parser import parse_with_tree_sitter
-from scaffold.policy.shell.workspace_paths import HARMLESS_SINKS, MAX_ENTRIES, path_candidates
+from scaffold.policy.shell.workspace_paths import HARMLESS_SINKS, MAX_ENTRIES, FileSystem, path_candidates
 from scaffold.policy.shell.wrappers import program_name, rule_names_enough
 
 MAX_FOLDERS = 32
@@ -34,6 +36,13 @@ _HARMLESS_VALUE = re.compile(r"[A-Za-z0-9_.-]*")
 
 CommandPrefix = tuple[str, ...]
 """The words of a command that a rule matches."""
+
+MAX_WALKED = 1_000
+"""Maximum number of names checked; the sandbox hides the rest."""
+
+_LONG = frozenset({"--recursive", "--dereference-recursive"})
+_UNREAD = frozenset({".git", "node_modules", ".venv", "__pycache__"})
+"""Large folders that are skipped; people do not keep secrets there."""
 
 
 class RuleMatch(Struct, frozen=True):
@@ -274,3 +283,44 @@ def _cd(arguments: tuple[Word, ...]) -> ReadAnalysis:
 
 def _ask(reason: str) -> PolicyDecision:
     return PolicyDecision("ask", "shell", reason)
+
+
+def find_searched_secret(simple: SimpleCommand, folders: tuple[str, ...], files: FileSystem) -> str | None:
+    """Return the name of a secret file that a search through these absolute paths would read; None if none is found."""
+    name, arguments = simple.words[0].text, [word.text for word in simple.words[1:]]
+    if not _is_recursive(name, arguments):
+        return None
+    included, excluded = _values("--include", arguments), _values("--exclude", arguments)
+    for found in _below(folders, files, hidden=name != "rg"):
+        searched = not included or any(fnmatchcase(found, glob) for glob in included)
+        if searched and not any(fnmatchcase(found, glob) for glob in excluded):
+            return found
+    return None
+
+
+def _is_recursive(name: str, arguments: list[str]) -> bool:
+    if name == "rg":
+        return True
+    flags = (word for word in arguments if word.startswith("-"))
+    return name in {"grep", "diff"} and any(
+        word in _LONG or (not word.startswith("--") and bool(set(word) & set("rR"))) for word in flags
+    )
+
+
+def _values(flag: str, arguments: list[str]) -> list[str]:
+    return [word.removeprefix(f"{flag}=") for word in arguments if word.startswith(f"{flag}=")]
+
+
+def _below(folders: tuple[str, ...], files: FileSystem, *, hidden: bool) -> Iterator[str]:
+    """Yield the names of secret files below the folders, breadth first."""
+    pending, walked = list(folders), 0
+    while pending and walked < MAX_WALKED:
+        folder = pending.pop(0)
+        for entry in files.entries(folder):
+            walked += 1
+            if entry.name in _UNREAD or (entry.name.startswith(".") and not hidden):
+                continue
+            if is_secret_file_name(entry.name):
+                yield entry.name
+            elif entry.is_folder:
+                pending.append(f"{folder.rstrip('/')}/{entry.name}")

@@ -1,22 +1,54 @@
-"""Parse shell commands. A command counts as parsed only if two parsers agree on it."""
+"""Parse shell commands. A command counts as parsed only if two parsers agree on it.
 
+Text that parsers, terminals and shells are known to read differently is rejected before. Text that cannot be parsed is
+scanned for visible commands: enough to deny it, never to allow it.
+"""
+
+import re
 import shutil
 import sysconfig
+import unicodedata
 from collections import OrderedDict
+from itertools import islice
 from pathlib import Path
 
 from scaffold.core.errors import ScaffoldError
 from scaffold.host.process.command import OutputCapture, run_command
 from scaffold.policy.shell.plain_commands import parse_plain
-from scaffold.policy.shell.precheck import MAX_COMMANDS, precheck_problem
-from scaffold.policy.shell.rough_scan import scan_roughly
-from scaffold.policy.shell.script import ParsedCommand, ParseResult, UnparsedCommand
+from scaffold.policy.shell.script import (
+    OPERATORS,
+    ParsedCommand,
+    ParseResult,
+    Redirect,
+    SimpleCommand,
+    UnparsedCommand,
+    Word,
+)
 from scaffold.policy.shell.shfmt_parser import ARGUMENTS, parse_shfmt_tree
 from scaffold.policy.shell.tree_sitter_parser import parse_with_tree_sitter
 
 PARSE_TIMEOUT_S = 5.0
 MAX_CACHED = 512
 MAX_TREE_BYTES = 8_000_000
+
+MAX_COMMAND_BYTES = 8_000
+MAX_COMMANDS = 50
+MAX_OPERATORS = 150
+"""Maximum number of operators that join or nest commands; parsers recurse with the nesting depth."""
+
+_OPERATOR = re.compile(r"&&|\|\||[|&;(){}`<>\n]|\$\{")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_NAMES = {"\0": "a NUL", "\r": "a carriage return", "\v": "a vertical tab", "\f": "a form feed", "\x1b": "an escape"}
+_CONTINUED_WORD = re.compile(r"(?<![ \t])\\\n")
+_INVISIBLE = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
+
+MAX_WORDS = 2_000
+MAX_CHARACTERS = 200_000
+
+_PIECE = re.compile(
+    r"[0-9]?(?P<operator>&>>|&>|<>|>>|>\||>&|<&|<|>)|(?P<ends>[;|&(){}`\n]+)|(?P<word>[^\s;|&(){}`<>]+)"
+)
+_QUOTES = str.maketrans("", "", "'\"\\")
 
 
 class ParserMissing(ScaffoldError):
@@ -91,3 +123,57 @@ def installed_parser() -> Path:
     """
     bundled = Path(sysconfig.get_path("scripts")) / "shfmt"
     return bundled if bundled.is_file() else Path(shutil.which("shfmt") or bundled)
+
+
+def precheck_problem(command: str) -> str | None:
+    """Return why `command` must not be parsed, as a phrase after "the command"; None if it may be."""
+    if not command.strip(" \t\n"):
+        return "is empty"
+    if any("\ud800" <= char <= "\udfff" for char in command):
+        return "is not valid text (UTF-8)"
+    size = len(command.encode())
+    if size > MAX_COMMAND_BYTES:
+        return f"is too long to be checked ({size:,} bytes; at most {MAX_COMMAND_BYTES:,})"
+    if len(_OPERATOR.findall(command)) > MAX_OPERATORS:
+        return f"has more than {MAX_OPERATORS} operators that join or nest commands"
+    return _invisible_problem(command)
+
+
+def _invisible_problem(command: str) -> str | None:
+    """Return which text in `command` is invisible or misleading to a person; None if there is none."""
+    if found := _CONTROL.search(command):
+        return f"contains {_NAMES.get(found[0], 'a control character')} ({ascii(found[0])[1:-1]})"
+    for char in command:
+        if not char.isascii() and unicodedata.category(char) in _INVISIBLE:
+            name = unicodedata.name(char, "a character without a name")
+            return f"contains an invisible character or a non-ASCII space ({ascii(char)[1:-1]}, {name})"
+    if _CONTINUED_WORD.search(command):
+        return "continues on the next line in the middle of a word"
+    return None
+
+
+def scan_roughly(text: str) -> tuple[SimpleCommand, ...]:
+    """Return the commands, split at spaces and operators, after removing invisible characters and quotes."""
+    seen: list[SimpleCommand] = []
+    words: list[Word] = []
+    redirects: list[Redirect] = []
+    operator = ""
+    for piece in islice(_PIECE.finditer(_visible(text[:MAX_CHARACTERS])), MAX_WORDS):
+        word = Word((piece["word"] or "").translate(_QUOTES), sure=False)
+        if piece["operator"]:
+            operator = piece["operator"]
+        elif piece["ends"]:
+            seen.append(SimpleCommand(tuple(words), (), tuple(redirects)))
+            words, redirects, operator = [], [], ""
+        elif operator:
+            redirects.append(Redirect(OPERATORS[operator], word))
+            operator = ""
+        else:
+            words.append(word)
+    return (*seen, SimpleCommand(tuple(words), (), tuple(redirects)))
+
+
+def _visible(text: str) -> str:
+    """Return a text without invisible characters and with every kind of space as a plain space."""
+    plain = "".join(char for char in text if char in "\n\t" or unicodedata.category(char) not in {"Cc", "Cf", "Cs"})
+    return unicodedata.normalize("NFKC", plain)
