@@ -40,7 +40,7 @@ from scaffold.run.attempt_end import AttemptEnd
 from scaffold.run.context import RunContext
 from scaffold.store.database import Store
 from scaffold.worker.attempt import Worker
-from scaffold.worker.outcome import CandidateReady
+from scaffold.worker.attempt_record import CandidateReady
 
 GHOST = ProcessIdentity(1, "never", "another boot")
 """A process that is not alive; tasks claim their attempts in its name."""

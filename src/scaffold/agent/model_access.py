@@ -8,8 +8,8 @@ from random import SystemRandom  # noqa: TID251 - jitter needs no seed
 from typing import Any
 
 from scaffold.core.errors import UsageError
-from scaffold.core.money import format_usd
 from scaffold.core.ports import Model
+from scaffold.core.printable_text import format_usd
 from scaffold.host.clock import SystemClock
 from scaffold.host.identity import own_identity
 from scaffold.host.user_dirs import user_dirs

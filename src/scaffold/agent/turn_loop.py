@@ -31,7 +31,7 @@ from scaffold.core.model import Usage
 from scaffold.core.ports import NO_USAGE, Budget, History, Model
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.tool import Tool
-from scaffold.llm.transport.deltas import DeltaListener
+from scaffold.llm.deltas import DeltaListener
 
 CUT_OFF = "Your reply was cut off at its length limit, and none of its tool calls ran. Continue in smaller steps."
 REFUSED = "Not run: the reply that contained this call was a refusal."

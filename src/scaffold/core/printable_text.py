@@ -1,4 +1,4 @@
-"""Text made safe for databases, prompts, protocols and screens."""
+"""Text made safe for databases, prompts, protocols and screens; amounts of money as text."""
 
 import re
 from collections.abc import Sequence
@@ -31,3 +31,10 @@ def join_limited(names: Sequence[str], most: int) -> str:
 def count_of(number: int, noun: str) -> str:
     """Return a number with its noun: `1 action`, `2 actions`."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def format_usd(usd: float) -> str:
+    """Return an amount in US dollars with two decimals; below $0.10, with two significant digits."""
+    exponent = int(f"{usd:e}".rpartition("e")[2])
+    digits = max(2, 1 - exponent)
+    return f"${usd:,.{digits}f}"

@@ -10,8 +10,8 @@ from scaffold.core.errors import ModelError
 from scaffold.core.model import Usage
 from scaffold.core.ports import Clock
 from scaffold.core.tool import Tool
+from scaffold.llm.deltas import emit_deltas
 from scaffold.llm.registry.cards import ModelCard
-from scaffold.llm.replay_deltas import emit_deltas
 from scaffold.llm.transport.endpoint import Endpoint
 from scaffold.llm.transport.ports import Deadlines, HttpClient, HttpRequest, HttpResponse
 from scaffold.llm.wire.codec import Codec, ModelTarget, WireReply

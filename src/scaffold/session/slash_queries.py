@@ -9,7 +9,7 @@ from msgspec import Struct
 from scaffold.agent.modes import MODES
 from scaffold.core.errors import UsageError
 from scaffold.core.model import Usage
-from scaffold.core.money import format_usd
+from scaffold.core.printable_text import format_usd
 from scaffold.core.todo import Todo, TodoStatus
 from scaffold.core.tool import Tool
 from scaffold.policy.rule.ruleset import RuleSet

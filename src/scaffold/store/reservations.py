@@ -1,4 +1,4 @@
-"""Reservations: the estimated cost of requests in flight, and the queue of requests waiting for budget."""
+"""Reservations of budget for requests in flight, the queue of waiting requests, and what sessions spent."""
 
 from msgspec import Struct
 
@@ -23,6 +23,12 @@ FROM reservation AS mine WHERE id = :id
 GRANT = "UPDATE reservation SET granted = 1 WHERE id = :id"
 RELEASE = "DELETE FROM reservation WHERE id = :id RETURNING *"
 OF_ACCOUNT = "SELECT * FROM reservation WHERE account = :account ORDER BY position"
+
+ADD_SPENT = """
+INSERT INTO budget_account (id, spent_usd) VALUES (:id, :usd)
+ON CONFLICT (id) DO UPDATE SET spent_usd = budget_account.spent_usd + excluded.spent_usd
+"""
+SPENT = "SELECT spent_usd FROM budget_account WHERE id = :id"
 
 
 class Reservation(Struct, frozen=True, kw_only=True):
@@ -98,3 +104,19 @@ def _reservation(row: Row) -> Reservation:
         granted=bool(row["granted"]),
         owner=OWNER.read(row["owner"]),
     )
+
+
+class BudgetAccounts:
+    """One sum per account; the first booking creates the account."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def book(self, account: str, usd: float) -> None:
+        """Add `usd` to the account's sum."""
+        self._connection.write(ADD_SPENT, id=account, usd=usd)
+
+    def spent_usd(self, account: str) -> float:
+        """Return the sum spent so far; 0 for an unknown account."""
+        row = self._connection.row(SPENT, id=account)
+        return 0.0 if row is None else float(row["spent_usd"])

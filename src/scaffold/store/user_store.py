@@ -3,13 +3,12 @@
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from scaffold.store.budget_accounts import BudgetAccounts
 from scaffold.store.driver.columns import TimeSource
 from scaffold.store.driver.connection import Connection
 from scaffold.store.driver.schema import SchemaSource, open_connection
 from scaffold.store.driver.sqlite import SqliteDriver
 from scaffold.store.messages import Messages
-from scaffold.store.reservations import Reservations
+from scaffold.store.reservations import BudgetAccounts, Reservations
 from scaffold.store.user.conversations import Conversations
 from scaffold.store.user.endpoint_throttles import EndpointThrottles
 from scaffold.store.user.subagents import Subagents

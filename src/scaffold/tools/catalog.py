@@ -1,10 +1,16 @@
-"""All tools of a session except the user's own; `builtin` has those that need only a workspace."""
+"""The tools of a session except the user's own: all of them, or those that need only a workspace."""
 
 from pathlib import Path
 
 from scaffold.core.tool import Tool
-from scaffold.tools.builtin import builtin_tools
 from scaffold.tools.command.packages import pip_install, pip_list
+from scaffold.tools.command.python import python
+from scaffold.tools.command.shell import shell
+from scaffold.tools.file.append import append_file
+from scaffold.tools.file.edit import apply_delta
+from scaffold.tools.file.info import file_info
+from scaffold.tools.file.read_write import list_dir, read_file, write_file
+from scaffold.tools.search.search_files import search_files
 from scaffold.tools.todos import Todos, todo_read, todo_write
 from scaffold.tools.web.fetch import FetchFunction, fetch_tool
 from scaffold.tools.workspace import Workspace
@@ -26,4 +32,20 @@ def all_tools(
         pip_install(workspace, packages),
         todo_write(todos),
         todo_read(todos),
+    )
+
+
+def builtin_tools(
+    workspace: Workspace, *, packages: Path | None = None, outputs: Path | None = None
+) -> tuple[Tool, ...]:
+    """Return the tools that need only a workspace (files, commands, Python), in the order a model sees them.
+
+    Python code can import from the folder `packages`. Output too long to show is saved in the folder `outputs`
+    (None: discarded).
+    """
+    return (
+        *(make(workspace) for make in (read_file, write_file, append_file, apply_delta)),
+        *(make(workspace) for make in (list_dir, search_files, file_info)),
+        shell(workspace, outputs),
+        python(workspace, packages=packages, outputs=outputs),
     )

@@ -17,11 +17,10 @@ from scaffold.verify.environment.check_env import with_shown_folders
 from scaffold.verify.environment.provisioning import provision_checkout
 from scaffold.worker.activity import ActivityClock
 from scaffold.worker.attempt_context import AttemptContext
-from scaffold.worker.attempt_record import AttemptRecorder
+from scaffold.worker.attempt_record import AttemptRecorder, CandidateReady
 from scaffold.worker.change_loop import make_change
 from scaffold.worker.inbox_approval import InboxApprover
 from scaffold.worker.native_executor import watched_agent
-from scaffold.worker.outcome import CandidateReady
 from scaffold.worker.review_loop import run_review
 from scaffold.worker.workspace import AttemptWorkspace, open_workspace, release_workspace, rescue_and_release
 

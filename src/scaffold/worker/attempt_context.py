@@ -19,8 +19,7 @@ from scaffold.verify.environment.check_env import check_environ
 from scaffold.worker.activity import ActivityClock
 from scaffold.worker.attempt_record import AttemptRecorder
 from scaffold.worker.inbox_approval import InboxApprover
-from scaffold.worker.turn_watchdog import NoProgress
-from scaffold.worker.watchdog import ESCALATION_TEXT, next_escalation
+from scaffold.worker.watchdog import ESCALATION_TEXT, NoProgress, next_escalation
 from scaffold.worker.workspace import AttemptWorkspace
 
 

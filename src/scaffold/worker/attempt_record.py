@@ -1,5 +1,7 @@
 """A worker's records of its attempt: each phase before it begins, each answer as soon as it arrives."""
 
+from msgspec import Struct
+
 from scaffold.core.contract import Verification
 from scaffold.core.events import CritiqueRecorded, VerificationFailed
 from scaffold.core.ids import Commit
@@ -63,3 +65,9 @@ class AttemptRecorder:
                 attempt.id, fence=attempt.fence, phase="candidate", head_sha=head, verification=verification
             )
             store.actions.move(attempt.action_id, Landing())
+
+
+class CandidateReady(Struct, frozen=True):
+    """A candidate was handed in; for a review, and for a tester that changed nothing, `head` is the base."""
+
+    head: Commit

@@ -20,8 +20,8 @@ from scaffold.run.failure_summary import summarize_failures
 from scaffold.run.notices import inform
 from scaffold.verify.contract.checks import unchanged_result
 from scaffold.worker.attempt_context import AttemptContext
-from scaffold.worker.critic import Critic
-from scaffold.worker.critic_prompt import critique_prompt, improve_prompt
+from scaffold.worker.attempt_record import CandidateReady
+from scaffold.worker.critic import Critic, critique_prompt, improve_prompt
 from scaffold.worker.critique import (
     Critique,
     HandIn,
@@ -33,12 +33,10 @@ from scaffold.worker.critique import (
     requests_end,
 )
 from scaffold.worker.native_executor import watched_agent
-from scaffold.worker.outcome import CandidateReady
 from scaffold.worker.prompts import failure_prompt, task_prompt
-from scaffold.worker.protected_review import approve_protected_change
-from scaffold.worker.resume_change import restore_waiting_change
-from scaffold.worker.turn_watchdog import NoProgress, WatchedAgent
+from scaffold.worker.protected_review import approve_protected_change, restore_waiting_change
 from scaffold.worker.verification import AttemptVerifier
+from scaffold.worker.watchdog import NoProgress, WatchedAgent
 from scaffold.worker.workspace import rescue_work
 
 DIFF_BYTES = 128 * 1024

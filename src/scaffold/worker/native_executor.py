@@ -14,7 +14,7 @@ from scaffold.core.tool import Tool
 from scaffold.host.identity import own_identity
 from scaffold.run.notices import warn
 from scaffold.store.spending.run_budget import RunBudget
-from scaffold.tools.builtin import builtin_tools
+from scaffold.tools.catalog import builtin_tools
 from scaffold.tools.human_question import ask_human
 from scaffold.tools.read_cache import with_read_cache
 from scaffold.tools.todos import Todos, todo_read, todo_write
@@ -24,7 +24,7 @@ from scaffold.worker.activity import WaitAwareBudget
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.human_messages import HumanMessages
 from scaffold.worker.inbox_approval import worker_gate
-from scaffold.worker.turn_watchdog import RepeatGuard, WatchedAgent, worktree_fingerprint
+from scaffold.worker.watchdog import RepeatGuard, WatchedAgent, worktree_fingerprint
 
 
 def watched_agent(context: AttemptContext, model: Model) -> WatchedAgent:

@@ -1,12 +1,17 @@
-"""Changes of protected paths: they land only after a human approved exactly this change."""
+"""Changes of protected paths: they land only after a human approved exactly this change.
+
+An attempt whose change waited for the approval is restored instead of started over.
+"""
 
 import hashlib
 
 from scaffold.core.ids import Commit
+from scaffold.core.model import Attempt
 from scaffold.core.printable_text import join_limited, utf8_safe
 from scaffold.git import commits
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.run.attempt_end import AttemptEnd
+from scaffold.store.database import Store
 from scaffold.verify.guard import declared_protected_paths
 from scaffold.worker.attempt_context import AttemptContext
 
@@ -50,3 +55,28 @@ def _paths_to_approve(context: AttemptContext, changed: tuple[str, ...]) -> tupl
 
 def _named(paths: tuple[str, ...]) -> str:
     return utf8_safe(join_limited(paths, MAX_PATHS_SHOWN))
+
+
+async def restore_waiting_change(context: AttemptContext) -> Attempt | None:
+    """Restore the previous attempt's files if its change waited for approval; return that attempt, else None.
+
+    Only on the same base: on another base the approval would be for a different change. HEAD does not move.
+    """
+    store, base = context.site.store, context.workspace.base
+    before = _previous_attempt(store, context.task.attempt)
+    if before is None or before.outcome != "waiting" or before.base_sha != base or before.head_sha is None:
+        return None
+    if not _was_submitted_for_approval(store, before):
+        return None
+    await context.workspace.git("read-tree", "-u", "--reset", before.head_sha)
+    return before
+
+
+def _previous_attempt(store: Store, attempt: Attempt) -> Attempt | None:
+    earlier = [each for each in store.attempts.of_action(attempt.action_id) if each.number < attempt.number]
+    return earlier[-1] if earlier else None
+
+
+def _was_submitted_for_approval(store: Store, attempt: Attempt) -> bool:
+    """Return whether the human was asked about the finished change, not about a tool call before it."""
+    return any(item.attempt_id == attempt.id and "change" in item.detail for item in store.inbox.all())

@@ -16,9 +16,9 @@ from scaffold.verify.contract.review import (
     unresolved_citations,
 )
 from scaffold.worker.attempt_context import AttemptContext
-from scaffold.worker.outcome import CandidateReady
+from scaffold.worker.attempt_record import CandidateReady
 from scaffold.worker.prompts import task_prompt
-from scaffold.worker.turn_watchdog import NoProgress, WatchedAgent
+from scaffold.worker.watchdog import NoProgress, WatchedAgent
 from scaffold.worker.workspace import rescue_work
 
 

@@ -14,7 +14,7 @@ from scaffold.run.notices import warn
 from scaffold.store.spending.run_budget import RunBudget
 from scaffold.worker.activity import WaitAwareBudget
 from scaffold.worker.attempt_context import AttemptContext
-from scaffold.worker.turn_watchdog import NoProgress, RepeatGuard, WatchedAgent, worktree_fingerprint
+from scaffold.worker.watchdog import NoProgress, RepeatGuard, WatchedAgent, worktree_fingerprint
 
 
 class SideAgent:

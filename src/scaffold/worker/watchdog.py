@@ -1,12 +1,27 @@
-"""Agents without progress: which failures count as the same, and how to escalate. Pure."""
+"""The watchdog: interrupts an idle agent, stops one that repeats the same failing call, and escalates."""
 
+import asyncio
+import contextlib
 import hashlib
 import json
+import os
 import re
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Protocol
 
+import msgspec
 from msgspec import Struct
+
+from scaffold.agent.turn_loop import TurnResult
+from scaffold.core.conversation import Text
+from scaffold.core.errors import GitError
+from scaffold.core.ids import Commit
+from scaffold.core.states import AttemptOutcome
+from scaffold.core.tool import Tool, ToolOutput
+from scaffold.git.command import Git
+from scaffold.host.random_ids import new_id
+from scaffold.worker.activity import ActivityClock
 
 NUDGE_AT = 2
 """Turns with the same failure and no change after which the agent is nudged."""
@@ -23,6 +38,9 @@ ESCALATION_TEXT: Mapping[Escalation, str] = {
 }
 
 _VARYING = re.compile(r"0x[0-9a-f]+|\d+(?:\.\d+)?")
+
+READ_BYTES = 1 << 20
+"""Bytes hashed of each changed file; for the rest, size and modification time decide."""
 
 
 def next_escalation(*, nudged: bool, attempts_left: int, planner: bool) -> Escalation:
@@ -65,3 +83,148 @@ class RepeatedFailures(Struct, frozen=True, kw_only=True):
     def times(self, call: str) -> int:
         """Return the number of turns in which the call failed."""
         return len(self.turns.get(call, ()))
+
+
+class NoProgress(Struct, frozen=True):
+    """The agent makes no progress; `cause` says how."""
+
+    outcome: AttemptOutcome
+    cause: str
+
+
+class TurnTaker(Protocol):
+    """An agent that takes turns."""
+
+    async def turn(self, prompt: str, /) -> TurnResult:
+        """Send `prompt` and return the result."""
+        ...
+
+
+class RepeatGuard:
+    """Detects calls that fail the same way repeatedly in an unchanged tree. Implements `agent.ports.Incoming`."""
+
+    def __init__(self, tree: Callable[[], Awaitable[str]]) -> None:
+        """`tree` returns a fingerprint of the worktree."""
+        self._tree = tree
+        self._turn = 0
+        self._seen = RepeatedFailures()
+        self._nudge: str | None = None
+        self._closed = asyncio.Event()
+        self.cause = ""
+        """Why the agent is stopped; empty until then."""
+
+    def look(self) -> Sequence[Text]:
+        """Return the nudge, if there is one; the agent looks before each request, so each look begins a new turn."""
+        self._turn += 1
+        return () if self._nudge is None else (Text(self._nudge),)
+
+    def take(self) -> None:
+        """Clear the nudge: it is in the conversation now."""
+        self._nudge = None
+
+    def guard(self, tool: Tool) -> Tool:
+        """Return the tool with its failures counted."""
+
+        async def work(args: Mapping[str, Any]) -> ToolOutput:
+            output = await tool.run(args)
+            if output.failed:
+                await self._count(tool.name, args, output.content)
+            return output
+
+        return msgspec.structs.replace(tool, run=work)
+
+    async def closed(self) -> None:
+        """Return once the agent is to be stopped."""
+        await self._closed.wait()
+
+    async def _count(self, tool: str, args: Mapping[str, Any], answer: str) -> None:
+        turn, call, tree = self._turn, call_fingerprint(tool, args, answer), await self._tree()
+        self._seen = self._seen.after(FailedCall(turn=turn, call=call, tree=tree))
+        times = self._seen.times(call)
+        how = f"{tool} failed the same way in {times} turns without any change in between"
+        if times == NUDGE_AT:
+            self._nudge = f"{how}. Try a different approach: one more turn like this ends the attempt."
+        elif times >= END_AT:
+            self.cause = f"no progress: {how}: {answer}"
+            self._closed.set()
+            await asyncio.Event().wait()  # wait to be cancelled by WatchedAgent: the model is not asked again
+
+
+class WatchedAgent:
+    """An agent with its watchdog; the first idle timeout nudges it, the second one stops it."""
+
+    def __init__(self, agent: TurnTaker, activity: ActivityClock, repeats: RepeatGuard, *, idle_s: float) -> None:
+        self._agent = agent
+        self._activity = activity
+        self._repeats = repeats
+        self._idle_s = idle_s
+        self._nudged = False
+
+    async def turn(self, prompt: str) -> TurnResult | NoProgress:
+        """Run the agent's turn; NoProgress if it is idle again after a nudge, or repeats a failing call."""
+        finish = await self._until_stuck(prompt)
+        if isinstance(finish, NoProgress) and finish.outcome == "timeout" and not self._nudged:
+            self._nudged = True
+            finish = await self._until_stuck(self._nudge)
+        return finish
+
+    @property
+    def _nudge(self) -> str:
+        return (
+            f"There was no sign of life for {self._idle_s:g} s, so the running step was interrupted. Look at the "
+            "current state, then continue in another way, with commands that print progress. The next timeout ends the "
+            "attempt."
+        )
+
+    async def _until_stuck(self, prompt: str) -> TurnResult | NoProgress:
+        turn = asyncio.create_task(self._agent.turn(prompt))
+        idle = asyncio.create_task(self._activity.wait_until_idle())
+        repeats = asyncio.create_task(self._repeats.closed())
+        tasks = (turn, idle, repeats)
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+        if not turn.cancelled():
+            return turn.result()
+        if self._repeats.cause:
+            return NoProgress("executor_failed", self._repeats.cause)
+        return NoProgress("timeout", f"no output, no tool call and no model reply for {self._idle_s:g} s")
+
+
+async def worktree_fingerprint(git: Git, base: Commit) -> str:
+    """Return a fingerprint of the worktree without ignored files; a new random one if git fails."""
+    try:
+        changed = await git("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", base)
+        others = await git("ls-files", "--others", "--exclude-standard", "-z", "--", ":/")
+    except GitError:
+        return new_id()
+    names = sorted({*changed.records, *others.records})
+    return await asyncio.to_thread(_digest, git.cwd, names)
+
+
+def _digest(root: Path, names: Sequence[str]) -> str:
+    digest = hashlib.sha256()
+    for name in names:
+        digest.update(os.fsencode(name) + b"\0")
+        with contextlib.suppress(OSError):  # deleted, or not a regular file: its name is enough
+            digest.update(_version(root / name))
+    return digest.hexdigest()
+
+
+def _version(path: Path) -> bytes:
+    """Return a fingerprint of a file's content or of a link's target."""
+    status = path.lstat()
+    if path.is_symlink():
+        return os.fsencode(path.readlink())
+    with open(path, "rb", opener=_open_nonblocking) as file:
+        start = file.read(READ_BYTES)
+    rest = b"" if status.st_size <= len(start) else f"{status.st_size} {status.st_mtime_ns}".encode()
+    return hashlib.sha256(start).digest() + rest
+
+
+def _open_nonblocking(path: str, flags: int) -> int:
+    """Open without blocking on a pipe that has no writer."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)

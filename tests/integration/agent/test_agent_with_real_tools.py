@@ -7,7 +7,7 @@ from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec
 from scaffold.core.conversation import Caller
 from scaffold.host.clock import FakeClock
 from scaffold.llm.model_factory import open_model
-from scaffold.tools.builtin import builtin_tools
+from scaffold.tools.catalog import builtin_tools
 from scaffold.tools.workspace import Workspace
 
 CASSETTE = """

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from scaffold.git.branch import current_branch
+from scaffold.git.discovery import current_branch
 
 
 @pytest.fixture

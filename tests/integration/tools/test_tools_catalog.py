@@ -3,8 +3,7 @@ import os
 import pytest
 
 from scaffold.tools.arguments import argument_problems
-from scaffold.tools.builtin import builtin_tools
-from scaffold.tools.catalog import all_tools
+from scaffold.tools.catalog import all_tools, builtin_tools
 from scaffold.tools.read_cache import is_read_only
 from scaffold.tools.todos import Todos
 from scaffold.tools.web.http import web_fetch

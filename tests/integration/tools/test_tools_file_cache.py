@@ -4,7 +4,7 @@ import pytest
 
 from scaffold.core.conversation import ToolCall
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.tools.builtin import builtin_tools
+from scaffold.tools.catalog import builtin_tools
 from scaffold.tools.read_cache import ReadCache, with_read_cache
 from scaffold.tools.workspace import Workspace
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from scaffold.policy.path.containment import Refusal
-from scaffold.tools.builtin import builtin_tools
+from scaffold.tools.catalog import builtin_tools
 from scaffold.tools.file.read_write import MAX_ENTRIES, MAX_LINES, decode_file
 from scaffold.tools.workspace import MAX_ANSWER_CHARS, ReadablePath, Workspace
 

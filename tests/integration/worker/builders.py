@@ -22,7 +22,7 @@ from scaffold.run.attempt_end import AttemptEnd
 from scaffold.run.sandbox import open_sandbox
 from scaffold.worker.attempt import Worker
 from scaffold.worker.attempt_context import AttemptContext
-from scaffold.worker.outcome import CandidateReady
+from scaffold.worker.attempt_record import CandidateReady
 from scaffold.worker.workspace import open_workspace
 from support.harness import GHOST, UNHELD, Harness, open_site, script
 

@@ -11,8 +11,8 @@ from scaffold.llm.cassette.model import CassetteEntry
 from scaffold.run.assignment import read_assignment
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.worker.attempt import Worker
+from scaffold.worker.attempt_record import CandidateReady
 from scaffold.worker.inbox_approval import InboxApprover
-from scaffold.worker.outcome import CandidateReady
 from support.harness import GHOST, act, goal, open_site, until
 
 NOBODY_S = 0.05

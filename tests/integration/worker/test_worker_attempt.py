@@ -8,7 +8,7 @@ from scaffold.core.errors import GitError, StaleFence
 from scaffold.core.states import Active
 from scaffold.git import commits, refs, worktree
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
-from scaffold.worker.outcome import CandidateReady
+from scaffold.worker.attempt_record import CandidateReady
 from scaffold.worker.workspace import pinned_meanwhile, rescue_and_remove
 from support.harness import AUTHOR, COMMITTER, GHOST, UNHELD, act, goal
 

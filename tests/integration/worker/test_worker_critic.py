@@ -7,7 +7,7 @@ import pytest
 from integration.worker.builders import CRITICISED, scores, total, work
 from scaffold.core.events import NoticeRaised, VerificationFailed
 from scaffold.git import refs
-from scaffold.worker.outcome import CandidateReady
+from scaffold.worker.attempt_record import CandidateReady
 from support.harness import act, goal
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scaffold.worker.outcome import CandidateReady
+from scaffold.worker.attempt_record import CandidateReady
 from support.harness import UNHELD, act, goal
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")

@@ -10,8 +10,8 @@ from scaffold.tools.command.python import python
 from scaffold.tools.command.shell import shell
 from scaffold.tools.workspace import Workspace
 from scaffold.worker.attempt import Worker
-from scaffold.worker.outcome import CandidateReady
-from scaffold.worker.turn_watchdog import worktree_fingerprint
+from scaffold.worker.attempt_record import CandidateReady
+from scaffold.worker.watchdog import worktree_fingerprint
 from scaffold.worker.workspace import open_workspace
 from support.harness import GHOST, act, goal, open_site
 

@@ -5,7 +5,7 @@ import json
 from integration.worker.builders import total, work
 from scaffold.landing.merge_queue import MergeQueue
 from scaffold.run.attempt_end import AttemptEnd
-from scaffold.worker.outcome import CandidateReady
+from scaffold.worker.attempt_record import CandidateReady
 from support.harness import act, goal
 
 ASKED = {"sandbox": "off", "allow": ("shell:cp",), "inbox_wait_s": 0.0, "planner": True}

@@ -14,7 +14,7 @@ from scaffold.run.assignment import read_assignment
 from scaffold.run.attempt_end import AttemptEnd
 from scaffold.verify.contract.review import reviews
 from scaffold.worker.attempt import Worker
-from scaffold.worker.outcome import CandidateReady
+from scaffold.worker.attempt_record import CandidateReady
 from support.harness import GHOST, UNHELD, act, goal, open_site
 
 CITED = [{"file": "list", "line": 2, "note": "has two"}]

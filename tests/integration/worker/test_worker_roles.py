@@ -9,7 +9,7 @@ from scaffold.landing.merge_queue import MergeQueue, ReviewRecorded
 from scaffold.llm.cassette.model import CassetteEntry
 from scaffold.run.assignment import read_assignment
 from scaffold.worker.attempt import Worker
-from scaffold.worker.outcome import CandidateReady
+from scaffold.worker.attempt_record import CandidateReady
 from support.harness import GHOST, act, goal, open_site
 
 

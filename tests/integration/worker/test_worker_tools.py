@@ -7,7 +7,7 @@ from fakes import Listening, calling, tape
 from scaffold.llm.cassette.model import CassetteEntry
 from scaffold.run.assignment import read_assignment
 from scaffold.worker.attempt import Worker
-from scaffold.worker.outcome import CandidateReady
+from scaffold.worker.attempt_record import CandidateReady
 from support.harness import GHOST, act, goal, open_site
 
 DELTA = {"operation": "replace", "start_line": 1, "expected": "one", "content": "uno"}

@@ -11,7 +11,7 @@ from scaffold.core.events import ContractSealed
 from scaffold.core.gates import Baseline, CheckEnvironment, Gate, GateRun
 from scaffold.git import refs
 from scaffold.plan.text.file_format import contract_document
-from scaffold.worker.outcome import CandidateReady
+from scaffold.worker.attempt_record import CandidateReady
 from support.harness import act, goal
 
 LINT = Gate(kind="lint", command="! grep -rn bad .", runner="findings")

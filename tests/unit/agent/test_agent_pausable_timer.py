@@ -1,6 +1,6 @@
 """A span of time that stands still while a human thinks."""
 
-from scaffold.agent.subagents.pausable_timer import PausableTimer
+from scaffold.agent.subagents.pool import PausableTimer
 from scaffold.host.clock import FakeClock
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from scaffold.core.money import format_usd
+from scaffold.core.printable_text import format_usd
 
 
 @pytest.mark.parametrize(

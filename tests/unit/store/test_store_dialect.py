@@ -5,8 +5,8 @@ from types import ModuleType
 
 import pytest
 
-from scaffold.store import dialect, messages
-from scaffold.store.driver import schema
+from scaffold.store import messages
+from scaffold.store.driver import postgres, schema
 from scaffold.store.run import actions, attempts, events, facts, goals, inbox, intents, runs, status_counts
 
 SQLITE_ONLY = re.compile(
@@ -41,7 +41,7 @@ STATEMENTS = [
     ],
 )
 def test_named_placeholders_become_psycopgs(ours: str, theirs: str) -> None:
-    assert dialect.psycopg_style(ours) == theirs
+    assert postgres.psycopg_style(ours) == theirs
 
 
 def test_the_package_names_its_statements() -> None:
@@ -52,4 +52,4 @@ def test_the_package_names_its_statements() -> None:
 def test_every_statement_keeps_to_what_both_databases_understand(statement: str) -> None:
     assert not SQLITE_ONLY.search(statement)
     names = re.findall(r"(?<!:):([a-z_]+)", statement)
-    assert re.findall(r"%\(([a-z_]+)\)s", dialect.psycopg_style(statement)) == names
+    assert re.findall(r"%\(([a-z_]+)\)s", postgres.psycopg_style(statement)) == names

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scaffold.verify.environment.importable_modules import python_modules
+from scaffold.verify.environment.import_proof import python_modules
 
 
 @pytest.mark.parametrize(

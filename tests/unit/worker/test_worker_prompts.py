@@ -12,7 +12,7 @@ from scaffold.core.states import Active, Pending
 from scaffold.run.assignment import Assignment
 from scaffold.run.context import safe_file_name
 from scaffold.run.failure_summary import FAILURES_CHARS, clip, summarize_failures
-from scaffold.worker.critic_prompt import critique_prompt, improve_prompt, malformed_prompt
+from scaffold.worker.critic import critique_prompt, improve_prompt, malformed_prompt
 from scaffold.worker.critique import Critique
 from scaffold.worker.prompts import failure_prompt, task_prompt
 

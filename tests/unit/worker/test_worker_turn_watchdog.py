@@ -11,7 +11,7 @@ from scaffold.core.errors import HumanDecisionRequired
 from scaffold.core.tool import ToolOutput
 from scaffold.host.clock import FakeClock
 from scaffold.worker.activity import ActivityClock
-from scaffold.worker.turn_watchdog import NoProgress, RepeatGuard, WatchedAgent
+from scaffold.worker.watchdog import NoProgress, RepeatGuard, WatchedAgent
 
 IDLE_S = 300.0
 CALLS = iter(range(10_000))

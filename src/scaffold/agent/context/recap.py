@@ -5,7 +5,7 @@ from scaffold.agent.context.summary import SummaryEntry, summary_entries
 from scaffold.agent.context.text_size import cut_middle
 from scaffold.core.conversation import UserMessage
 from scaffold.core.model import Usage
-from scaffold.core.money import format_usd
+from scaffold.core.printable_text import format_usd
 
 LINE_BYTES = 160
 """Bytes of each quoted text."""

@@ -1,7 +1,8 @@
 """The subagents of a session: started, watched, and ended with it. The parent is notified once of each end."""
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Protocol
 
@@ -11,7 +12,6 @@ from scaffold.agent.messages.poller import StorePoller
 from scaffold.agent.messages.session import ClaimedSession
 from scaffold.agent.messages.text import subagent_end_message
 from scaffold.agent.subagents.approval_relay import CallDecider, next_approval_request, requested_call, send_decision
-from scaffold.agent.subagents.pausable_timer import PausableTimer
 from scaffold.core.errors import ScaffoldError, StoreError
 from scaffold.core.ids import ConversationId
 from scaffold.core.model import Usage
@@ -26,6 +26,9 @@ END_MESSAGE_LIFETIME = timedelta(days=30)
 CANCELLED = "cancelled: its session ended"
 MAX_SUBAGENTS = 20
 """Most subagents of a session at once."""
+
+MAX_PAUSE_S = 900.0
+"""Longest total pause; after that the timer runs even while a human decides."""
 
 
 class SubagentLimits(Struct, frozen=True, kw_only=True):
@@ -77,6 +80,39 @@ class _SubagentEnd(Struct, frozen=True):
     subagent: StoredSubagent
     status: SubagentEndStatus
     error: str
+
+
+class PausableTimer:
+    """A countdown that can be paused."""
+
+    def __init__(self, seconds: float, monotonic: Callable[[], float], *, longest_pause_s: float = MAX_PAUSE_S) -> None:
+        """Start now; `monotonic` is a monotonic clock in seconds."""
+        self._monotonic = monotonic
+        self._end_s = monotonic() + seconds
+        self._pauses_left_s = longest_pause_s
+        self._paused_at_s: float | None = None
+
+    def left_s(self) -> float:
+        """Return the seconds left; 0 or less once the time is up."""
+        return self._end_s + self._pause_s() - self._monotonic()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Stop the countdown inside the block, within the total pause allowed."""
+        self._paused_at_s = self._monotonic()
+        try:
+            yield
+        finally:
+            paused_s = self._pause_s()
+            self._paused_at_s = None
+            self._end_s += paused_s
+            self._pauses_left_s -= paused_s
+
+    def _pause_s(self) -> float:
+        """Return the length of the current pause so far; 0 if there is none."""
+        if self._paused_at_s is None:
+            return 0.0
+        return min(self._monotonic() - self._paused_at_s, self._pauses_left_s)
 
 
 class SubagentPool:

@@ -6,8 +6,8 @@ from threading import Event
 from scaffold.cli.wiring import PROGRAM
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.ids import RunId
-from scaffold.host.detached import start_detached
 from scaffold.host.identity import is_alive
+from scaffold.host.process.child import start_detached
 from scaffold.orchestrator.owner.run_lease import require_run
 from scaffold.run.context import RunContext
 

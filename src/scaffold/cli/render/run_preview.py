@@ -8,9 +8,8 @@ from msgspec import Struct
 from scaffold.cli.render.style import format_finding
 from scaffold.core.ids import ActionKey
 from scaffold.core.model import Run, Usage
-from scaffold.core.money import format_usd
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
-from scaffold.core.printable_text import count_of, printable
+from scaffold.core.printable_text import count_of, format_usd, printable
 from scaffold.core.run_settings import RunSettings
 from scaffold.host.sandbox.level import DetectedLevel
 from scaffold.llm.registry.cards import model_card

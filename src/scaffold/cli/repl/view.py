@@ -12,8 +12,8 @@ from scaffold.cli.repl.running_tools import RunningTools
 from scaffold.cli.repl.transcript import Transcript
 from scaffold.cli.repl.user_input import EXIT_WARNING_S, PendingInput
 from scaffold.core.model import Usage
-from scaffold.core.money import format_usd
 from scaffold.core.ports import Clock
+from scaffold.core.printable_text import format_usd
 from scaffold.policy.permission.approval_gate import ApprovalAnswer
 from scaffold.session.current_conversation import CurrentConversation
 

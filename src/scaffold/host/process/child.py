@@ -1,9 +1,11 @@
-"""Child processes that never outlive us."""
+"""Child processes that never outlive us, and detached processes that do."""
 
 import asyncio
 import contextlib
 import os
 import signal
+import subprocess  # noqa: TID251 - `host` starts processes
+import threading
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -91,3 +93,18 @@ async def kill_orphan(identity: ProcessIdentity, *, patience_s: float = KILL_TIM
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(identity.pid, signal.SIGKILL)
         await asyncio.sleep(0.01)
+
+
+def start_detached(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path) -> ProcessIdentity:
+    """Start `argv` in its own session, append its output to `log`, and return its identity; OSError on failure.
+
+    It has no terminal and no input, and our signals and our end do not reach it.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as sink:
+        process = subprocess.Popen(
+            argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, start_new_session=True
+        )
+    identity = identify(process.pid) or ProcessIdentity(process.pid, "", "")
+    threading.Thread(target=process.wait, name="reaper", daemon=True).start()
+    return identity

@@ -28,7 +28,7 @@ from scaffold.core.conversation import (
 )
 from scaffold.core.errors import CassetteMiss, ModelError
 from scaffold.core.model import Usage
-from scaffold.llm.replay_deltas import emit_deltas
+from scaffold.llm.deltas import emit_deltas
 
 NON_WORKER_ROLES = frozenset(
     {"planner", "supervisor", "critic", "drafter", "reviewer", "merger", "learner", "auditor", "agent"}

@@ -8,7 +8,7 @@ from scaffold.core.errors import ModelError
 from scaffold.core.ids import Ticket
 from scaffold.core.model import Usage
 from scaffold.core.ports import Clock, RequestOutcome, Throttle
-from scaffold.llm.transport.deltas import DeltaListener
+from scaffold.llm.deltas import DeltaListener
 from scaffold.llm.transport.local_throttle import RandomSource
 
 FIRST_WAIT_S = 1.0

@@ -17,7 +17,7 @@ from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalOutco
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.run.context import RunContext
-from scaffold.tools.builtin import builtin_tools
+from scaffold.tools.catalog import builtin_tools
 from scaffold.tools.read_cache import with_read_cache
 from scaffold.tools.workspace import Workspace
 from scaffold.worker.inbox_approval import worker_rules

@@ -1,4 +1,4 @@
-"""Decide a session's shell commands with a parser, the repository's git config, and the given rules; suggest patterns."""
+"""Decide a session's shell commands with a parser, git's configuration and the given rules; suggest patterns."""
 
 import os
 import re

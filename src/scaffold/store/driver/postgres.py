@@ -1,5 +1,6 @@
 """The PostgreSQL driver: one schema per repository, one writer at a time, concurrent readers."""
 
+import functools
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
@@ -10,7 +11,6 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import dict_row
 
 from scaffold.core.errors import StoreError
-from scaffold.store.dialect import psycopg_style
 from scaffold.store.driver.connection import ColumnValue
 from scaffold.store.driver.location import PostgresLocation
 
@@ -57,6 +57,8 @@ _EXPLANATIONS: Mapping[str, tuple[str, str]] = {
     "XX": ("the database is corrupt", "Nothing was changed. Ask the server's administrator to check its log."),
 }
 """By SQLSTATE: the full code, or its first two characters (the class)."""
+
+_PIECES = re.compile(r"'(?:[^']|'')*'|::|:(?P<name>[a-z_]+)|%|\bTEXT\b")
 
 
 class PostgresDriver:
@@ -190,3 +192,18 @@ def _public_address(server: PostgresLocation) -> str:
     """Return the address without user, password and options."""
     parts = urlsplit(server.url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path} (schema {server.schema})"
+
+
+@functools.cache
+def psycopg_style(statement: str) -> str:
+    """Return `statement` with `:name` as `%(name)s` and `%` doubled; quoted text and `::` casts stay as they are.
+
+    TEXT columns get the collation "C": they sort by bytes, as in SQLite, whatever the server's locale.
+    """
+
+    def piece(match: re.Match[str]) -> str:
+        if match["name"]:
+            return f"%({match['name']})s"
+        return 'TEXT COLLATE "C"' if match[0] == "TEXT" else match[0].replace("%", "%%")
+
+    return _PIECES.sub(piece, statement)

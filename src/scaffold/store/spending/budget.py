@@ -8,8 +8,8 @@ from typing import Protocol
 from scaffold.core.errors import BudgetExceeded
 from scaffold.core.ids import ReservationId
 from scaffold.core.model import ProcessIdentity, Usage
-from scaffold.core.money import format_usd
 from scaffold.core.ports import Clock
+from scaffold.core.printable_text import format_usd
 from scaffold.host.identity import is_alive
 from scaffold.host.random_ids import new_id
 from scaffold.store.reservations import Reservation, Reservations

@@ -18,7 +18,7 @@ from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.contract.prompts import intent_of, unreadable_prompt, weakened_prompt
 from scaffold.worker.inbox_approval import worker_gate
 from scaffold.worker.side_agent import SideAgent
-from scaffold.worker.turn_watchdog import NoProgress
+from scaffold.worker.watchdog import NoProgress
 
 MAX_ASKS = 3
 """Answers a drafter may give until one can be used."""

@@ -1,6 +1,20 @@
-"""A delta handler that counts the tries of a request that produced output."""
+"""Deltas of a request: a handler that counts broken tries, and the deltas of a complete reply."""
 
-from scaffold.core.conversation import Delta, DeltaHandler, RetryWait, StreamReset
+import msgspec
+
+from scaffold.core.conversation import (
+    AssistantMessage,
+    Delta,
+    DeltaHandler,
+    RetryWait,
+    StreamReset,
+    Text,
+    TextDelta,
+    Thinking,
+    ThinkingDelta,
+    ToolCall,
+    ToolCallDelta,
+)
 
 
 class DeltaListener:
@@ -32,3 +46,17 @@ class DeltaListener:
     def void_tries(self) -> int:
         """The number of discarded tries with output, including the current unfinished one."""
         return self._broken + self.has_output
+
+
+def emit_deltas(message: AssistantMessage, on_delta: DeltaHandler) -> None:
+    """Call `on_delta` with one delta for each part of a complete message, as if it had been streamed."""
+    index = 0
+    for part in message.parts:
+        match part:
+            case Text():
+                on_delta(TextDelta(part.text))
+            case Thinking():
+                on_delta(ThinkingDelta(part.text))
+            case ToolCall():
+                on_delta(ToolCallDelta(index, part.name, msgspec.json.encode(part.args).decode()))
+                index += 1
