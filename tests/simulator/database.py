@@ -21,7 +21,7 @@ class Database:
     """The committed state, and who is told of each commit before anybody else can act on it."""
 
     def __init__(self) -> None:
-        self.sqlite = SqliteDriver(IN_MEMORY, create=True, patience_s=0.0)
+        self.sqlite = SqliteDriver(IN_MEMORY, create=True, timeout_s=0.0)
         self.sqlite._raw.deserialize(_empty_schema())
         self.changes = 0
         """How many commits have changed something."""
@@ -102,7 +102,7 @@ class _Line:
 @functools.cache
 def _empty_schema() -> bytes:
     """Return a database without runs, as its file would be."""
-    sqlite = SqliteDriver(IN_MEMORY, create=True, patience_s=0.0)
+    sqlite = SqliteDriver(IN_MEMORY, create=True, timeout_s=0.0)
     open_connection(sqlite, SchemaSource(MIGRATIONS, IN_USE), WallClock(), create=True)
     content: bytes = sqlite._raw.serialize()
     sqlite.close()

@@ -76,8 +76,8 @@ def ignore_cooldown(parked_s: float, /) -> None:
 class Throttle(Protocol):
     """Admission to endpoints, shared by all agents of a user: one rate-limited request pauses all of them."""
 
-    async def enter(self, endpoint: str, *, patience_s: float, parked: CooldownHandler = ignore_cooldown) -> Ticket:
-        """Return when a request may start; raise ModelError at once if that takes more than `patience_s`.
+    async def enter(self, endpoint: str, *, timeout_s: float, parked: CooldownHandler = ignore_cooldown) -> Ticket:
+        """Return when a request may start; raise ModelError at once if that takes more than `timeout_s`.
 
         If the endpoint is in a cooldown, `parked` is called once with its length in seconds.
         """

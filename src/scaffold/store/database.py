@@ -59,24 +59,24 @@ class Store:
         *,
         clock: TimeSource,
         create: bool = True,
-        patience_s: float = 10.0,
+        timeout_s: float = 10.0,
         migrations: Path = MIGRATIONS,
     ) -> "Store":
         """Open the database at `location` and migrate its schema; with `create`, a missing one is created.
 
-        `patience_s` is how long a write waits for another process's transaction. Raises StoreError and changes nothing
+        `timeout_s` is how long a write waits for another process's transaction. Raises StoreError and changes nothing
         if the database is missing (without `create`), inaccessible, corrupt, foreign, too new, or of an older version
         and in use by a run. With `create` it must be writable; without, a read-only database can be opened, and its
         transactions raise StoreError.
         """
-        driver = open_driver(location, create=create, patience_s=patience_s)
+        driver = open_driver(location, create=create, timeout_s=timeout_s)
         return cls(open_connection(driver, SchemaSource(migrations, IN_USE), clock, create=create), clock)
 
     def transaction(self, *, durable: bool = False) -> AbstractContextManager[None]:
         """Return a block whose changes are committed together at its end, or rolled back if it raises.
 
         Use `durable` for changes that precede or record an effect outside the database; they survive a power loss, too.
-        Raises RuntimeError if nested, StoreError if another process holds the lock for longer than `patience_s`.
+        Raises RuntimeError if nested, StoreError if another process holds the lock for longer than `timeout_s`.
         """
         return self._connection.transaction(durable=durable)
 

@@ -45,15 +45,15 @@ class SharedThrottle:
         self._version = -1
         self._next_check_s = clock.monotonic()
 
-    async def enter(self, endpoint: str, *, patience_s: float, parked: CooldownHandler = ignore_cooldown) -> Ticket:
-        """Return when a request may start; raise ModelError at once if its cooldowns take longer than `patience_s`.
+    async def enter(self, endpoint: str, *, timeout_s: float, parked: CooldownHandler = ignore_cooldown) -> Ticket:
+        """Return when a request may start; raise ModelError at once if its cooldowns take longer than `timeout_s`.
 
         The limit applies to the sum of all cooldowns of one call. Waiting for other requests to end is not limited.
         """
         while True:
             state, now_s = self._state(endpoint), self._now_s()
             cooldown_s = cooldown_left_s(state, now_s)
-            if cooldown_s > patience_s:
+            if cooldown_s > timeout_s:
                 raise self._cooldown_error(endpoint, cooldown_s)
             if cooldown_s:
                 parked(cooldown_s)
@@ -63,7 +63,7 @@ class SharedThrottle:
                 if state.max_in_flight is None or self._take(endpoint, ticket):
                     self._in_flight[ticket] = endpoint
                     return ticket
-            patience_s -= cooldown_s
+            timeout_s -= cooldown_s
             await self._clock.sleep(poll_delay_s(state, now_s, _jitter()))
 
     def wait_s(self, endpoint: str) -> float:

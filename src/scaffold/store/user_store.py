@@ -52,7 +52,7 @@ class UserStore:
         *,
         clock: TimeSource,
         create: bool = True,
-        patience_s: float = 10.0,
+        timeout_s: float = 10.0,
         migrations: Path = MIGRATIONS,
     ) -> "UserStore":
         """Open the database at `path`, as `Store.open` does; the file and its directory are private to the user.
@@ -60,7 +60,7 @@ class UserStore:
         Raises StoreError, and changes nothing, if the database is missing (without `create`), inaccessible, corrupt,
         foreign, too new, or of an older version while a process uses a conversation.
         """
-        driver = SqliteDriver(path, create=create, patience_s=patience_s, private=True)
+        driver = SqliteDriver(path, create=create, timeout_s=timeout_s, private=True)
         return cls(open_connection(driver, SchemaSource(migrations, IN_USE), clock, create=create), clock)
 
     def transaction(self, *, durable: bool = False) -> AbstractContextManager[None]:

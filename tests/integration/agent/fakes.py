@@ -60,10 +60,10 @@ async def nobody_is_asked(agent, wish):
 class Seat:
     """The session ME in the database at `path`, claimed by this process, with its company."""
 
-    def __init__(self, path, *, judge=nobody_is_asked, clock=None, patience_s=10.0, **limits):
+    def __init__(self, path, *, judge=nobody_is_asked, clock=None, timeout_s=10.0, **limits):
         self.clock = clock or SystemClock()
         self.path = path
-        self.store = UserStore.open(path, clock=self.clock, patience_s=patience_s)
+        self.store = UserStore.open(path, clock=self.clock, timeout_s=timeout_s)
         self.staff = Scripts(path.parent)
         self.warnings = []
         if self.store.conversations.get(ME) is None:

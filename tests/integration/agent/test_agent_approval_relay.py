@@ -40,8 +40,8 @@ def child(path):
         yield store
 
 
-def referral(child, patience_s=10.0):
-    return ApprovalRelay(child, SystemClock(), me=SUB, parent=ME, patience_s=patience_s)
+def referral(child, timeout_s=10.0):
+    return ApprovalRelay(child, SystemClock(), me=SUB, parent=ME, timeout_s=timeout_s)
 
 
 async def spawned(seat):
@@ -85,7 +85,7 @@ async def test_a_wish_reaches_the_parent_to_the_letter(path, child):
 
 async def test_a_parent_that_is_silent_or_gone_has_said_no(child):
     """RA-11: nobody answers, so it is denied."""
-    judged = await referral(child, patience_s=0.2)(WISH, ASKS)
+    judged = await referral(child, timeout_s=0.2)(WISH, ASKS)
     assert (judged.decision, "got no answer" in judged.reason) == ("deny", True)
 
 
@@ -115,7 +115,7 @@ async def test_only_the_parent_can_answer(path, child, sender, decision):
 
     with closing(UserStore.open(path, clock=SystemClock())) as other:
         async with asyncio.TaskGroup() as together:
-            asking = together.create_task(referral(child, patience_s=1)(WISH, ASKS))
+            asking = together.create_task(referral(child, timeout_s=1)(WISH, ASKS))
             together.create_task(forge(other))
     assert asking.result().decision == decision
 
@@ -128,7 +128,7 @@ async def test_a_question_of_nobodys_subagent_is_asked_of_nobody(path, child):
 
     with seated(path, judge=judge) as seat:
         await spawned(seat)
-        stranger = ApprovalRelay(child, SystemClock(), me="eve/sub-1", parent=ME, patience_s=0.5)
+        stranger = ApprovalRelay(child, SystemClock(), me="eve/sub-1", parent=ME, timeout_s=0.5)
         assert (await stranger(WISH, ASKS)).decision == "deny"
         assert seat.peers.running == 1
         await seat.peers.close()
@@ -149,7 +149,7 @@ async def test_a_session_that_cannot_decide_ends_its_subagent_and_says_so(path, 
 
     with seated(path, judge=judge) as seat:
         await spawned(seat)
-        asking = asyncio.create_task(referral(child, patience_s=1)(WISH, ASKS))
+        asking = asyncio.create_task(referral(child, timeout_s=1)(WISH, ASKS))
         async with asyncio.timeout(5):
             await seat.peers.arrival()
         ended = seat.peers.roster()[0]
@@ -172,7 +172,7 @@ async def test_a_question_that_is_open_when_the_subagent_dies_is_withdrawn(path,
 
     with seated(path, judge=judge) as seat:
         await seat.call("subagent", task="while ! [ -e asked ]; do sleep 0.01; done")
-        asking = asyncio.create_task(referral(child, patience_s=1)(WISH, ASKS))
+        asking = asyncio.create_task(referral(child, timeout_s=1)(WISH, ASKS))
         await asyncio.sleep(0.3)
         (path.parent / "asked").touch()
         async with asyncio.timeout(5):

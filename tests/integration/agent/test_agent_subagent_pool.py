@@ -204,7 +204,7 @@ def locked(path):
 @pytest.mark.parametrize("asks", ["waits", "polls"])
 async def test_an_end_that_cannot_be_written_holds_nobody_up_and_is_written_later(path, asks):
     """RA-11: never a hang; whoever waits hears of the trouble, and once it is over each end is told once."""
-    with seated(path, patience_s=0.05) as seat:
+    with seated(path, timeout_s=0.05) as seat:
         await seat.peers.open()
         await spawn(seat, "while ! [ -e go ]; do sleep 0.01; done; exit 7")
 
@@ -228,7 +228,7 @@ async def test_an_end_that_cannot_be_written_holds_nobody_up_and_is_written_late
 
 async def test_a_start_that_fails_while_nothing_can_be_written_is_settled_at_the_end(path):
     """RA-11: nobody waits for a process that never was."""
-    with seated(path, patience_s=0.05) as seat:
+    with seated(path, timeout_s=0.05) as seat:
         seat.staff.able = False
         seat.staff.before = lambda: stack.enter_context(locked(path))
         with ExitStack() as stack:

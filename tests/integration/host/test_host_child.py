@@ -138,5 +138,5 @@ async def test_a_leftover_that_cannot_be_ended_is_named():
     """Without patience nothing is signalled, so that it can be shown on ourselves."""
     ours = own_identity()
     with pytest.raises(ScaffoldError, match=f"process {ours.pid} is still running 0 s") as caught:
-        await kill_orphan(ours, patience_s=0)
+        await kill_orphan(ours, timeout_s=0)
     assert str(ours.pid) in caught.value.fix

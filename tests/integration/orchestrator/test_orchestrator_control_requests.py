@@ -52,7 +52,7 @@ async def pins(harness):
 
 
 async def wished(harness, run, kind, *args, **options):
-    await submit_control_request(harness.site, run, a_wish(harness, run, kind, *args, **options), patience_s=10)
+    await submit_control_request(harness.site, run, a_wish(harness, run, kind, *args, **options), timeout_s=10)
 
 
 async def begun(harness, *goals_of_run, **settings):
@@ -151,7 +151,7 @@ async def test_an_owner_that_does_not_come_to_it_is_busy_and_the_wish_stays(harn
         harness.store.runs.take(run.id, identify(1), expected_fence=0)
     wish = a_wish(harness, run, "pause")
     with pytest.raises(RunBusy, match="has not applied it yet"):
-        await submit_control_request(harness.site, run, wish, patience_s=0.2)
+        await submit_control_request(harness.site, run, wish, timeout_s=0.2)
     assert harness.store.control_requests.open_of_run(run.id) == (wish,)
 
 

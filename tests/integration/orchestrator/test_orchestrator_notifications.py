@@ -16,10 +16,10 @@ TELL = 'cat >> "$HOME/told"; echo " $SCAFFOLD_EVENT $SCAFFOLD_RUN" >> "$HOME/tol
 class Told:
     """A run whose happenings are told to a command until `end`."""
 
-    def __init__(self, harness, run, command, *, patience_s=10.0):
+    def __init__(self, harness, run, command, *, timeout_s=10.0):
         self.harness, self.run, self.over = harness, run, False
         self.task = asyncio.create_task(
-            notify_until_done(harness.site, run, command, lambda: self.over, patience_s=patience_s)
+            notify_until_done(harness.site, run, command, lambda: self.over, timeout_s=timeout_s)
         )
 
     async def end(self):
@@ -111,7 +111,7 @@ async def test_a_command_that_fails_is_told_to_the_run_once(harness):
 
 async def test_a_command_that_hangs_is_ended_and_holds_nothing_up(harness):
     run = await harness.own(goal("g", act("a")))
-    told = Told(harness, run, 'echo began > "$HOME/told"; sleep 60', patience_s=0.5)
+    told = Told(harness, run, 'echo began > "$HOME/told"; sleep 60', timeout_s=0.5)
     await asyncio.sleep(0)
     ask(harness, run, "one")
     await until(lambda: told.lines)

@@ -89,5 +89,5 @@ async def test_where_zygotes_die_again_and_again_workers_are_fresh_in_the_end(wa
 
 
 async def test_a_zygote_that_hangs_is_given_up(warm):
-    workers = warm("import time; time.sleep(60)", patience_s=0.2)
+    workers = warm("import time; time.sleep(60)", timeout_s=0.2)
     assert await told(workers) == "fresh worker for a\n"

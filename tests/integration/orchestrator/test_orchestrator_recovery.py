@@ -137,7 +137,7 @@ async def test_nobody_writes_between_a_supervisors_look_and_its_decision(harness
     """OR-3, SC-16: a worker that gives up in that moment would be seen neither running nor pending."""
     run = await harness.own(goal("g", act("a")))
     attempt = await harness.queue(run, "a")
-    rival = Store.open(harness.repo / ".git/scaffold/state.db", clock=harness.clock, patience_s=0.01)
+    rival = Store.open(harness.repo / ".git/scaffold/state.db", clock=harness.clock, timeout_s=0.01)
     ready, refused = harness.store.actions.ready, []
 
     def ready_then_rival(goal_id, limit):

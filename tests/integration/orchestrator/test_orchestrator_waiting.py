@@ -175,7 +175,7 @@ async def test_a_cancelled_run_asks_nothing_any_more(harness):
     """BX-13, SC-17."""
     run = await harness.lay_out(goal("g", act("a")), **ASKING)
     await harness.carry_out(run, **deeds("a"))
-    assert await halt_run(harness.site, harness.store.runs.get(run.id), "cancel", patience_s=1) == Cancelled()
+    assert await halt_run(harness.site, harness.store.runs.get(run.id), "cancel", timeout_s=1) == Cancelled()
     assert harness.statuses(run) == {"a": "cancelled"}
     assert item_states(harness) == ["withdrawn"]
 

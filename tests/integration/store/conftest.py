@@ -67,7 +67,7 @@ def store(place: StoreLocation, clock: FakeClock) -> Iterator[Store]:
 @pytest.fixture
 def rival(store: Store, place: StoreLocation, clock: FakeClock) -> Iterator[Store]:
     """A second connection to the same database, of little patience."""
-    rival = Store.open(place, clock=clock, patience_s=0.05)
+    rival = Store.open(place, clock=clock, timeout_s=0.05)
     yield rival
     rival.close()
 

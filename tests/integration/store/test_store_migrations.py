@@ -164,7 +164,7 @@ def test_a_database_of_before_the_first_release_is_refused_as_such(
     old.mkdir()
     schema = (MIGRATIONS / "0001_initial.sql").read_text().replace("schema_migration", "schema_version")
     (old / "0001_first.sql").write_text(f"{schema}INSERT INTO schema_version VALUES (9, '', 8);\n")
-    driver = open_driver(place, create=True, patience_s=5)
+    driver = open_driver(place, create=True, timeout_s=5)
     with closing(driver):
         connection = Connection(driver)
         driver.make_ready()
@@ -176,7 +176,7 @@ def test_a_database_of_before_the_first_release_is_refused_as_such(
     with pytest.raises(StoreError, match="pre-release") as caught:
         Store.open(place, clock=clock, create=create)
     assert "Move" in caught.value.fix
-    with closing(open_driver(place, create=False, patience_s=5)) as driver:
+    with closing(open_driver(place, create=False, timeout_s=5)) as driver:
         assert driver.tables() == tables
 
 

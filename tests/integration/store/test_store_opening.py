@@ -177,7 +177,7 @@ def test_opening_a_new_database_waits_for_somebody_who_writes_to_it(tmp_path: Pa
     with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as raw:
         raw.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreError, match="locked"):
-            Store.open(path, clock=clock, patience_s=0.01)
+            Store.open(path, clock=clock, timeout_s=0.01)
         release = threading.Timer(0.2, raw.execute, ["ROLLBACK"])
         release.start()
         with closing(Store.open(path, clock=clock)) as store:

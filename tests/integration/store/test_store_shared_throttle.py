@@ -35,7 +35,7 @@ def onlooker(user: UserStore, user_path: Path, clock: FakeClock) -> Iterator[Use
 
 
 async def _enter(throttle: SharedThrottle, count: int = 1, endpoint: str = HOST) -> list[str]:
-    return [await throttle.enter(endpoint, patience_s=0) for _ in range(count)]
+    return [await throttle.enter(endpoint, timeout_s=0) for _ in range(count)]
 
 
 async def _limit(throttle: SharedThrottle, in_flight: int, retry_after_s: float | None = 5.0) -> list[str]:
@@ -45,8 +45,8 @@ async def _limit(throttle: SharedThrottle, in_flight: int, retry_after_s: float 
     return others
 
 
-def _start(throttle: SharedThrottle, count: int, patience_s: float = 60) -> list[asyncio.Task]:
-    return [asyncio.create_task(throttle.enter(HOST, patience_s=patience_s)) for _ in range(count)]
+def _start(throttle: SharedThrottle, count: int, timeout_s: float = 60) -> list[asyncio.Task]:
+    return [asyncio.create_task(throttle.enter(HOST, timeout_s=timeout_s)) for _ in range(count)]
 
 
 def _admitted(tasks: list[asyncio.Task]) -> list[str]:
@@ -233,7 +233,7 @@ async def test_a_park_longer_than_patience_is_told_at_once(mine: SharedThrottle,
     """RA-21: nobody waits for what cannot come in time, and everybody is told when to ask again."""
     await _limit(mine, 1, retry_after_s=90.0)
     with pytest.raises(ModelError) as caught:
-        await theirs.enter(HOST, patience_s=60)
+        await theirs.enter(HOST, timeout_s=60)
     trouble = caught.value
     assert trouble.what == f"{HOST} takes no requests before 2030-01-01 00:01:30 UTC, in 90 s"
     assert (trouble.limited, trouble.transient, trouble.retry_after_s) == (True, False, 90)
@@ -253,7 +253,7 @@ async def test_parks_of_one_call_count_together(mine: SharedThrottle, theirs: Sh
 
 async def test_waiting_for_others_to_end_takes_no_patience(mine: SharedThrottle, clock: FakeClock) -> None:
     others = await _limit(mine, 2, retry_after_s=1.0)
-    (waiting,) = _start(mine, 1, patience_s=2)
+    (waiting,) = _start(mine, 1, timeout_s=2)
     await pass_time(clock, 100)
     assert not waiting.done()
     mine.leave(others[0], "ok")

@@ -165,7 +165,7 @@ def test_writers_wait_for_each_other(store: Store, place: StoreLocation, clock: 
 
 @pytest.mark.parametrize(("durable", "level"), [(False, 1), (True, 2)])
 def test_durable_transactions_are_synced_and_others_are_not(tmp_path: Path, durable: bool, level: int) -> None:
-    with closing(SqliteDriver(tmp_path / "state.db", create=True, patience_s=1)) as driver:
+    with closing(SqliteDriver(tmp_path / "state.db", create=True, timeout_s=1)) as driver:
         connection = Connection(driver)
         for wanted in (not durable, durable):
             with connection.transaction(durable=wanted):

@@ -21,7 +21,7 @@ def throttle(clock):
 
 
 async def entered(way, count, endpoint=HERE):
-    return [await way.enter(endpoint, patience_s=60.0) for _ in range(count)]
+    return [await way.enter(endpoint, timeout_s=60.0) for _ in range(count)]
 
 
 async def settle():
@@ -41,7 +41,7 @@ async def test_one_refusal_parks_everybody_of_that_endpoint_and_nobody_else():
     way.leave(ticket, "limited", retry_after_s=5.0)
     assert way.wait_s(HERE) == 5.0
     assert way.wait_s("elsewhere") == 0.0
-    waiting = asyncio.create_task(way.enter(HERE, patience_s=60.0))
+    waiting = asyncio.create_task(way.enter(HERE, timeout_s=60.0))
     await entered(way, 1, "elsewhere")
     clock.advance(4.9)
     await settle()
@@ -75,7 +75,7 @@ async def test_after_a_refusal_half_as_many_enter_until_answers_come():
         way.leave(ticket, "failed")
     clock.advance(1.0)
     inside = await entered(way, 4)
-    waiting = asyncio.create_task(way.enter(HERE, patience_s=60.0))
+    waiting = asyncio.create_task(way.enter(HERE, timeout_s=60.0))
     await settle()
     assert not waiting.done()
     for ticket in inside:
@@ -91,7 +91,7 @@ async def test_who_has_less_patience_than_the_park_lasts_is_told_at_once():
     [ticket] = await entered(way, 1)
     way.leave(ticket, "limited", retry_after_s=90.0)
     with pytest.raises(ModelError, match="retry in 90 s") as caught:
-        await way.enter(HERE, patience_s=60.0)
+        await way.enter(HERE, timeout_s=60.0)
     assert caught.value.limited
     assert not caught.value.transient
     assert caught.value.retry_after_s == 90.0

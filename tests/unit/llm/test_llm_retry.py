@@ -250,7 +250,7 @@ async def test_a_quota_that_is_used_up_parks_nobody():
 async def test_an_endpoint_that_is_parked_too_long_is_not_asked_at_all():
     clock = FakeClock()
     throttle = LocalThrottle(clock=clock, rng=NoJitter())
-    throttle.leave(await throttle.enter(Flaky.endpoint, patience_s=0.0), "limited", retry_after_s=61.0)
+    throttle.leave(await throttle.enter(Flaky.endpoint, timeout_s=0.0), "limited", retry_after_s=61.0)
     flaky = Flaky(clock, failures=0)
     with pytest.raises(ModelError, match="retry in 61 s"):
         await retrying(flaky, clock, throttle=throttle).reply(REQUEST)

@@ -34,18 +34,18 @@ class ApprovalRelay:
         *,
         me: ConversationId,
         parent: ConversationId,
-        patience_s: float = ANSWER_TIMEOUT_S,
+        timeout_s: float = ANSWER_TIMEOUT_S,
     ) -> None:
         self._store = store
         self._clock = clock
         self._me = me
         self._parent = parent
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
 
     async def __call__(self, request: PermissionRequest, decision: PolicyDecision) -> PolicyDecision:  # noqa: ARG002 - the parent decides again
         """Return the parent's decision; `deny` if it does not answer in time."""
         poller = StorePoller(self._store.data_version)
-        expires_at = self._clock.now() + timedelta(seconds=self._patience_s)
+        expires_at = self._clock.now() + timedelta(seconds=self._timeout_s)
         tick = poller.tick()
         with self._store.transaction():
             asked = self._store.messages.send(
@@ -57,7 +57,7 @@ class ApprovalRelay:
                 expires_at=expires_at,
             )
         try:
-            async with asyncio.timeout(self._patience_s):
+            async with asyncio.timeout(self._timeout_s):
                 while (answer := self._answer_to(asked)) is None:
                     tick = await poller.past(tick)
         except TimeoutError:

@@ -76,17 +76,17 @@ async def start_child(
     return ChildProcess(process, lifeline)
 
 
-async def kill_orphan(identity: ProcessIdentity, *, patience_s: float = KILL_TIMEOUT_S) -> None:
+async def kill_orphan(identity: ProcessIdentity, *, timeout_s: float = KILL_TIMEOUT_S) -> None:
     """Kill a child whose parent is dead, with its group if it leads one, and wait until it is gone.
 
-    Does nothing if it is gone already; ScaffoldError if it is still running after `patience_s` seconds.
+    Does nothing if it is gone already; ScaffoldError if it is still running after `timeout_s` seconds.
     """
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + patience_s
+    deadline = loop.time() + timeout_s
     while is_alive(identity):
         if loop.time() >= deadline:
             raise ScaffoldError(
-                f"process {identity.pid} is still running {patience_s:g} s after SIGKILL",
+                f"process {identity.pid} is still running {timeout_s:g} s after SIGKILL",
                 f"find out what blocks it (`ps -o pid,user,stat,wchan {identity.pid}`), end it, then retry",
             )
         signal_group(identity.pid, signal.SIGKILL)

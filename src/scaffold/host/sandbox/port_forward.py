@@ -37,10 +37,10 @@ async def forward_ports(folder: Path, ports: Sequence[int]) -> AsyncIterator[Non
             await forwarder.end()
 
 
-async def is_listening(port: int, *, patience_s: float = 1.0) -> bool:
-    """Return True if a port of this machine's loopback accepts a connection within `patience_s` seconds."""
+async def is_listening(port: int, *, timeout_s: float = 1.0) -> bool:
+    """Return True if a port of this machine's loopback accepts a connection within `timeout_s` seconds."""
     try:
-        async with asyncio.timeout(patience_s):
+        async with asyncio.timeout(timeout_s):
             _, writer = await asyncio.open_connection(LOOPBACK, port)
     except (OSError, TimeoutError):
         return False

@@ -36,9 +36,9 @@ class LocalThrottle:
         self._endpoints: dict[Ticket, str] = {}
         self._in_flight: dict[str, int] = {}
 
-    async def enter(self, endpoint: str, *, patience_s: float, parked: CooldownHandler = ignore_cooldown) -> Ticket:
-        """Wait until a request may start; ModelError at once if the wait would exceed `patience_s`."""
-        leave_at = self._clock.monotonic() + patience_s
+    async def enter(self, endpoint: str, *, timeout_s: float, parked: CooldownHandler = ignore_cooldown) -> Ticket:
+        """Wait until a request may start; ModelError at once if the wait would exceed `timeout_s`."""
+        leave_at = self._clock.monotonic() + timeout_s
         while not self._admits(endpoint):
             now = self._clock.monotonic()
             parked_s = self.wait_s(endpoint)

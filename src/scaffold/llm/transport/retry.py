@@ -102,11 +102,11 @@ class RetryingModel:
                 hear(RetryWait(wait_s, last.what))
                 await self._clock.sleep(wait_s)
 
-    async def _enter(self, patience_s: float, last: ModelError | None, hear: DeltaHandler) -> Ticket:
+    async def _enter(self, timeout_s: float, last: ModelError | None, hear: DeltaHandler) -> Ticket:
         def parked(seconds: float) -> None:
             hear(RetryWait(seconds, "The model's endpoint is rate limited." if last is None else last.what))
 
-        return await self._throttle.enter(self._inner.endpoint, patience_s=patience_s, parked=parked)
+        return await self._throttle.enter(self._inner.endpoint, timeout_s=timeout_s, parked=parked)
 
     async def _attempt(
         self, ticket: Ticket, request: Request, number: int, hear: DeltaHandler, silence_s: float

@@ -41,17 +41,17 @@ REQUEST_TIMEOUT_S = 30.0
 RETRIED = "retried"
 
 
-async def halt_run(site: RunContext, run: Run, request: RunControl, *, patience_s: float) -> RunState:
+async def halt_run(site: RunContext, run: Run, request: RunControl, *, timeout_s: float) -> RunState:
     """Stop, pause or cancel a run and return its new state.
 
-    A live owner is asked, and gets `patience_s` seconds to finish. If the run has no owner, or the owner dies, this
+    A live owner is asked, and gets `timeout_s` seconds to finish. If the run has no owner, or the owner dies, this
     process takes the run over and ends it. Raises UsageError if the run has already ended, RunBusy if the owner does
     not finish in time.
     """
     if _is_settled(run.state, request):
         raise UsageError(f"run {run.id} is already {status_of(run.state)}", "Run `scaffold status` to see it.")
     if run.owner is not None and is_alive(run.owner):
-        state = await _ask(site, run, request, patience_s)
+        state = await _ask(site, run, request, timeout_s)
         if _is_settled(state, request) or (isinstance(state, Paused) and request != "cancel"):
             return state
     mine = take_over_run(site, run.id)
@@ -72,11 +72,11 @@ def _is_settled(state: RunState, request: RunControl) -> bool:
     return isinstance(state, Completed | Cancelled) or (isinstance(state, Failed) and request != "cancel")
 
 
-async def _ask(site: RunContext, run: Run, request: RunControl, patience_s: float) -> RunState:
+async def _ask(site: RunContext, run: Run, request: RunControl, timeout_s: float) -> RunState:
     with site.store.transaction(durable=True):
         site.store.runs.ask(run.id, request)
     try:
-        async with asyncio.timeout(patience_s):
+        async with asyncio.timeout(timeout_s):
             while True:
                 now = site.store.runs.get(run.id)
                 if now is not None and (now.owner is None or not is_alive(now.owner)):
@@ -122,18 +122,18 @@ async def _request_control(site: RunContext, run: Run, kind: ControlRequestKind,
         action_id=None if isinstance(target, Goal) else target.id,
         created_at=site.clock.now(),
     )
-    await submit_control_request(site, run, request, patience_s=REQUEST_TIMEOUT_S)
+    await submit_control_request(site, run, request, timeout_s=REQUEST_TIMEOUT_S)
 
 
-async def submit_control_request(site: RunContext, run: Run, request: ControlRequest, *, patience_s: float) -> None:
+async def submit_control_request(site: RunContext, run: Run, request: ControlRequest, *, timeout_s: float) -> None:
     """Apply a request about a goal or an action: through the run's live owner, or here if the run has none.
 
-    Raises RunBusy if the owner has not applied it after `patience_s` seconds; the request stays queued.
+    Raises RunBusy if the owner has not applied it after `timeout_s` seconds; the request stays queued.
     """
     with site.store.transaction(durable=True):
         site.store.control_requests.add(request)
     try:
-        async with asyncio.timeout(patience_s):
+        async with asyncio.timeout(timeout_s):
             while _is_pending_with_owner(site.store, request):
                 await site.clock.sleep(POLL_S)
     except TimeoutError:

@@ -80,11 +80,11 @@ class NotificationFeed:
 class Notifier:
     """Runs the command for each message; only its first failure is recorded as a notice of the run."""
 
-    def __init__(self, site: RunContext, run: Run, command: str, *, patience_s: float) -> None:
+    def __init__(self, site: RunContext, run: Run, command: str, *, timeout_s: float) -> None:
         self._site = site
         self._run = run
         self._command = command
-        self._timeout_s = patience_s
+        self._timeout_s = timeout_s
         self._warned = False
 
     async def deliver(self, message: Notification) -> None:
@@ -127,16 +127,16 @@ class Notifier:
 
 
 async def notify_until_done(
-    site: RunContext, run: Run, command: str, done: Callable[[], bool], *, patience_s: float = COMMAND_TIMEOUT_S
+    site: RunContext, run: Run, command: str, done: Callable[[], bool], *, timeout_s: float = COMMAND_TIMEOUT_S
 ) -> None:
     """Run `command` for each notification of the run until `done` returns True, and for those of its end.
 
     Messages are delivered concurrently with the run and with each other. Returns at once if `command` is empty, else
-    at most `patience_s` seconds after `done`.
+    at most `timeout_s` seconds after `done`.
     """
     if not command:
         return
-    feed, notifier = NotificationFeed(site, run), Notifier(site, run, command, patience_s=patience_s)
+    feed, notifier = NotificationFeed(site, run), Notifier(site, run, command, timeout_s=timeout_s)
     async with asyncio.TaskGroup() as deliveries:
         ending = False
         while not ending:

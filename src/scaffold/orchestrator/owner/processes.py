@@ -66,14 +66,14 @@ class ZygoteProcessStarter:
         *,
         zygote: Callable[[int], Sequence[str]],
         log: Path,
-        patience_s: float = FORK_TIMEOUT_S,
+        timeout_s: float = FORK_TIMEOUT_S,
     ) -> None:
         """`zygote` returns the command line for the descriptor that carries fork requests; its output goes to `log`."""
         self._main = main
         self._fresh = FreshProcessStarter(main)
         self._argv = zygote
         self._log = log
-        self._timeout_s = patience_s
+        self._timeout_s = timeout_s
         self._zygote: Zygote | None = None
         self._made = 0
         self._making = asyncio.Lock()

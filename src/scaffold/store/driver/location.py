@@ -25,13 +25,13 @@ POSTGRES_DRIVER = "scaffold.store.driver.postgres:PostgresDriver"
 """Imported only when used: importing psycopg takes longer than all of `scaffold status` may."""
 
 
-def open_driver(location: StoreLocation, *, create: bool, patience_s: float) -> DatabaseDriver:
+def open_driver(location: StoreLocation, *, create: bool, timeout_s: float) -> DatabaseDriver:
     """Open the database at `location`; raise StoreError if it is missing, unless `create`.
 
-    `patience_s` is how long a write waits for another process's transaction.
+    `timeout_s` is how long a write waits for another process's transaction.
     """
     if isinstance(location, Path):
-        return SqliteDriver(location, create=create, patience_s=patience_s)
+        return SqliteDriver(location, create=create, timeout_s=timeout_s)
     module, _, name = POSTGRES_DRIVER.partition(":")
-    driver: DatabaseDriver = getattr(importlib.import_module(module), name)(location, patience_s=patience_s)
+    driver: DatabaseDriver = getattr(importlib.import_module(module), name)(location, timeout_s=timeout_s)
     return driver

@@ -64,8 +64,8 @@ _PIECES = re.compile(r"'(?:[^']|'')*'|::|:(?P<name>[a-z_]+)|%|\bTEXT\b")
 class PostgresDriver:
     """A connection to one schema. Implements `connection.DatabaseDriver`."""
 
-    def __init__(self, server: PostgresLocation, *, patience_s: float) -> None:
-        """Connect; the schema need not exist yet. `patience_s` is how long to wait for another writer."""
+    def __init__(self, server: PostgresLocation, *, timeout_s: float) -> None:
+        """Connect; the schema need not exist yet. `timeout_s` is how long to wait for another writer."""
         if not SCHEMA.fullmatch(server.schema):
             raise ValueError(f"invalid schema name: {server.schema!r}")
         self.name = _public_address(server)
@@ -83,8 +83,8 @@ class PostgresDriver:
             )
         except psycopg.Error as error:
             self._fail(error)
-        patience_ms = max(1, int(patience_s * 1000))
-        self._script(f"SET search_path TO {self._schema}; SET lock_timeout = {patience_ms}")
+        timeout_ms = max(1, int(timeout_s * 1000))
+        self._script(f"SET search_path TO {self._schema}; SET lock_timeout = {timeout_ms}")
 
     @property
     def in_transaction(self) -> bool:

@@ -52,8 +52,8 @@ _EXPLANATIONS: Mapping[int, tuple[str, str]] = {
 class SqliteDriver:
     """A connection to one file, only for the thread that opened it. Implements `connection.DatabaseDriver`."""
 
-    def __init__(self, path: Path, *, create: bool, patience_s: float, private: bool = False) -> None:
-        """Open the file; raise StoreError if it is missing, unless `create`. `patience_s` is the timeout for a lock.
+    def __init__(self, path: Path, *, create: bool, timeout_s: float, private: bool = False) -> None:
+        """Open the file; raise StoreError if it is missing, unless `create`. `timeout_s` is the timeout for a lock.
 
         Without `create`, a file that is not writable is opened read-only. With `private`, the file and its directory
         are created with access for their owner only.
@@ -65,7 +65,7 @@ class SqliteDriver:
         self.read_only = None if create or in_memory else _why_read_only(path)
         self._path = path
         self._durable = False
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
         mode = "rwc" if create else "rw" if self.read_only is None else _read_only_mode(path)
         uri = "file::memory:" if in_memory else f"{path.absolute().as_uri()}?mode={mode}"
         try:
@@ -166,7 +166,7 @@ class SqliteDriver:
 
     def _retry_while_busy(self, statement: str, values: Mapping[str, ColumnValue]) -> sqlite3.Cursor:
         """Retry until the lock is free or the timeout is over; a statement that met the lock changed nothing."""
-        deadline = time.monotonic() + self._patience_s
+        deadline = time.monotonic() + self._timeout_s
         while True:
             try:
                 self._raw.execute(f"PRAGMA busy_timeout = {1 + secrets.randbelow(MAX_LOCK_POLL_MS)}")

@@ -99,8 +99,8 @@ async def resume_goal(site: RunContext, run: Run, goal: Goal) -> None:
 
 
 async def _halt_run(site: RunContext, run: Run, request: RunControl) -> None:
-    patience_s = PAUSE_TIMEOUT_S if request == "pause" else STOP_TIMEOUT_S
-    state = await halt_run(site, run, request, patience_s=patience_s)
+    timeout_s = PAUSE_TIMEOUT_S if request == "pause" else STOP_TIMEOUT_S
+    state = await halt_run(site, run, request, timeout_s=timeout_s)
     reason = reason_of(state)
     click.echo(f"run {run.id} is {status_of(state)}" + (f": {reason}" if reason else ""))
     if status_of(state) == "paused":
