@@ -82,9 +82,9 @@ class Listening:
     def estimate(self, request):
         return self._inner.estimate(request)
 
-    async def reply(self, request, hear=ignore_delta):
+    async def reply(self, request, on_delta=ignore_delta):
         self.requests.append(request)
-        return await self._inner.reply(request, hear)
+        return await self._inner.reply(request, on_delta)
 
 
 class Scripted:
@@ -98,7 +98,7 @@ class Scripted:
     def estimate(self, request):
         return Usage(input_tokens=10, requests=1)
 
-    async def reply(self, request, hear=ignore_delta):
+    async def reply(self, request, on_delta=ignore_delta):
         said = self._replies.pop(0)
         if isinstance(said, Exception):
             raise said
@@ -136,7 +136,7 @@ async def echo(text):
 ECHO = tool("echo", echo, text="string")
 
 
-def agent(model, *tools, conversation=None, hear=ignore_delta, news=None, context="", **options):
+def agent(model, *tools, conversation=None, on_delta=ignore_delta, news=None, context="", **options):
     books = {name: options.pop(name) for name in ("journal", "budget", "history") if name in options}
     return Agent(
         model=model,
@@ -151,7 +151,7 @@ def agent(model, *tools, conversation=None, hear=ignore_delta, news=None, contex
         ),
         books=AgentRecords(**{"journal": JournalList(), "budget": Purse(), **books}),
         conversation=conversation,
-        outside=AgentIO(hear=hear, news=news or NoIncoming()),
+        outside=AgentIO(on_delta=on_delta, news=news or NoIncoming()),
     )
 
 
@@ -198,11 +198,11 @@ class Mind:
     def estimate(self, request):
         return self._tape.estimate(request)
 
-    async def reply(self, request, hear=ignore_delta):
+    async def reply(self, request, on_delta=ignore_delta):
         self.asked.append(request)
         if self._meanwhile is not None:
             self._meanwhile(len(self.asked))
-        return await self._tape.reply(request, hear)
+        return await self._tape.reply(request, on_delta)
 
     def said_to(self, at: int) -> str:
         """Return the last words, or tool results, of the request of that number, from 1."""

@@ -79,7 +79,7 @@ class MergedIncoming:
 class AgentIO(Struct, frozen=True, kw_only=True):
     """An agent's connections: streamed replies, incoming messages, redaction."""
 
-    hear: DeltaHandler = ignore_delta
+    on_delta: DeltaHandler = ignore_delta
     """Called with each piece of a reply as it arrives."""
     news: Incoming = NoIncoming()
     redactor: Redactor = Redactor()

@@ -187,7 +187,11 @@ class Agent:
         size, books = self.conversation.size, self._books
         request = self._next()
         estimate = self._model.estimate(request)
-        reservation, listener, used = await books.budget.reserve(estimate), DeltaListener(self._outside.hear), Usage()
+        reservation, listener, used = (
+            await books.budget.reserve(estimate),
+            DeltaListener(self._outside.on_delta),
+            Usage(),
+        )
         try:
             reply = await self._model.reply(request, listener)
             listener.understood()

@@ -39,8 +39,8 @@ class Model(Protocol):
         """Return the estimated usage of the request; its cost is None if the price is unknown."""
         ...
 
-    async def reply(self, request: Request, hear: DeltaHandler = ignore_delta) -> Reply:
-        """Return one complete reply and pass its deltas to `hear` as they arrive; raise ModelError on failure."""
+    async def reply(self, request: Request, on_delta: DeltaHandler = ignore_delta) -> Reply:
+        """Return one complete reply and pass its deltas to `on_delta` as they arrive; raise ModelError on failure."""
         ...
 
 

@@ -24,14 +24,14 @@ class WakeFifo:
         """Create the pipe at `path` and its folder; OSError on failure."""
         self._heard = heard
         self._descriptor = _opened(path)
-        asyncio.get_running_loop().add_reader(self._descriptor, self._hear)
+        asyncio.get_running_loop().add_reader(self._descriptor, self._on_readable)
 
     def close(self) -> None:
         """Stop listening; the pipe stays for the next listener."""
         asyncio.get_running_loop().remove_reader(self._descriptor)
         os.close(self._descriptor)
 
-    def _hear(self) -> None:
+    def _on_readable(self) -> None:
         with contextlib.suppress(BlockingIOError):
             os.read(self._descriptor, MAX_READ_BYTES)
         self._heard()

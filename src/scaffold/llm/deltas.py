@@ -23,8 +23,8 @@ class DeltaListener:
     A try that broke off after some output is discarded but still billed, and its usage is unknown.
     """
 
-    def __init__(self, hear: DeltaHandler) -> None:
-        self._hear = hear
+    def __init__(self, on_delta: DeltaHandler) -> None:
+        self._on_delta = on_delta
         self._broken = 0
         self.has_output = False
         """True if the current try has produced output."""
@@ -36,7 +36,7 @@ class DeltaListener:
             self.has_output = False
         elif not isinstance(delta, RetryWait):
             self.has_output = True
-        self._hear(delta)
+        self._on_delta(delta)
 
     def understood(self) -> None:
         """Mark the current try as complete."""

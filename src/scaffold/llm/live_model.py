@@ -88,21 +88,21 @@ class LiveModel:
         )
         return self._priced(usage)
 
-    async def attempt(self, request: Request, try_number: int, hear: DeltaHandler, *, silence_s: float) -> Reply:  # noqa: ARG002 - every try requests the whole reply
-        """Return one complete reply, streaming its deltas to `hear`; every try starts from the beginning.
+    async def attempt(self, request: Request, try_number: int, on_delta: DeltaHandler, *, silence_s: float) -> Reply:  # noqa: ARG002 - every try requests the whole reply
+        """Return one complete reply, streaming its deltas to `on_delta`; every try starts from the beginning.
 
         Raises ModelError on failure, transient if nothing arrived within `silence_s`.
         """
         try:
-            return await self._once(request, hear, silence_s)
+            return await self._once(request, on_delta, silence_s)
         except SystemMessageRefused:
             plainer = self._endpoint.fallback_codec
             if plainer is None or self._codec is plainer:
                 raise
         self._speak(plainer)
-        return await self._once(request, hear, silence_s)
+        return await self._once(request, on_delta, silence_s)
 
-    async def _once(self, request: Request, hear: DeltaHandler, silence_s: float) -> Reply:
+    async def _once(self, request: Request, on_delta: DeltaHandler, silence_s: float) -> Reply:
         pieces = self._pieces.of(request.messages)
         post = HttpRequest(
             url=self._endpoint.url,
@@ -114,7 +114,7 @@ class LiveModel:
             async with asyncio.timeout(silence_s) as silence, self._wire.post(post) as answer:
                 first = await answer.read()
                 silence.reschedule(None)
-                wire_reply = await self._read(_ResponseBody(answer, first), hear)
+                wire_reply = await self._read(_ResponseBody(answer, first), on_delta)
         except TimeoutError as error:
             raise _idle_error(self._card.model, silence_s) from error
         except ModelError as trouble:
@@ -131,19 +131,19 @@ class LiveModel:
         left = window - int(self.estimate(request).input_tokens * (1 + INPUT_MARGIN))
         return msgspec.structs.replace(request, max_output_tokens=min(*limits, max(left, MIN_OUTPUT_TOKENS)))
 
-    async def _read(self, body: "_ResponseBody", hear: DeltaHandler) -> WireReply:
+    async def _read(self, body: "_ResponseBody", on_delta: DeltaHandler) -> WireReply:
         kind = body.answer.headers.get("content-type", "").lower()
         if body.answer.status != 200:
             raise await self._refusal(body)
         if kind.startswith("text/event-stream"):
-            return await self._streamed(body, hear)
+            return await self._streamed(body, on_delta)
         if kind.startswith("text/html"):
             raise unreadable_reply("it is a web page")
         reply = self._codec.whole(await body.whole(MAX_REPLY_BYTES), self._target)
-        emit_deltas(reply.message, hear)
+        emit_deltas(reply.message, on_delta)
         return reply
 
-    async def _streamed(self, body: "_ResponseBody", hear: DeltaHandler) -> WireReply:
+    async def _streamed(self, body: "_ResponseBody", on_delta: DeltaHandler) -> WireReply:
         events, reader = SseDecoder(), self._codec.reader(self._target)
         size = 0
         while chunk := await body.read():
@@ -152,7 +152,7 @@ class LiveModel:
                 raise unreadable_reply(f"it has more than {MAX_REPLY_BYTES:,} bytes")
             for event in events.feed(chunk):
                 for delta in reader.feed(event):
-                    hear(delta)
+                    on_delta(delta)
                 if reader.complete:
                     return reader.end()
         return reader.end()

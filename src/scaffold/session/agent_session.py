@@ -174,7 +174,7 @@ class Session:
             ),
             conversation=self.open_conversation.conversation,
             outside=AgentIO(
-                hear=self._reporter.hear,
+                on_delta=self._reporter.on_delta,
                 news=MergedIncoming(self.peers.news, observer.news),
                 redactor=self._redactor,
             ),

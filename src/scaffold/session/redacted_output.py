@@ -68,7 +68,7 @@ class RedactingReporter:
         """Pass on the start."""
         self._inner.session(**self._redactor.clean_all(fields))
 
-    def hear(self, delta: Delta) -> None:
+    def on_delta(self, delta: Delta) -> None:
         """Pass on the text that is safe by now."""
         match delta:
             case TextDelta(text=text):
@@ -80,12 +80,12 @@ class RedactingReporter:
             case StreamReset(reason=reason):
                 self._text.forget()
                 self._thought.forget()
-                self._inner.hear(StreamReset(self._redactor.clean(reason)))
+                self._inner.on_delta(StreamReset(self._redactor.clean(reason)))
             case RetryWait(seconds=seconds, reason=reason):
-                self._inner.hear(RetryWait(seconds, self._redactor.clean(reason)))
+                self._inner.on_delta(RetryWait(seconds, self._redactor.clean(reason)))
             case ToolCallDelta():
                 self._finish()
-                self._inner.hear(delta)
+                self._inner.on_delta(delta)
 
     def note(self, kind: EntryKind, **fields: Any) -> None:
         """Pass on the entry."""
@@ -103,4 +103,4 @@ class RedactingReporter:
 
     def _flow(self, text: Callable[[], str], kind: type[TextDelta] | type[ThinkingDelta]) -> None:
         if words := text():
-            self._inner.hear(kind(words))
+            self._inner.on_delta(kind(words))

@@ -17,7 +17,7 @@ class Reporter(Protocol):
         """Report the start of the session: the conversation, the model, the directory."""
         ...
 
-    def hear(self, delta: Delta) -> None:
+    def on_delta(self, delta: Delta) -> None:
         """Report a piece of a reply while it is streamed."""
         ...
 

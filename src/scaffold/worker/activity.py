@@ -31,7 +31,7 @@ class ActivityClock:
         """Record a sign of life; the arguments are ignored, so that any callback fits."""
         self._postpone(0.0)
 
-    def hear(self, delta: Delta) -> None:
+    def on_delta(self, delta: Delta) -> None:
         """Record a piece of a reply; an announced retry wait does not count as idle."""
         self._postpone(delta.seconds if isinstance(delta, RetryWait) else 0.0)
 

@@ -54,7 +54,9 @@ def native_agent(context: AttemptContext, model: Model, repeats: RepeatGuard) ->
             system=_system_prompt(context, journal),
         ),
         outside=AgentIO(
-            hear=context.pulse.hear, news=MergedIncoming(repeats, HumanMessages(site, attempt)), redactor=site.redactor
+            on_delta=context.pulse.on_delta,
+            news=MergedIncoming(repeats, HumanMessages(site, attempt)),
+            redactor=site.redactor,
         ),
         books=AgentRecords(journal=journal, budget=WaitAwareBudget(budget, context.pulse)),
     )

@@ -39,7 +39,7 @@ class SideAgent:
                 caller=Caller(role=role, action=key, attempt=attempt.number, event=event),
                 system=system_prompt(role, folders=run.settings.planning.prompts, notice=self.warn),
             ),
-            outside=AgentIO(hear=context.pulse.hear, redactor=site.redactor),
+            outside=AgentIO(on_delta=context.pulse.on_delta, redactor=site.redactor),
             books=AgentRecords(journal=self.journal, budget=WaitAwareBudget(budget, context.pulse)),
         )
         repeats = RepeatGuard(partial(worktree_fingerprint, context.workspace.git, context.workspace.base))

@@ -187,12 +187,12 @@ def transcript(page):
 
 def test_finished_parts_are_shown_once_and_the_rest_is_live(page, transcript):
     """RA-18: streamed Markdown."""
-    transcript.hear(ThinkingDelta("hmm"))
+    transcript.on_delta(ThinkingDelta("hmm"))
     assert transcript.live().strip() == "hmm"
-    transcript.hear(TextDelta("# Head\nsome *wo"))
+    transcript.on_delta(TextDelta("# Head\nsome *wo"))
     assert [text.strip() for text in page.shown] == ["hmm", "Head"]
     assert transcript.live().strip() == "some *wo"
-    transcript.hear(TextDelta("rds*"))
+    transcript.on_delta(TextDelta("rds*"))
     transcript.note("thinking", text="hmm")
     transcript.note("text", text="# Head\nsome *words*")
     assert [text.strip() for text in page.shown] == ["hmm", "Head", "some words"]
@@ -206,9 +206,9 @@ def test_a_reply_that_was_not_streamed_is_shown_whole(page, transcript):
 
 def test_a_stream_that_broke_off_is_marked(page, transcript):
     """RA-18: what is void is said to be."""
-    transcript.hear(TextDelta("half a sen"))
-    transcript.hear(StreamReset("the line broke"))
-    transcript.hear(TextDelta("whole"))
+    transcript.on_delta(TextDelta("half a sen"))
+    transcript.on_delta(StreamReset("the line broke"))
+    transcript.on_delta(TextDelta("whole"))
     transcript.note("text", text="whole")
     shown = "\n".join(page.shown)
     assert "its text so far is void; asking again: the line broke" in " ".join(shown.split())
@@ -216,10 +216,10 @@ def test_a_stream_that_broke_off_is_marked(page, transcript):
 
 
 def test_waiting_is_told_with_its_seconds(page, transcript):
-    transcript.hear(RetryWait(12.0, "busy"))
+    transcript.on_delta(RetryWait(12.0, "busy"))
     assert page.shown == ["waiting 12 s: busy"]
     assert transcript.activity == "waiting 12 s"
-    transcript.hear(TextDelta("x"))
+    transcript.on_delta(TextDelta("x"))
     assert transcript.activity == "writing"
 
 
@@ -269,7 +269,7 @@ def test_the_environment_tells_colours_and_background():
 
 def test_what_is_live_of_long_code_is_drawn_as_code(transcript):
     """RA-18: Markdown in code stays as it is, however much of it there is."""
-    transcript.hear(TextDelta("```python\n" + "* a = b\n" * 2_000))
+    transcript.on_delta(TextDelta("```python\n" + "* a = b\n" * 2_000))
     assert "* a = b" in transcript.live()
     assert "•" not in transcript.live()
 

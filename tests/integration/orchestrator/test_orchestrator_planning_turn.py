@@ -239,7 +239,7 @@ async def test_of_two_supervisors_of_one_goal_only_the_later_ones_turn_is_writte
     asked, answer = asyncio.Event(), asyncio.Event()
 
     class Slow(Mind):
-        async def reply(self, request, hear=None):
+        async def reply(self, request, on_delta=None):
             asked.set()
             await answer.wait()
             return await super().reply(request)

@@ -134,7 +134,7 @@ async def test_an_endpoint_that_is_gone_ends_the_draft(station):
         def estimate(self, request):
             return drafter([]).estimate(request)
 
-        async def reply(self, request, hear=None):
+        async def reply(self, request, on_delta=None):
             raise ModelError("nobody answers", "try later")
 
     with pytest.raises(ModelError, match="nobody answers"):

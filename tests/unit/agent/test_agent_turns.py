@@ -163,7 +163,7 @@ async def test_what_was_set_aside_is_given_back_whatever_becomes_of_the_request(
 async def test_what_is_said_is_heard_as_it_comes():
     """RA-2."""
     heard = []
-    await agent(tape(CassetteEntry(text="hello")), hear=heard.append).turn("go")
+    await agent(tape(CassetteEntry(text="hello")), on_delta=heard.append).turn("go")
     assert heard == [TextDelta("hello")]
 
 
@@ -337,12 +337,12 @@ class Breaking:
     def estimate(self, request):
         return Usage(input_tokens=10, cost_usd=0.5, requests=1)
 
-    async def reply(self, request, hear=ignore_delta):
-        hear(RetryWait(1.0, "busy"))
+    async def reply(self, request, on_delta=ignore_delta):
+        on_delta(RetryWait(1.0, "busy"))
         for _ in range(self._times):
-            hear(TextDelta("he"))
-            hear(StreamReset("it broke"))
-        hear(TextDelta("he"))
+            on_delta(TextDelta("he"))
+            on_delta(StreamReset("it broke"))
+        on_delta(TextDelta("he"))
         if not self._answers:
             raise ModelError("It broke.", "Try again.", transient=True)
         usage = Usage(input_tokens=10, cost_usd=0.25, requests=1)

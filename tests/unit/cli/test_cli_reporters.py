@@ -43,10 +43,10 @@ def test_the_stream_is_one_event_a_line_from_session_to_result(capsys):
     """RA-2: words and thoughts come in pieces, calls and results whole; the last line is the whole object."""
     told = reporter_for("stream-json")
     told.session(session_id="s1", model="m")
-    told.hear(ThinkingDelta("hm"))
-    told.hear(TextDelta("I wi"))
-    told.hear(TextDelta("ll look"))
-    told.hear(ToolCallDelta(0, "read_file", '{"pa'))
+    told.on_delta(ThinkingDelta("hm"))
+    told.on_delta(TextDelta("I wi"))
+    told.on_delta(TextDelta("ll look"))
+    told.on_delta(ToolCallDelta(0, "read_file", '{"pa'))
     told.note("text", text="I will look")
     told.note("tool_call", id="c1", name="read_file", args={"path": "a"})
     told.note("usage", input_tokens=1)
@@ -67,7 +67,7 @@ def test_the_stream_is_one_event_a_line_from_session_to_result(capsys):
 
 def test_words_that_no_model_told_piece_by_piece_are_told_whole(capsys):
     told = reporter_for("stream-json")
-    told.hear(TextDelta("first"))
+    told.on_delta(TextDelta("first"))
     told.note("text", text="first")
     told.note("usage", input_tokens=1)
     told.note("text", text="second")
@@ -77,10 +77,10 @@ def test_words_that_no_model_told_piece_by_piece_are_told_whole(capsys):
 def test_what_a_broken_stream_said_is_marked_void(capsys):
     """RA-21: what was shown before a stream broke is said to be void, and comes again."""
     told = reporter_for("stream-json")
-    told.hear(TextDelta("hal"))
-    told.hear(StreamReset("the connection was lost"))
-    told.hear(RetryWait(1.5, "the endpoint is busy"))
-    told.hear(TextDelta("half"))
+    told.on_delta(TextDelta("hal"))
+    told.on_delta(StreamReset("the connection was lost"))
+    told.on_delta(RetryWait(1.5, "the endpoint is busy"))
+    told.on_delta(TextDelta("half"))
     told.note("text", text="half")
     kinds = [(event["type"], event.get("notice")) for event in lines(capsys)]
     assert kinds == [("text", None), ("notice", "superseded"), ("notice", "waiting"), ("text", None)]
@@ -89,7 +89,7 @@ def test_what_a_broken_stream_said_is_marked_void(capsys):
 def test_json_is_the_object_and_nothing_else(capsys):
     told = reporter_for("json")
     told.session(session_id="s1")
-    told.hear(TextDelta("x"))
+    told.on_delta(TextDelta("x"))
     told.note("notice", text="careful")
     told.result(END)
     assert lines(capsys) == [dict(END)]
@@ -98,9 +98,9 @@ def test_json_is_the_object_and_nothing_else(capsys):
 def test_text_is_the_answer_and_what_the_user_should_know_is_beside_it(capsys):
     told = reporter_for("text")
     for delta in (TextDelta("x"), ThinkingDelta("y"), ToolCallDelta(0, "z", "{}")):
-        told.hear(delta)
-    told.hear(RetryWait(2.0, "busy"))
-    told.hear(StreamReset("lost"))
+        told.on_delta(delta)
+    told.on_delta(RetryWait(2.0, "busy"))
+    told.on_delta(StreamReset("lost"))
     told.note("notice", text="careful\x1b[2J")
     told.note("tool_call", name="shell", args={})
     told.result(END)

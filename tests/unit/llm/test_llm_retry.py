@@ -47,11 +47,11 @@ class Flaky:
     def estimate(self, request):
         return Usage(input_tokens=7, cost_usd=None)
 
-    async def attempt(self, request, try_number, hear, *, silence_s):
+    async def attempt(self, request, try_number, on_delta, *, silence_s):
         self.tries.append((try_number, self._clock.monotonic()))
         self.silences.append(silence_s)
         for word in self._says:
-            hear(TextDelta(word))
+            on_delta(TextDelta(word))
         if try_number > self._failures:
             return Reply(message=AssistantMessage((Text("here"),)), usage=Usage(), stop="end")
         if self._hangs:

@@ -34,7 +34,7 @@ class ReporterLog:
     def session(self, **fields):
         self.entries.append(("session", fields))
 
-    def hear(self, delta):
+    def on_delta(self, delta):
         self.entries.append(delta)
 
     def note(self, kind, **fields):
@@ -80,11 +80,11 @@ def test_everything_that_is_told_is_told_without_secrets():
     log = ReporterLog()
     reporter = RedactingReporter(log, REDACTOR)
     reporter.session(cwd=f"/tmp/{SECRET}")
-    reporter.hear(ThinkingDelta("can"))
-    reporter.hear(TextDelta(f"is it {SECRET[:8]}"))
-    reporter.hear(TextDelta(SECRET[8:]))
-    reporter.hear(ToolCallDelta(0, "shell", "{"))
-    reporter.hear(RetryWait(1.0, SECRET))
+    reporter.on_delta(ThinkingDelta("can"))
+    reporter.on_delta(TextDelta(f"is it {SECRET[:8]}"))
+    reporter.on_delta(TextDelta(SECRET[8:]))
+    reporter.on_delta(ToolCallDelta(0, "shell", "{"))
+    reporter.on_delta(RetryWait(1.0, SECRET))
     reporter.note("tool_call", id="c", name="shell", args={"command": f"echo {SECRET}"})
     reporter.result({"result": SECRET, "usage": {"requests": 1}})
     assert log.entries == [
@@ -103,8 +103,8 @@ def test_what_is_void_is_not_told_any_more():
     """BX-9: the words that were held back go with the reply."""
     log = ReporterLog()
     reporter = RedactingReporter(log, REDACTOR)
-    reporter.hear(TextDelta("half a"))
-    reporter.hear(StreamReset(f"cut off at {SECRET}"))
+    reporter.on_delta(TextDelta("half a"))
+    reporter.on_delta(StreamReset(f"cut off at {SECRET}"))
     reporter.note("usage")
     assert log.entries == [StreamReset("cut off at [redacted:MY_TOKEN]"), ("usage", {})]
 
@@ -115,7 +115,7 @@ def test_no_format_tells_a_secret(output, capsys):
     reporter = RedactingReporter(reporter_for(output), REDACTOR)
     reporter.session(session_id="s", model="m", cwd="/")
     for piece in ("the token ", "is canary-", "7f3e6a1d", "."):
-        reporter.hear(TextDelta(piece))
+        reporter.on_delta(TextDelta(piece))
     reporter.note("text", text=f"the token is {SECRET}.")
     reporter.note("usage")
     reporter.note("notice", text=SECRET)
@@ -146,7 +146,7 @@ def test_a_talk_shows_no_secret_while_words_come_nor_for_good():
     """BX-9: what a command printed, what the model says, and what a question is about."""
     page = Page()
     transcript = Transcript(page, FakeClock(), pending=PendingInput(lambda words: ()), clean=REDACTOR.clean)
-    transcript.hear(TextDelta(f"It is {SECRET}"))
+    transcript.on_delta(TextDelta(f"It is {SECRET}"))
     assert transcript.live().strip() == "It is [redacted:MY_TOKEN]"
     transcript.note("text", text=f"It is {SECRET}")
     transcript.call_finished(FinishedCall("shell", {"command": "env"}, ToolOutput(f"MY_TOKEN={SECRET}"), None))

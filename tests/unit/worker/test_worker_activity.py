@@ -50,7 +50,7 @@ async def test_without_a_sign_of_life_it_is_silent_after_the_limit(clock, listen
 
 
 @pytest.mark.parametrize(
-    "sign", [lambda pulse: pulse.beat(), lambda pulse: pulse.hear(TextDelta("x"))], ids=["output", "stream"]
+    "sign", [lambda pulse: pulse.beat(), lambda pulse: pulse.on_delta(TextDelta("x"))], ids=["output", "stream"]
 )
 async def test_each_sign_of_life_begins_the_limit_anew(clock, listening, sign):
     """BX-12: what a command prints, and what a model says."""
@@ -67,7 +67,7 @@ async def test_each_sign_of_life_begins_the_limit_anew(clock, listening, sign):
 async def test_a_wait_that_is_told_has_its_time(clock, listening):
     """BX-12: a parked endpoint is no loop."""
     pulse, silence = listening
-    pulse.hear(RetryWait(1000.0, "too much to do"))
+    pulse.on_delta(RetryWait(1000.0, "too much to do"))
     pulse.beat()
     await passes(clock, 1000 + IDLE_S - 1)
     assert not silence.done()

@@ -32,7 +32,7 @@ class Bench:
         self.model = Listening(Scripted(*replies))
         made = [circles.guard(pulse.guard(tool(name, work))) for name, work in tools.items()]
         self.watched = WatchedAgent(
-            agent(self.model, *made, hear=pulse.hear, news=circles), pulse, circles, idle_s=IDLE_S
+            agent(self.model, *made, on_delta=pulse.on_delta, news=circles), pulse, circles, idle_s=IDLE_S
         )
 
     async def _tree(self):
@@ -85,7 +85,7 @@ async def test_a_silent_model_is_broken_off_as_well():
     """BX-12: the request, not just tools."""
 
     class Mute(Scripted):
-        async def reply(self, request, hear=None):
+        async def reply(self, request, on_delta=None):
             await hang()
 
     bench = Bench()

@@ -44,7 +44,7 @@ class TextReporter:
     def session(self, **fields: str) -> None:
         """Print nothing."""
 
-    def hear(self, delta: Delta) -> None:
+    def on_delta(self, delta: Delta) -> None:
         """Print why the model does not answer yet."""
         match delta:
             case RetryWait(seconds=seconds, reason=reason):
@@ -79,7 +79,7 @@ class JsonReporter:
     def session(self, **fields: str) -> None:
         """Ignore it."""
 
-    def hear(self, delta: Delta) -> None:
+    def on_delta(self, delta: Delta) -> None:
         """Ignore it."""
 
     def note(self, kind: EntryKind, **fields: Any) -> None:
@@ -102,7 +102,7 @@ class StreamJsonReporter:
         """Print the first line."""
         _print_event("session", **fields)
 
-    def hear(self, delta: Delta) -> None:
+    def on_delta(self, delta: Delta) -> None:
         """Print the pieces of text and thinking; a tool call is printed by `note` once it is complete."""
         match delta:
             case TextDelta(text=text):
@@ -121,7 +121,7 @@ class StreamJsonReporter:
                 assert_never(delta)
 
     def note(self, kind: EntryKind, **fields: Any) -> None:
-        """Print everything but the reply's text, which `hear` has printed already."""
+        """Print everything but the reply's text, which `on_delta` has printed already."""
         if kind == "text" and fields["text"] not in self._heard:
             _print_event("text", **fields)
         if kind == "usage":

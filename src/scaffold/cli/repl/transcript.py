@@ -89,7 +89,7 @@ class Transcript:
     def session(self, **fields: str) -> None:
         """Show nothing: the REPL shows its own greeting."""
 
-    def hear(self, delta: Delta) -> None:
+    def on_delta(self, delta: Delta) -> None:
         """Take a piece of a reply."""
         self._waits_until_s = 0.0
         match delta:

@@ -59,7 +59,7 @@ class Zygote:
         self._waiting: dict[int, asyncio.Future[_ForkedProcess]] = {}
         self._children: dict[int, _ForkedProcess] = {}
         self._gone = False
-        asyncio.get_running_loop().add_reader(line, self._hear)
+        asyncio.get_running_loop().add_reader(line, self._on_readable)
 
     @property
     def alive(self) -> bool:
@@ -109,7 +109,7 @@ class Zygote:
                 return
         raise ZygoteDied("the process that forks workers is not running", "Nothing is lost; start another one.")
 
-    def _hear(self) -> None:
+    def _on_readable(self) -> None:
         while not self._gone:
             try:
                 message = self._line.recv(MAX_MESSAGE_BYTES)

@@ -164,14 +164,19 @@ class CassetteModel:
         entry = self._fitting(request)
         return Usage() if entry is None else self._usage(entry)
 
-    async def reply(self, request: Request, hear: DeltaHandler = ignore_delta) -> Reply:
+    async def reply(self, request: Request, on_delta: DeltaHandler = ignore_delta) -> Reply:
         """Return the reply of the first try; errors as in `attempt`."""
-        return await self.attempt(request, 1, hear)
+        return await self.attempt(request, 1, on_delta)
 
     async def attempt(
-        self, request: Request, try_number: int, hear: DeltaHandler = ignore_delta, *, silence_s: float | None = None
+        self,
+        request: Request,
+        try_number: int,
+        on_delta: DeltaHandler = ignore_delta,
+        *,
+        silence_s: float | None = None,
     ) -> Reply:
-        """Return the matching entry's reply and pass its deltas to `hear` at once.
+        """Return the matching entry's reply and pass its deltas to `on_delta` at once.
 
         CassetteMiss if no entry matches, ModelError if the entry's fault applies to this try (1-based). A `hang` fault
         lasts `silence_s`; None: forever.
@@ -182,7 +187,7 @@ class CassetteModel:
         if entry.fault is not None and try_number <= entry.fault.times:
             await _inject_fault(entry.fault, silence_s)
         message = _reply_message(entry, request.caller)
-        emit_deltas(message, hear)
+        emit_deltas(message, on_delta)
         return Reply(message=message, usage=self._usage(entry), stop="tool_calls" if message.tool_calls else "end")
 
     def _fitting(self, request: Request) -> CassetteEntry | None:

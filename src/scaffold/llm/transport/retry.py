@@ -32,8 +32,8 @@ class SingleTryModel(Protocol):
         """Return the estimated usage of the request."""
         ...
 
-    async def attempt(self, request: Request, try_number: int, hear: DeltaHandler, *, silence_s: float) -> Reply:
-        """Return one complete reply to try `try_number` (1-based), streaming its deltas to `hear`.
+    async def attempt(self, request: Request, try_number: int, on_delta: DeltaHandler, *, silence_s: float) -> Reply:
+        """Return one complete reply to try `try_number` (1-based), streaming its deltas to `on_delta`.
 
         Raises ModelError on failure, transient if nothing arrived within `silence_s`.
         """
@@ -74,13 +74,13 @@ class RetryingModel:
         """Return the estimated usage of the request, without failed tries."""
         return self._inner.estimate(request)
 
-    async def reply(self, request: Request, hear: DeltaHandler = ignore_delta) -> Reply:
+    async def reply(self, request: Request, on_delta: DeltaHandler = ignore_delta) -> Reply:
         """Return the first successful reply; ModelError if a try fails permanently or the retry time is over."""
-        listener = hear if isinstance(hear, DeltaListener) else DeltaListener(hear)
+        listener = on_delta if isinstance(on_delta, DeltaListener) else DeltaListener(on_delta)
         tried, deadline = 0, math.inf
         last: ModelError | None = None
         while True:
-            ticket = await self._enter(min(self._retry_s, deadline - self._now()), last, hear)
+            ticket = await self._enter(min(self._retry_s, deadline - self._now()), last, on_delta)
             silence_s = min(self._idle_s, deadline - self._now())
             if last is not None and silence_s <= 0:
                 self._throttle.leave(ticket, "failed")
@@ -99,22 +99,22 @@ class RetryingModel:
             if listener.has_output:
                 listener(StreamReset(last.what))
             if not last.limited:
-                hear(RetryWait(wait_s, last.what))
+                on_delta(RetryWait(wait_s, last.what))
                 await self._clock.sleep(wait_s)
 
-    async def _enter(self, timeout_s: float, last: ModelError | None, hear: DeltaHandler) -> Ticket:
+    async def _enter(self, timeout_s: float, last: ModelError | None, on_delta: DeltaHandler) -> Ticket:
         def parked(seconds: float) -> None:
-            hear(RetryWait(seconds, "The model's endpoint is rate limited." if last is None else last.what))
+            on_delta(RetryWait(seconds, "The model's endpoint is rate limited." if last is None else last.what))
 
         return await self._throttle.enter(self._inner.endpoint, timeout_s=timeout_s, parked=parked)
 
     async def _attempt(
-        self, ticket: Ticket, request: Request, number: int, hear: DeltaHandler, silence_s: float
+        self, ticket: Ticket, request: Request, number: int, on_delta: DeltaHandler, silence_s: float
     ) -> Reply:
         verdict: RequestOutcome = "failed"
         retry_after_s: float | None = None
         try:
-            reply = await self._inner.attempt(request, number, hear, silence_s=silence_s)
+            reply = await self._inner.attempt(request, number, on_delta, silence_s=silence_s)
             verdict = "ok"
         except ModelError as trouble:
             if trouble.limited and trouble.transient:

@@ -161,10 +161,10 @@ class ChatReader:
         deltas: list[Delta] = []
         for choice in chunk.choices or ():
             if not choice.index:
-                self._hear(choice, deltas)
+                self._read_choice(choice, deltas)
         return deltas
 
-    def _hear(self, choice: _ChatChoice, deltas: list[Delta]) -> None:
+    def _read_choice(self, choice: _ChatChoice, deltas: list[Delta]) -> None:
         """Append the deltas of one choice to `deltas`."""
         message = choice.delta or choice.message or _ChatMessage()
         if thought := message.reasoning_content or message.reasoning:

@@ -46,7 +46,7 @@ class LoopGuardModel:
         """Return the estimate of the wrapped model."""
         return self._model.estimate(request)
 
-    async def reply(self, request: Request, hear: DeltaHandler = ignore_delta) -> Reply:
+    async def reply(self, request: Request, on_delta: DeltaHandler = ignore_delta) -> Reply:
         """Return the model's reply; raises LoopDetected if the conversation is in a loop."""
         tool = find_repeated_tool(request.messages)
         if tool is not None:
@@ -54,7 +54,7 @@ class LoopGuardModel:
                 f"the agent was stopped in a loop: `{tool}` gave the same answer to the same call {MAX_REPEATS} times"
             )
             raise LoopDetected(what, "Its journal shows what it tried to do.")
-        return await self._model.reply(request, hear)
+        return await self._model.reply(request, on_delta)
 
 
 def find_repeated_tool(messages: Sequence[Message]) -> str | None:
