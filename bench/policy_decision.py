@@ -40,7 +40,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
 
 async def _times(rounds: int) -> tuple[list[float], list[float]]:
     """Return the milliseconds of each decision and of each start; they take turns, and no round remembers another."""
-    ground = DecisionContext(place=WorkspacePaths(root="/w", home="/home/u", files=DiskFileSystem()), allow=RULES)
+    ground = DecisionContext(workspace=WorkspacePaths(root="/w", home="/home/u", files=DiskFileSystem()), allow=RULES)
     parser = installed_parser()
     decisions: list[float] = []
     starts: list[float] = []

@@ -22,7 +22,7 @@ from scaffold.policy.shell.workspace_paths import EmptyFileSystem, WorkspacePath
 from support.property_examples import up_to
 
 PLACE = WorkspacePaths(root="/w", home="/home/u", files=EmptyFileSystem())
-GROUND = DecisionContext(place=PLACE)
+GROUND = DecisionContext(workspace=PLACE)
 READER = CommandParser(installed_parser())
 
 anything = st.text(st.characters(codec="utf-8"), max_size=40) | st.text(max_size=40)
@@ -113,7 +113,7 @@ def test_nothing_that_is_not_understood_is_allowed(text):
     if isinstance(reading, UnparsedCommand):
         assert (
             decide_parsed(
-                reading, DecisionContext(place=PLACE, allow=(Rule("shell", "a"), Rule("shell", "b")))
+                reading, DecisionContext(workspace=PLACE, allow=(Rule("shell", "a"), Rule("shell", "b")))
             ).decision
             != "allow"
         )
@@ -123,7 +123,7 @@ def test_nothing_that_is_not_understood_is_allowed(text):
 def test_a_path_is_never_allowed_to_be_written_and_protected_ones_never_asked_about(path):
     """RA-14."""
     wish = permission_request(invocation_by_name("write_file", {"path": path}), PLACE)
-    judged = asyncio.run(decide_call(wish, RuleSet(), CallContext(place=PLACE), ShellCommandPolicy()))
+    judged = asyncio.run(decide_call(wish, RuleSet(), CallContext(workspace=PLACE), ShellCommandPolicy()))
     assert judged.decision != "allow"
     lasting = PLACE.reached(path, frozenset({"/w"}), tilde=path == "~" or path.startswith("~/"))
     if any(".git" in each.casefold().split("/") for each in lasting if path):

@@ -28,9 +28,9 @@ def find_instructions(cwd: Path, *, home: Path) -> Instructions | None:
     followed: others may have made them to expose the user's files.
     """
     cwd = cwd.resolve()
-    for place in _search_folders(cwd, home.resolve()):
+    for searched in _search_folders(cwd, home.resolve()):
         for name in FILE_NAMES:
-            found = _read(place.folder / name, place)
+            found = _read(searched.folder / name, searched)
             if found is not None:
                 return found
     return None
@@ -65,15 +65,15 @@ def _owner(path: Path) -> int | None:
         return None
 
 
-def _read(path: Path, place: _SearchFolder) -> Instructions | None:
+def _read(path: Path, searched: _SearchFolder) -> Instructions | None:
     """Return the file's instructions; None if it is no regular file or has another owner."""
     try:
         status = path.stat()
-        if not stat.S_ISREG(status.st_mode) or place.owner not in {None, status.st_uid}:
+        if not stat.S_ISREG(status.st_mode) or searched.owner not in {None, status.st_uid}:
             return None
         reached = path.resolve()
-        if not reached.is_relative_to(place.within):
-            return Instructions(path, "", f"{path} links out of {place.within} and is ignored")
+        if not reached.is_relative_to(searched.within):
+            return Instructions(path, "", f"{path} links out of {searched.within} and is ignored")
         with reached.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):

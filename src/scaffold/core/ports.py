@@ -69,17 +69,17 @@ RequestOutcome = Literal["ok", "limited", "failed"]
 CooldownHandler = Callable[[float], None]
 
 
-def ignore_cooldown(parked_s: float, /) -> None:
+def ignore_cooldown(cooldown_s: float, /) -> None:
     """Ignore the cooldown's length."""
 
 
 class Throttle(Protocol):
     """Admission to endpoints, shared by all agents of a user: one rate-limited request pauses all of them."""
 
-    async def enter(self, endpoint: str, *, timeout_s: float, parked: CooldownHandler = ignore_cooldown) -> Ticket:
+    async def enter(self, endpoint: str, *, timeout_s: float, on_cooldown: CooldownHandler = ignore_cooldown) -> Ticket:
         """Return when a request may start; raise ModelError at once if that takes more than `timeout_s`.
 
-        If the endpoint is in a cooldown, `parked` is called once with its length in seconds.
+        If the endpoint is in a cooldown, `on_cooldown` is called once with its length in seconds.
         """
         ...
 

@@ -72,13 +72,13 @@ class Dispatch(Struct, frozen=True, tag="dispatch"):
     action: ActionId
 
 
-class StartCompound(Struct, frozen=True, tag="begin"):
+class StartCompound(Struct, frozen=True, tag="start_compound"):
     """Let this compound's children run."""
 
     compound: ActionId
 
 
-class CompleteCompound(Struct, frozen=True, tag="finish"):
+class CompleteCompound(Struct, frozen=True, tag="complete_compound"):
     """Complete this compound: its children have ended and its effects hold."""
 
     compound: ActionId
@@ -100,7 +100,7 @@ class Replan(Struct, frozen=True, tag="replan"):
     """The parent of the new actions; None for the goal's top level."""
 
 
-class FailCompound(Struct, frozen=True, tag="give_up"):
+class FailCompound(Struct, frozen=True, tag="fail_compound"):
     """Mark the compound as failed for `reason`."""
 
     compound: ActionId

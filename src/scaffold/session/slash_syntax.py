@@ -85,7 +85,7 @@ class ShowText(Struct, frozen=True, tag="show_text"):
     """Returns the answer; ScaffoldError if there is none."""
 
 
-class InvalidCommand(Struct, frozen=True, tag="misunderstood"):
+class InvalidCommand(Struct, frozen=True, tag="invalid"):
     """A line that looks like a command but is not a valid one."""
 
     what: str

@@ -45,7 +45,7 @@ class SharedThrottle:
         self._version = -1
         self._next_check_s = clock.monotonic()
 
-    async def enter(self, endpoint: str, *, timeout_s: float, parked: CooldownHandler = ignore_cooldown) -> Ticket:
+    async def enter(self, endpoint: str, *, timeout_s: float, on_cooldown: CooldownHandler = ignore_cooldown) -> Ticket:
         """Return when a request may start; raise ModelError at once if its cooldowns take longer than `timeout_s`.
 
         The limit applies to the sum of all cooldowns of one call. Waiting for other requests to end is not limited.
@@ -56,8 +56,8 @@ class SharedThrottle:
             if cooldown_s > timeout_s:
                 raise self._cooldown_error(endpoint, cooldown_s)
             if cooldown_s:
-                parked(cooldown_s)
-                parked = ignore_cooldown
+                on_cooldown(cooldown_s)
+                on_cooldown = ignore_cooldown
             if cooldown_s == 0.0 and self._may_start(endpoint, state):
                 ticket = Ticket(next(self._names))
                 if state.max_in_flight is None or self._take(endpoint, ticket):
@@ -80,7 +80,7 @@ class SharedThrottle:
         ):
             return  # the request was never counted, even if other processes have hit a limit meanwhile
         with self._store.transaction():
-            state, now_s = self._endpoints.pace(endpoint), self._now_s()
+            state, now_s = self._endpoints.state(endpoint), self._now_s()
             self._endpoints.give_back(ticket)
             changed = state
             if verdict == "limited":
@@ -89,7 +89,7 @@ class SharedThrottle:
                 changed = after_rate_limit(state, now_s, retry_after_s, in_flight, _jitter())
             elif verdict == "ok":
                 changed = after_success(state, now_s)
-            self._endpoints.set_pace(endpoint, changed)
+            self._endpoints.set_state(endpoint, changed)
         self._states[endpoint] = changed
 
     def _state(self, endpoint: str) -> ThrottleState:
@@ -100,7 +100,7 @@ class SharedThrottle:
             self._version = version
         state = self._states.get(endpoint)
         if state is None:
-            state = self._states[endpoint] = self._endpoints.pace(endpoint)
+            state = self._states[endpoint] = self._endpoints.state(endpoint)
         return state
 
     def _may_start(self, endpoint: str, state: ThrottleState) -> bool:
@@ -119,7 +119,7 @@ class SharedThrottle:
     def _take(self, endpoint: str, ticket: Ticket) -> bool:
         """Count one more request if there is still room; return whether it was counted."""
         with self._store.transaction():
-            state = self._endpoints.pace(endpoint)
+            state = self._endpoints.state(endpoint)
             room = admits(state, self._now_s(), self._endpoints.in_flight(endpoint))
             if room:
                 self._endpoints.take(endpoint, [ticket], self._me)

@@ -168,7 +168,7 @@ class IterationState(Struct, frozen=True, kw_only=True):
     maximum: int
 
 
-class HandIn(Struct, frozen=True, tag="done"):
+class HandIn(Struct, frozen=True, tag="hand_in"):
     """The work is handed in."""
 
     reason: Literal["verified", "threshold", "acceptable", "agent_done_verified", "nothing_changed", "maximum"]

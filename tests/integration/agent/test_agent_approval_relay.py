@@ -92,7 +92,7 @@ async def test_a_parent_that_is_silent_or_gone_has_said_no(child):
 async def test_neither_questions_nor_answers_are_news(path, child):
     """RA-13: a model neither sees a question of consent nor can answer it."""
     with child.transaction():
-        child.messages.send(SESSIONS, sender=SUB, recipient=ME, channel="#consent", body={"wish": "{}"})
+        child.messages.send(SESSIONS, sender=SUB, recipient=ME, channel="#consent", body={"request": "{}"})
     with seated(path) as seat:
         assert not seat.peers.waiting
         assert seat.peers.news.look() == ()

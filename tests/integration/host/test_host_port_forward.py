@@ -171,15 +171,17 @@ async def test_there_are_only_so_many_connections_at_once_and_more_take_turns(tm
 
 @pytest.fixture
 async def sandboxed(tmp_path, env):
-    """Run a Python script in a sandbox, beside services, with what lies behind ways."""
+    """Run a Python script in a sandbox, beside services, with what lies behind socket_folder."""
     finding = await bubblewrap_or_skip()
     workspace = tmp_path.resolve() / "workspace"
     workspace.mkdir()
     zone = Confinement(writable=(workspace,), temporary=tmp_path.resolve() / "temporary")
 
-    async def started(script, port, ways, services=()):
-        argv = with_services(services, [sys.executable, "-c", script, str(port)], top=workspace, ways=ways)
-        walls = SandboxSpec("bubblewrap", structs.replace(zone, readable=(ways,)), program=finding.program)
+    async def started(script, port, socket_folder, services=()):
+        argv = with_services(
+            services, [sys.executable, "-c", script, str(port)], top=workspace, socket_folder=socket_folder
+        )
+        walls = SandboxSpec("bubblewrap", structs.replace(zone, readable=(socket_folder,)), program=finding.program)
         return await run_command(argv, cwd=workspace, env=env, timeout_s=60, containment=Containment(sandbox=walls))
 
     return started
@@ -187,18 +189,18 @@ async def sandboxed(tmp_path, env):
 
 async def test_many_speak_at_once_from_inside_and_some_break_off(sandboxed, tmp_path):
     """AL-9: a check finds on its own loopback what listens on the machine's; more than can be at once take turns."""
-    ways = tmp_path.resolve() / "ways"
-    async with way_to(ways, echo, backlog=512):
-        port = next(ways.iterdir()).name
-        ended = await sandboxed(MANY, port, ways)
+    socket_folder = tmp_path.resolve() / "socket_folder"
+    async with way_to(socket_folder, echo, backlog=512):
+        port = next(socket_folder.iterdir()).name
+        ended = await sandboxed(MANY, port, socket_folder)
     assert (ended.exit_code, ended.stdout) == (0, b"True 300\n"), ended.stderr
 
 
 async def test_a_way_that_a_service_inside_stands_in_is_told(sandboxed, tmp_path):
-    ways, port = tmp_path.resolve() / "ways", free_port()
-    ways.mkdir()
-    (ways / str(port)).touch()
+    socket_folder, port = tmp_path.resolve() / "socket_folder", free_port()
+    socket_folder.mkdir()
+    (socket_folder / str(port)).touch()
     taken = f"exec '{sys.executable}' -m http.server --bind 127.0.0.1 {port} @{port}"
-    ended = await sandboxed("print('ran')", port, ways, [taken])
+    ended = await sandboxed("print('ran')", port, socket_folder, [taken])
     assert (ended.exit_code, ended.stdout) == (NOT_READY, b"")
     assert f"port {port} is already in use".encode() in ended.stderr

@@ -132,7 +132,7 @@ async def test_what_is_not_named_or_not_public_is_refused_with_a_reason(proxied,
         assert plain.startswith(b"HTTP/1.1 %d " % code)
         assert reason in tunnelled
         assert reason.decode() in way.told[0].refusal
-        assert [contact.place for contact in way.told] == [asked, asked]
+        assert [contact.destination for contact in way.told] == [asked, asked]
 
 
 async def test_of_the_addresses_of_a_name_only_public_ones_are_connected_to(proxied):

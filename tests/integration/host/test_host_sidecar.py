@@ -54,13 +54,13 @@ async def test_a_command_finds_its_services_ready_and_they_end_with_it(beside_it
 @pytest.mark.skipif(not LONG_QUEUES, reason="the system has no queue of connections that is as long")
 async def test_hundreds_may_ask_at_once_what_is_outside_and_none_is_turned_away(tmp_path, env, port):
     """Where a queue of connections is full, Linux answers by cookies, and what is said first can be lost."""
-    ways = tmp_path / "ways"
-    ways.mkdir()
+    socket_folder = tmp_path / "socket_folder"
+    socket_folder.mkdir()
     with socket.socket(socket.AF_UNIX) as outside:
-        outside.bind(str(ways / str(port)))
+        outside.bind(str(socket_folder / str(port)))
         outside.listen(500)
         asking = f"import socket\nheld = [socket.create_connection(('127.0.0.1', {port}), 2) for _ in range(500)]"
-        argv = with_services((), [sys.executable, "-c", asking], top=tmp_path, ways=ways)
+        argv = with_services((), [sys.executable, "-c", asking], top=tmp_path, socket_folder=socket_folder)
         ended = await run_command(argv, cwd=tmp_path, env=env, timeout_s=60, containment=Containment())
     assert (ended.exit_code, ended.stderr) == (0, b"")
 

@@ -150,7 +150,7 @@ async def test_nobody_writes_between_a_supervisors_look_and_its_decision(harness
 
     harness.store.actions.ready = ready_then_rival
     (goal_id,) = (each.id for each in harness.store.goals.of_run(run.id))
-    supervisor = Supervisor(harness.site, run, goal_id, Wakeup(), thinks=Thoughtless(), tell=lambda: None)
+    supervisor = Supervisor(harness.site, run, goal_id, Wakeup(), planner=Thoughtless(), tell=lambda: None)
     pursuing = asyncio.create_task(supervisor.run())
     await asyncio.sleep(0)
     pursuing.cancel()

@@ -49,13 +49,13 @@ RULES = [
 async def test_a_rule_covers_what_it_names_and_no_more(rule, command, decision):
     """RA-14: words, globs for a word each, expressions for a whole command; risks, wrappers and paths are looked at."""
     allow = tuple(each for each in (parse_rule(rule),) if each.is_for("shell"))
-    judged = await ShellCommandPolicy().judge(command, DecisionContext(place=PLACE, allow=allow))
+    judged = await ShellCommandPolicy().judge(command, DecisionContext(workspace=PLACE, allow=allow))
     assert judged.decision == decision, judged
 
 
 async def test_without_bash_only_what_every_shell_reads_alike_is_allowed(tmp_path):
     """RA-14: the shell tool falls back to another shell, which none of the two parsers knows."""
-    ground = DecisionContext(place=PLACE, allow=(parse_rule("shell:touch a"),))
+    ground = DecisionContext(workspace=PLACE, allow=(parse_rule("shell:touch a"),))
     poor, rich = ShellCommandPolicy({"PATH": str(tmp_path)}), ShellCommandPolicy()
     commands = ["ls -la | head -3", "touch a && ls 'x y'", r"ls a\ b", "ls a$", "cat .env"]
     assert [(await rich.judge(each, ground)).decision for each in commands] == [*["allow"] * 4, "deny"]
@@ -66,11 +66,11 @@ async def test_without_bash_only_what_every_shell_reads_alike_is_allowed(tmp_pat
 async def test_without_the_second_parser_what_is_not_plain_is_asked_about(tmp_path):
     """RA-14: no crash; what needs no second opinion is judged as ever, and denials stand."""
     commands = ShellCommandPolicy(parser=tmp_path / "nowhere" / "shfmt")
-    asked = await commands.judge(r"ls a\ b", DecisionContext(place=PLACE))
+    asked = await commands.judge(r"ls a\ b", DecisionContext(workspace=PLACE))
     assert (asked.decision, "shfmt cannot be run" in asked.reason) == ("ask", True)
-    assert (await commands.judge("ls -la", DecisionContext(place=PLACE))).decision == "allow"
-    assert (await commands.judge(r"cat .env a\ b", DecisionContext(place=PLACE))).decision == "deny"
-    assert await commands.suggest_pattern(r"touch a\ b", DecisionContext(place=PLACE)) is None
+    assert (await commands.judge("ls -la", DecisionContext(workspace=PLACE))).decision == "allow"
+    assert (await commands.judge(r"cat .env a\ b", DecisionContext(workspace=PLACE))).decision == "deny"
+    assert await commands.suggest_pattern(r"touch a\ b", DecisionContext(workspace=PLACE)) is None
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def shop(tmp_path):
 async def test_a_repository_whose_settings_cannot_be_read_is_asked_about(shop):
     """RA-14."""
     (shop / ".git" / "config").write_text("[core\n")
-    ground = DecisionContext(place=WorkspacePaths(root=str(shop), home="/home/u", files=DiskFileSystem()))
+    ground = DecisionContext(workspace=WorkspacePaths(root=str(shop), home="/home/u", files=DiskFileSystem()))
     said = [await ShellCommandPolicy(os.environ).judge(each, ground) for each in ("git status", "ls", "git diff .env")]
     assert [(each.decision, each.rule.partition(":")[0]) for each in said] == [
         ("ask", "git"),

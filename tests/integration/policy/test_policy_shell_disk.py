@@ -33,33 +33,33 @@ def shop(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def place(root: Path) -> WorkspacePaths:
+def workspace(root: Path) -> WorkspacePaths:
     return WorkspacePaths(root=str(root), home=str(root.parent / "home"), files=DiskFileSystem())
 
 
-async def said(command: str, place: WorkspacePaths, settings: frozenset[str] = frozenset()) -> str:
-    ground = DecisionContext(place=place, settings=settings)
+async def said(command: str, workspace: WorkspacePaths, settings: frozenset[str] = frozenset()) -> str:
+    ground = DecisionContext(workspace=workspace, settings=settings)
     return (await decide_command(command, ground, CommandParser(installed_parser()))).decision
 
 
-async def test_a_link_counts_as_what_it_leads_to(root, place):
+async def test_a_link_counts_as_what_it_leads_to(root, workspace):
     """RA-14."""
     (root / "inside.md").symlink_to("docs/real.md")
     (root / "key.md").symlink_to(root.parent / "home" / ".ssh" / "id_rsa")
     (root / "out").symlink_to(root.parent)
     (root / "hooks").symlink_to(".git/hooks")
     commands = ["cat inside.md", "cat key.md", "ls out", "cat out/x", "cat docs/../inside.md", "echo x > hooks/y"]
-    assert [await said(command, place) for command in commands] == ["allow", "deny", "ask", "ask", "allow", "deny"]
+    assert [await said(command, workspace) for command in commands] == ["allow", "deny", "ask", "ask", "allow", "deny"]
 
 
-async def test_dots_after_a_link_lead_out_of_what_it_leads_to(root, place):
+async def test_dots_after_a_link_lead_out_of_what_it_leads_to(root, workspace):
     """RA-14: `link/..` is not the folder the link lies in."""
     (root / "link").symlink_to(root.parent / "home" / ".ssh")
-    assert await said("cat link/../.ssh/id_rsa", place) == "deny"
-    assert await said("ls link/..", place) == "ask"
+    assert await said("cat link/../.ssh/id_rsa", workspace) == "deny"
+    assert await said("ls link/..", workspace) == "ask"
 
 
-async def test_git_in_a_folder_is_asked_about_where_a_repository_of_its_own_may_be(root, place):
+async def test_git_in_a_folder_is_asked_about_where_a_repository_of_its_own_may_be(root, workspace):
     """RA-14: a bare repository that a clone brings has settings, and they name programs."""
     for folder in ("src/deep", "vendor/bare/objects", "vendor/module/lib", "empty"):
         (root / folder).mkdir(parents=True)
@@ -69,27 +69,27 @@ async def test_git_in_a_folder_is_asked_about_where_a_repository_of_its_own_may_
     (root / "vendor" / "module" / ".git").write_text("gitdir: ../x")
     (root / "out").symlink_to(root.parent)
     folders = ["src", "src/deep", "docs", "vendor", "empty", "missing", "out", "vendor/bare", "vendor/module/lib"]
-    said_of = {folder: await said(f"cd {folder} && git status", place) for folder in folders}
+    said_of = {folder: await said(f"cd {folder} && git status", workspace) for folder in folders}
     assert [folder for folder, answer in said_of.items() if answer == "allow"] == ["src", "src/deep", "docs", "vendor"]
 
 
-async def test_a_glob_counts_as_what_is_there(root, place):
+async def test_a_glob_counts_as_what_is_there(root, workspace):
     """RA-14."""
-    assert await said("cat *", place) == "allow"
+    assert await said("cat *", workspace) == "allow"
     (root / "id_rsa").write_text("key")
-    assert await said("cat *", place) == "deny"
-    assert await said("cat docs/*", place) == "allow"
-    assert await said("wc -l docs/*.md", place) == "allow"
+    assert await said("cat *", workspace) == "deny"
+    assert await said("cat docs/*", workspace) == "allow"
+    assert await said("wc -l docs/*.md", workspace) == "allow"
 
 
-async def test_a_glob_counts_as_what_the_links_among_it_lead_to(root, place):
+async def test_a_glob_counts_as_what_the_links_among_it_lead_to(root, workspace):
     """RA-14."""
     (root / "docs" / "notes.md").symlink_to(root.parent / "home" / ".ssh" / "id_rsa")
-    assert await said("cat docs/*", place) == "deny"
-    assert await said("cat docs/r*", place) == "allow"
+    assert await said("cat docs/*", workspace) == "deny"
+    assert await said("cat docs/r*", workspace) == "allow"
 
 
-async def test_a_search_through_folders_counts_as_what_lies_in_them(root, place):
+async def test_a_search_through_folders_counts_as_what_lies_in_them(root, workspace):
     """RA-14: a secret that is not named is shown all the same; what leaves it out is free."""
     (root / "docs" / "deep").mkdir()
     (root / "docs" / "deep" / ".env").write_text("KEY=1")
@@ -106,15 +106,15 @@ async def test_a_search_through_folders_counts_as_what_lies_in_them(root, place)
         "grep -n KEY docs/real.md": "allow",
         "rg KEY": "allow",
     }
-    assert {command: await said(command, place) for command in commands} == commands
+    assert {command: await said(command, workspace) for command in commands} == commands
     (root / "docs" / "server.key").write_text("key")
-    assert await said("rg KEY", place) == "ask"
+    assert await said("rg KEY", workspace) == "ask"
 
 
 async def test_the_whole_disk_is_no_workspace():
     """RA-14: started in `/`, nothing counts as inside."""
-    place = WorkspacePaths(root="/", home="/home/u", files=DiskFileSystem())
-    assert [await said(command, place) for command in ("cat x", "cat /etc/hostname", "ls", "pwd")] == [
+    workspace = WorkspacePaths(root="/", home="/home/u", files=DiskFileSystem())
+    assert [await said(command, workspace) for command in ("cat x", "cat /etc/hostname", "ls", "pwd")] == [
         "ask",
         "ask",
         "allow",
@@ -122,7 +122,7 @@ async def test_the_whole_disk_is_no_workspace():
     ]
 
 
-async def test_file_tools_follow_links_and_fold_names(root, place):
+async def test_file_tools_follow_links_and_fold_names(root, workspace):
     """RA-14."""
     (root / "key.md").symlink_to(root.parent / "home" / ".ssh" / "id_rsa")
     (root / "conf").symlink_to(".git")
@@ -148,22 +148,24 @@ async def test_file_tools_follow_links_and_fold_names(root, place):
     }
     said = {}
     for path, writes in calls:
-        wish = permission_request(invocation_by_name("write_file" if writes else "read_file", {"path": path}), place)
+        wish = permission_request(
+            invocation_by_name("write_file" if writes else "read_file", {"path": path}), workspace
+        )
         said[path, writes] = (
-            await decide_call(wish, RuleSet(), CallContext(place=place), ShellCommandPolicy())
+            await decide_call(wish, RuleSet(), CallContext(workspace=workspace), ShellCommandPolicy())
         ).decision
     assert said == calls
 
 
 async def test_settings_of_a_repository_that_run_programs_turn_reading_into_a_question(shop, tmp_path):
     """RA-14: plain `git status` runs `core.fsmonitor` and hooks, `diff` a filter; scanned in a real repository."""
-    place = WorkspacePaths(root=str(shop), home=str(tmp_path), files=DiskFileSystem())
-    assert await said("git status", place, await config_names(shop, os.environ)) == "allow"
+    workspace = WorkspacePaths(root=str(shop), home=str(tmp_path), files=DiskFileSystem())
+    assert await said("git status", workspace, await config_names(shop, os.environ)) == "allow"
     git = Git(shop, environ=os.environ)
     await git("config", "filter.x.clean", "./evil")
     settings = await config_names(shop, os.environ)
     commands = ["git status", "git diff", "git rev-parse HEAD", "ls"]
-    assert [await said(command, place, settings) for command in commands] == ["ask", "ask", "allow", "allow"]
+    assert [await said(command, workspace, settings) for command in commands] == ["ask", "ask", "allow", "allow"]
 
 
 async def test_a_hook_counts_and_a_sample_does_not(shop, tmp_path):
@@ -174,9 +176,9 @@ async def test_a_hook_counts_and_a_sample_does_not(shop, tmp_path):
     assert not any(name.startswith("hook.") for name in await config_names(shop, os.environ))
     (hooks / "post-index-change").write_text("")
     settings = await config_names(shop, os.environ)
-    place = WorkspacePaths(root=str(shop), home=str(tmp_path), files=DiskFileSystem())
+    workspace = WorkspacePaths(root=str(shop), home=str(tmp_path), files=DiskFileSystem())
     assert "hook.post-index-change" in settings
-    assert await said("git status", place, settings) == "ask"
+    assert await said("git status", workspace, settings) == "ask"
 
 
 async def test_a_folder_without_a_repository_has_no_settings(tmp_path):
@@ -184,17 +186,19 @@ async def test_a_folder_without_a_repository_has_no_settings(tmp_path):
     assert await config_names(tmp_path / "nowhere", os.environ) == frozenset()
 
 
-async def test_a_parser_that_cannot_be_run_is_a_failure_that_says_what_to_do(place):
+async def test_a_parser_that_cannot_be_run_is_a_failure_that_says_what_to_do(workspace):
     """RA-14: never an answer without the second opinion."""
     reader = CommandParser(Path("/nowhere/shfmt"))
     with pytest.raises(ParserMissing, match="/nowhere/shfmt cannot be run"):
-        await decide_command(r"ls a\ b", DecisionContext(place=place), reader)
+        await decide_command(r"ls a\ b", DecisionContext(workspace=workspace), reader)
 
 
-async def test_a_parser_that_says_nonsense_is_not_believed(place, tmp_path):
+async def test_a_parser_that_says_nonsense_is_not_believed(workspace, tmp_path):
     """RA-14."""
     for number, script in enumerate(("exit 1", "echo '{'", "echo '{}'", "echo '{\"Stmts\":[1]}'", "echo []")):
         liar = tmp_path / f"shfmt{number}"
         liar.write_text(f"#!/bin/sh\n{script}\n")
         liar.chmod(0o755)
-        assert (await decide_command(r"ls a\ b", DecisionContext(place=place), CommandParser(liar))).decision == "ask"
+        assert (
+            await decide_command(r"ls a\ b", DecisionContext(workspace=workspace), CommandParser(liar))
+        ).decision == "ask"

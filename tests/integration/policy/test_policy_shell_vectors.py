@@ -50,7 +50,7 @@ async def judged(reader: CommandParser, case: dict) -> PolicyDecision | None:
                 return decide_windows_command(*named, PLACE)
             allow = rules(*TESTING) if context.startswith("TEST") else told(context, "user")
             return await decide_command(
-                payload, DecisionContext(place=PLACE, allow=allow, deny=told(context, "deny")), reader
+                payload, DecisionContext(workspace=PLACE, allow=allow, deny=told(context, "deny")), reader
             )
         case "git" if payload.startswith("write "):
             return await called("write_file", path=payload.split()[1])
@@ -67,7 +67,7 @@ async def called(tool: str, **args: str) -> PolicyDecision:
     return await decide_call(
         permission_request(invocation_by_name(tool, args), PLACE),
         allowed,
-        CallContext(place=PLACE),
+        CallContext(workspace=PLACE),
         ShellCommandPolicy(),
     )
 
@@ -94,7 +94,9 @@ async def test_each_of_our_own_commands_gets_exactly_what_it_must(reader):
     """RA-13, RA-14: what reads and what a rule names is allowed, secrets are denied, the rest is asked about."""
     wrong = []
     for case in rows("commands.jsonl"):
-        ground = DecisionContext(place=PLACE, allow=rules(*case.get("allow", [])), deny=rules(*case.get("deny", [])))
+        ground = DecisionContext(
+            workspace=PLACE, allow=rules(*case.get("allow", [])), deny=rules(*case.get("deny", []))
+        )
         answer = await decide_command(case["command"], ground, reader)
         if answer.decision != case["expected"]:
             wrong.append((case, answer))
@@ -120,12 +122,12 @@ async def test_each_of_our_own_commands_gets_exactly_what_it_must(reader):
 )
 async def test_a_command_made_to_break_parsers_is_asked_about(reader, command):
     """RA-14: neither a crash nor an answer by luck."""
-    assert (await decide_command(command, DecisionContext(place=PLACE), reader)).decision == "ask"
+    assert (await decide_command(command, DecisionContext(workspace=PLACE), reader)).decision == "ask"
 
 
 async def test_a_reason_says_what_is_wrong_with_which_part(reader):
     """RA-13."""
-    ground = DecisionContext(place=PLACE, allow=rules(("pytest",)))
+    ground = DecisionContext(workspace=PLACE, allow=rules(("pytest",)))
     answers = {
         "find . -delete": "`find`: may run or write something with `-delete`",
         "cat ../x": "`cat`: /x is outside the workspace",

@@ -163,7 +163,7 @@ async def test_many_refused_together_are_one_trouble(mine: SharedThrottle, user:
     tickets = await _enter(mine, 16)
     for ticket in tickets:
         mine.leave(ticket, "limited")
-    pace = user.endpoints.pace(HOST)
+    pace = user.endpoints.state(HOST)
     assert (pace.cooldowns, pace.max_in_flight, pace.restore_at) == (1, 8, 16)
     assert user.endpoints.in_flight(HOST) == 0
 
@@ -176,8 +176,8 @@ async def test_answers_raise_the_width_until_the_endpoint_is_free_and_forgotten(
         mine.leave(ticket, "failed")
     clock.advance(2)
     widths = []
-    while onlooker.endpoints.pace(HOST) != UNTHROTTLED:
-        widths.append(onlooker.endpoints.pace(HOST).max_in_flight)
+    while onlooker.endpoints.state(HOST) != UNTHROTTLED:
+        widths.append(onlooker.endpoints.state(HOST).max_in_flight)
         for throttle, _ in zip([mine, theirs] * 5, range(SUCCESSES_PER_STEP), strict=False):
             (ticket,) = await _enter(throttle)
             throttle.leave(ticket, "ok")
@@ -197,10 +197,10 @@ async def test_trouble_after_trouble_counts_what_is_under_way_anew(
     clock.advance(2)
     for _ in range(SUCCESSES_PER_STEP):
         mine.leave((await _enter(mine))[0], "ok")
-    assert user.endpoints.pace(HOST) == UNTHROTTLED
+    assert user.endpoints.state(HOST) == UNTHROTTLED
     await _limit(mine, 6, retry_after_s=1.0)
     assert user.endpoints.in_flight(HOST) == 5
-    assert user.endpoints.pace(HOST).max_in_flight == 3
+    assert user.endpoints.state(HOST).max_in_flight == 3
 
 
 async def test_what_is_under_way_since_the_last_trouble_counts_in_the_next(
@@ -210,11 +210,11 @@ async def test_what_is_under_way_since_the_last_trouble_counts_in_the_next(
     assert user.endpoints.in_flight(HOST) == 3
     clock.advance(2)
     with user.transaction():
-        user.endpoints.set_pace(HOST, UNTHROTTLED)
+        user.endpoints.set_state(HOST, UNTHROTTLED)
     assert user.endpoints.in_flight(HOST) == 0
     theirs.leave(old[0], "limited")
     assert user.endpoints.in_flight(HOST) == 2
-    assert user.endpoints.pace(HOST).restore_at == 3
+    assert user.endpoints.state(HOST).restore_at == 3
 
 
 async def test_a_failure_of_another_kind_changes_no_pace(
@@ -222,10 +222,10 @@ async def test_a_failure_of_another_kind_changes_no_pace(
 ) -> None:
     others = await _limit(mine, 4, retry_after_s=1.0)
     clock.advance(2)
-    before = user.endpoints.pace(HOST)
+    before = user.endpoints.state(HOST)
     for ticket in others:
         mine.leave(ticket, "failed")
-    assert user.endpoints.pace(HOST) == before
+    assert user.endpoints.state(HOST) == before
     assert user.endpoints.in_flight(HOST) == 0
 
 

@@ -52,7 +52,7 @@ def test_a_rule_names_nothing_else(rule, host, port):
 
 def test_a_tunnel_leads_to_the_place_that_was_asked_for():
     request = parse_request(b"CONNECT Example.com:443 HTTP/1.1\r\nHost: other.com\r\n\r\n")
-    assert (request.place, request.forwarded) == (HostPort("example.com", 443), b"")
+    assert (request.destination, request.forwarded) == (HostPort("example.com", 443), b"")
 
 
 def test_a_plain_request_goes_on_with_the_host_of_its_url():

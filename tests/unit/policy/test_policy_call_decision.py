@@ -35,7 +35,7 @@ class Written:
 
 
 def judged(wish, rules=None, *, mode="default", pause_s=0.0):
-    scene = CallContext(place=PLACE, mode=mode, pause_s=pause_s)
+    scene = CallContext(workspace=PLACE, mode=mode, pause_s=pause_s)
     return asyncio.run(decide_call(wish, rules or RuleSet(), scene, Written()))
 
 

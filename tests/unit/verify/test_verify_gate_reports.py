@@ -17,12 +17,12 @@ NOWHERE = Path("/work/tree")
 
 
 def bench(folder=NOWHERE, *only):
-    return RunnerEnv(folder=folder, place=NOWHERE, environ={}, only=only)
+    return RunnerEnv(folder=folder, cwd=NOWHERE, environ={}, only=only)
 
 
 def ended(out="", code=0, *, folder=NOWHERE, err="", only=()):
     order = RunnerCommand(command="")
-    return RunnerExit(bench=bench(folder, *only), order=order, exit_code=code, stdout=out.encode(), stderr=err.encode())
+    return RunnerExit(env=bench(folder, *only), command=order, exit_code=code, stdout=out.encode(), stderr=err.encode())
 
 
 def events(*lines):

@@ -53,7 +53,7 @@ class ApprovalRelay:
                 sender=self._me,
                 recipient=self._parent,
                 channel=APPROVAL_CHANNEL,
-                body={"wish": json.dumps(msgspec.to_builtins(request))},
+                body={"request": json.dumps(msgspec.to_builtins(request))},
                 expires_at=expires_at,
             )
         try:
@@ -100,4 +100,4 @@ def send_decision(store: UserStore, asked: Envelope, judgement: PolicyDecision) 
 
 def requested_call(asked: Envelope) -> PermissionRequest:
     """Return the request exactly as sent; it is JSON, since file names need not be valid UTF-8."""
-    return msgspec.convert(json.loads(asked.body["wish"]), PermissionRequest)
+    return msgspec.convert(json.loads(asked.body["request"]), PermissionRequest)

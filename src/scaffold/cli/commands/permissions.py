@@ -158,23 +158,23 @@ class _PermissionChecker:
         )
 
     async def _judge(self, request: PermissionQuery) -> PolicyDecision:
-        place = WorkspacePaths(root=_workspace(request.cwd), home=self._home, files=DiskFileSystem())
-        call = permission_request(invocation_by_name(request.tool, request.args), place)
+        workspace = WorkspacePaths(root=_workspace(request.cwd), home=self._home, files=DiskFileSystem())
+        call = permission_request(invocation_by_name(request.tool, request.args), workspace)
         if named := _windows_shell(request, call):
-            return decide_windows_command(*named, place)
+            return decide_windows_command(*named, workspace)
         judged = await decide_call(
-            call, self._rules_for(request, call, place), CallContext(place=place), self._commands
+            call, self._rules_for(request, call, workspace), CallContext(workspace=workspace), self._commands
         )
         if category_of(request.tool) is None and judged.decision != "deny":
             return PolicyDecision("ask", "unknown", f"there is no tool `{request.tool}` here")
         return judged
 
-    def _rules_for(self, request: PermissionQuery, call: PermissionRequest, place: WorkspacePaths) -> RuleSet:
+    def _rules_for(self, request: PermissionQuery, call: PermissionRequest, workspace: WorkspacePaths) -> RuleSet:
         """Return the rules of the workspace as if it were trusted, with those of the request."""
-        if place.root not in self._rules:
-            folder = Path(place.root) if Path(place.root).is_dir() else None
-            self._rules[place.root] = permission_rules(load_settings(folder, os.environ, {}, trust_once=True))
-        rules = self._rules[place.root]
+        if workspace.root not in self._rules:
+            folder = Path(workspace.root) if Path(workspace.root).is_dir() else None
+            self._rules[workspace.root] = permission_rules(load_settings(folder, os.environ, {}, trust_once=True))
+        rules = self._rules[workspace.root]
         return msgspec.structs.replace(
             rules,
             allow=(*rules.allow, *(rule for words in request.allow if (rule := _rule(words, call)))),

@@ -23,7 +23,7 @@ MAX_MESSAGE_BYTES = 65_536
 """Limit of one message."""
 
 
-class ForkRequest(Struct, frozen=True, tag="wanted"):
+class ForkRequest(Struct, frozen=True, tag="fork"):
     """Request for a child; the descriptors of its stdin and log are sent with it, in this order."""
 
     number: int
@@ -33,7 +33,7 @@ class ForkRequest(Struct, frozen=True, tag="wanted"):
     argument: str
 
 
-class ExitAck(Struct, frozen=True, tag="known"):
+class ExitAck(Struct, frozen=True, tag="ack"):
     """The client knows that a child exited: the zygote may reap it, which frees its pid."""
 
     number: int
@@ -42,21 +42,21 @@ class ExitAck(Struct, frozen=True, tag="known"):
 ServerMessage = ForkRequest | ExitAck
 
 
-class Forked(Struct, frozen=True, tag="begun"):
+class Forked(Struct, frozen=True, tag="forked"):
     """A child was forked."""
 
     number: int
     identity: ProcessIdentity
 
 
-class ForkFailed(Struct, frozen=True, tag="refused"):
+class ForkFailed(Struct, frozen=True, tag="failed"):
     """fork failed with this errno."""
 
     number: int
     errno: int
 
 
-class ChildExited(Struct, frozen=True, tag="ended"):
+class ChildExited(Struct, frozen=True, tag="exited"):
     """A child exited."""
 
     number: int

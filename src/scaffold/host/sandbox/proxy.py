@@ -28,7 +28,7 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 class ConnectionAttempt(Struct, frozen=True):
     """A connection that a command requested."""
 
-    place: str
+    destination: str
     """`HOST:PORT`, or the raw request if it could not be parsed."""
     refusal: str
     """Why it was refused; empty if it was allowed."""
@@ -130,7 +130,7 @@ class _Proxy(Struct):
             try:
                 await self._pass_on(reader, writer)
             except ProxyRefusal as refusal:
-                self.tell(ConnectionAttempt(refusal.place, refusal.reason))
+                self.tell(ConnectionAttempt(refusal.destination, refusal.reason))
                 await _answer(refusal, reader, writer)
             finally:
                 writer.close()
@@ -139,7 +139,7 @@ class _Proxy(Struct):
         if len(self.tasks) > self.bounds.connections:
             raise ProxyRefusal(503, "-", f"{self.bounds.connections} connections are open already; close some first")
         request = parse_request(await self._head(reader))
-        far_reader, far_writer = await self._connect(request.place)
+        far_reader, far_writer = await self._connect(request.destination)
         try:
             if request.forwarded:
                 far_writer.write(request.forwarded)
@@ -158,32 +158,38 @@ class _Proxy(Struct):
         except asyncio.LimitOverrunError:
             raise ProxyRefusal(431, "-", f"the head of the request is longer than {HEAD_BYTES} bytes") from None
 
-    async def _connect(self, place: HostPort) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _connect(self, destination: HostPort) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connect to the first allowed address of an allowed host that answers."""
-        if not matches_any_host(place, self.hosts):
-            raise ProxyRefusal(403, str(place), f"{place} is not among the hosts that this command may reach")
-        addresses = await self._addresses(place)
-        self.tell(ConnectionAttempt(str(place), ""))
+        if not matches_any_host(destination, self.hosts):
+            raise ProxyRefusal(
+                403, str(destination), f"{destination} is not among the hosts that this command may reach"
+            )
+        addresses = await self._addresses(destination)
+        self.tell(ConnectionAttempt(str(destination), ""))
         for address in addresses:
             with contextlib.suppress(OSError, TimeoutError):
                 async with asyncio.timeout(self.bounds.connect_s):
-                    return await asyncio.open_connection(address, place.port, limit=CHUNK_BYTES)
-        raise ProxyRefusal(502, str(place), f"{place} cannot be reached")
+                    return await asyncio.open_connection(address, destination.port, limit=CHUNK_BYTES)
+        raise ProxyRefusal(502, str(destination), f"{destination} cannot be reached")
 
-    async def _addresses(self, place: HostPort) -> list[str]:
+    async def _addresses(self, destination: HostPort) -> list[str]:
         try:
             async with asyncio.timeout(self.bounds.connect_s):
-                found = await self.resolve(place.host, place.port)
+                found = await self.resolve(destination.host, destination.port)
         except (OSError, UnicodeError, TimeoutError) as error:
-            raise ProxyRefusal(502, str(place), f"{place.host} has no address: {error}") from error
+            raise ProxyRefusal(502, str(destination), f"{destination.host} has no address: {error}") from error
         allowed = [
-            each for each in found if self.is_public(each) or matches_any_host(HostPort(each, place.port), self.hosts)
+            each
+            for each in found
+            if self.is_public(each) or matches_any_host(HostPort(each, destination.port), self.hosts)
         ]
         if not allowed:
-            raise ProxyRefusal(403, str(place), f"{place.host} resolves to {', '.join(found)}, which is not public")
+            raise ProxyRefusal(
+                403, str(destination), f"{destination.host} resolves to {', '.join(found)}, which is not public"
+            )
         return allowed
 
-    async def _tunnel(self, *ways: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> None:
+    async def _tunnel(self, *directions: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> None:
         """Pass bytes both ways until both have ended, or the connection was idle for `idle_s`."""
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(self.bounds.idle_s) as idle_timeout:
@@ -194,7 +200,7 @@ class _Proxy(Struct):
 
             try:
                 async with asyncio.TaskGroup() as group:
-                    for reader, writer in ways:
+                    for reader, writer in directions:
                         group.create_task(_pump(reader, writer, extend))
             except* OSError:  # one side closed the connection, so the other is closed too
                 pass

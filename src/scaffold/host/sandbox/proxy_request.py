@@ -29,7 +29,7 @@ class HostPort(Struct, frozen=True):
 class ProxyRequest(Struct, frozen=True):
     """A parsed request to the proxy."""
 
-    place: HostPort
+    destination: HostPort
     forwarded: bytes
     """The request head to forward to the host; empty for a CONNECT tunnel."""
 
@@ -37,10 +37,10 @@ class ProxyRequest(Struct, frozen=True):
 class ProxyRefusal(Exception):
     """A request was refused, with an HTTP status and a reason."""
 
-    def __init__(self, code: int, place: str, reason: str) -> None:
+    def __init__(self, code: int, destination: str, reason: str) -> None:
         super().__init__(reason)
         self.code = code
-        self.place = place
+        self.destination = destination
         self.reason = reason
 
     def answer(self) -> bytes:
@@ -55,22 +55,22 @@ class ProxyRefusal(Exception):
         return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
-def matches_any_host(place: HostPort, hosts: Sequence[str]) -> bool:
+def matches_any_host(destination: HostPort, hosts: Sequence[str]) -> bool:
     """Return True if a rule in `hosts` matches: `NAME`, `*.NAME` for all subdomains, or an address, each with `:PORT`.
 
     A rule without a port means 80 and 443. An invalid rule matches nothing.
     """
-    return any(_names(rule.strip().casefold(), place) for rule in hosts)
+    return any(_names(rule.strip().casefold(), destination) for rule in hosts)
 
 
-def _names(rule: str, place: HostPort) -> bool:
-    whole = _place(rule, 0)
+def _names(rule: str, destination: HostPort) -> bool:
+    whole = _host_port(rule, 0)
     if whole is None:
         return False
     below = whole.host.removeprefix("*.")
-    fits = place.host.endswith(f".{below}") and not _is_address(place.host)
-    same = fits if below != whole.host else place.host == whole.host
-    return same and place.port in ((whole.port,) if whole.port else DEFAULT_PORTS)
+    fits = destination.host.endswith(f".{below}") and not _is_address(destination.host)
+    same = fits if below != whole.host else destination.host == whole.host
+    return same and destination.port in ((whole.port,) if whole.port else DEFAULT_PORTS)
 
 
 def parse_request(head: bytes) -> ProxyRequest:
@@ -81,25 +81,25 @@ def parse_request(head: bytes) -> ProxyRequest:
         raise ProxyRefusal(400, "-", "this is not an HTTP request")
     method, target = found[1], found[2].decode("latin-1")
     if method == b"CONNECT":
-        place = _place(target, 0)
-        if place is None or not place.port or "*" in place.host:
+        destination = _host_port(target, 0)
+        if destination is None or not destination.port or "*" in destination.host:
             raise ProxyRefusal(400, target[:200], "CONNECT needs HOST:PORT")
-        return ProxyRequest(place, b"")
+        return ProxyRequest(destination, b"")
     return _plain(method, target, fields)
 
 
 def _plain(method: bytes, target: str, fields: list[bytes]) -> ProxyRequest:
     scheme, _, rest = target.partition("://")
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
-    place = _place(authority, 80)
-    if scheme.casefold() != "http" or place is None or "*" in place.host:
+    destination = _host_port(authority, 80)
+    if scheme.casefold() != "http" or destination is None or "*" in destination.host:
         raise ProxyRefusal(400, target[:200], "only CONNECT and requests with an absolute http:// URL are supported")
     path = rest.removeprefix(authority).partition("#")[0]
     path = path if path.startswith("/") else f"/{path}"
-    host = str(place).removesuffix(":80")
+    host = str(destination).removesuffix(":80")
     kept = (field for field in fields if not _is_dropped(field))
     head = (method + b" " + path.encode("latin-1") + b" HTTP/1.1", b"Host: " + host.encode(), *kept)
-    return ProxyRequest(place, b"\r\n".join((*head, b"Connection: close")) + b"\r\n\r\n")
+    return ProxyRequest(destination, b"\r\n".join((*head, b"Connection: close")) + b"\r\n\r\n")
 
 
 def _is_dropped(field: bytes) -> bool:
@@ -108,7 +108,7 @@ def _is_dropped(field: bytes) -> bool:
     return name in _DROPPED or name.startswith(b"proxy-")
 
 
-def _place(authority: str, port: int) -> HostPort | None:
+def _host_port(authority: str, port: int) -> HostPort | None:
     """Parse `HOST[:PORT]`, IPv6 in brackets; `port` is the default. None if invalid, e.g. with a user name."""
     found = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^:\[\]]+)(?::([0-9]{1,5}))?", authority)
     if not found:

@@ -129,9 +129,9 @@ def _pump(source: _socket.socket, target: _socket.socket) -> None:
         _shut(target, _socket.SHUT_RDWR)
 
 
-def _shut(target: _socket.socket, ways: int) -> None:
+def _shut(target: _socket.socket, how: int) -> None:
     try:
-        target.shutdown(ways)
+        target.shutdown(how)
     except OSError:
         return
 

@@ -39,23 +39,23 @@ _PORTS = re.compile(r"(?:\s+@\d{1,5})+\s*$")
 
 
 def with_services(
-    services: Sequence[str], argv: Sequence[str], *, top: Path, ways: Path | None = None
+    services: Sequence[str], argv: Sequence[str], *, top: Path, socket_folder: Path | None = None
 ) -> tuple[str, ...]:
     """Return the command line that runs `argv` with `services`, which start in the folder `top`.
 
-    `ways` is a folder of sockets named by ports, which are forwarded too; None: no forwarding.
+    `socket_folder` is a folder of sockets named by ports, which are forwarded too; None: no forwarding.
     """
-    if not services and ways is None:
+    if not services and socket_folder is None:
         return tuple(argv)
     interpreter = (sys.executable, "-I", "-S", "-c", BOOTSTRAP, str(Path(scaffold.__file__).parents[1]))
-    return (*interpreter, str(top), str(ways or ""), str(len(services)), *services, *argv)
+    return (*interpreter, str(top), str(socket_folder or ""), str(len(services)), *services, *argv)
 
 
 def main(words: list[str]) -> None:
     """Parse `words`, in the order above, start the services and become the command."""
-    top, ways, count = words[0], words[1], int(words[2])
-    if ways:
-        _forward_ports(ways)
+    top, socket_folder, count = words[0], words[1], int(words[2])
+    if socket_folder:
+        _forward_ports(socket_folder)
     services = [SidecarService(words[3 + number], top) for number in range(count)]
     deadline = time.monotonic() + READY_S
     for service in services:
@@ -64,11 +64,11 @@ def main(words: list[str]) -> None:
     _exec(words[3 + count :])
 
 
-def _forward_ports(ways: str) -> None:
-    """Fork a process that listens on the ports named in `ways` and relays connections to the sockets."""
-    listeners = {name: _listening(int(name)) for name in os.listdir(ways)}  # noqa: PTH208 - names alone
+def _forward_ports(socket_folder: str) -> None:
+    """Fork a process that listens on the ports named in `socket_folder` and relays connections to the sockets."""
+    listeners = {name: _listening(int(name)) for name in os.listdir(socket_folder)}  # noqa: PTH208 - names alone
     if os.fork() == 0:
-        _serve_forwards(ways, listeners)
+        _serve_forwards(socket_folder, listeners)
     for listener in listeners.values():
         listener.close()
 
@@ -80,13 +80,13 @@ def _listening(port: int) -> socket.socket:
         _exit(f"Cannot listen on port {port} in the sandbox: {error.strerror}.\n", NOT_READY)
 
 
-def _serve_forwards(ways: str, listeners: dict[str, socket.socket]) -> NoReturn:
+def _serve_forwards(socket_folder: str, listeners: dict[str, socket.socket]) -> NoReturn:
     """Relay connections forever. Release the command's stdio first: its readers wait until all holders close it."""
     os.setsid()
     null = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
         os.dup2(null, stream)
-    os.chdir(ways)  # the bare name always fits into a socket address
+    os.chdir(socket_folder)  # the bare name always fits into a socket address
     slots = relay.connection_slots()
     for name, listener in listeners.items():
         _thread.start_new_thread(relay.serve, (listener, name, slots))

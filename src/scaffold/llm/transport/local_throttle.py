@@ -32,22 +32,22 @@ class LocalThrottle:
         self._clock = clock
         self._rng = rng
         self._numbers = itertools.count(1)
-        self._paces: dict[str, ThrottleState] = {}
+        self._states: dict[str, ThrottleState] = {}
         self._endpoints: dict[Ticket, str] = {}
         self._in_flight: dict[str, int] = {}
 
-    async def enter(self, endpoint: str, *, timeout_s: float, parked: CooldownHandler = ignore_cooldown) -> Ticket:
+    async def enter(self, endpoint: str, *, timeout_s: float, on_cooldown: CooldownHandler = ignore_cooldown) -> Ticket:
         """Wait until a request may start; ModelError at once if the wait would exceed `timeout_s`."""
         leave_at = self._clock.monotonic() + timeout_s
         while not self._admits(endpoint):
             now = self._clock.monotonic()
-            parked_s = self.wait_s(endpoint)
-            if now + parked_s > leave_at:
-                raise _refusal(endpoint, parked_s)
-            if parked_s:
-                parked(parked_s)
-                parked = ignore_cooldown
-            await self._clock.sleep(poll_delay_s(self._pace(endpoint), now, self._rng.uniform(0.0, 1.0)))
+            cooldown_s = self.wait_s(endpoint)
+            if now + cooldown_s > leave_at:
+                raise _refusal(endpoint, cooldown_s)
+            if cooldown_s:
+                on_cooldown(cooldown_s)
+                on_cooldown = ignore_cooldown
+            await self._clock.sleep(poll_delay_s(self._state(endpoint), now, self._rng.uniform(0.0, 1.0)))
         ticket = Ticket(str(next(self._numbers)))
         self._endpoints[ticket] = endpoint
         self._in_flight[endpoint] = self._in_flight.get(endpoint, 0) + 1
@@ -55,25 +55,25 @@ class LocalThrottle:
 
     def wait_s(self, endpoint: str) -> float:
         """Return the seconds left of the endpoint's cooldown; 0 if there is none."""
-        return cooldown_left_s(self._pace(endpoint), self._clock.monotonic())
+        return cooldown_left_s(self._state(endpoint), self._clock.monotonic())
 
     def leave(self, ticket: Ticket, verdict: RequestOutcome, *, retry_after_s: float | None = None) -> None:
         """Record how the request ended; `retry_after_s` is the endpoint's Retry-After if it was rate limited."""
         endpoint = self._endpoints.pop(ticket)
         now = self._clock.monotonic()
-        pace = self._pace(endpoint)
+        state = self._state(endpoint)
         if verdict == "limited":
             jitter = self._rng.uniform(0.0, 1.0)
-            self._paces[endpoint] = after_rate_limit(pace, now, retry_after_s, self._in_flight[endpoint], jitter)
-        elif verdict == "ok" and pace is not UNTHROTTLED:
-            self._paces[endpoint] = after_success(pace, now)
+            self._states[endpoint] = after_rate_limit(state, now, retry_after_s, self._in_flight[endpoint], jitter)
+        elif verdict == "ok" and state is not UNTHROTTLED:
+            self._states[endpoint] = after_success(state, now)
         self._in_flight[endpoint] -= 1
 
-    def _pace(self, endpoint: str) -> ThrottleState:
-        return self._paces.get(endpoint, UNTHROTTLED)
+    def _state(self, endpoint: str) -> ThrottleState:
+        return self._states.get(endpoint, UNTHROTTLED)
 
     def _admits(self, endpoint: str) -> bool:
-        return admits(self._pace(endpoint), self._clock.monotonic(), self._in_flight.get(endpoint, 0))
+        return admits(self._state(endpoint), self._clock.monotonic(), self._in_flight.get(endpoint, 0))
 
 
 def _refusal(endpoint: str, seconds: float) -> ModelError:

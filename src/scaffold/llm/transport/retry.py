@@ -103,10 +103,10 @@ class RetryingModel:
                 await self._clock.sleep(wait_s)
 
     async def _enter(self, timeout_s: float, last: ModelError | None, on_delta: DeltaHandler) -> Ticket:
-        def parked(seconds: float) -> None:
+        def on_cooldown(seconds: float) -> None:
             on_delta(RetryWait(seconds, "The model's endpoint is rate limited." if last is None else last.what))
 
-        return await self._throttle.enter(self._inner.endpoint, timeout_s=timeout_s, parked=parked)
+        return await self._throttle.enter(self._inner.endpoint, timeout_s=timeout_s, on_cooldown=on_cooldown)
 
     async def _attempt(
         self, ticket: Ticket, request: Request, number: int, on_delta: DeltaHandler, silence_s: float

@@ -69,15 +69,15 @@ class Supervisor:
         goal_id: GoalId,
         wakeup: Wakeup,
         *,
-        thinks: PlanningAgent,
+        planner: PlanningAgent,
         tell: Callable[[], None],
     ) -> None:
-        """`thinks` plans; `tell` wakes the run's owner after attempts were queued or the goal ended."""
+        """`planner` plans; `tell` wakes the run's owner after attempts were queued or the goal ended."""
         self._site = site
         self._run = run
         self._goal_id = goal_id
         self._wakeup = wakeup
-        self._agent = thinks
+        self._agent = planner
         self._notify_owner = tell
         self._agent_dispatches = run.settings.planning.planner and run.settings.planning.supervision == "agent"
         self._turn: asyncio.Task[None] | None = None

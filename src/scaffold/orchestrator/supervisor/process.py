@@ -20,7 +20,7 @@ def wake_fifo_path(site: RunContext, run_id: RunId, whose: str = OWNER_FIFO) -> 
     return site.run_folder(run_id) / "bells" / whose
 
 
-async def supervise_goal(site: RunContext, run: Run, goal_id: GoalId, thinks: PlanningAgent) -> int:
+async def supervise_goal(site: RunContext, run: Run, goal_id: GoalId, planner: PlanningAgent) -> int:
     """Pursue a goal until it ends, is paused, or the budget is spent; return the exit code."""
     wakeup = Wakeup()
 
@@ -29,7 +29,7 @@ async def supervise_goal(site: RunContext, run: Run, goal_id: GoalId, thinks: Pl
 
     fifo = WakeFifo(wake_fifo_path(site, run.id, goal_id), wakeup.notify_all)
     try:
-        await Supervisor(site, run, goal_id, wakeup, thinks=thinks, tell=notify_owner).run()
+        await Supervisor(site, run, goal_id, wakeup, planner=planner, tell=notify_owner).run()
     except StaleFence:
         return DONE_EXIT_CODE
     except BudgetExceeded:

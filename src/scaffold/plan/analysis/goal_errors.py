@@ -67,8 +67,8 @@ class GoalErrorFinder:
     def _self_dependencies(self) -> Iterator[Finding]:
         for index, action in enumerate(self._goal.actions):
             for need in dict.fromkeys(self._graph.needs(index)):
-                givers = self._graph.givers(need)
-                if len(givers) == 1 and givers[0] == index and need not in self._graph.held:
+                providers = self._graph.providers_of(need)
+                if len(providers) == 1 and providers[0] == index and need not in self._graph.held:
                     what = f"`{need}`" if isinstance(need, str) else "its parent"
                     message = f"action `{action.key}` waits for {what}, which only it provides itself"
                     fix = f"Remove {what} from its preconditions, or add another action that provides it."
@@ -100,8 +100,8 @@ class GoalErrorFinder:
                 continue
             message = f"goal `{self._goal.name}` is never reached: no action makes `{assertion}` true"
             fix = self._fix(assertion, "or remove it from the goal state")
-            if givers := self._graph.givers(assertion):
-                keys = quoted_list([self._goal.actions[giver].key for giver in givers])
+            if providers := self._graph.providers_of(assertion):
+                keys = quoted_list([self._goal.actions[giver].key for giver in providers])
                 message = (
                     f"goal `{self._goal.name}` is never reached: `{assertion}` needs {keys}, which cannot provide it"
                 )

@@ -68,8 +68,8 @@ def batch_problems(specs: Sequence[ActionSpec]) -> Iterator[ProposalProblem]:
         yield ProposalProblem(f"{len(specs)} actions are too many at once", fix)
 
 
-def action_problems(place: int, spec: ActionSpec) -> Iterator[ProposalProblem]:
-    """Yield the problems of a new action at index `place` of its list; its contract was validated when parsed."""
+def action_problems(index: int, spec: ActionSpec) -> Iterator[ProposalProblem]:
+    """Yield the problems of a new action at `index` of its list; its contract was validated when parsed."""
     problems = (
         *_invalid("key", [spec.key], bad_key),
         *_invalid("role", [spec.role], _bad_name),
@@ -78,7 +78,7 @@ def action_problems(place: int, spec: ActionSpec) -> Iterator[ProposalProblem]:
         *_invalid_assertions("precondition", spec.preconditions),
         *_invalid_assertions("effect", spec.effects),
     )
-    return (ProposalProblem(f"actions[{place}]: {problem.what}", problem.fix) for problem in problems)
+    return (ProposalProblem(f"actions[{index}]: {problem.what}", problem.fix) for problem in problems)
 
 
 def proposal_problems(

@@ -80,11 +80,11 @@ def _task(fields: FieldReader) -> TaskSpec:
 
 
 def _dependencies(fields: FieldReader) -> Iterator[int | str]:
-    for place, item in enumerate(fields.items("depends_on")):
+    for index, item in enumerate(fields.items("depends_on")):
         if isinstance(item, ScalarNode) and item.kind in {"number", "text"} and isinstance(item.value, int | str):
             yield item.value
         else:
-            message = f"depends_on[{place}] is neither an index in the list nor a key"
+            message = f"depends_on[{index}] is neither an index in the list nor a key"
             fields.complain("depends_on", message, "Name tasks by their index, from 0, or by their keys.")
 
 

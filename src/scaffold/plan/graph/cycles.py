@@ -30,7 +30,7 @@ def cycles(graph: DependencyGraph) -> Iterator[Cycle]:
     unmet = [tuple(need for need in own if need not in chaining.held) for own in needs]
 
     def edges(node: ChainToken) -> Sequence[ChainToken]:
-        return unmet[node] if isinstance(node, int) else graph.givers(node)
+        return unmet[node] if isinstance(node, int) else graph.providers_of(node)
 
     stuck = [index for index, start in enumerate(chaining.starts) if start is None]
     for component in tuple(_strong_components(stuck, edges)):
@@ -39,7 +39,7 @@ def cycles(graph: DependencyGraph) -> Iterator[Cycle]:
 
 
 def _others(graph: DependencyGraph, index: int, need: ChainToken) -> bool:
-    return any(giver != index for giver in graph.givers(need))
+    return any(giver != index for giver in graph.providers_of(need))
 
 
 def _step(graph: DependencyGraph, index: int, needs: Iterable[ChainToken]) -> ChainStep:
@@ -63,11 +63,11 @@ def _cycles_from(
             chaining.fire(index for index, _ in cycle)
         else:
             path[following] = next(need for need in unmet[following] if need not in chaining.held)
-            following = next(giver for giver in graph.givers(path[following]) if giver != following)
+            following = next(giver for giver in graph.providers_of(path[following]) if giver != following)
 
 
 def _cycle(cycle: Sequence[tuple[int, ChainToken]]) -> Cycle:
-    first = min(range(len(cycle)), key=lambda place: cycle[place][0])
+    first = min(range(len(cycle)), key=lambda index: cycle[index][0])
     actions, needs = zip(*cycle[first:], *cycle[:first], strict=True)
     return Cycle(actions, needs)
 
@@ -105,10 +105,10 @@ def _lower(lowest: dict[ChainToken, float], node: ChainToken, other: ChainToken)
 
 def _take(unassigned: list[ChainToken], last: ChainToken, lowest: dict[ChainToken, float]) -> list[ChainToken]:
     """Pop a finished component; its low links become infinite so that later nodes ignore it."""
-    place = len(unassigned) - 1
-    while unassigned[place] != last:
-        place -= 1
-    component = unassigned[place:]
-    del unassigned[place:]
+    start = len(unassigned) - 1
+    while unassigned[start] != last:
+        start -= 1
+    component = unassigned[start:]
+    del unassigned[start:]
     lowest.update(dict.fromkeys(component, inf))
     return component

@@ -80,7 +80,7 @@ class DependencyGraph:
             return action.preconditions
         return (*action.preconditions, ORPHANED if parent is None else parent)
 
-    def givers(self, need: ChainToken) -> Sequence[int]:
+    def providers_of(self, need: ChainToken) -> Sequence[int]:
         """Return the actions that provide `need`, in plan order; none provide ORPHANED."""
         if isinstance(need, str):
             return self.providers.get(need, ())

@@ -80,7 +80,7 @@ def _actions(tasks: Sequence[TaskSpec]) -> tuple[ActionSpec, ...]:
 
 
 def _all_keys(tasks: Sequence[TaskSpec]) -> tuple[ActionKey, ...]:
-    return tuple(ActionKey(f"task-{place}") if task.key is None else task.key for place, task in enumerate(tasks, 1))
+    return tuple(ActionKey(f"task-{index}") if task.key is None else task.key for index, task in enumerate(tasks, 1))
 
 
 def _dependency_key(dependency: int | str, keys: Sequence[ActionKey]) -> ActionKey | None:

@@ -139,7 +139,7 @@ class ApprovalGate:
     async def _judge(self, agent: str, request: PermissionRequest) -> PolicyDecision:
         denials = self._denials.get((agent, request.category), DenialBackoff())
         pause_s = denials.pause_s(self._clock.monotonic())
-        context = CallContext(place=self._workspace, mode=self._mode(), pause_s=pause_s)
+        context = CallContext(workspace=self._workspace, mode=self._mode(), pause_s=pause_s)
         return _deny_outside(request, await decide_call(request, self._rules, context, self._shell))
 
     async def _asked(self, agent: str, request: PermissionRequest, decision: PolicyDecision) -> PolicyDecision | None:

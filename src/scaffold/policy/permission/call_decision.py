@@ -67,7 +67,7 @@ class LazyShellPolicy:
 class CallContext(Struct, frozen=True, kw_only=True):
     """The state of the session in which a call is made."""
 
-    place: WorkspacePaths
+    workspace: WorkspacePaths
     mode: str = "default"
     pause_s: float = 0.0
     """Seconds left of the pause after denials."""
@@ -77,7 +77,7 @@ async def decide_call(
     request: PermissionRequest, rules: RuleSet, context: CallContext, shell: ShellPolicy
 ) -> PolicyDecision:
     """Return the decision about a tool call, without asking the user and without side effects."""
-    found = await _by_rules_and_paths(request, rules, context.place, shell)
+    found = await _by_rules_and_paths(request, rules, context.workspace, shell)
     if found is not None and found.decision == "deny":
         return found
     if context.pause_s > 0:
@@ -95,7 +95,7 @@ async def decide_call(
 def context_for(rules: RuleSet, workspace: WorkspacePaths, tool: str) -> DecisionContext:
     """Return the context for deciding a command of this tool."""
     return DecisionContext(
-        place=workspace,
+        workspace=workspace,
         allow=tuple(rule for rule in rules.allow if rule.is_for(tool)),
         deny=tuple(rule for rule in rules.deny if rule.is_for(tool)),
         reading_allowed=rules.of("shell") != "deny",

@@ -80,16 +80,16 @@ def visible_commands(text: str) -> tuple[SimpleCommand, ...]:
 class _CommandDecision:
     def __init__(self, context: DecisionContext) -> None:
         self._context = context
-        self._place = context.place
+        self._workspace = context.workspace
         self._deny_check = DenyCheck(
-            place=context.place, deny=context.deny, reads_of=self._reads, scan=visible_commands
+            workspace=context.workspace, deny=context.deny, reads_of=self._reads, scan=visible_commands
         )
 
     def of(self, parsed: ParseResult) -> PolicyDecision:
         """Return the strictest decision over all simple commands; the first denial ends the search."""
         commands = parsed.commands if isinstance(parsed, ParsedCommand) else parsed.seen
         judged: list[PolicyDecision] = []
-        folders = frozenset({self._place.root})
+        folders = frozenset({self._workspace.root})
         for simple in commands:
             if denied := self._deny_check.denial(simple, folders):
                 return denied
@@ -103,14 +103,14 @@ class _CommandDecision:
         return max(judged, key=lambda each: (STRICTNESS[each.decision], each.rule != "read-only"))
 
     def _reads(self, simple: SimpleCommand) -> ReadAccess | None:
-        access = self._access(simple, frozenset({self._place.root}))
+        access = self._access(simple, frozenset({self._workspace.root}))
         return access if isinstance(access, ReadAccess) else None
 
     def _entered(self, simple: SimpleCommand, folders: frozenset[str]) -> frozenset[str]:
         if [word.text for word in simple.words[:1]] != ["cd"] or len(simple.words) != 2:
             return frozenset()
         word = simple.words[1]
-        return frozenset(self._place.reached(word.text, folders, tilde=word.tilde))
+        return frozenset(self._workspace.reached(word.text, folders, tilde=word.tilde))
 
     def _one(self, simple: SimpleCommand, folders: frozenset[str]) -> list[PolicyDecision]:
         judged = [found for redirect in simple.redirects if (found := self._redirect(redirect, folders))]
@@ -127,7 +127,7 @@ class _CommandDecision:
             return None
         if target.glob:
             return _ask(f"`{target.text}` may be any file")
-        if away := self._place.away(target, folders):
+        if away := self._workspace.away(target, folders):
             return _ask(f"{away} is outside the workspace")
         if redirect.writes:
             return PolicyDecision("ask", "file_write", f"it writes {target.text}")
@@ -147,8 +147,10 @@ class _CommandDecision:
             return f"{away} is outside the workspace"
         if not self._context.reading_allowed:
             return "only commands that a rule allows may run here"
-        named = [path for word in access.paths for path in self._place.reached(word.text, folders, tilde=word.tilde)]
-        found = find_searched_secret(simple, tuple(named) or tuple(sorted(folders)), self._place.files)
+        named = [
+            path for word in access.paths for path in self._workspace.reached(word.text, folders, tilde=word.tilde)
+        ]
+        found = find_searched_secret(simple, tuple(named) or tuple(sorted(folders)), self._workspace.files)
         return None if found is None else f"it reads folders recursively, and {found} holds secrets"
 
     def _not_read_only(self, simple: SimpleCommand, access: ConfiguredProgram | str | None) -> PolicyDecision:
@@ -179,20 +181,20 @@ class _CommandDecision:
         return access
 
     def _elsewhere(self, folders: frozenset[str]) -> bool:
-        homes = {self._place.root, self._place.files.real(self._place.root)}
+        homes = {self._workspace.root, self._workspace.files.real(self._workspace.root)}
         return not all(self._finds_ours(folder, homes) for folder in folders)
 
     def _finds_ours(self, folder: str, homes: set[str]) -> bool:
         """Return whether git run in `folder` finds the workspace's repository: the folder exists, with none between."""
         while folder not in homes:
-            names = {entry.name.casefold() for entry in self._place.files.entries(folder)}
-            if self._place.outside(folder) or not 0 < len(names) < MAX_ENTRIES or names & {".git", "head"}:
+            names = {entry.name.casefold() for entry in self._workspace.files.entries(folder)}
+            if self._workspace.outside(folder) or not 0 < len(names) < MAX_ENTRIES or names & {".git", "head"}:
                 return False
             folder = folder.rpartition("/")[0]
         return True
 
     def _away(self, word: Word, folders: frozenset[str]) -> str | None:
-        return None if word.text in HARMLESS_SINKS | {"-"} else self._place.away(word, folders)
+        return None if word.text in HARMLESS_SINKS | {"-"} else self._workspace.away(word, folders)
 
     def _by_rule(self, simple: SimpleCommand, folders: frozenset[str]) -> PolicyDecision | None:
         """Return the decision by the first rule that matches this command; None if none does."""
@@ -220,9 +222,9 @@ class _CommandDecision:
 
     def _too_much(self, words: tuple[Word, ...], folders: frozenset[str]) -> str | None:
         """Return the first word that may make a writing program change many files or the whole workspace."""
-        homes = {self._place.root, self._place.files.real(self._place.root)}
+        homes = {self._workspace.root, self._workspace.files.real(self._workspace.root)}
         for word in words:
-            if word.glob or homes & set(self._place.reached(word.text, folders, tilde=word.tilde)):
+            if word.glob or homes & set(self._workspace.reached(word.text, folders, tilde=word.tilde)):
                 return word.text
         return None
 
@@ -233,7 +235,7 @@ class _CommandDecision:
             if _looks_like_path(part) and (away := self._away(part, folders)):
                 return f"{away} is outside the workspace"
             spaced = any(char.isspace() for char in part.text)
-            if not spaced and (entry := self._place.protected(part, folders)):
+            if not spaced and (entry := self._workspace.protected(part, folders)):
                 return f"{part.text} is protected ({entry})"
         return None
 

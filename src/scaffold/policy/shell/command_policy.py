@@ -71,7 +71,7 @@ class ShellCommandPolicy:
         """Return the context with the names of the repository's settings if the command may run git."""
         if "git" not in command:
             return context
-        settings = await self._settings.of(Path(context.place.root))
+        settings = await self._settings.of(Path(context.workspace.root))
         return msgspec.structs.replace(context, settings=settings)
 
 

@@ -9,7 +9,7 @@ from scaffold.policy.shell.workspace_paths import WorkspacePaths
 class DecisionContext(Struct, frozen=True, kw_only=True):
     """Where a command would run, the user's rules, and the repository's settings."""
 
-    place: WorkspacePaths
+    workspace: WorkspacePaths
     allow: tuple[Rule, ...] = ()
     deny: tuple[Rule, ...] = ()
     settings: frozenset[str] = frozenset()

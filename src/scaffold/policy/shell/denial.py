@@ -36,7 +36,7 @@ CommandScanner = Callable[[str], tuple[SimpleCommand, ...]]
 class DenyCheck(Struct, frozen=True, kw_only=True):
     """Finds the reason why a command must be denied."""
 
-    place: WorkspacePaths
+    workspace: WorkspacePaths
     deny: tuple[Rule, ...]
     reads_of: ReadsLookup
     """Returns what a read-only command reads; None for any other command."""
@@ -67,9 +67,9 @@ class DenyCheck(Struct, frozen=True, kw_only=True):
 
     def _by_redirects(self, redirects: tuple[Redirect, ...], folders: frozenset[str]) -> PolicyDecision | None:
         for redirect in redirects:
-            if redirect.writes and (entry := self.place.protected(redirect.target, folders)):
+            if redirect.writes and (entry := self.workspace.protected(redirect.target, folders)):
                 return _protected(redirect.target, entry)
-            if not redirect.duplicates and (entry := self.place.secret(redirect.target, folders)):
+            if not redirect.duplicates and (entry := self.workspace.secret(redirect.target, folders)):
                 return _secret(redirect.target, entry)
         return None
 
@@ -82,10 +82,10 @@ class DenyCheck(Struct, frozen=True, kw_only=True):
         if hosts:
             return PolicyDecision("deny", "metadata", f"{hosts[0]} is a cloud metadata service with credentials")
         for word in _read_words(simple, access):
-            if (access is None or not access.names_only) and (entry := self.place.secret(word, folders)):
+            if (access is None or not access.names_only) and (entry := self.workspace.secret(word, folders)):
                 return _secret(word, entry)
             if access is None and (name in WRITERS or name in WRITERS_IN_PLACE):
-                entry = self.place.protected(word, folders)
+                entry = self.workspace.protected(word, folders)
                 if entry and word.text not in HARMLESS_SINKS:
                     return _protected(word, entry)
         return None

@@ -58,13 +58,13 @@ class SimpleCommand(Struct, frozen=True):
     link: Connector = ""
 
 
-class ParsedCommand(Struct, frozen=True, tag="understood"):
+class ParsedCommand(Struct, frozen=True, tag="parsed"):
     """A command that runs exactly these simple commands, in this order."""
 
     commands: tuple[SimpleCommand, ...]
 
 
-class UnparsedCommand(Struct, frozen=True, tag="not_understood"):
+class UnparsedCommand(Struct, frozen=True, tag="unparsed"):
     """A command whose effects are unknown."""
 
     reason: str

@@ -33,12 +33,12 @@ class EndpointThrottles:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def pace(self, name: str) -> ThrottleState:
+    def state(self, name: str) -> ThrottleState:
         """Return the endpoint's throttle state; times are seconds since 1970."""
         row = self._connection.row(GET_STATE, name=name)
         return UNTHROTTLED if row is None else ThrottleState(**{column: row[column] for column in row.keys()})  # noqa: SIM118 - a Row
 
-    def set_pace(self, name: str, state: ThrottleState) -> None:
+    def set_state(self, name: str, state: ThrottleState) -> None:
         """Store the endpoint's throttle state; one without a limit is deleted, with its tickets."""
         if state.max_in_flight is None:
             self._connection.write(DELETE_STATE, name=name)

@@ -41,13 +41,13 @@ class SearchQuery(Struct, frozen=True):
 
 
 class SearchRequest(Struct, frozen=True):
-    """A query and where to run it: on `files` in their order, or on all files below `place` if None.
+    """A query and where to run it: on `files` in their order, or on all files below `folder` if None.
 
     The report names paths relative to `root`, or absolute ones with `absolute`.
     """
 
     root: Path
-    place: Path
+    folder: Path
     files: Sequence[Path] | None
     query: SearchQuery
     absolute: bool = False
@@ -71,7 +71,7 @@ class FileMatches(Struct, frozen=True):
 
 def run_search(search: SearchRequest, deadline: Deadline) -> str:
     """Return the search report: counts first, then each file's path and lines. Raises SearchTimeout."""
-    files = files_below(search.place) if search.files is None else search.files
+    files = files_below(search.folder) if search.files is None else search.files
     return _report(list(_hits(search, files, deadline)), search.query)
 
 
@@ -81,7 +81,7 @@ def encode_search(search: SearchRequest) -> bytes:
     return json.dumps(
         {
             "root": str(search.root),
-            "place": str(search.place),
+            "folder": str(search.folder),
             "files": None if search.files is None else [str(file) for file in search.files],
             "absolute": search.absolute,
             "query": [query.pattern, query.glob, query.context_lines, query.max_matches],
@@ -94,7 +94,7 @@ def decode_search(data: bytes) -> SearchRequest:
     fields = json.loads(data)
     files = None if fields["files"] is None else [Path(file) for file in fields["files"]]
     query = SearchQuery(*fields["query"])
-    return SearchRequest(Path(fields["root"]), Path(fields["place"]), files, query, fields["absolute"])
+    return SearchRequest(Path(fields["root"]), Path(fields["folder"]), files, query, fields["absolute"])
 
 
 def _hits(search: SearchRequest, files: Iterable[Path], deadline: Deadline) -> Iterator[FileMatches]:

@@ -82,9 +82,9 @@ async def snapshot_installed(folder: Path, root: Path, targets: tuple[str, ...])
         if made is None:
             worktree.delete_path(folder)
             for target in targets:
-                place = folder / "files" / target
-                place.parent.mkdir(parents=True, exist_ok=True)
-                await copy_tree(root / target, place)
+                kept = folder / "files" / target
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                await copy_tree(root / target, kept)
             made = _write_record(folder, GoldenRecord(str(root), targets))
     return _environment(folder, made, ())
 
@@ -125,9 +125,9 @@ async def _build(builder: GoldenBuilder, commands: tuple[str, ...]) -> GoldenRec
             return trouble
         targets = await installed_folders(git, ignored=False)
         for target in targets:
-            place = builder.folder / "files" / target
-            place.parent.mkdir(parents=True, exist_ok=True)
-            (checkout / target).rename(place)
+            kept = builder.folder / "files" / target
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            (checkout / target).rename(kept)
         worktree.delete_path(builder.folder / "store")
         made = _write_record(builder.folder, GoldenRecord(str(checkout), targets))
         await asyncio.to_thread(_forget_unused, builder.folder)
@@ -193,7 +193,7 @@ def _environment(folder: Path, made: GoldenRecord, commands: tuple[str, ...]) ->
 
 def _check_variables(folder: Path, made: GoldenRecord, commands: tuple[str, ...]) -> dict[str, str]:
     """Return variables that make tools use the installed packages and not try to download others."""
-    caches = {name: place for name, place in _caches(folder).items() if Path(place).is_dir()}
+    caches = {name: path for name, path in _caches(folder).items() if Path(path).is_dir()}
     return {
         **caches,
         **({"GOPROXY": "off", "GOTOOLCHAIN": "local"} if "GOMODCACHE" in caches else {}),

@@ -51,10 +51,10 @@ NOT_IMPORTABLE = frozenset(
 
 
 class ForeignModule(Struct, frozen=True):
-    """A module of the checkout that would be loaded from elsewhere (`place`) or is not found (None)."""
+    """A module of the checkout that would be loaded from elsewhere (`location`) or is not found (None)."""
 
     name: str
-    place: str | None
+    location: str | None
 
 
 async def prove_imports(environment: CheckEnvironment, tree: Tree) -> CheckEnvironment | NotReady:
@@ -73,7 +73,7 @@ async def prove_imports(environment: CheckEnvironment, tree: Tree) -> CheckEnvir
     found = await _foreign_modules(environment, tree, modules)
     if isinstance(found, NotReady):
         return found
-    roots = {modules[module.name] for module in found if module.place or modules[module.name]}
+    roots = {modules[module.name] for module in found if module.location or modules[module.name]}
     if not roots:
         return environment
     adjusted = _with_sources_first(environment, roots)
@@ -81,7 +81,7 @@ async def prove_imports(environment: CheckEnvironment, tree: Tree) -> CheckEnvir
     found = await _foreign_modules(adjusted, structs.replace(tree, environ=variables), modules)
     if isinstance(found, NotReady):
         return found
-    elsewhere = [module for module in found if module.place]
+    elsewhere = [module for module in found if module.location]
     return _not_ready(elsewhere) if elsewhere else adjusted
 
 
@@ -123,13 +123,13 @@ async def _probe(program: str, tree: Tree, names: tuple[str, ...]) -> Mapping[st
 
 def _interpreters(environ: Mapping[str, str]) -> list[str]:
     path = environ.get("PATH", os.defpath)
-    found = [place for name in ("python3", "python") if (place := shutil.which(name, path=path))]
-    return list({Path(place).parent.resolve(): place for place in found}.values())
+    found = [location for name in ("python3", "python") if (location := shutil.which(name, path=path))]
+    return list({Path(location).parent.resolve(): location for location in found}.values())
 
 
-def _is_source(environment: CheckEnvironment, top: Path, place: Path) -> bool:
+def _is_source(environment: CheckEnvironment, top: Path, location: Path) -> bool:
     """Return True if a path is a source file of the checkout, not in a folder of copied dependencies."""
-    real, root = place.resolve(), top.resolve()
+    real, root = location.resolve(), top.resolve()
     if not real.is_relative_to(root):
         return False
     return not any(real.is_relative_to(root / copied.target) for copied in environment.copies)
@@ -155,9 +155,9 @@ def _foreign_links(top: Path, paths: frozenset[str]) -> Iterator[ForeignModule]:
     root = top.resolve()
     for name in _own_packages(top, paths):
         link = top / NODE_MODULES / name
-        place = link.resolve()
-        if link.is_symlink() and not place.is_relative_to(root):
-            yield ForeignModule(name, str(place))
+        location = link.resolve()
+        if link.is_symlink() and not location.is_relative_to(root):
+            yield ForeignModule(name, str(location))
 
 
 def _own_packages(top: Path, paths: frozenset[str]) -> Iterator[str]:
@@ -175,10 +175,10 @@ def _own_packages(top: Path, paths: frozenset[str]) -> Iterator[str]:
 def _not_ready(foreign: list[ForeignModule]) -> NotReady:
     first, named = foreign[0], join_limited([each.name for each in foreign], 1)
     return NotReady(
-        what=f"checks would load {named} from {first.place}, not from the checkout that they judge",
+        what=f"checks would load {named} from {first.location}, not from the checkout that they judge",
         fix="let Scaffold install the dependencies of each checkout (`setup` in the configuration, `scaffold trust`), "
         "or remove that installation",
-        detail="\n".join(f"{module.name}: {module.place}" for module in foreign),
+        detail="\n".join(f"{module.name}: {module.location}" for module in foreign),
     )
 
 

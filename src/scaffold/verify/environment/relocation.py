@@ -23,7 +23,7 @@ PATH_BEARING_FILES = (
 _SHEBANG = re.compile(rb"#!\s*(?P<program>/.*?)(?P<options>( -\S+)*)\r?\n")
 _EXEC = re.compile(rb"#!/bin/sh\n'''exec' \"?(?P<program>/.*?)\"?(?P<options>( -\S+)*) \"\$0\" \"\$@\"\n' '''\n")
 _ACTIVATED = re.compile(
-    rb"^(?P<sets>VIRTUAL_ENV=|set -gx VIRTUAL_ENV |setenv VIRTUAL_ENV )(?P<place>/[^\s'\"]*)$", re.MULTILINE
+    rb"^(?P<sets>VIRTUAL_ENV=|set -gx VIRTUAL_ENV |setenv VIRTUAL_ENV )(?P<path>/[^\s'\"]*)$", re.MULTILINE
 )
 """An unquoted path in an activation script; venv quotes only if needed."""
 
@@ -35,11 +35,11 @@ def relocated_link(made_for: str, top: str, target: str, source: str, folder: st
     A link that points outside the checkout, absolute or relative, keeps pointing there.
     """
     here = Path(made_for, target, os.path.relpath(folder, source))
-    place = os.path.normpath(here / leads)
-    inside = place == made_for or place.startswith(f"{made_for}/")
+    path = os.path.normpath(here / leads)
+    inside = path == made_for or path.startswith(f"{made_for}/")
     if not leads.startswith("/"):
-        return leads if inside else place
-    return f"{top}{place.removeprefix(made_for)}" if inside else leads
+        return leads if inside else path
+    return f"{top}{path.removeprefix(made_for)}" if inside else leads
 
 
 def relocate_copy(copy: Path, made_for: str, top: str) -> None:
@@ -73,12 +73,12 @@ def _quoted(content: bytes, old: bytes, new: bytes) -> bytes:
     if shlex.quote(os.fsdecode(new)) == os.fsdecode(new):
         return content
     return _ACTIVATED.sub(
-        lambda line: line["sets"] + b"'" + line["place"] + b"'" if _lies_in(line["place"], old) else line[0], content
+        lambda line: line["sets"] + b"'" + line["path"] + b"'" if _lies_in(line["path"], old) else line[0], content
     )
 
 
-def _lies_in(path: bytes, place: bytes) -> bool:
-    return path == place or path.startswith(place + b"/")
+def _lies_in(path: bytes, folder: bytes) -> bool:
+    return path == folder or path.startswith(folder + b"/")
 
 
 def _replaced(content: bytes, old: bytes, new: bytes) -> bytes:

@@ -30,7 +30,7 @@ def read_report(ended: RunnerExit) -> RunnerResult:
     """Return the findings of a run that ended by itself; none if the exit code is 0."""
     if ended.exit_code == 0:
         return RunnerResult()
-    found = Counter(_findings(ended.output.decode(errors="replace"), ended.bench.place))
+    found = Counter(_findings(ended.output.decode(errors="replace"), ended.env.cwd))
     if not found:
         found[f"exit {ended.exit_code}"] = 1
     if len(found) > MAX_FINDINGS:

@@ -74,7 +74,7 @@ def read_report(ended: RunnerExit) -> RunnerResult:
     if not events:
         return trouble_result("error", f"The runner printed no report and exited with code {ended.exit_code}.")
     return msgspec.structs.replace(
-        _result(events, ended.exit_code, whole=ended.bench.whole), shown_output=_output(events)
+        _result(events, ended.exit_code, whole=ended.env.whole), shown_output=_output(events)
     )
 
 

@@ -66,7 +66,7 @@ def build_command(command: str, env: RunnerEnv, runner: Literal["jest", "vitest"
 
 def read_report(ended: RunnerExit) -> RunnerResult:
     """Return the result of a run that ended by itself."""
-    data = read_untrusted(ended.bench.folder / REPORT)
+    data = read_untrusted(ended.env.folder / REPORT)
     if isinstance(data, str):
         if any(phrase in ended.output for phrase in NO_TESTS_MESSAGES):
             return trouble_result("vacuous", "It found no tests.")
@@ -75,7 +75,7 @@ def read_report(ended: RunnerExit) -> RunnerResult:
         report = msgspec.json.decode(data, type=JestReport)
     except (msgspec.DecodeError, RecursionError) as error:
         return trouble_result("error", f"The runner's report cannot be parsed: {error}.")
-    return _result(report, ended.bench.place, ended.exit_code, whole=ended.bench.whole)
+    return _result(report, ended.env.cwd, ended.exit_code, whole=ended.env.whole)
 
 
 def _result(report: JestReport, top: Path, exit_code: int | None, *, whole: bool) -> RunnerResult:

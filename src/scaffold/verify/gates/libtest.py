@@ -69,7 +69,7 @@ def read_report(ended: RunnerExit) -> RunnerResult:
     """Return the result of a run that ended by itself."""
     lines = ended.stdout.decode(errors="replace").splitlines()
     text = "\n".join(line for line in lines if not line.startswith(_JSON_PREFIX))
-    return msgspec.structs.replace(_result(ended, text, _sources(lines, ended.bench.place)), shown_output=text)
+    return msgspec.structs.replace(_result(ended, text, _sources(lines, ended.env.cwd)), shown_output=text)
 
 
 def _result(ended: RunnerExit, text: str, sources: Mapping[str, str]) -> RunnerResult:
@@ -86,19 +86,19 @@ def _result(ended: RunnerExit, text: str, sources: Mapping[str, str]) -> RunnerR
         inconsistency = _inconsistency(part)
         if inconsistency:
             return trouble_result("error", inconsistency, outcomes)
-    return match_exit_code(outcomes, ended.exit_code, whole=ended.bench.whole)
+    return match_exit_code(outcomes, ended.exit_code, whole=ended.env.whole)
 
 
-def _sources(lines: list[str], place: Path) -> Mapping[str, str]:
-    """Return the source file of each binary, relative to `place`, by binary name; cargo prints it before any runs."""
+def _sources(lines: list[str], folder: Path) -> Mapping[str, str]:
+    """Return the source file of each binary, relative to `folder`, by binary name; cargo prints it before any runs."""
     found: dict[str, str] = {}
     for line in lines:
         if _PROGRAM.match(line):
             break
         if line.startswith(_JSON_PREFIX) and (made := _artifact(line)) and made.executable:
             source = PurePosixPath(made.target.src_path)
-            if source.is_relative_to(place):
-                found[PurePosixPath(made.executable).name] = str(source.relative_to(place))
+            if source.is_relative_to(folder):
+                found[PurePosixPath(made.executable).name] = str(source.relative_to(folder))
     return found
 
 

@@ -32,13 +32,13 @@ def build_command(command: str, env: RunnerEnv) -> RunnerCommand:
 
 def read_report(ended: RunnerExit) -> RunnerResult:
     """Return the result of a run that ended by itself."""
-    data = read_untrusted(ended.bench.folder / REPORT)
+    data = read_untrusted(ended.env.folder / REPORT)
     if isinstance(data, str):
         return trouble_result("error", f"The runner left no usable report: {data} (exit code {ended.exit_code}).")
     text = data.decode(errors="replace")
     if _PLAN.search(text) is None:
         return trouble_result("error", f"The runner's report is incomplete (exit code {ended.exit_code}).")
-    return match_exit_code(dict(_numbered(_points(text))), ended.exit_code, whole=ended.bench.whole)
+    return match_exit_code(dict(_numbered(_points(text))), ended.exit_code, whole=ended.env.whole)
 
 
 def _points(report: str) -> Iterator[tuple[str, TestOutcome]]:

@@ -41,17 +41,17 @@ def _recorded_command(command: str, env: RunnerEnv, options: Mapping[str, str]) 
 
 
 def _read(ended: RunnerExit) -> RunnerResult:
-    lines = read_record(ended.bench.folder, ended.order.key)
+    lines = read_record(ended.env.folder, ended.command.key)
     if isinstance(lines, str):
         missing = NOT_INSTALLED in ended.stderr
         return trouble_result(
             "error", "pytest is not installed here." if missing else f"{lines} (Exit code {ended.exit_code}.)"
         )
-    return judge_record(lines, ended.exit_code, whole=ended.bench.whole)
+    return judge_record(lines, ended.exit_code, whole=ended.env.whole)
 
 
 def _unfinished_tests(ended: RunnerExit) -> tuple[str, ...]:
-    lines = read_record(ended.bench.folder, ended.order.key)
+    lines = read_record(ended.env.folder, ended.command.key)
     return () if isinstance(lines, str) else unfinished_tests(lines)
 
 

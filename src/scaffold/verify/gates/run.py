@@ -55,7 +55,7 @@ async def run_gate(gate: Gate, tree: Tree, *, only: Sequence[str] = (), environm
         tests = await snapshot_files(tree.git, tree.commit, gate.command) if gate.kind == "test" else None
         command = ShellCommand(
             text=order.command,
-            cwd=env.place,
+            cwd=env.cwd,
             environ={**tree.environ, **order.variables},
             timeout_s=timeout_s,
             output=OutputCapture(limit_bytes=MAX_BYTES if adapter.reports_on_output else OUTPUT_LIMIT_BYTES),
@@ -88,7 +88,7 @@ def _runner_env(gate: Gate, tree: Tree, only: Sequence[str]) -> Iterator[RunnerE
     folder = Path(tempfile.mkdtemp(prefix="gate-", dir=parent)).resolve()
     cwd = tree.git.cwd / gate.folder
     try:
-        yield RunnerEnv(folder=folder, place=cwd.resolve(), environ=tree.environ, only=tuple(only))
+        yield RunnerEnv(folder=folder, cwd=cwd.resolve(), environ=tree.environ, only=tuple(only))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -96,7 +96,7 @@ def _runner_env(gate: Gate, tree: Tree, only: Sequence[str]) -> Iterator[RunnerE
 def _result(adapter: RunnerAdapter, env: RunnerEnv, order: RunnerCommand, finished: CommandResult) -> RunnerResult:
     """Return the result of the run, or its trouble."""
     ended = RunnerExit(
-        bench=env, order=order, exit_code=finished.exit_code, stdout=finished.stdout, stderr=finished.stderr
+        env=env, command=order, exit_code=finished.exit_code, stdout=finished.stdout, stderr=finished.stderr
     )
     code, number = finished.exit_code or 0, finished.signal
     if finished.timed_out:

@@ -13,7 +13,7 @@ class RunnerEnv(Struct, frozen=True, kw_only=True):
 
     folder: Path
     """Our own folder for reports: initially empty, outside the checkout, writable for the command."""
-    place: Path
+    cwd: Path
     """The working directory of the command; test files are relative to it."""
     environ: Mapping[str, str]
     only: tuple[str, ...] = ()
@@ -37,8 +37,8 @@ class RunnerCommand(Struct, frozen=True, kw_only=True):
 class RunnerExit(Struct, frozen=True, kw_only=True):
     """The outcome of a process that exited or timed out."""
 
-    bench: RunnerEnv
-    order: RunnerCommand
+    env: RunnerEnv
+    command: RunnerCommand
     exit_code: int | None
     stdout: bytes
     stderr: bytes

@@ -72,7 +72,7 @@ async def run_with_services(
         if isinstance(found, NotReady):
             return _not_started(found)
         return await run_command(
-            with_services(found.inside, ["/bin/sh", "-c", command.text], top=top, ways=found.socket_folder),
+            with_services(found.inside, ["/bin/sh", "-c", command.text], top=top, socket_folder=found.socket_folder),
             cwd=command.cwd,
             env=command.environ,
             timeout_s=command.timeout_s,
