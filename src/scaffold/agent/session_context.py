@@ -16,7 +16,7 @@ ATTENDED_TEXT = (
     "The user is present. To ask something that only they can answer, end your reply with the question. "
     "Decide small things yourself, and say what you decided."
 )
-UNATTENDED_TEXT = "Nobody can answer questions while you work: decide, and say what you decided."
+UNATTENDED_TEXT = "No user can answer questions while you work: decide, and say what you decided."
 TODO_LIST_CHARS = 8_000
 """Approximate limit of the todo list in the context; TodoRead returns all of it."""
 

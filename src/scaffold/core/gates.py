@@ -68,7 +68,7 @@ class CopiedFolder(Struct, frozen=True, kw_only=True):
 
 
 class CheckEnvironment(Struct, frozen=True, kw_only=True):
-    """The environment of a run's checks, independent of the user's shell; `{top}` stands for the checkout's top."""
+    """The environment of a run's checks, independent of the user's shell; `{top}` is the checkout's top."""
 
     fingerprint: str
     """Hash of everything that can change a check's result: interpreters, lock files, platform, set-up."""

@@ -18,7 +18,7 @@ from scaffold.policy.sandbox_profiles import SandboxInputs, workspace_profile
 
 KERNEL_PATHS = (Path("/dev"), Path("/proc"), Path("/sys"))
 """Kernel file systems: writing there changes the system, not files."""
-ROOT_WORKSPACE = DetectedLevel("none", "the workspace is the system itself", "start in a folder of its own")
+ROOT_WORKSPACE = DetectedLevel("none", "the workspace is the system itself", "start in a subfolder")
 """No sandbox is possible: a workspace that contains the system could change what the sandbox is built from."""
 
 SANDBOX_MODES: tuple[SandboxMode, ...] = get_args(SandboxMode)

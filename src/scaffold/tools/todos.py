@@ -45,16 +45,16 @@ class Todos:
         """Start from the saved list. `keep` saves the whole list before each change takes effect; it may raise."""
         self._list = kept
         self._keep = keep
-        self._told: list[Callable[[Entries], None]] = []
+        self._listeners: list[Callable[[Entries], None]] = []
 
     @property
     def entries(self) -> Entries:
         """Return the current entries."""
         return self._list.entries
 
-    def watch(self, told: Callable[[Entries], None]) -> None:
-        """Call `told` with the entries after each change."""
-        self._told.append(told)
+    def watch(self, listener: Callable[[Entries], None]) -> None:
+        """Call `listener` with the entries after each change."""
+        self._listeners.append(listener)
 
     def change(self, action: TodoAction, changes: Sequence[Mapping[str, Any]]) -> Refusal | None:
         """Create, update or delete entries, or set the whole list; return why nothing was changed, None on success."""
@@ -69,8 +69,8 @@ class Todos:
             return Refusal(f"That would be {len(after.entries)} todos, more than {MAX_TODOS}; delete completed ones.")
         self._keep(after)
         self._list = after
-        for told in self._told:
-            told(after.entries)
+        for listener in self._listeners:
+            listener(after.entries)
         return None
 
     def render(self) -> str:

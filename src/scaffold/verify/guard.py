@@ -140,7 +140,7 @@ def _files_with_tests(gates: Sequence[GateRun], paths: frozenset[str]) -> frozen
 
 
 def _is_function(gate: Gate, name: str) -> bool:
-    """Return True if the name stands for a test function; for pytest that excludes doctests and plugin results."""
+    """Return True if the name is that of a test function; for pytest that excludes doctests and plugin results."""
     if gate.runner != "pytest":
         return True
     *_, function = name.partition("[")[0].split("::")

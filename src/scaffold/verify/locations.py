@@ -11,7 +11,7 @@ PATH_SEPARATORS = {"pytest": "::", "jest": TITLE_SEPARATOR, "vitest": TITLE_SEPA
 _FUNCTION = re.compile(r"\.(?:Test|Example|Fuzz|Benchmark)")
 """The boundary between package and function in the name of a Go test."""
 _NUMBERED = re.compile(r" \(\d+\)$")
-"""The number that tells equal test names apart where the runner reports no files."""
+"""The number that distinguishes equal test names where the runner reports no files."""
 
 
 def path_of_test(gate: Gate, name: str, paths: Collection[str]) -> str | None:

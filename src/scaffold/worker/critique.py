@@ -63,7 +63,7 @@ class Critique(Struct, frozen=True, kw_only=True):
 
 
 class MalformedCritique(Struct, frozen=True):
-    """An answer that is not a critique; `why` tells the critic."""
+    """An answer that is not a critique; the critic gets `why`."""
 
     why: str
 

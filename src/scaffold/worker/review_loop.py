@@ -23,7 +23,7 @@ from scaffold.worker.workspace import rescue_work
 
 
 class UnusableVerdict(Struct, frozen=True):
-    """A verdict that does not count; `why` tells the reviewer."""
+    """A verdict that does not count; the reviewer gets `why`."""
 
     outcome: AttemptOutcome
     """The attempt's outcome if no usable verdict follows."""

@@ -68,7 +68,7 @@ async def test_hundreds_may_ask_at_once_what_is_outside_and_none_is_turned_away(
 async def test_a_service_that_ends_before_it_is_ready_is_told_with_its_output(beside_it, port, tmp_path):
     ended = await beside_it([f"echo no such database; exit 7 @{port}"], "touch ran")
     assert ended.exit_code == NOT_READY
-    assert b"`echo no such database; exit 7` ended with exit 7 before it was ready" in ended.stderr
+    assert b"`echo no such database; exit 7` ended with exit code 7 before it was ready" in ended.stderr
     assert ended.stderr.endswith(b"no such database\n")
     assert not (tmp_path / "inner" / "ran").exists()
 

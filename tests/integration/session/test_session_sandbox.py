@@ -130,7 +130,7 @@ async def test_a_user_is_told_that_nothing_holds_commands_unless_they_want_it_so
     told = await missing_sandbox_notice(SandboxSettings(), Path("/"))
     assert told is not None
     assert "the workspace is the system itself" in told
-    assert "start in a folder of its own" in told
+    assert "start in a subfolder" in told
     assert await missing_sandbox_notice(SandboxSettings(mode="off"), Path("/")) is None
 
 

@@ -91,8 +91,8 @@ def test_a_given_gate_has_to_work_and_set_up_commands_are_named():
     ("printed", "words"),
     [
         (
-            "The service `db @x` ended with exit 127 before it was ready.\n/bin/sh: 1: db: not found",
-            "the service `db @x` ended with exit 127 before it was ready, because the program `db` was not found",
+            "The service `db @x` ended with exit code 127 before it was ready.\n/bin/sh: 1: db: not found",
+            "the service `db @x` ended with exit code 127 before it was ready, because the program `db` was not found",
         ),
         ("The service `db` did not listen on 80 within 60 s.\n", "the service `db` did not listen on 80 within 60 s"),
         (

@@ -127,10 +127,10 @@ class SidecarService:
             return f"The service `{self._command}` was not started: port {self._taken[0]} is already in use.\n"
         while not all(_is_listening(port) for port in self._ports):
             if self._ended() not in {None, 0}:
-                return self._told(f"ended with exit {self._status} before it was ready")
+                return self._failure(f"ended with exit code {self._status} before it was ready")
             if time.monotonic() >= deadline:
                 ports = ", ".join(map(str, self._ports))
-                return self._told(f"did not listen on {ports} within {READY_S:g} s")
+                return self._failure(f"did not listen on {ports} within {READY_S:g} s")
             select.select([], [], [], POLL_S)
         return ""
 
@@ -156,7 +156,7 @@ class SidecarService:
             self._status = os.waitstatus_to_exitcode(status) if pid else None
         return self._status
 
-    def _told(self, what: str) -> str:
+    def _failure(self, what: str) -> str:
         printed = Path(self._log).read_bytes()[-LAST_BYTES:].decode(errors="replace").strip()
         return f"The service `{self._command}` {what}.\n{printed}\n"
 

@@ -71,7 +71,7 @@ def _repeated_names(plan: Plan) -> Iterator[Finding]:
     for goal in plan.goals:
         seen[goal.name] += 1
         if seen[goal.name] == 2:
-            fix = "Give each goal a name of its own, or join the two."
+            fix = "Give each goal its own name, or join the two."
             yield goal_error("duplicate-key", goal, None, f"more than one goal is named `{goal.name}`", fix)
 
 
@@ -81,7 +81,7 @@ def _repeated_keys(plan: Plan) -> Iterator[Finding]:
         for action in goal.actions:
             seen[action.key] += 1
             if seen[action.key] == 2:
-                fix = "Give each action a key of its own; keys are unique in the whole plan."
+                fix = "Give each action its own key; keys are unique in the whole plan."
                 yield goal_error(
                     "duplicate-key", goal, action.key, f"more than one action has the key `{action.key}`", fix
                 )

@@ -206,9 +206,7 @@ class PlanDraft:
         for index, spec in enumerate(specs):
             name = f"actions[{index}] `{spec.key}`"
             if batch[spec.key] is not spec:
-                yield ProposalProblem(
-                    f"{name} has the key of another one in the list", "Give each action a key of its own."
-                )
+                yield ProposalProblem(f"{name} has the key of another one in the list", "Give each action its own key.")
             elif (known := self.action(spec.key)) is not None:
                 yield from self._already_there(name, known, spec, goal)
             elif spec.parent is not None:
@@ -226,7 +224,7 @@ class PlanDraft:
         elif known != spec:
             fields = [each for each in spec.__struct_fields__ if getattr(known, each) != getattr(spec, each)]
             what = f"{name} exists already, with another {', '.join(fields)}"
-            yield ProposalProblem(what, "Leave it as it is; give new work a key of its own, and skip what it replaces.")
+            yield ProposalProblem(what, "Leave it as it is; give new work its own key, and skip what it replaces.")
 
     def _wrong_parent(
         self, name: str, parent: ActionKey, goal: GoalSpec, batch: Mapping[ActionKey, ActionSpec]
@@ -374,7 +372,7 @@ def _next_step(status: str) -> str:
         case "pending":
             return "It will be dispatched once its preconditions hold."
         case _:
-            return "Create another action, with a key of its own."
+            return "Create another action with its own key."
 
 
 def _unstartable_keys(plan: Plan, progress: PlanProgress) -> tuple[ActionKey, ...]:

@@ -168,7 +168,7 @@ def _goals_changed(old: Plan, new: Plan) -> Iterator[Finding]:
             yield _finding("goal-changed", goal.name, None, message, fix)
     for name in new_goals:
         if name not in known:
-            fix = "Put its actions into an existing goal; a new goal needs a run of its own."
+            fix = "Put its actions into an existing goal; a new goal needs its own run."
             yield _finding("goal-changed", name, None, f"the new plan adds goal `{name}`", fix)
 
 
@@ -183,7 +183,7 @@ def _started_changed(
             yield _finding("begun-left-out", entry[0], key, message, fix, severity="warning")
         elif new_actions[key] != entry:
             message = f"action `{key}` is {status}: it stays unchanged, but the new plan changes it"
-            fix = f"Include `{key}` unchanged; give new work a key of its own."
+            fix = f"Include `{key}` unchanged; give new work its own key."
             yield _finding("begun-changed", entry[0], key, message, fix)
 
 

@@ -97,7 +97,7 @@ def _keys(keys: Sequence[ActionKey]) -> Iterator[Finding]:
         if wrong := bad_key(key):
             yield _error("bad-value", key, f"the task's key {quoted(key)} {wrong}", "Give the task another key.")
         elif seen[key] == 2:
-            fix = "Give each task a key of its own."
+            fix = "Give each task its own key."
             yield _error("duplicate-key", key, f"more than one task has the key `{key}`", fix)
 
 

@@ -157,7 +157,7 @@ class FieldReader:
             self._note("bad-value", node, "the list is empty", "Name at least one.", key)
 
     def tables(self, key: str, short: str | None = None) -> tuple["FieldReader", ...]:
-        """Return the mappings in a list; if `short` is given, a bare text stands for a mapping with only that key."""
+        """Return the mappings in a list; if `short` is given, a bare text is read as a mapping with only that key."""
         return tuple(
             FieldReader(self.notes, _expanded(item, short), f"{self.path}.{key}[{index}]")
             for index, item in enumerate(self.items(key))

@@ -114,7 +114,7 @@ def _unique_names(goals: Sequence[FieldReader], specs: Sequence[GoalSpec]) -> No
     for fields, spec in zip(goals, specs, strict=True):
         if spec.name and spec.name in seen:
             message = f"another goal is also named `{spec.name}`"
-            fields.complain("name", message, "Give each goal a name of its own.", "duplicate-key")
+            fields.complain("name", message, "Give each goal its own name.", "duplicate-key")
         seen.add(spec.name)
 
 

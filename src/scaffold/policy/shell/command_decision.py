@@ -177,7 +177,7 @@ class _CommandDecision:
     def _git(self, arguments: tuple[Word, ...], folders: frozenset[str]) -> ReadAnalysis | ConfiguredProgram:
         access = analyze_git(arguments, self._context.settings)
         if isinstance(access, ReadAccess) and self._elsewhere(folders):
-            return "it runs in another folder, which may be a repository of its own"
+            return "it runs in another folder, which may be another repository"
         return access
 
     def _elsewhere(self, folders: frozenset[str]) -> bool:

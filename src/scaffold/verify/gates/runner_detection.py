@@ -19,7 +19,7 @@ _ASSIGNED = re.compile(r"\w+=.*", re.DOTALL)
 def detect_runner(kind: GateKind, command: str, scripts: Mapping[str, RunnerKind]) -> RunnerKind:
     """Return the runner whose report to read; `scripts` maps the scripts of package.json to their runners.
 
-    `exit` (only the exit code counts) if a command runs several programs or a script of its own.
+    `exit` (only the exit code counts) if a command runs several programs or its own script.
     """
     if kind in FINDING_KINDS:
         return "findings"

@@ -15,7 +15,7 @@ MAX_TESTS = 20_000
 MAX_BYTES = 50_000_000
 """Maximum size of a report, or of the output that contains it."""
 EXIT_OUTCOME = "exit"
-"""The name of the outcome that stands for the exit code."""
+"""The name of the outcome derived from the exit code."""
 
 
 class RunnerResult(Struct, frozen=True, kw_only=True):
@@ -63,8 +63,8 @@ OUTCOME_RANK: Mapping[TestOutcome, int] = {"skipped": 0, "passed": 1, "flaky": 2
 def match_exit_code(outcomes: Mapping[str, TestOutcome], exit_code: int | None, *, whole: bool) -> RunnerResult:
     """Return the result of a complete report after comparing it with the exit code.
 
-    If all tests passed but the exit code is not 0, for example because of low coverage, the exit code becomes a failed
-    outcome of its own; not if only some tests ran.
+    If all tests passed but the exit code is not 0, for example because of low coverage, the exit code becomes another,
+    failed outcome; not if only some tests ran.
     """
     if len(outcomes) > MAX_TESTS:
         return trouble_result("error", f"The report has {len(outcomes)} tests; at most {MAX_TESTS} can be read.")

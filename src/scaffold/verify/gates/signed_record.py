@@ -75,7 +75,7 @@ class CanaryLine(Struct, frozen=True, array_like=True, tag="canary"):
 
     name: str
     raised: bool
-    told: tuple[PhaseReport, ...]
+    reports: tuple[PhaseReport, ...]
 
 
 class EndLine(Struct, frozen=True, array_like=True, tag="end"):
@@ -194,10 +194,13 @@ def _canary_mismatch(canaries: Sequence[CanaryLine]) -> str | None:
     """
     if not canaries:
         return f"{LYING_RUNNER}: our two canary tests did not run."
-    if all(any(phase.when == "setup" and phase.outcome != "passed" for phase in each.told) for each in canaries):
+    if all(any(phase.when == "setup" and phase.outcome != "passed" for phase in each.reports) for each in canaries):
         return None
     calls = {
-        (each.raised, phase.outcome, phase.foreseen) for each in canaries for phase in each.told if phase.when == "call"
+        (each.raised, phase.outcome, phase.foreseen)
+        for each in canaries
+        for phase in each.reports
+        if phase.when == "call"
     }
     if calls == {(True, "failed", False), (False, "passed", False)}:
         return None

@@ -32,7 +32,9 @@ MISSING_PATTERNS: Sequence[tuple[re.Pattern[str], str]] = tuple(
 )
 """Patterns in output that name something missing, the most informative first; the first match counts."""
 
-_SERVICE = re.compile(r"^The (service `.+` (?:was not started: |ended with exit |did not listen ).+)\.$", re.MULTILINE)
+_SERVICE = re.compile(
+    r"^The (service `.+` (?:was not started: |ended with exit code |did not listen ).+)\.$", re.MULTILINE
+)
 """The line printed instead of a check whose service did not start; the service's own output follows it."""
 
 

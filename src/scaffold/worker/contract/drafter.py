@@ -93,7 +93,7 @@ class ContractDrafter:
 
 
 class _UnusableAnswer(Struct, frozen=True):
-    """An answer that is not a usable contract; `why` tells the drafter."""
+    """An answer that is not a usable contract; the drafter gets `why`."""
 
     why: str
 
