@@ -31,19 +31,14 @@ class RepositoryConfig:
         self._cache: dict[Path, _CachedNames] = {}
 
     async def of(self, root: Path) -> frozenset[str]:
-        """Return the same as `config_names`, cached."""
+        """Return the names of the settings of the repository around `root` and its submodules; `hook.NAME` per hook.
+
+        Empty outside a repository. Raises GitError.
+        """
         cached = self._cache.get(root)
         if cached is None or not cached.current:
             cached = self._cache[root] = await _read(root, self._environ)
         return cached.names
-
-
-async def config_names(root: Path, environ: Mapping[str, str]) -> frozenset[str]:
-    """Return the names of the settings of the repository around `root` and its submodules, and `hook.NAME` per hook.
-
-    Empty outside a repository. Raises GitError.
-    """
-    return (await _read(root, environ)).names
 
 
 async def _read(root: Path, environ: Mapping[str, str]) -> _CachedNames:

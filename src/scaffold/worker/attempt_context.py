@@ -80,5 +80,5 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
         settings, action = self.task.run.settings, self.task.action
         spent = self.site.store.actions.failures(action.id) + 1
         left = settings.limits.attempts + action.extra_attempts - spent
-        escalation = next_escalation(nudged=True, attempts_left=left, planner=settings.planning.planner)
+        escalation = next_escalation(attempts_left=left, planner=settings.planning.planner)
         return AttemptEnd(stuck.outcome, f"{stuck.cause}. {ESCALATION_TEXT[escalation]}")

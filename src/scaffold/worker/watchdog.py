@@ -28,10 +28,9 @@ NUDGE_AT = 2
 END_AT = 3
 """Turns after which the attempt ends."""
 
-Escalation = Literal["nudge", "fresh_attempt", "smaller", "human"]
-"""What helps next: a message to the agent, an attempt that knows the cause, a plan with smaller steps, a human."""
+Escalation = Literal["fresh_attempt", "smaller", "human"]
+"""What helps next: an attempt that knows the cause, a plan with smaller steps, a human."""
 ESCALATION_TEXT: Mapping[Escalation, str] = {
-    "nudge": "The agent was told to try a different approach.",
     "fresh_attempt": "The next attempt starts over and is told the cause.",
     "smaller": "The work will be planned again in smaller steps.",
     "human": "A human has to decide how to continue.",
@@ -43,10 +42,8 @@ READ_BYTES = 1 << 20
 """Bytes hashed of each changed file; for the rest, size and modification time decide."""
 
 
-def next_escalation(*, nudged: bool, attempts_left: int, planner: bool) -> Escalation:
-    """Return the next escalation for an agent without progress; `attempts_left` excludes the current one."""
-    if not nudged:
-        return "nudge"
+def next_escalation(*, attempts_left: int, planner: bool) -> Escalation:
+    """Return the next escalation for an agent that a nudge did not help; `attempts_left` excludes the current one."""
     if attempts_left > 0:
         return "fresh_attempt"
     return "smaller" if planner else "human"

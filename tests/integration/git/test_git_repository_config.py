@@ -7,7 +7,7 @@ import pytest
 from builders import make_repository
 from scaffold.core.errors import GitError
 from scaffold.git.command import Git
-from scaffold.git.repository_config import RepositoryConfig, config_names
+from scaffold.git.repository_config import RepositoryConfig
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def shop(tmp_path):
 
 
 async def settings(root):
-    return await config_names(root, os.environ)
+    return await RepositoryConfig(os.environ).of(root)
 
 
 async def test_settings_of_the_repository_count_and_those_of_the_user_do_not(shop, tmp_path, monkeypatch):

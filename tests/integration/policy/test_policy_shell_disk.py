@@ -7,7 +7,7 @@ import pytest
 
 from builders import make_repository
 from scaffold.git.command import Git
-from scaffold.git.repository_config import config_names
+from scaffold.git.repository_config import RepositoryConfig
 from scaffold.policy.permission.call_decision import CallContext, decide_call
 from scaffold.policy.permission.request import invocation_by_name, permission_request
 from scaffold.policy.rule.ruleset import RuleSet
@@ -160,10 +160,10 @@ async def test_file_tools_follow_links_and_fold_names(root, workspace):
 async def test_settings_of_a_repository_that_run_programs_turn_reading_into_a_question(shop, tmp_path):
     """RA-14: plain `git status` runs `core.fsmonitor` and hooks, `diff` a filter; scanned in a real repository."""
     workspace = WorkspacePaths(root=str(shop), home=str(tmp_path), files=DiskFileSystem())
-    assert await said("git status", workspace, await config_names(shop, os.environ)) == "allow"
+    assert await said("git status", workspace, await RepositoryConfig(os.environ).of(shop)) == "allow"
     git = Git(shop, environ=os.environ)
     await git("config", "filter.x.clean", "./evil")
-    settings = await config_names(shop, os.environ)
+    settings = await RepositoryConfig(os.environ).of(shop)
     commands = ["git status", "git diff", "git rev-parse HEAD", "ls"]
     assert [await said(command, workspace, settings) for command in commands] == ["ask", "ask", "allow", "allow"]
 
@@ -173,9 +173,9 @@ async def test_a_hook_counts_and_a_sample_does_not(shop, tmp_path):
     hooks = shop / ".git" / "hooks"
     hooks.mkdir(exist_ok=True)
     (hooks / "pre-commit.sample").write_text("")
-    assert not any(name.startswith("hook.") for name in await config_names(shop, os.environ))
+    assert not any(name.startswith("hook.") for name in await RepositoryConfig(os.environ).of(shop))
     (hooks / "post-index-change").write_text("")
-    settings = await config_names(shop, os.environ)
+    settings = await RepositoryConfig(os.environ).of(shop)
     workspace = WorkspacePaths(root=str(shop), home=str(tmp_path), files=DiskFileSystem())
     assert "hook.post-index-change" in settings
     assert await said("git status", workspace, settings) == "ask"
@@ -183,7 +183,7 @@ async def test_a_hook_counts_and_a_sample_does_not(shop, tmp_path):
 
 async def test_a_folder_without_a_repository_has_no_settings(tmp_path):
     """RA-14."""
-    assert await config_names(tmp_path / "nowhere", os.environ) == frozenset()
+    assert await RepositoryConfig(os.environ).of(tmp_path / "nowhere") == frozenset()
 
 
 async def test_a_parser_that_cannot_be_run_is_a_failure_that_says_what_to_do(workspace):

@@ -10,10 +10,11 @@ from typing import Any
 
 from msgspec import structs
 
+from scaffold.core.contract import Contract, Verification
 from scaffold.core.gates import CheckEnvironment, Gate, GateRun
 from scaffold.core.ids import Commit
 from scaffold.core.run_settings import SandboxSettings
-from scaffold.git import refs, worktree
+from scaffold.git import commits, refs, worktree
 from scaffold.git.command import Git
 from scaffold.host.environment import child_environment
 from scaffold.host.process.command import CommandResult, Containment, run_command
@@ -21,7 +22,7 @@ from scaffold.host.sandbox.confinement import Level, SandboxSpec
 from scaffold.host.slots import Slots
 from scaffold.policy.sandbox_profiles import SandboxInputs
 from scaffold.policy.sandbox_setup import build_enclosure
-from scaffold.verify.contract.checks import Tree
+from scaffold.verify.contract.checks import Tree, verify_changes
 from scaffold.verify.environment.check_env import check_environ, with_shown_folders
 from scaffold.verify.environment.preparation import EnvironmentRequest, PreparedEnvironment, prepare_environment
 from scaffold.verify.environment.provisioning import provision_checkout
@@ -54,6 +55,11 @@ def test_sub():
 def test_known_to_fail():
     assert add(1, 1) == 3
 """
+
+
+async def verify_contract(contract: Contract | None, tree: Tree) -> Verification:
+    """Check a tree against a contract only."""
+    return await verify_changes(contract, tree, await commits.changed_paths(tree.git, tree.base, tree.commit))
 
 
 class Bench:

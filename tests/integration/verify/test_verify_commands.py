@@ -3,10 +3,11 @@
 import msgspec
 import pytest
 
+from integration.verify.builders import verify_contract
 from scaffold.core.contract import Check, Contract, ExitCode, OutputContains
 from scaffold.git import refs, worktree
 from scaffold.policy.secret.redaction import Redactor
-from scaffold.verify.contract.checks import Tree, verify_contract
+from scaffold.verify.contract.checks import Tree
 
 CHECKED = ("commands", "must_exist", "must_not_exist", "must_not_change")
 

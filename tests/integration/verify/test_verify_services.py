@@ -12,13 +12,12 @@ import pytest
 from msgspec import structs
 
 from builders import bubblewrap_or_skip
-from integration.verify.builders import Ground
+from integration.verify.builders import Ground, verify_contract
 from scaffold.core.contract import Check, Contract
 from scaffold.core.gates import CheckEnvironment, Gate
 from scaffold.git import worktree
 from scaffold.host.environment import child_environment
 from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
-from scaffold.verify.contract.checks import verify_contract
 from scaffold.verify.gates.run import run_gate
 from scaffold.verify.readiness import NotReady
 from scaffold.verify.services.compose import ComposeContext

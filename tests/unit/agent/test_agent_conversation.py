@@ -33,12 +33,6 @@ def test_what_was_shown_once_is_the_same_object_ever_after():
     assert len(before) == 2
 
 
-def test_last_words_are_the_last_replys():
-    assert Conversation().last_words == ""
-    assert Conversation([HELLO, HI, MORE]).last_words == "hi"
-    assert Conversation([HELLO, HI, AssistantMessage((ToolCall("1", "t", {}),))]).last_words == ""
-
-
 def test_ids_stay_taken_when_their_calls_are_summarised():
     """Trap: the model may still name them."""
     call = AssistantMessage((ToolCall("1", "t", {}),))

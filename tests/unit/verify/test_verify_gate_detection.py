@@ -4,6 +4,7 @@ import pytest
 
 from scaffold.core.gates import Gate
 from scaffold.verify.gates.detection import apply_gate_settings, detect_gates
+from scaffold.verify.gates.project_files import ProjectFiles
 from scaffold.verify.gates.required_tools import drop_unavailable_gates
 from scaffold.verify.gates.runner_detection import detect_runner
 
@@ -14,7 +15,7 @@ PYTEST = ("test", "python -m pytest -q", "pytest", "")
 
 
 def found(files):
-    return detect_gates(files, lambda path: files[path].encode())
+    return detect_gates(ProjectFiles(files, lambda path: files[path].encode()))
 
 
 def told(detection):

@@ -8,19 +8,17 @@ from scaffold.worker.watchdog import ESCALATION_TEXT, FailedCall, RepeatedFailur
 
 
 @pytest.mark.parametrize(
-    ("nudged", "attempts_left", "planner", "rung"),
+    ("attempts_left", "planner", "rung"),
     [
-        (False, 2, True, "nudge"),
-        (False, 0, False, "nudge"),
-        (True, 1, False, "fresh_attempt"),
-        (True, 1, True, "fresh_attempt"),
-        (True, 0, True, "smaller"),
-        (True, 0, False, "human"),
+        (1, False, "fresh_attempt"),
+        (1, True, "fresh_attempt"),
+        (0, True, "smaller"),
+        (0, False, "human"),
     ],
 )
-def test_the_ladder_goes_from_a_word_to_a_human(nudged, attempts_left, planner, rung):
+def test_the_ladder_goes_from_a_word_to_a_human(attempts_left, planner, rung):
     """BX-12: nudge, a fresh attempt with the cause, smaller, human."""
-    assert next_escalation(nudged=nudged, attempts_left=attempts_left, planner=planner) == rung
+    assert next_escalation(attempts_left=attempts_left, planner=planner) == rung
     assert ESCALATION_TEXT[rung]
 
 

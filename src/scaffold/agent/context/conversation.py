@@ -45,12 +45,6 @@ class Conversation:
         return self._size
 
     @property
-    def last_words(self) -> str:
-        """The text of the last reply; empty if there is none."""
-        replies = (message for message in reversed(self._kept) if isinstance(message, AssistantMessage))
-        return next((reply.text for reply in replies), "")
-
-    @property
     def unanswered(self) -> tuple[ToolCall, ...]:
         """The calls at the end without results: they were interrupted."""
         last = self._kept[-1] if self._kept else None

@@ -47,11 +47,6 @@ class Tree(Struct, frozen=True, kw_only=True):
     """Redacts secrets in the output of commands."""
 
 
-async def verify_contract(contract: Contract | None, tree: Tree) -> Verification:
-    """Check `tree` against `contract` only. Without one, any change passes and the result is weak."""
-    return await verify_changes(contract, tree, await commits.changed_paths(tree.git, tree.base, tree.commit))
-
-
 async def verify_changes(
     contract: Contract | None, tree: Tree, changed: Sequence[str], *, red: Collection[str] | None = None
 ) -> Verification:

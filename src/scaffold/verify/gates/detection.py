@@ -1,7 +1,7 @@
 """Detect a repository's gates from its files, without running its code."""
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct, structs
@@ -43,19 +43,14 @@ class DetectedGates(Struct, frozen=True, kw_only=True):
         return next((gate.command for gate in self.gates if gate.kind == kind), None)
 
 
-def detect_gates(paths: Collection[str], read: Callable[[str], bytes | None]) -> DetectedGates:
-    """Return the gates of a repository with these paths (relative, with `/`); `read` returns a file's contents."""
-    return _detected(ProjectFiles(paths, read))
-
-
 async def detect_at_commit(git: Git, commit: Commit) -> DetectedGates:
     """Return the gates of a commit."""
-    return _detected(await files_at_commit(git, commit))
+    return detect_gates(await files_at_commit(git, commit))
 
 
 def detect_in_folder(folder: Path) -> DetectedGates:
     """Return the gates of a folder, committed or not."""
-    return _detected(files_in_folder(folder))
+    return detect_gates(files_in_folder(folder))
 
 
 def apply_gate_settings(detection: DetectedGates, given: Sequence[Gate], off: Sequence[str]) -> DetectedGates:
@@ -75,7 +70,8 @@ def apply_gate_settings(detection: DetectedGates, given: Sequence[Gate], off: Se
     )
 
 
-def _detected(files: ProjectFiles) -> DetectedGates:
+def detect_gates(files: ProjectFiles) -> DetectedGates:
+    """Return the gates of a repository with these files."""
     kinds = _kinds(files)
     if kinds:
         return _merged(kinds[0], [(PROJECT_READERS[kind](files), "") for kind in kinds])
