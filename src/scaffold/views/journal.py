@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from scaffold.core.printable_text import printable
+from scaffold.core.printable_text import count_of, printable
 from scaffold.views.text_format import clip, format_cost
 
 LINE_CELLS = 200
@@ -51,8 +51,6 @@ def entry_lines(fields: Fields) -> Sequence[str]:
     match fields.get("type"):
         case "text" | "notice":
             return printable(text).splitlines()
-        case "prompt" | "news":
-            words = _brief("is told: ", text)
         case "tool_call":
             words = f"{clip(str(fields.get('name')), 40)}: {_arguments(fields.get('args'))}"
         case "tool_result":
@@ -72,7 +70,7 @@ def _usage(fields: Fields) -> str:
 
 def _brief(head: str, text: str) -> str:
     more = text.strip().count("\n")
-    return f"{head}{clip(text, LINE_CELLS)}" + (f" (+{more} lines)" if more else "")
+    return f"{head}{clip(text, LINE_CELLS)}" + (f" (+{count_of(more, 'line')})" if more else "")
 
 
 def _arguments(args: object) -> str:

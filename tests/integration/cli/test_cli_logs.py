@@ -48,12 +48,12 @@ def test_an_entry_is_one_line_a_person_can_read(site, plan, scaffold, journal):
     book.note("usage", input_tokens=900, output_tokens=100, cost_usd=0.5)
     head = f"{local(0)} store#1"
     assert scaffold("logs", "store").out.splitlines() == [
-        f"{head} is told: # Goal (+1 lines)",
+        f"{head} prompt: # Goal (+1 line)",
         f"{head} thinking: hm",
         f"{head} First line.",
         "    Second line.",
         f"{head} shell: python -m unittest",
-        f"{head} failed: exit code 1 (+1 lines)",
+        f"{head} failed: exit code 1 (+1 line)",
         f"{head} read_file: a.py",
         f"{head}   -> ok",
         f"{head} used 900 tokens in, 100 out, $0.50",

@@ -32,7 +32,7 @@ class FileTail:
     """
 
     def __init__(self, path: Path) -> None:
-        """Start at the beginning; the file need not exist yet."""
+        """Start at the beginning of a file, which need not exist yet."""
         self._path = path
         self._offset = 0
         self._inode = 0
