@@ -5,7 +5,7 @@ from msgspec import Struct
 from scaffold.core.errors import StaleFence
 from scaffold.core.ids import AttemptId, Commit, GoalId
 from scaffold.core.model import Action, Attempt, Run
-from scaffold.core.printable_text import utf8_safe
+from scaffold.core.printable_text import count_of, utf8_safe
 from scaffold.core.states import (
     COUNTED_FAILURES,
     WORKER_PHASES,
@@ -74,7 +74,7 @@ def _final_failure(store: Store, run: Run, attempt: Attempt, end: AttemptEnd) ->
     spent = store.actions.failures(attempt.action_id)
     most = run.settings.limits.attempts + _action_of(store, attempt).extra_attempts
     if end.outcome in COUNTED_FAILURES and spent >= most:
-        return Failed(f"{end.outcome} after {spent} attempts: {reason}")
+        return Failed(f"{end.outcome} after {count_of(spent, 'attempt')}: {reason}")
     return None
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from scaffold.agent.modes import MODES
 from scaffold.core.errors import UsageError
 from scaffold.core.model import Usage
-from scaffold.core.printable_text import format_usd
+from scaffold.core.printable_text import count_of, format_usd
 from scaffold.core.todo import Todo, TodoStatus
 from scaffold.core.tool import Tool
 from scaffold.policy.rule.ruleset import RuleSet
@@ -177,7 +177,7 @@ def format_usage(usage: Usage) -> str:
     """Return tokens and money in one line."""
     share = f" ({usage.cached_input_tokens / usage.input_tokens:.0%} cached)" if usage.cached_input_tokens else ""
     cost = "cost unknown" if usage.cost_usd is None else format_usd(usage.cost_usd)
-    requests = f"{usage.requests} request{'s' * (usage.requests != 1)}"
+    requests = count_of(usage.requests, "request")
     return f"{cost}, {usage.input_tokens:,} tokens in{share}, {usage.output_tokens:,} out, {requests}"
 
 

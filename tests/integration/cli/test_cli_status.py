@@ -246,7 +246,7 @@ def test_the_screen_of_a_run_with_trouble_names_it_first(site, plan, scaffold):
     assert lines[0].startswith(f"▶ run {run.id} active")
     assert lines.index("Needs attention") < lines.index("shop: active, 0 of 2 hold")
     assert "  ✗ store failed" in lines
-    assert "      contract_failed after 1 attempts: make test: 1 failed" in lines
+    assert "      contract_failed after 1 attempt: make test: 1 failed" in lines
     assert "  · missing   store_works, api_works" in lines
     assert "  ■ blocked   api                         needs store, which failed" in lines
     assert any(line.startswith("  scaffold logs store ") for line in lines)

@@ -13,7 +13,7 @@ from scaffold.cli.repl.transcript import Transcript
 from scaffold.cli.repl.user_input import EXIT_WARNING_S, PendingInput
 from scaffold.core.model import Usage
 from scaffold.core.ports import Clock
-from scaffold.core.printable_text import format_usd
+from scaffold.core.printable_text import count_of, format_usd
 from scaffold.policy.permission.approval_gate import ApprovalAnswer
 from scaffold.session.current_conversation import CurrentConversation
 
@@ -167,7 +167,7 @@ def _segments(state: StatusLineState) -> Sequence[StatusSegment]:
     if state.mode != "default":
         segments.append(StatusSegment(6, state.mode, "class:status.mode"))
     if state.agents:
-        segments.append(StatusSegment(8, f"{state.agents} agent{'s' * (state.agents > 1)}", "class:status.agents"))
+        segments.append(StatusSegment(8, count_of(state.agents, "agent"), "class:status.agents"))
     segments.append(StatusSegment(5, f"↑{format_tokens(state.input_tokens)} ↓{format_tokens(state.output_tokens)}"))
     if state.window is not None:
         style = "class:status.full" if state.window >= 0.7 else ""

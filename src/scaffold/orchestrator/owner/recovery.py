@@ -5,6 +5,7 @@ from pathlib import Path
 from scaffold.core.events import NoticeRaised
 from scaffold.core.ids import AttemptId
 from scaffold.core.model import Attempt, Run
+from scaffold.core.printable_text import count_of
 from scaffold.core.states import WORKER_PHASES, AttemptOutcome
 from scaffold.git import refs, worktree
 from scaffold.host.process.child import kill_orphan
@@ -48,7 +49,7 @@ async def recover_run(
     if orphans and outcome == "lost":
         with owner_transaction(store, run):
             text = (
-                f"{len(orphans)} attempt{'s' * (len(orphans) != 1)} lost the worker process; "
+                f"{count_of(len(orphans), 'attempt')} lost the worker process; "
                 "the work is pinned and a new attempt starts."
             )
             store.events.append(run.id, NoticeRaised("info", text))

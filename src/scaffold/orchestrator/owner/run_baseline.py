@@ -15,6 +15,7 @@ from scaffold.core.errors import EnvironmentNotReady, UsageError
 from scaffold.core.events import NoticeRaised
 from scaffold.core.gates import Baseline, GateResult, GateRun
 from scaffold.core.model import Run
+from scaffold.core.printable_text import count_of
 from scaffold.host.environment import child_environment
 from scaffold.host.files import write_atomic
 from scaffold.landing.checkout import Checkout
@@ -103,7 +104,7 @@ def _describe_failure(result: GateResult) -> str:
         return f"{result.gate.name}: {result.verdict}: {result.detail.partition(chr(10))[0]}"
     count = result.counts.get("new_failure", len(failed))
     more = f" and {count - MAX_NAMED_FAILURES} more" if count > MAX_NAMED_FAILURES else ""
-    return f"{count} new failure{'s' * (count != 1)}: {', '.join(failed[:MAX_NAMED_FAILURES])}{more}"
+    return f"{count_of(count, 'new failure')}: {', '.join(failed[:MAX_NAMED_FAILURES])}{more}"
 
 
 async def _captured(site: RunContext, run: Run) -> BaselineResult | NotReady:

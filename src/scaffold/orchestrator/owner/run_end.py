@@ -5,6 +5,7 @@ from typing import Literal
 
 from scaffold.core.ids import RunId
 from scaffold.core.model import Run
+from scaffold.core.printable_text import count_of
 from scaffold.core.states import (
     Active,
     Blocked,
@@ -78,7 +79,7 @@ def pause_for_human(store: Store, run: Run) -> None:
     In one transaction with the check, so that a decision is either seen by the check or finds the run paused.
     """
     open_items = {awaited_inbox_id(action.state) for action in store.actions.of_run(run.id)} - {None}
-    items = f"{len(open_items)} item{'s' * (len(open_items) != 1)}"
+    items = count_of(len(open_items), "item")
     state = Paused(f"waits for a human: {items}")
     _pause_goals(store, run, state)
     store.runs.move(run.id, state, fence=run.fence)

@@ -18,6 +18,7 @@ from scaffold.core.events import (
 )
 from scaffold.core.ids import ActionKey, GoalId
 from scaffold.core.model import Action, Goal, PlanningTurn, Run
+from scaffold.core.printable_text import count_of
 from scaffold.core.states import Pending
 from scaffold.plan.message_text import quoted_list
 from scaffold.store.database import Store
@@ -141,4 +142,4 @@ def _join_latest(happened: Sequence[str], most: int = 6) -> str:
     """Return the latest `most` distinct texts as one, with a count of the earlier ones."""
     latest = list(dict.fromkeys(happened))[-most:]
     left = len(dict.fromkeys(happened)) - len(latest)
-    return "; ".join((f"{left} earlier event{'s' * (left != 1)}", *latest) if left else latest)
+    return "; ".join((f"{count_of(left, 'earlier event')}", *latest) if left else latest)

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from scaffold.core.contract import Check, CheckResult, CheckVerdict, Contract, ExitCode, OutputContains, Verification
 from scaffold.core.ids import Commit
-from scaffold.core.printable_text import join_limited, utf8_safe
+from scaffold.core.printable_text import count_of, join_limited, utf8_safe
 from scaffold.git import commits
 from scaffold.git.command import Git
 from scaffold.git.worktree import remove_locks
@@ -64,7 +64,7 @@ async def verify_changes(
     if read_only:
         return Verification(commit=tree.commit, results=(read_only,))
     if contract is None or contract.empty:
-        detail = f"{len(changed)} path{'s' * (len(changed) != 1)} changed; there is no contract."
+        detail = f"{count_of(len(changed), 'path')} changed; there is no contract."
         change = CheckResult(name="change", verdict="pass", detail=detail)
         return Verification(commit=tree.commit, results=(change,), weak=True)
     results = await run_checks(contract, tree, changed)

@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from scaffold.core.gates import Gate, GateKind, RunnerKind
+from scaffold.core.printable_text import count_of
 from scaffold.policy.path.globs import matches
 from scaffold.verify.gates.project import Project
 from scaffold.verify.gates.project_files import ProjectFiles, as_table, as_texts
@@ -55,7 +56,7 @@ def read_node(files: ProjectFiles) -> Project:
         else (),
         tools={**top.tools, **{gate.name: packager for gate in tests}},
         scripts=top.scripts,
-        notes=(f"no test gate for {left_out} more workspace package{'s' * (left_out != 1)}",) if left_out > 0 else (),
+        notes=(f"no test gate for {count_of(left_out, 'more workspace package')}",) if left_out > 0 else (),
     )
 
 

@@ -15,6 +15,7 @@ from scaffold.config.sandbox import detect_sandbox_level
 from scaffold.config.settings import Settings, load_settings
 from scaffold.core.errors import GitError, RepositoryError, ScaffoldError
 from scaffold.core.ids import RunId
+from scaffold.core.printable_text import count_of
 from scaffold.git.command import Git
 from scaffold.git.repository import MIN_GIT_VERSION, Repository, checkout_status, signatures
 from scaffold.git.worktree import Worktree, list_worktrees, remove
@@ -194,7 +195,7 @@ async def _stored_state(repository: Repository, environ: Mapping[str, str]) -> S
         return [DoctorCheck("database", "fail", trouble.what, trouble.fix)]
     finally:
         store.close()
-    healthy = DoctorCheck("database", "ok", f"{store.name}, {len(runs)} run{'s' * (len(runs) != 1)}")
+    healthy = DoctorCheck("database", "ok", f"{store.name}, {count_of(len(runs), 'run')}")
     return [healthy, await _worktrees(repository, environ, runs)]
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from scaffold.cli.render.style import format_finding, print_json
 from scaffold.core.errors import PlanInvalid, UsageError
 from scaffold.core.plan import Finding, Plan
-from scaffold.core.printable_text import printable
+from scaffold.core.printable_text import count_of, printable
 from scaffold.plan.analysis.lint import LintReport, lint
 from scaffold.plan.text.file_format import parse_plan
 from scaffold.plan.text.finding_positions import with_positions
@@ -86,7 +86,7 @@ def findings_text(examined: CheckedPlan) -> list[str]:
     lines = [format_finding(finding, examined.name) for finding in examined.report.findings]
     if not examined.report.valid:
         errors = sum(finding.severity == "error" for finding in examined.report.findings)
-        lines.append(f"{examined.name}: invalid, {errors} error{'s' * (errors != 1)}")
+        lines.append(f"{examined.name}: invalid, {count_of(errors, 'error')}")
     return lines
 
 
