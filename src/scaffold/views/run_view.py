@@ -156,7 +156,7 @@ class RunView(Struct, frozen=True, kw_only=True):
         return frozenset(fact.assertion for fact in self.facts[goal.id] if fact.state == "holds")
 
     def asks(self, action: Action, attempt: Attempt) -> bool:
-        """Return whether a human must decide before the action's attempt, or the one after it, goes on."""
+        """Return whether a human must decide before the action's attempt, or the one after it, continues."""
         if attempt.outcome is None:
             return any(item.action_id == action.id and item.kind != "notice" for item in self.summary.inbox)
         waits = attempt.outcome == "waiting" and awaited_inbox_id(action.state) is not None

@@ -1,4 +1,4 @@
-"""A run on one screen: what needs a human, what failed, each goal, and at the end the commands to go on with."""
+"""A run on one screen: what needs a human, what failed, each goal, and the next commands."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
