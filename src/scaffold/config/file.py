@@ -1,11 +1,12 @@
-"""One layer of configuration: the text of a file as settings, each with the line that sets it."""
+"""Configuration files: their text parsed to settings, each with the line that sets it."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import Struct
 
-from scaffold.config.schema import CHECKS, LISTS, Setting
+from scaffold.config.parsers import ConfigValue
+from scaffold.config.table import SETTINGS
 from scaffold.core.errors import PlanInvalid, UsageError
 from scaffold.plan.message_text import SpellingHints
 from scaffold.plan.text.positioned import (
@@ -19,25 +20,32 @@ from scaffold.plan.text.positioned import (
 
 
 class SettingValue(Struct, frozen=True):
-    """A setting's value and who set it: `built-in`, `FILE:LINE`, a variable or a flag."""
+    """A setting's value and its origin: `built-in`, `FILE:LINE`, a variable or a flag."""
 
-    value: Setting
+    value: ConfigValue
     origin: str
 
 
 def read_settings(path: Path) -> dict[str, SettingValue]:
-    """Return what a configuration file sets, by dotted name; nothing if there is no such file."""
+    """Return what a configuration file sets, by dotted name; nothing if the file does not exist.
+
+    Raise UsageError with path and line for the first mistake.
+    """
+    return parse_settings(read_text(path), path)
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a configuration file, empty if it does not exist; raise UsageError if it cannot be read."""
     try:
-        content = path.read_bytes()
+        return decode_config(path.read_bytes(), path)
     except FileNotFoundError:
-        return {}
+        return ""
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error}", "Correct the file, or move it away.") from error
-    return parse_settings(decode_config(content, path), path)
 
 
 def decode_config(content: bytes, path: Path) -> str:
-    """Return the text of a configuration file; UsageProblem if it is none."""
+    """Return the text of a configuration file; raise UsageError if it is not UTF-8."""
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -45,7 +53,7 @@ def decode_config(content: bytes, path: Path) -> str:
 
 
 def parse_settings(text: str, path: Path) -> dict[str, SettingValue]:
-    """Return what the text of a configuration file sets; UsageProblem with `path` and line for the first mistake."""
+    """Return what the text of a configuration file sets; raise UsageError with path and line for the first mistake."""
     try:
         root = parse_positioned(text, name=str(path))
     except PlanInvalid as error:
@@ -60,34 +68,34 @@ def parse_settings(text: str, path: Path) -> dict[str, SettingValue]:
 
 
 def validate_setting(name: str, given: object, origin: str) -> SettingValue:
-    """Return a setting as it is kept; UsageProblem that names `origin` if it will not do."""
+    """Return a parsed value with its origin; raise UsageError naming `origin` if the value is invalid."""
     try:
-        return SettingValue(check_setting(name, given), origin)
+        return SettingValue(parse_setting(name, given), origin)
     except ValueError as error:
         raise UsageError(f"{origin}: `{name}` must be {error}", f"It is {given!r} now: change it.") from error
     except UsageError as problem:
         raise UsageError(f"{origin}: {problem.what}", problem.fix) from problem
 
 
-def check_setting(name: str, given: object) -> Setting:
-    """Return a setting as it is kept; UsageProblem if nobody knows the name, ValueError if the value will not do."""
-    check = CHECKS.get(name)
-    if check is None:
-        hint = SpellingHints(CHECKS).hint(name)
+def parse_setting(name: str, given: object) -> ConfigValue:
+    """Return the parsed value of a setting; raise UsageError for an unknown name, ValueError for an invalid value."""
+    setting = SETTINGS.get(name)
+    if setting is None:
+        hint = SpellingHints(SETTINGS).hint(name)
         raise UsageError(f"there is no setting `{name}`", f"{hint}`scaffold config` lists all of them.")
-    return None if given is None else check(given)
+    return None if given is None else setting.parse(given)
 
 
 def _leaves(node: PositionedNode, name: str, path: Path) -> Iterator[tuple[str, int, object]]:
     """Yield what is set below `node`: the dotted name, the line, and the value or the list of values."""
     match node:
         case ScalarNode():
-            if node.value is not None or name in CHECKS:  # a section that is empty sets nothing
+            if node.value is not None or name in SETTINGS:  # an empty section sets nothing
                 yield name, node.mark.line, node.value
         case MappingNode(entries=entries):
             for key, value in entries:
                 below = _setting_name(name, key, path)
-                if below in LISTS and isinstance(value, ListNode):
+                if below in SETTINGS and SETTINGS[below].is_list and isinstance(value, ListNode):
                     yield below, key.mark.line, _entries(below, value, path)
                 else:
                     yield from _leaves(value, below, path)
@@ -96,13 +104,13 @@ def _leaves(node: PositionedNode, name: str, path: Path) -> Iterator[tuple[str, 
 
 
 def _entries(name: str, listing: ListNode, path: Path) -> list[str]:
-    """Return the entries of a list as they are written; UsageProblem with the line of the first that will not do."""
+    """Return the entries of a list as they are written; raise UsageError with the line of the first invalid one."""
     entries = []
     for item in listing.items:
         origin = f"{path}:{item.mark.line}"
         if not isinstance(item, ScalarNode) or item.value is None:
-            what = f"{origin}: an entry of `{name}` must be a text"
-            raise UsageError(what, "Write it on one line; in quotes if it has a colon and a blank.")
+            what = f"{origin}: an entry of `{name}` must be text"
+            raise UsageError(what, "Write it on one line, in quotes if it contains a colon and a space.")
         validate_setting(name, [item.written], origin)
         entries.append(item.written)
     return entries
@@ -112,7 +120,7 @@ def _setting_name(name: str, key: PositionedNode, path: Path) -> str:
     if not isinstance(key, ScalarNode):
         raise UsageError(f"{path}:{key.mark.line}: a key must be one word", "Write `key: value` lines.")
     below = f"{name}.{key.written}" if name else key.written
-    if below not in CHECKS and not any(known.startswith(f"{below}.") for known in CHECKS):
+    if below not in SETTINGS and not any(known.startswith(f"{below}.") for known in SETTINGS):
         raise _unknown(below, key.mark, path)
     return below
 
@@ -120,7 +128,7 @@ def _setting_name(name: str, key: PositionedNode, path: Path) -> str:
 def _unknown(name: str, mark: TextPosition, path: Path) -> UsageError:
     section = name.rpartition(".")[0]
     depth = name.count(".") + 1
-    known = [".".join(each.split(".")[:depth]) for each in CHECKS if each.startswith(section)]
+    known = [".".join(each.split(".")[:depth]) for each in SETTINGS if each.startswith(section)]
     hint = SpellingHints(known).hint(name)
     what = f"{path}:{mark.line}: there is no setting `{name}`"
     return UsageError(what, f"{hint}`scaffold config` lists all of them.")

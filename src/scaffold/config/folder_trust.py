@@ -1,10 +1,11 @@
-"""A folder's own configuration: read once, and compared with what the user agreed to."""
+"""A folder's own configuration: read once, compared with what the user trusts; and its prompts of roles."""
 
 import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
 
+from scaffold.agent.prompts import Notice, ignore_notice
 from scaffold.core.errors import StoreError, UsageError
 from scaffold.git.discovery import locate_checkout
 from scaffold.host.clock import SystemClock
@@ -14,11 +15,14 @@ from scaffold.policy.trust import ACTIVE_FILES, MAX_BYTES, FolderConfig, TrustFi
 from scaffold.store.user_store import UserStore, user_database
 from scaffold.tools.file.safe_open import open_file
 
+PROMPTS = "prompts"
+PROJECT_PROMPTS = f".scaffold/{PROMPTS}"
+
 
 def folder_trust(start: Path, environ: Mapping[str, str], *, once: bool = False) -> TrustStatus:
-    """Return whether the configuration counts that the folder `start`, or the repository it is in, brings along.
+    """Return whether the user trusts the configuration of the folder `start`, or of the repository that contains it.
 
-    With `once` it does for this command; UsageProblem if a part of it cannot be read then.
+    With `once` it is trusted for this command; raise UsageError if a file of it cannot be read.
     """
     folder = read_folder(start)
     if once:
@@ -31,20 +35,20 @@ def folder_trust(start: Path, environ: Mapping[str, str], *, once: bool = False)
 
 
 def read_folder(start: Path) -> FolderConfig:
-    """Return the configuration of the folder, or of the repository it is in; UsageProblem if there is no folder."""
-    start = start.absolute()  # of a current directory that is gone the caller is told
+    """Return the configuration of the folder, or of the repository that contains it; raise UsageError without one."""
+    start = start.absolute()  # raises if the current directory was removed, which the caller reports
     try:
         place = locate_checkout(start)
         if not place.top.is_dir():
             raise NotADirectoryError(start)
     except (OSError, RuntimeError) as error:
-        raise UsageError(f"there is no folder {start}", "Name one that is there.") from error
+        raise UsageError(f"there is no folder {start}", "Name an existing folder.") from error
     pieces = (_piece(place.top, name) for name in ACTIVE_FILES)
     return FolderConfig(place.top, place.common_dir.as_uri(), tuple(piece for piece in pieces if piece is not None))
 
 
 def trusted_versions(folder: FolderConfig, environ: Mapping[str, str]) -> tuple[Mapping[str, str], ...]:
-    """Return what was agreed to for the folder's repository, the latest last; StoreTrouble if nobody can tell."""
+    """Return the trusted versions of the repository's files, the latest last; raise StoreError if unreadable."""
     path = user_database(user_dirs(environ).data)
     if not path.exists():
         return ()
@@ -56,14 +60,41 @@ def trusted_versions(folder: FolderConfig, environ: Mapping[str, str]) -> tuple[
 
 
 def require_readable(folder: FolderConfig) -> None:
-    """Raise UsageProblem if a part of the configuration cannot be read: nobody can agree to that."""
+    """Raise UsageError if a file of the configuration cannot be read: what cannot be shown cannot be trusted."""
     for piece in folder.unreadable_files:
         what = f"{folder.top / piece.name} cannot be trusted: it {piece.trouble}"
         raise UsageError(what, "Make it an ordinary file, or move it away.")
 
 
+def prompt_folders(
+    start: Path, environ: Mapping[str, str], *, trust_once: bool = False, notice: Notice = ignore_notice
+) -> tuple[str, ...]:
+    """Return the absolute paths of the folders with `ROLE.md` files that apply to `start`; the first match wins.
+
+    `notice` receives a line if the project has such a folder and it is ignored.
+    """
+    project = _project_prompts(folder_trust(start, environ, once=trust_once), notice)
+    user = user_dirs(environ).config / PROMPTS
+    return tuple(str(folder) for folder in (project, user) if folder is not None and folder.is_dir())
+
+
+def _project_prompts(standing: TrustStatus, notice: Notice) -> Path | None:
+    """Return the project's folder; None if there is none, it is not trusted, or a link leads out of the project."""
+    top = standing.folder.top
+    folder = top / PROJECT_PROMPTS
+    if not folder.is_dir():
+        return None
+    if not standing.trusted:
+        notice(f"{PROJECT_PROMPTS} ignored: {standing.reason}; `scaffold trust` trusts it.")
+        return None
+    if not folder.resolve().is_relative_to(top.resolve()):
+        notice(f"{PROJECT_PROMPTS} ignored: it is a link that leads out of the folder.")
+        return None
+    return folder
+
+
 def _piece(top: Path, name: str) -> TrustFile | None:
-    """Return a file of the configuration as it is now, None if there is none of this name."""
+    """Return a file of the configuration as it is now; None if it does not exist."""
     path = top / name
     if not os.path.lexists(path) or is_placeholder(path):
         return None
@@ -73,7 +104,7 @@ def _piece(top: Path, name: str) -> TrustFile | None:
             return TrustFile(name, trouble="is a link that leads out of the folder")
         return _read(top, place, name)
     except FileNotFoundError:
-        return TrustFile(name, trouble="is a link that leads nowhere")
+        return TrustFile(name, trouble="is a broken link")
     except (OSError, RuntimeError) as error:
         return TrustFile(name, trouble=f"cannot be read ({getattr(error, 'strerror', None) or 'a loop of links'})")
 
@@ -81,7 +112,7 @@ def _piece(top: Path, name: str) -> TrustFile | None:
 def _read(top: Path, place: Path, name: str) -> TrustFile:
     with open_file(top, place, os.O_RDONLY) as fd:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
-            return TrustFile(name, trouble="is no ordinary file")
+            return TrustFile(name, trouble="is not an ordinary file")
         with os.fdopen(os.dup(fd), "rb") as file:
             content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:

@@ -1,27 +1,31 @@
-"""What a run is to keep of the configuration and the command line it was started with."""
+"""The settings of a run, from the configuration and the command line; and what a resumed run takes up anew."""
 
-from typing import cast
+from typing import cast, get_args
+
+from msgspec import Struct, structs
 
 from scaffold.agent.model_access import resolve_model, unenforced_limit_notice
 from scaffold.agent.prompts import Notice
-from scaffold.config.folder_trust import folder_trust
-from scaffold.config.permission_rules import category_decisions
-from scaffold.config.prompt_folders import prompt_folders
-from scaffold.config.proof import added_areas, environment_settings, gate_settings, with_judges
-from scaffold.config.run_flags import RunFlags
-from scaffold.config.sandbox import detect_sandbox_level, sandbox_settings
-from scaffold.config.settings import Settings
+from scaffold.config.folder_trust import folder_trust, prompt_folders
+from scaffold.config.parsers import AUTO, OFF, ConfigValue
+from scaffold.config.permissions import detect_sandbox_level, permission_settings, sandbox_settings
+from scaffold.config.settings import Settings, load_settings
 from scaffold.core.errors import UsageError
+from scaffold.core.gates import Gate, GateKind, TaggedTests
+from scaffold.core.model import Run
 from scaffold.core.run_settings import (
+    EnvironmentSettings,
+    GateSettings,
     ModelSettings,
-    PermissionSettings,
     PlanningSettings,
     RunIdentity,
     RunLimits,
     RunSettings,
+    SandboxMode,
     SupervisionMode,
 )
 from scaffold.git.repository import signatures
+from scaffold.llm.model_factory import cassette_digest
 from scaffold.policy.sandbox_setup import require_sandbox
 from scaffold.run.context import RunContext
 
@@ -31,24 +35,52 @@ WAYS_TO_A_MODEL = (
 )
 
 
+class RunFlags(Struct, frozen=True, kw_only=True):
+    """The flags that `run` and `resume` were called with; None for a flag that was not given."""
+
+    model: str | None = None
+    agents: int | None = None
+    budget_usd: float | None = None
+    sandbox: SandboxMode | None = None
+    yolo: bool = False
+    as_json: bool = False
+    tier: str | None = None
+    plan_path: str | None = None
+    yes: bool = False
+    dry_run: bool = False
+    trust_once: bool = False
+    detach: bool = False
+
+
+def setting_overrides(flags: RunFlags) -> dict[str, ConfigValue]:
+    """Return the settings that the flags override, by dotted name."""
+    return {
+        "model": flags.model,
+        "tier": flags.tier,
+        "agents": flags.agents,
+        "budget_usd": flags.budget_usd,
+        "sandbox.mode": flags.sandbox,
+    }
+
+
 async def run_settings(
     site: RunContext, settings: Settings, flags: RunFlags, *, planner: bool, notice: Notice
 ) -> RunSettings:
     """Return the settings that are stored with a run and that all its processes use.
 
     `planner` says whether an agent may plan, decompose and replan. `notice` receives warnings for the user.
-    UsageError without a model, TrustError without a required sandbox.
+    Raise UsageError without a model, TrustError without a required sandbox.
     """
     sandbox = sandbox_settings(settings)
     require_sandbox(sandbox, await detect_sandbox_level())
     author, committer = await signatures(site.repository)
     root, environ, once = site.repository.root, site.environ, flags.trust_once
-    limits = run_limits(settings)
-    model, tier = chosen_model(settings, limits.budget_usd, notice=notice), settings.tier()
+    limits, tier = run_limits(settings), settings.tier()
+    model = chosen_model(settings, limits.budget_usd, notice=notice)
     planning = PlanningSettings(
         plan_path=flags.plan_path or "",
         planner=planner,
-        supervision=cast("SupervisionMode", settings.text("supervision")),  # checked where it was set
+        supervision=cast("SupervisionMode", settings.text("supervision")),  # the parser checked it
         prompts=prompt_folders(root, environ, trust_once=once, notice=notice),
     )
     return RunSettings(
@@ -56,7 +88,7 @@ async def run_settings(
         model=model,
         tier=tier,
         limits=limits,
-        planning=with_judges(planning, threshold=tier.threshold),
+        planning=_with_judges(planning, threshold=tier.threshold),
         sandbox=sandbox,
         environment=environment_settings(settings, trusted=folder_trust(root, environ, once=once).trusted),
         permissions=permission_settings(settings, yolo=flags.yolo),
@@ -64,8 +96,22 @@ async def run_settings(
     )
 
 
+def chosen_model(settings: Settings, budget_usd: float | None, *, notice: Notice) -> ModelSettings:
+    """Return the model, its string independent of the current directory, with its cassette's hash.
+
+    Raise UsageError if no model is configured.
+    """
+    model = settings.model()
+    if model is None:
+        raise UsageError("no model is configured", WAYS_TO_A_MODEL)
+    name, cassette_hash = resolve_model(model)
+    if text := unenforced_limit_notice(name, budget_usd):
+        notice(text)
+    return ModelSettings(name=name, cassette_hash=cassette_hash)
+
+
 def run_limits(settings: Settings) -> RunLimits:
-    """Return where the run stops, besides the limits of its tier."""
+    """Return where a run stops, besides the limits of its tier."""
     return RunLimits(
         goal_agents=int(settings.number("max_workers_per_goal")),
         replans=int(settings.number("replans")),
@@ -74,28 +120,95 @@ def run_limits(settings: Settings) -> RunLimits:
     )
 
 
-def permission_settings(settings: Settings, *, yolo: bool) -> PermissionSettings:
-    """Return what agents may do without a human, and how the human is reached."""
-    return PermissionSettings(
-        allow=settings.texts("permissions.allow"),
-        deny=settings.texts("permissions.deny"),
-        approvals=category_decisions(settings),
-        yolo=yolo,
-        areas=added_areas(settings),
-        inbox_wait_s=settings.number("inbox.wait_s"),
-        notify=settings.text("notify") or "",
+def gate_settings(settings: Settings) -> GateSettings:
+    """Return how gates are run and compared with their baseline."""
+    kinds = {kind: settings.text(f"quality_gates.{kind}") for kind in get_args(GateKind)}
+    given = {kind: command for kind, command in kinds.items() if command not in {None, AUTO, OFF}}
+    return GateSettings(
+        enabled=any(command != OFF for command in kinds.values()),
+        given=tuple(Gate(kind=kind, command=str(command)) for kind, command in given.items()),
+        off=tuple(kind for kind, command in kinds.items() if command == OFF),
+        timeout_s=settings.number("quality_gates.timeout_s"),
+        tagged=tuple(map(_tagged, settings.texts("quality_gates.tags"))),
+        slots=int(settings.number("quality_gates.slots")),
     )
 
 
-def chosen_model(settings: Settings, budget_usd: float | None, *, notice: Notice) -> ModelSettings:
-    """Return the model, its string meaning the same from everywhere, with its cassette's digest.
+def environment_settings(settings: Settings, *, trusted: bool) -> EnvironmentSettings:
+    """Return what commands and checks run in."""
+    setup = settings.texts("setup")
+    return EnvironmentSettings(
+        variables=settings.texts("environment"),
+        setup=None if not setup else () if setup == (OFF,) else setup,
+        services=settings.texts("services"),
+        trusted=trusted,
+    )
 
-    UsageProblem where none is configured, or a limit in dollars could not be held.
+
+def resume_settings(site: RunContext, run: Run, flags: RunFlags) -> RunSettings:
+    """Return the settings stored with the run, overridden by the flags.
+
+    A run without a baseline takes the gate settings as they are configured now. Raises UsageError if the run's cassette
+    has changed.
     """
-    model = settings.model()
-    if model is None:
-        raise UsageError("no model is configured", WAYS_TO_A_MODEL)
-    pinned, digest = resolve_model(model)
-    if text := unenforced_limit_notice(pinned, budget_usd):
-        notice(text)
-    return ModelSettings(name=pinned, cassette_hash=digest)
+    return _with_flags(site, run, _with_current_gates(site, run, trust_once=flags.trust_once), flags)
+
+
+def _with_current_gates(site: RunContext, run: Run, *, trust_once: bool) -> RunSettings:
+    if site.store.baselines.of_run(run.id) is not None:
+        return run.settings
+    root, environ = site.repository.root, site.environ
+    trusted = folder_trust(root, environ, once=trust_once).trusted
+    return with_gates(run.settings, load_settings(root, environ, {}, trust_once=trust_once), trusted=trusted)
+
+
+def _with_flags(site: RunContext, run: Run, settings: RunSettings, flags: RunFlags) -> RunSettings:
+    if flags.model is not None:
+        model, digest = resolve_model(flags.model)
+        settings = structs.replace(settings, model=structs.replace(settings.model, name=model, cassette_hash=digest))
+    elif cassette_digest(settings.model.name) != settings.model.cassette_hash:
+        raise UsageError(
+            f"the cassette of run {run.id} has changed since the run started",
+            f"Restore the file, or choose another with `scaffold resume {run.id} --model cassette:FILE`.",
+        )
+    if flags.tier is not None:
+        chosen = load_settings(site.repository.root, site.environ, {"tier": flags.tier}, trust_once=flags.trust_once)
+        settings = with_tier(settings, chosen)
+    if flags.agents is not None:
+        settings = structs.replace(settings, tier=structs.replace(settings.tier, agents=flags.agents))
+    if flags.budget_usd is not None:
+        settings = structs.replace(settings, limits=structs.replace(settings.limits, budget_usd=flags.budget_usd))
+    if flags.sandbox is not None:
+        settings = structs.replace(settings, sandbox=structs.replace(settings.sandbox, mode=flags.sandbox))
+    if flags.yolo:
+        settings = structs.replace(settings, permissions=structs.replace(settings.permissions, yolo=True))
+    return settings
+
+
+def with_gates(run: RunSettings, settings: Settings, *, trusted: bool) -> RunSettings:
+    """Return the run's settings with the gates and the set-up of `settings`, which the user may have corrected.
+
+    A run started with `--trust-once` keeps its own, because the folder's configuration no longer applies.
+    """
+    if run.environment.trusted and not trusted:
+        return run
+    found = environment_settings(settings, trusted=trusted)
+    environment = structs.replace(found, variables=run.environment.variables)
+    return structs.replace(run, gates=gate_settings(settings), environment=environment)
+
+
+def with_tier(run: RunSettings, settings: Settings) -> RunSettings:
+    """Return the run's settings with the tier of `settings`, and with the drafter and the critic that it has."""
+    tier = settings.tier()
+    return structs.replace(run, tier=tier, planning=_with_judges(run.planning, threshold=tier.threshold))
+
+
+def _with_judges(planning: PlanningSettings, *, threshold: int) -> PlanningSettings:
+    """Return the settings with a drafter and a critic if there are a planner and a threshold, otherwise without."""
+    judged = planning.planner and threshold > 0
+    return structs.replace(planning, drafter=judged, critic=judged)
+
+
+def _tagged(line: str) -> TaggedTests:
+    path, *tags = line.split()
+    return TaggedTests(path=path, tags=tuple(tag.removeprefix("@") for tag in tags))

@@ -1,14 +1,15 @@
-"""Configuration in layers: built-in, the user's file, the project's two files, the environment, flags; later wins."""
+"""Settings in layers: built-in, the user's file, the project's two files, the environment, flags; later layers win."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from msgspec import Struct
 
 from scaffold.config.file import SettingValue, decode_config, parse_settings, read_settings, validate_setting
 from scaffold.config.folder_trust import folder_trust
-from scaffold.config.project_overrides import IgnoredConfig, merge_local_settings, merge_project_settings
-from scaffold.config.schema import SIZES, built_in_settings
+from scaffold.config.merge_rules import LOWER, MergeRule
+from scaffold.config.parsers import SIZES
+from scaffold.config.table import SETTINGS, Setting
 from scaffold.core.errors import UsageError
 from scaffold.core.run_settings import Tier
 from scaffold.host.user_dirs import user_dirs
@@ -18,19 +19,30 @@ BUILT_IN = "built-in"
 MODEL_VARIABLE = "SCAFFOLD_MODEL"
 PROJECT_FILES = (SETTINGS_FILE, LOCAL_SETTINGS_FILE)
 FLAG_BY_SETTING: Mapping[str, str] = {"sandbox.mode": "--sandbox"}
-"""Flags that are not called like the setting they outdo."""
+"""Flags whose name differs from the setting they override."""
+
+Values = Mapping[str, SettingValue]
+
+
+class IgnoredConfig(Struct, frozen=True):
+    """Configuration that has no effect: a file, or one setting at a line of a file."""
+
+    path: str
+    """`FILE`, or `FILE:LINE`."""
+    reason: str
+    setting: str = ""
 
 
 class Settings(Struct, frozen=True):
     """Every setting by its dotted name."""
 
-    values: Mapping[str, SettingValue]
+    values: Values
     ignored: tuple[IgnoredConfig, ...] = ()
-    """What stands in a project's files and does not count."""
+    """What the project's files contain that has no effect."""
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return what users should know of configuration that does not count, in lines."""
+        """Lines that tell the user which configuration is ignored."""
         files = [each for each in self.ignored if not each.setting]
         notes = [f"{each.path}: `{each.setting}` is ignored: {each.reason}" for each in self.ignored if each.setting]
         if files:
@@ -39,24 +51,28 @@ class Settings(Struct, frozen=True):
         return tuple(notes)
 
     def text(self, name: str) -> str | None:
-        """Return a setting made of words, None where it is not set."""
+        """Return a setting that is text; None if it is not set."""
         value = self.values[name].value
         return None if value is None else str(value)
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Return a setting that is a list, empty where it is not set."""
+        """Return a setting that is a list; empty if it is not set."""
         value = self.values[name].value
         return value if isinstance(value, tuple) else ()
 
     def money(self, name: str) -> float | None:
-        """Return an amount, None where there is no limit."""
+        """Return an amount of money; None if there is no limit."""
         value = self.values[name].value
         return float(value) if isinstance(value, int | float) else None
 
-    def model(self) -> str | None:
-        """Return the chosen model string, None where none is configured; a size stands for the model it is set to.
+    def number(self, name: str) -> float:
+        """Return a number that has a default."""
+        return self.money(name) or 0.0
 
-        UsageProblem for a size that is set to none.
+    def model(self) -> str | None:
+        """Return the model string, that of its size if a size is chosen; None if no model is configured.
+
+        Raise UsageError if no model is configured for the size.
         """
         name = self.text("model")
         if name not in SIZES:
@@ -68,23 +84,17 @@ class Settings(Struct, frozen=True):
         return model
 
     def approvals(self) -> Mapping[str, str]:
-        """Return what the user's configuration says of categories of tools: `allow`, `ask` or `deny` by category."""
+        """Return `allow`, `ask` or `deny` for each category of tools that has a setting."""
         prefix = "approvals."
         found = {name.removeprefix(prefix): self.text(name) for name in self.values if name.startswith(prefix)}
         return {category: rule for category, rule in found.items() if rule is not None}
 
-    def number(self, name: str) -> float:
-        """Return a number that is always set, by whoever."""
-        value = self.values[name].value
-        return float(value) if isinstance(value, int | float) else 0.0
-
     def tier(self) -> Tier:
-        """Return the chosen tier with its numbers; the setting `agents`, where there is one, outdoes the tier's."""
+        """Return the chosen tier with its numbers; the setting `agents` overrides the tier's."""
         name = str(self.values["tier"].value)
-        agents = self.values["agents"].value or self.values[f"tiers.{name}.agents"].value
         return Tier(
             name=name,
-            agents=int(agents) if isinstance(agents, int | float) else 1,
+            agents=int(_agents(self.values)),
             iterations=int(self.number(f"tiers.{name}.iterations")),
             timeout_min=self.number(f"tiers.{name}.timeout_min"),
             threshold=int(self.number(f"tiers.{name}.threshold")),
@@ -92,7 +102,7 @@ class Settings(Struct, frozen=True):
 
 
 def resolve_model_name(text: str, environ: Mapping[str, str], start: Path) -> str:
-    """Return the model string that a user named in the folder `start`; UsageProblem for a size that is set to none."""
+    """Return the model string for what a user typed in the folder `start`; raise UsageError for an unset size."""
     return load_settings(start, environ, {"model": text}).model() or text
 
 
@@ -101,11 +111,11 @@ def load_settings(
 ) -> Settings:
     """Return every setting with its origin.
 
-    `start` is a folder: it, or the repository it is in, may bring its own configuration, which counts if the folder
-    is trusted or with `trust_once`; None for the user's alone. `flags` are by dotted name, None for one that was not
-    given. Raises UsageProblem naming file and line for keys nobody knows and values that will not do.
+    `start` is a folder. The files of the folder, or of the repository that contains it, apply if the folder is trusted
+    or with `trust_once`; with None, only the user's own file applies. `flags` are by dotted name, None for a flag that
+    was not given. Raise UsageError naming file and line for unknown names and invalid values.
     """
-    values = {name: SettingValue(setting, BUILT_IN) for name, setting in built_in_settings().items()}
+    values = default_values()
     values |= {name: each for name, each in read_settings(user_config_file(environ)).items() if each.value is not None}
     ignored: tuple[IgnoredConfig, ...] = ()
     if start is not None:
@@ -118,29 +128,64 @@ def load_settings(
     return Settings(values, ignored)
 
 
+def default_values() -> dict[str, SettingValue]:
+    """Return the built-in value of every setting."""
+    return {name: SettingValue(setting.default, BUILT_IN) for name, setting in SETTINGS.items()}
+
+
 def user_config_file(environ: Mapping[str, str]) -> Path:
-    """Return where the user's own settings are kept; the file need not exist."""
+    """Return the path of the user's own settings file, which may not exist."""
     return user_dirs(environ).config / "config.yaml"
 
 
-def _with_project(
-    values: dict[str, SettingValue], folder: TrustStatus
-) -> tuple[dict[str, SettingValue], tuple[IgnoredConfig, ...]]:
-    """Return the settings with those that the folder brings along, and what does not count."""
-    if not folder.trusted:
-        return values, _untrusted(folder)
-    values, ignored = merge_project_settings(values, project_settings(folder, SETTINGS_FILE))
-    values, more = merge_local_settings(values, project_settings(folder, LOCAL_SETTINGS_FILE))
-    return values, ignored + more
-
-
 def project_settings(folder: TrustStatus, name: str) -> dict[str, SettingValue]:
-    """Return what one of the project's files sets, if it counts; UsageProblem naming file and line for mistakes."""
+    """Return what one of the project's files sets, if it applies; raise UsageError with file and line for mistakes."""
     content = folder.content(name)
     path = folder.folder.top / name
     return {} if content is None else parse_settings(decode_config(content, path), path)
 
 
-def _untrusted(folder: TrustStatus) -> tuple[IgnoredConfig, ...]:
-    telling = {piece.name for piece in folder.folder.pieces if not piece.blank}
-    return tuple(IgnoredConfig(name, folder.reason) for name in PROJECT_FILES if name in telling)
+def merge_project_settings(values: Values, asked: Values) -> tuple[dict[str, SettingValue], tuple[IgnoredConfig, ...]]:
+    """Return the settings with those of `.scaffold.yaml`, and what of that file is ignored."""
+    return _merged(values, asked, lambda setting: setting.project)
+
+
+def merge_local_settings(values: Values, asked: Values) -> tuple[dict[str, SettingValue], tuple[IgnoredConfig, ...]]:
+    """Return the settings with those of `.scaffold/config.local.yaml`, and what of that file is ignored."""
+    return _merged(values, asked, lambda setting: setting.local)
+
+
+def _with_project(
+    values: dict[str, SettingValue], folder: TrustStatus
+) -> tuple[dict[str, SettingValue], tuple[IgnoredConfig, ...]]:
+    if not folder.trusted:
+        present = {piece.name for piece in folder.folder.pieces if not piece.blank}
+        return values, tuple(IgnoredConfig(name, folder.reason) for name in PROJECT_FILES if name in present)
+    values, ignored = merge_project_settings(values, project_settings(folder, SETTINGS_FILE))
+    values, more = merge_local_settings(values, project_settings(folder, LOCAL_SETTINGS_FILE))
+    return values, ignored + more
+
+
+def _merged(
+    values: Values, asked: Values, rule_of: Callable[[Setting], MergeRule]
+) -> tuple[dict[str, SettingValue], tuple[IgnoredConfig, ...]]:
+    merged, ignored = dict(values), []
+    for name, wanted in sorted(asked.items(), key=lambda item: item[0] != "tier"):  # the tier's agents are a limit
+        if wanted.value is None:
+            continue
+        held, setting = merged[name], SETTINGS[name]
+        rule = rule_of(setting)
+        limit = _agents(merged) if name == "agents" and rule is LOWER else held.value
+        result = rule.merge(limit, wanted.value)
+        if result.reason:
+            ignored.append(IgnoredConfig(wanted.origin, result.reason, name))
+        if result.value != held.value and not (result.reason and result.value == limit):
+            origin = f"{held.origin}, {wanted.origin}" if setting.accumulates and held.value else wanted.origin
+            merged[name] = SettingValue(result.value, origin)
+    return merged, tuple(ignored)
+
+
+def _agents(values: Values) -> float:
+    """Return how many agents work at once: the setting `agents`, or that of the tier."""
+    agents = values["agents"].value or values[f"tiers.{values['tier'].value}.agents"].value
+    return agents if isinstance(agents, int) else 1

@@ -1,4 +1,4 @@
-"""What the files of a folder's own configuration would do once the folder is trusted, in words."""
+"""What each file of a folder's own configuration does once the folder is trusted, in words."""
 
 import json
 import shlex
@@ -8,14 +8,14 @@ from typing import Any
 from msgspec import Struct
 
 from scaffold.config.file import SettingValue, decode_config, parse_settings
-from scaffold.config.project_overrides import IgnoredConfig, merge_local_settings, merge_project_settings
-from scaffold.config.schema import Setting
+from scaffold.config.parsers import ConfigValue
+from scaffold.config.settings import IgnoredConfig, merge_local_settings, merge_project_settings
 from scaffold.core.errors import ScaffoldError
 from scaffold.policy.trust import ACTIVE_FILES, LOCAL_SETTINGS_FILE, SETTINGS_FILE, FolderConfig, TrustFile
 
 
 class TrustFileEffect(Struct, frozen=True):
-    """What one file is and does, each thing a line; with a `trouble` it cannot take effect as it is."""
+    """What one file is, and a line for each thing it does; a file with a `trouble` cannot take effect."""
 
     path: str
     what: str
@@ -25,7 +25,7 @@ class TrustFileEffect(Struct, frozen=True):
 
 
 def trust_effects(folder: FolderConfig, values: Mapping[str, SettingValue]) -> tuple[TrustFileEffect, ...]:
-    """Return what each file that is there would do to somebody whose own settings are `values`."""
+    """Return what each file of the folder would do for a user whose own settings are `values`."""
     found, held = [], values
     for piece in folder.pieces:
         effect, held = _effect(folder, piece, held)
@@ -33,17 +33,17 @@ def trust_effects(folder: FolderConfig, values: Mapping[str, SettingValue]) -> t
     return tuple(found)
 
 
-def format_setting(setting: Setting) -> str:
-    """Return a setting as people read it."""
-    if isinstance(setting, tuple):
-        return ", ".join(setting) or "none"
-    return "none" if setting is None else str(setting)
+def format_setting(value: ConfigValue) -> str:
+    """Return a setting's value as people read it."""
+    if isinstance(value, tuple):
+        return ", ".join(value) or "none"
+    return "none" if value is None else str(value)
 
 
 def _effect(
     folder: FolderConfig, piece: TrustFile, values: Mapping[str, SettingValue]
 ) -> tuple[TrustFileEffect, Mapping[str, SettingValue]]:
-    """Return what a file does, and the settings that hold with it."""
+    """Return what a file does, and the settings with those of the file."""
     blank = TrustFileEffect(piece.name, ACTIVE_FILES[piece.name], piece.digest, trouble=piece.trouble)
     if piece.trouble:
         return blank, values
@@ -71,17 +71,15 @@ def _settings(
 
 
 def _setting(name: str, asked: SettingValue, ignored: Sequence[IgnoredConfig], loose: Collection[str]) -> str:
-    """Return what becomes of a setting; `loose` are those that a project could not set so."""
+    """Return the line for a setting; `loose` are those that the project's own file could not set like this."""
     reason = next((each.reason for each in ignored if each.setting == name), None)
     if reason:
         return f"sets {name} to {format_setting(asked.value)} - ignored: {reason}"
-    return f"sets {name} to {format_setting(asked.value)}" + (
-        " - this LOOSENS what holds here" if name in loose else ""
-    )
+    return f"sets {name} to {format_setting(asked.value)}" + (" - this LOOSENS your settings" if name in loose else "")
 
 
 def _described(piece: TrustFile) -> Iterator[str]:
-    """Yield what a file of another program says; of one that is not understood, its lines."""
+    """Yield what a file of another program contains: its programs and entries, or its lines if it is not JSON."""
     text = piece.content.decode("utf-8", "replace")
     said = _json(text) if piece.name.endswith(".json") else None
     if isinstance(said, dict):
@@ -99,7 +97,7 @@ def _json(text: str) -> Any:
 
 
 def _commands(said: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the programs that servers and hooks are, and the addresses."""
+    """Yield the programs that servers and hooks start, and the addresses that are called."""
     for name, server in _entries(said.get("mcpServers")):
         if "command" in server:
             args = server.get("args")
@@ -120,7 +118,7 @@ def _entries(table: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _values_of_key(node: object, key: str) -> Iterator[object]:
-    """Yield what stands under `key`, at any depth."""
+    """Yield each value of the key `key`, at any depth."""
     if isinstance(node, list):
         for each in node:
             yield from _values_of_key(each, key)
@@ -133,7 +131,7 @@ def _values_of_key(node: object, key: str) -> Iterator[object]:
 
 
 def _all_entries(said: Mapping[str, Any]) -> Iterator[str]:
-    """Yield all that the file says, as it stands there: nobody is to agree to what was not shown."""
+    """Yield every entry of the file, because the user must see all of what they trust."""
     for name, value in said.items():
         for key, each in _entries(value) if isinstance(value, dict) and _all_tables(value) else ():
             yield f"says: {name}.{key} = {json.dumps(each, ensure_ascii=False)}"

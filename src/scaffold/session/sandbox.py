@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from scaffold.config.sandbox import LEVEL_CACHE
+from scaffold.config.permissions import LEVEL_CACHE
 from scaffold.core.errors import GitError
 from scaffold.core.run_settings import SandboxSettings
 from scaffold.git.command import Git

@@ -67,8 +67,8 @@ def test_later_layers_win_and_every_value_names_its_origin(file, monkeypatch):
     ("key", "value", "said"),
     [
         ("permissions.allow", "rm", "error: `rm` is not a rule"),
-        ("sandbox.hosts", "a b", "and `a b` is none"),
-        ("environment", "A=B", "and `A=B` is none"),
+        ("sandbox.hosts", "a b", "and `a b` is not one"),
+        ("environment", "A=B", "and `A=B` is not one"),
         ("agents", "many", "from 1 to 20, not 'many'"),
     ],
 )
@@ -135,12 +135,12 @@ def test_the_projects_own_files_are_ignored_and_that_is_said(repository, scaffol
         ("model: }", 1, "invalid YAML", "near line"),
         ("permissions:\n  deny:\n    - shell:git push\n    - rubbish", 4, "`rubbish` is not a rule", "TOOL:PATTERN"),
         ("permissions: {allow: shell:ls}", 1, "`permissions.allow` must be a list of rules TOOL:PATTERN", "shell:ls"),
-        ("permissions:\n  allow:\n    - shell: ls", 3, "an entry of `permissions.allow` must be a text", "in quotes"),
-        ("sandbox:\n  hosts: [a.example, 'http://b']", 2, "`http://b` is none", "change it"),
-        ("sandbox: {hosts: ['a.example:99999']}", 1, "`a.example:99999` is none", "change it"),
-        ("sandbox: {network: all}", 1, "one of hosts, loopback, none", "'all'"),
-        ("environment: [A-B]", 1, "`A-B` is none", "change it"),
-        ("environment: [GIT_DIR]", 1, "`GIT_DIR` would lead commands astray", "change it"),
+        ("permissions:\n  allow:\n    - shell: ls", 3, "an entry of `permissions.allow` must be text", "in quotes"),
+        ("sandbox:\n  hosts: [a.example, 'http://b']", 2, "`http://b` is not one", "change it"),
+        ("sandbox: {hosts: ['a.example:99999']}", 1, "`a.example:99999` is not one", "change it"),
+        ("sandbox: {network: all}", 1, "one of none, loopback, hosts", "'all'"),
+        ("environment: [A-B]", 1, "`A-B` is not one", "change it"),
+        ("environment: [GIT_DIR]", 1, "`GIT_DIR` would make commands work on something else", "change it"),
         ("setup: make deps", 1, "`setup` must be a list of commands, or `off` alone", "make deps"),
         ("setup: [make deps, off]", 1, "`setup` must be a list of commands, or `off` alone", "change it"),
         ("inbox: {wait_s: 0}", 1, "`inbox.wait_s` must be a number of seconds above 0", "0"),
@@ -260,7 +260,7 @@ def test_a_list_is_typed_with_commas_or_as_json(home):
     assert parse_value("permissions.allow", '["shell:echo a,b"]') == ("shell:echo a,b",)
     with pytest.raises(UsageError, match="no JSON list"):
         parse_value("environment", "[A")
-    with pytest.raises(UsageError, match="would lead commands astray"):
+    with pytest.raises(UsageError, match="would make commands work on something else"):
         parse_value("environment", "VIRTUAL_ENV")
 
 

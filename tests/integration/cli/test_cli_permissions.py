@@ -217,4 +217,4 @@ def test_an_area_that_nothing_could_lie_in_is_refused(home, scaffold, name, valu
     """AL-18."""
     answer = scaffold("config", f"areas.{name}", value)
     assert answer.code == 64
-    assert f"`{value}` is none" in answer.err
+    assert f"`{value}` is not one" in answer.err

@@ -137,7 +137,7 @@ def test_the_users_settings_for_one_checkout_count_last_and_what_they_loosen_is_
     (shop / ".scaffold").mkdir()
     (shop / ".scaffold" / "config.local.yaml").write_text("tier: quick\nsandbox: {mode: off}\nenvironment: [TOKEN]\n")
     said = scaffold("trust", "--show").out
-    assert "  sets sandbox.mode to off - this LOOSENS what holds here\n" in said
+    assert "  sets sandbox.mode to off - this LOOSENS your settings\n" in said
     assert "  sets tier to quick\n" in said
     scaffold("trust")
     settings = load_settings(shop, os.environ, {})
@@ -153,9 +153,9 @@ def too_large(path):
 
 
 ODD = {
-    "is no ordinary file": [fifo, lambda path: path.mkdir()],
+    "is not an ordinary file": [fifo, lambda path: path.mkdir()],
     "is a link that leads out of the folder": [lambda path: path.symlink_to("/etc/passwd")],
-    "is a link that leads nowhere": [lambda path: path.symlink_to("gone")],
+    "is a broken link": [lambda path: path.symlink_to("gone")],
     "cannot be read (a loop of links)": [lambda path: path.symlink_to(path.name)],
     "is larger than 1 MB": [too_large],
 }

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scaffold.config.prompt_folders import prompt_folders
+from scaffold.config.folder_trust import prompt_folders
 from scaffold.host.user_dirs import user_dirs
 
 

@@ -1,21 +1,63 @@
-"""The page on configuration names what there is."""
+"""The page on configuration agrees with the table of settings and the lists in the code."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-from scaffold.config.schema import CHECKS, built_in_settings
+from scaffold.config.table import SETTINGS
+from scaffold.core.run_settings import TIERS
 from scaffold.host.environment import NEVER_INHERITED
 from scaffold.policy.trust import ACTIVE_FILES
 
 PAGE = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text()
+OTHER_DEFAULTS = {"setup": "detected", "tiers.TIER": "by tier", "approvals.CATEGORY": "by category"}
+"""What the page says for settings whose default depends on something."""
 
 
-@pytest.mark.parametrize("name", sorted({*CHECKS, *built_in_settings()}))
-def test_every_setting_stands_in_the_table_of_settings(name):
-    shown = re.sub(r"^approvals\..*", "approvals.CATEGORY", re.sub(r"^tiers\.[a-z]+", "tiers.TIER", name))
-    assert any(f"`{shown}`" in line for line in PAGE.splitlines() if line.startswith("| `"))
+def documented():
+    """Return the meaning, the default and what a project may do, without links, for each documented name."""
+    rows = [line.strip("| ").split(" | ") for line in PAGE.splitlines() if line.startswith("| `")]
+    without_links = ([re.sub(r"\[(.*?)\]\(.*?\)", r"\1", cell) for cell in row] for row in rows if len(row) == 4)
+    return {name.strip("`"): tuple(rest) for names, *rest in without_links for name in names.split(", ")}
+
+
+def page_name(name):
+    return re.sub(r"^approvals\..*", "approvals.CATEGORY", re.sub(r"^tiers\.[a-z]+", "tiers.TIER", name))
+
+
+def default_text(setting):
+    shown = page_name(setting.name)
+    special = next((text for name, text in OTHER_DEFAULTS.items() if shown.startswith(name)), None)
+    if special or setting.default in {None, ()}:
+        return special or "none"
+    return f"`{setting.default}`" if isinstance(setting.default, str) else str(setting.default)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_each_settings_row_says_what_the_table_says(name):
+    """AL-28."""
+    setting = SETTINGS[name]
+    assert documented()[page_name(name)] == (setting.purpose, default_text(setting), setting.project.allows)
+
+
+def test_the_page_documents_no_setting_that_does_not_exist():
+    """AL-28."""
+    assert set(documented()) == set(map(page_name, SETTINGS))
+
+
+@pytest.mark.parametrize("name", [name for name, setting in SETTINGS.items() if setting.default is not None])
+def test_each_default_passes_its_own_parser(name):
+    setting = SETTINGS[name]
+    assert setting.parse(setting.default) == setting.default
+
+
+def test_each_number_of_a_tier_is_a_setting():
+    """AL-1."""
+    fields = [field for field in TIERS[0].__struct_fields__ if field != "name"]
+    assert {name: SETTINGS[name].default for name in SETTINGS if name.startswith("tiers.")} == {
+        f"tiers.{tier.name}.{field}": getattr(tier, field) for tier in TIERS for field in fields
+    }
 
 
 @pytest.mark.parametrize("name", ACTIVE_FILES)
@@ -26,7 +68,3 @@ def test_every_file_that_needs_trust_is_named(name):
 @pytest.mark.parametrize("name", sorted(NEVER_INHERITED))
 def test_every_variable_that_never_passes_is_named(name):
     assert f"`{name}`" in PAGE
-
-
-def test_every_setting_there_is_has_a_value_to_begin_with():
-    assert set(built_in_settings()) == set(CHECKS)

@@ -10,10 +10,10 @@ import click
 
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.render.style import print_json
-from scaffold.config.file import SettingValue, check_setting, decode_config, parse_settings
-from scaffold.config.project_overrides import IgnoredConfig
-from scaffold.config.schema import LISTS, Setting
-from scaffold.config.settings import Settings, load_settings, user_config_file
+from scaffold.config.file import SettingValue, parse_setting, parse_settings, read_text
+from scaffold.config.parsers import ConfigValue
+from scaffold.config.settings import IgnoredConfig, Settings, load_settings, user_config_file
+from scaffold.config.table import SETTINGS
 from scaffold.config.trust_effects import format_setting
 from scaffold.core.errors import UsageError
 from scaffold.core.printable_text import printable
@@ -37,7 +37,7 @@ def config(key: str | None, value: str | None, *, as_json: bool) -> None:
     project's files count in a folder that you trust: see `scaffold trust`.
     """
     if key is not None:
-        check_setting(key, None)
+        parse_setting(key, None)
     if key is not None and value is not None:
         path = user_config_file(os.environ)
         set_in_file(path, key, parse_value(key, value))
@@ -65,15 +65,15 @@ def _lines(settings: Settings, key: str | None) -> Sequence[str]:
     return [f"{name:<{wide}}{shown[name]}  ({held.origin})" for name, held in _selected(settings, key).items()]
 
 
-def parse_value(key: str, text: str) -> Setting:
+def parse_value(key: str, text: str) -> ConfigValue:
     """Return what `text` from a command line means for the setting `key`; UsageProblem if it will not do."""
     expected = ""
-    for meaning in _list_candidates(text) if key in LISTS else _scalar_candidates(text):
+    for meaning in _list_candidates(text) if SETTINGS[key].is_list else _scalar_candidates(text):
         try:
-            return check_setting(key, meaning)
+            return parse_setting(key, meaning)
         except ValueError as error:
             expected = str(error)
-    given = "" if key in LISTS else f", not {text!r}"  # of a list the entry that will not do is named
+    given = "" if SETTINGS[key].is_list else f", not {text!r}"  # of a list the entry that will not do is named
     raise UsageError(f"`{key}` must be {expected}{given}", f"See `scaffold config {key}` for what it is now.")
 
 
@@ -98,12 +98,12 @@ def _list_candidates(text: str) -> list[object]:
     return [[entry for entry in text.split(",") if entry.strip()]]
 
 
-def set_in_file(path: Path, key: str, setting: Setting) -> None:
+def set_in_file(path: Path, key: str, setting: ConfigValue) -> None:
     """Set `key` in the configuration file at `path`, in one step that leaves all else, comments too, as it is.
 
     UsageProblem if the file is faulty, or laid out so that this cannot be done without writing it anew.
     """
-    before = _text(path)
+    before = read_text(path)
     wanted = {name: held.value for name, held in parse_settings(before, path).items()} | {key: setting}
     written = json.dumps(setting, ensure_ascii=False)
     ways = (
@@ -122,16 +122,6 @@ def set_in_file(path: Path, key: str, setting: Setting) -> None:
     )
 
 
-def _text(path: Path) -> str:
-    """Return what the file says, byte for byte; nothing if there is no such file."""
-    try:
-        return decode_config(path.read_bytes(), path)
-    except FileNotFoundError:
-        return ""
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error}", "Correct the file, or move it away.") from error
-
-
 def _write(path: Path, text: str) -> None:
     try:
         write_atomic(path, text.encode())
@@ -139,7 +129,7 @@ def _write(path: Path, text: str) -> None:
         raise UsageError(f"{path} cannot be written: {error.strerror}", "Make it writable, then try again.") from error
 
 
-def _settings_in(text: str, path: Path) -> dict[str, Setting] | None:
+def _settings_in(text: str, path: Path) -> dict[str, ConfigValue] | None:
     try:
         return {name: held.value for name, held in parse_settings(text, path).items()}
     except UsageError:
@@ -162,7 +152,7 @@ def _with_value_replaced(text: str, path: Path, key: str, written: str) -> str |
     return "".join(lines)
 
 
-def _with_list_edited(text: str, path: Path, key: str, setting: Setting) -> str | None:
+def _with_list_edited(text: str, path: Path, key: str, setting: ConfigValue) -> str | None:
     """Return `text` with other entries below the line that sets the list `key` now; what stays keeps its comments."""
     held = parse_settings(text, path).get(key)
     if held is None or not (isinstance(held.value, tuple) and isinstance(setting, tuple)):

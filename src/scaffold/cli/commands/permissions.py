@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.render.style import print_json
-from scaffold.config.permission_rules import permission_rules
+from scaffold.config.permissions import permission_rules
 from scaffold.config.settings import load_settings
 from scaffold.core.errors import ScaffoldError, UsageError
 from scaffold.core.printable_text import printable

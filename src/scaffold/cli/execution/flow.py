@@ -6,8 +6,8 @@ from scaffold.cli.execution.background_start import start_in_background
 from scaffold.cli.execution.foreground import print_result, run_in_foreground
 from scaffold.cli.execution.planning import run_planning
 from scaffold.cli.render.run_preview import RunPreview, sandbox_summary
-from scaffold.config.run_flags import RunFlags
-from scaffold.config.sandbox import detect_sandbox_level
+from scaffold.config.permissions import detect_sandbox_level
+from scaffold.config.run_settings import RunFlags
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.ids import RunId
 from scaffold.orchestrator.owner.run_lease import release_run, require_run

@@ -11,7 +11,7 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion, Thre
 from prompt_toolkit.document import Document
 
 from scaffold.agent.modes import MODES
-from scaffold.config.schema import SIZES
+from scaffold.config.parsers import SIZES
 from scaffold.core.printable_text import printable
 from scaffold.llm.registry.cards import known_models
 from scaffold.session.current_conversation import CurrentConversation

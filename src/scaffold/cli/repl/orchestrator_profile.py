@@ -9,8 +9,7 @@ from scaffold.cli.render.goals_tasks_agents import agents_text, goals_text, task
 from scaffold.cli.render.run_preview import RunPreview
 from scaffold.cli.render.style import print_note
 from scaffold.cli.repl.loop import Repl, ReplProfile
-from scaffold.config.run_flags import RunFlags
-from scaffold.config.run_settings import run_settings
+from scaffold.config.run_settings import RunFlags, run_settings
 from scaffold.config.settings import Settings
 from scaffold.core.ids import ConversationId, RunId
 from scaffold.core.model import Run

@@ -11,7 +11,7 @@ from typing import Literal
 from msgspec import Struct
 
 from scaffold.config.folder_trust import folder_trust
-from scaffold.config.sandbox import detect_sandbox_level
+from scaffold.config.permissions import detect_sandbox_level
 from scaffold.config.settings import Settings, load_settings
 from scaffold.core.errors import GitError, RepositoryError, ScaffoldError
 from scaffold.core.ids import RunId

@@ -14,8 +14,7 @@ from scaffold.cli.render.run_preview import RunPreview
 from scaffold.cli.render.style import print_note
 from scaffold.cli.request import read_request
 from scaffold.cli.wiring import context_at
-from scaffold.config.run_flags import RunFlags, setting_overrides
-from scaffold.config.run_settings import run_settings
+from scaffold.config.run_settings import RunFlags, run_settings, setting_overrides
 from scaffold.config.settings import load_settings
 from scaffold.core.errors import PlanInvalid, UsageError
 from scaffold.core.plan import Plan

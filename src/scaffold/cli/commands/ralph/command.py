@@ -22,8 +22,7 @@ from scaffold.cli.exit_codes import INTERRUPTED, OK
 from scaffold.cli.lazy_commands import REPL_MAIN
 from scaffold.cli.render.reporters import OutputFormat, reporter_for
 from scaffold.cli.render.style import is_terminal
-from scaffold.config.permission_rules import permission_rules
-from scaffold.config.sandbox import sandbox_settings
+from scaffold.config.permissions import permission_rules, sandbox_settings
 from scaffold.config.settings import Settings, load_settings
 from scaffold.core.errors import UsageError
 from scaffold.core.model import Usage

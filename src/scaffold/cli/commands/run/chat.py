@@ -15,10 +15,8 @@ from scaffold.cli.render.style import print_note
 from scaffold.cli.repl.loop import run_repl
 from scaffold.cli.repl.orchestrator_profile import orchestrator_profile
 from scaffold.cli.wiring import open_context
-from scaffold.config.permission_rules import permission_rules
-from scaffold.config.run_flags import RunFlags, setting_overrides
-from scaffold.config.run_settings import chosen_model
-from scaffold.config.sandbox import sandbox_settings
+from scaffold.config.permissions import permission_rules, sandbox_settings
+from scaffold.config.run_settings import RunFlags, chosen_model, setting_overrides
 from scaffold.config.settings import Settings, load_settings
 from scaffold.core.printable_text import printable
 from scaffold.host.process.async_runner import run_async

@@ -7,7 +7,7 @@ from typing import Any
 import click
 import msgspec
 
-from scaffold.config.run_flags import RunFlags
+from scaffold.config.run_settings import RunFlags
 from scaffold.core.run_settings import TIERS
 from scaffold.policy.sandbox_setup import SANDBOX_MODES
 

@@ -8,9 +8,8 @@ from scaffold.cli.commands.run.control import resume_goal
 from scaffold.cli.commands.run.options import flags_of, shared_options
 from scaffold.cli.execution.flow import continue_run
 from scaffold.cli.wiring import open_context
-from scaffold.config.resume import resume_settings
-from scaffold.config.run_flags import RunFlags
-from scaffold.config.sandbox import detect_sandbox_level
+from scaffold.config.permissions import detect_sandbox_level
+from scaffold.config.run_settings import RunFlags, resume_settings
 from scaffold.core.errors import UsageError
 from scaffold.core.model import Goal, Run
 from scaffold.core.run_settings import SandboxSettings

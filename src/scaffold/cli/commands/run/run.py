@@ -15,10 +15,8 @@ from scaffold.cli.exit_codes import WAITING
 from scaffold.cli.render.style import is_terminal, print_findings, print_note
 from scaffold.cli.request import read_request
 from scaffold.cli.wiring import open_context
-from scaffold.config.resume import resume_settings
-from scaffold.config.run_flags import RunFlags, setting_overrides
-from scaffold.config.run_settings import run_settings
-from scaffold.config.sandbox import detect_sandbox_level, sandbox_settings
+from scaffold.config.permissions import detect_sandbox_level, sandbox_settings
+from scaffold.config.run_settings import RunFlags, resume_settings, run_settings, setting_overrides
 from scaffold.config.settings import Settings, load_settings
 from scaffold.core.errors import PlanInvalid, UsageError
 from scaffold.core.model import Run

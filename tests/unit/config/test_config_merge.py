@@ -1,18 +1,24 @@
 """A project tightens what its user set, and never loosens it."""
 
+from typing import get_args
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from scaffold.config.file import SettingValue
-from scaffold.config.project_overrides import NO_ADDRESSES, ONLY_YOURS, merge_local_settings, merge_project_settings
-from scaffold.config.schema import NETWORKS, SANDBOX_MODES, built_in_settings
+from scaffold.config.merge_rules import NO_ADDRESSES, ONLY_YOURS
+from scaffold.config.settings import default_values, merge_local_settings, merge_project_settings
+from scaffold.core.run_settings import NetworkMode, SandboxMode
 from scaffold.policy.rule.ruleset import CATEGORIES, DECISIONS, DEFAULT_DECISIONS
+
+SANDBOX_MODES = get_args(SandboxMode)
+NETWORKS = get_args(NetworkMode)
+"""From strict to loose."""
 
 
 def user(**own):
-    named = {name.replace("__", "."): value for name, value in own.items()}
-    return {name: SettingValue(value, "user") for name, value in (built_in_settings() | named).items()}
+    return default_values() | {name.replace("__", "."): SettingValue(value, "user") for name, value in own.items()}
 
 
 def asked(**own):
@@ -123,8 +129,8 @@ def freedom(values):
     grants = [len(plain[name]) for name in ("permissions.allow", "environment", "sandbox.hosts")]
     return [
         *(-DECISIONS.index(plain[f"approvals.{each}"] or DEFAULT_DECISIONS[each]) for each in CATEGORIES),
-        -SANDBOX_MODES.index(plain["sandbox.mode"]),
-        -NETWORKS.index(plain["sandbox.network"]),
+        SANDBOX_MODES.index(plain["sandbox.mode"]),
+        NETWORKS.index(plain["sandbox.network"]),
         plain["budget_usd"] if plain["budget_usd"] is not None else float("inf"),
         plain["agents"] or plain["tiers.builder.agents"],
         plain["sandbox.memory_gb"],

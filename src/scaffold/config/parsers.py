@@ -1,0 +1,183 @@
+"""Parsers of settings' values: each returns the value as it is kept, or raises ValueError with what it expects."""
+
+import math
+import re
+from collections.abc import Callable, Sequence
+
+from scaffold.host.environment import is_never_inherited
+from scaffold.llm.registry.model_name import parse_model
+from scaffold.policy.rule.rules import parse_rule
+from scaffold.verify.services.specs import parse_external
+
+ConfigValue = str | int | float | tuple[str, ...] | None
+Parser = Callable[[object], ConfigValue]
+"""Raises ValueError with what it expected, to be read after "must be", or UsageError if there is more to say."""
+
+SIZES = ("small", "medium", "large")
+"""Names for models that the user's configuration fills in: `models.small` and so on."""
+AUTO = "auto"
+OFF = "off"
+
+_TAG = re.compile(r"@[A-Za-z_][\w-]*")
+_HOST = re.compile(r"(\*\.)?[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9-]+)*(:(?P<port>[0-9]{1,5}))?")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def one_of(*words: str) -> Parser:
+    """Return the parser of a choice; `off` may be YAML's False, which it makes of a plain `off`."""
+
+    def parse(given: object) -> ConfigValue:
+        word = OFF if given is False else given
+        if word not in words:
+            raise ValueError(f"one of {', '.join(words)}")
+        return str(word)
+
+    return parse
+
+
+def list_of(what: str, entry: Callable[[str], str]) -> Parser:
+    """Return the parser of a list without duplicates; `entry` parses one entry and raises as a parser does."""
+
+    def parse(given: object) -> ConfigValue:
+        if not isinstance(given, Sequence) or isinstance(given, str):
+            raise ValueError(f"a list of {what}")  # noqa: TRY004 - as every parser
+        return tuple(dict.fromkeys(entry(str(each).strip()) for each in given))
+
+    return parse
+
+
+def integer(least: int, most: int) -> Parser:
+    """Return the parser of a whole number within bounds."""
+
+    def parse(given: object) -> ConfigValue:
+        if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:
+            raise ValueError(f"a whole number from {least} to {most}")
+        return given
+
+    return parse
+
+
+def positive(unit: str) -> Parser:
+    """Return the parser of a number above 0."""
+
+    def parse(given: object) -> ConfigValue:
+        if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < math.inf:
+            raise ValueError(f"a number of {unit} above 0")
+        return given
+
+    return parse
+
+
+def dollars(given: object) -> ConfigValue:
+    """Return an amount of money."""
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < math.inf:
+        raise ValueError("an amount in dollars, 0 or more")
+    return given
+
+
+def model(given: object) -> ConfigValue:
+    """Return a model string or a size."""
+    return str(given) if given in SIZES else named_model(given)
+
+
+def named_model(given: object) -> ConfigValue:
+    """Return a model string."""
+    if isinstance(given, str):
+        return str(parse_model(given))
+    raise ValueError("a model string such as `anthropic:NAME`")
+
+
+def command(given: object) -> ConfigValue:
+    """Return a shell command."""
+    if isinstance(given, str) and given.strip() and "\0" not in given:
+        return given.strip()
+    raise ValueError("a command for /bin/sh")
+
+
+def gate(given: object) -> ConfigValue:
+    """Return `auto`, `off` or a command."""
+    return OFF if given is False else command(given)
+
+
+def setup(given: object) -> ConfigValue:
+    """Return the commands that prepare a checkout; `off` alone, as a word or a list of one, for none."""
+    expected = "commands, or `off` alone"
+    commands = list_of(expected, _shell_command)([OFF] if given is False or given == OFF else given)
+    if commands != (OFF,) and isinstance(commands, tuple) and OFF in commands:
+        raise ValueError(f"a list of {expected}")
+    return commands
+
+
+def service(text: str) -> str:
+    """Return a service: a command or an address."""
+    parsed = _shell_command(text)
+    parse_external(parsed)
+    return parsed
+
+
+def tagged_path(text: str) -> str:
+    """Return a path with the tags of its tests."""
+    path, *tags = text.split() or [""]
+    inside = path and not path.startswith(("/", "@")) and ".." not in path.split("/")
+    if not inside or not tags or not all(map(_TAG.fullmatch, tags)):
+        raise _bad_entry("paths, each with tags of tests, such as `src/auth @auth`", text)
+    return " ".join((path, *tags))
+
+
+def allow_rule(text: str) -> str:
+    """Return a rule for calls that need no approval."""
+    parse_rule(text)
+    return text
+
+
+def deny_rule(text: str) -> str:
+    """Return a rule for calls that are always denied."""
+    parse_rule(text, denies=True)
+    return text
+
+
+def host(text: str) -> str:
+    """Return a host that commands may reach."""
+    found = _HOST.fullmatch(text)
+    if found is None or not 0 < int(found["port"] or 443) < 65_536:
+        raise _bad_entry("hosts such as `example.com`, `*.example.com` or `example.com:8443`", text)
+    return text.lower()
+
+
+def variable(text: str) -> str:
+    """Return the name of an environment variable."""
+    if not _VARIABLE.fullmatch(text):
+        raise _bad_entry("names of variables such as `NPM_CONFIG_CACHE`", text)
+    if is_never_inherited(text):
+        raise ValueError(f"a list of names of variables, and `{text}` would make commands work on something else")
+    return text
+
+
+def area_glob(text: str) -> str:
+    """Return a glob of protected files."""
+    if not text or text.startswith("/") or ".." in text.split("/"):
+        raise _bad_entry("globs from the repository's root such as `billing/**`", text)
+    return text
+
+
+def _shell_command(text: str) -> str:
+    return str(command(text))
+
+
+def _bad_entry(expected: str, entry: str) -> ValueError:
+    return ValueError(f"a list of {expected}, and `{entry}` is not one")
+
+
+def _matching(pattern: str, expected: str) -> Callable[[str], str]:
+    """Return the parser of an entry that matches a pattern, whatever its case."""
+
+    def parse(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise _bad_entry(expected, text)
+        return text.casefold()
+
+    return parse
+
+
+area_word = _matching(r"[A-Za-z]+", "words of letters alone such as `invoice`")
+area_type = _matching(r"(\.[\w-]+)+", "file endings such as `.proto`")

@@ -1,0 +1,239 @@
+"""The table of all settings: name, purpose, parser, default, and what a repository's files may do to the value."""
+
+from collections.abc import Iterator, Mapping
+from typing import get_args
+
+from msgspec import Struct
+
+from scaffold.config import parsers
+from scaffold.config.merge_rules import (
+    ADD,
+    FREE,
+    LOWER,
+    NEVER,
+    NO_ADDRESS,
+    NOT_OFF,
+    RAISE,
+    SUBSET,
+    MergeRule,
+    stricter,
+)
+from scaffold.config.parsers import AUTO, SIZES, ConfigValue, Parser, integer, list_of, one_of, positive
+from scaffold.core.gates import GateKind
+from scaffold.core.run_settings import (
+    BUILDER,
+    TIERS,
+    GateSettings,
+    NetworkMode,
+    PermissionSettings,
+    PlanningSettings,
+    RunLimits,
+    SandboxMode,
+    SandboxSettings,
+    SupervisionMode,
+    Tier,
+)
+from scaffold.policy.rule.ruleset import CATEGORIES, DECISIONS, DEFAULT_DECISIONS
+
+MAX_AGENTS = 20
+MAX_SUBAGENTS = 20
+
+
+class Setting(Struct, frozen=True):
+    """One setting."""
+
+    name: str
+    """Dotted, as the file nests it."""
+    purpose: str
+    parse: Parser
+    default: ConfigValue = None
+    """A tuple for a list; None if the setting has no value unless someone sets it."""
+    project: MergeRule = FREE
+    """What the project's `.scaffold.yaml` may do."""
+    local: MergeRule = FREE
+    """What `.scaffold/config.local.yaml` may do. The user approved its content, but others can put files there."""
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the value is a list."""
+        return isinstance(self.default, tuple)
+
+    @property
+    def accumulates(self) -> bool:
+        """Whether each layer adds to the list of the layers before."""
+        return self.local is ADD
+
+
+def _model(name: str, purpose: str, parse: Parser) -> Setting:
+    return Setting(name, purpose, parse, project=NO_ADDRESS, local=NO_ADDRESS)
+
+
+def _own(name: str, purpose: str, parse: Parser, default: ConfigValue = None) -> Setting:
+    return Setting(name, purpose, parse, default, project=NEVER)
+
+
+def _most(name: str, purpose: str, parse: Parser, default: ConfigValue = None) -> Setting:
+    return Setting(name, purpose, parse, default, project=LOWER)
+
+
+def _sum(name: str, purpose: str, parse: Parser, project: MergeRule = ADD) -> Setting:
+    return Setting(name, purpose, parse, (), project=project, local=ADD)
+
+
+def _whole(number: float) -> int | float:
+    """Return a default as users write it: 300, not 300.0."""
+    return int(number) if number == int(number) else number
+
+
+def _tier(tier: Tier) -> Iterator[Setting]:
+    name = f"tiers.{tier.name}"
+    yield _most(f"{name}.agents", "how many agents work at once", integer(1, MAX_AGENTS), tier.agents)
+    yield _most(
+        f"{name}.iterations", "how often an attempt gets its failed contract back", integer(1, 100), tier.iterations
+    )
+    yield _most(f"{name}.timeout_min", "how many minutes an attempt may take", positive("minutes"), tier.timeout_min)
+    purpose = "the critic's passing score, out of 9; 0 disables the critic and drafted contracts"
+    yield Setting(f"{name}.threshold", purpose, integer(0, 9), tier.threshold, project=RAISE)
+
+
+_LIMITS, _SANDBOX, _GATES, _PERMISSIONS = RunLimits(), SandboxSettings(), GateSettings(), PermissionSettings()
+
+_ROWS = (
+    _model("model", "the model that does the work: a model string, or `small`, `medium`, `large`", parsers.model),
+    *(
+        _model(f"models.{size}", "the models that these sizes stand for", parsers.named_model)
+        for size in (*SIZES, "embedding")
+    ),
+    Setting(
+        "tier",
+        "`quick`, `scout`, `builder` or `architect`",
+        one_of(*(tier.name for tier in TIERS)),
+        BUILDER.name,
+    ),
+    *(row for tier in TIERS for row in _tier(tier)),
+    _most("agents", "how many agents work at once, overriding the tier", integer(1, MAX_AGENTS)),
+    _most(
+        "max_workers_per_goal",
+        "how many of them work on the same goal",
+        integer(1, MAX_AGENTS),
+        _LIMITS.goal_agents,
+    ),
+    _most("budget_usd", "spending limit; no request starts beyond it", parsers.dollars, _LIMITS.budget_usd),
+    _own(
+        "supervision",
+        "what chooses the next step of a goal: `mechanical`, a decision without a model, or `agent`",
+        one_of(*get_args(SupervisionMode)),
+        PlanningSettings().supervision,
+    ),
+    _most("replans", "how often a goal may be replanned without a new fact", integer(0, 100), _LIMITS.replans),
+    _most("idle_s", "how many seconds an agent may show no activity", positive("seconds"), _whole(_LIMITS.idle_s)),
+    _most("max_subagents", "how many subagents a session may run at once", integer(1, MAX_SUBAGENTS), 5),
+    _most("subagent_timeout_s", "how many seconds a subagent may take", positive("seconds"), 300),
+    *(
+        Setting(
+            f"approvals.{category}",
+            "`allow`, `ask` or `deny` for a category of tools",
+            one_of(*DECISIONS),
+            project=stricter(DECISIONS, default=DEFAULT_DECISIONS[category]),
+        )
+        for category in CATEGORIES
+    ),
+    _sum(
+        "permissions.allow",
+        "rules TOOL:PATTERN for calls that need no approval",
+        list_of("rules TOOL:PATTERN", parsers.allow_rule),
+        NEVER,
+    ),
+    _sum(
+        "permissions.deny",
+        "rules TOOL:PATTERN for calls that are always denied",
+        list_of("rules TOOL:PATTERN", parsers.deny_rule),
+    ),
+    _sum("areas.globs", "globs of files to protect besides the built-in ones", list_of("globs", parsers.area_glob)),
+    _sum(
+        "areas.words",
+        "words, in the singular, in the names of files to protect",
+        list_of("words", parsers.area_word),
+    ),
+    _sum("areas.types", "endings of files to protect", list_of("file endings", parsers.area_type)),
+    Setting(
+        "sandbox.mode",
+        "`require`: fail without a sandbox; `auto`: use the strongest available; `off`",
+        one_of(*get_args(SandboxMode)),
+        _SANDBOX.mode,
+        project=stricter(tuple(reversed(get_args(SandboxMode)))),
+    ),
+    Setting(
+        "sandbox.network",
+        "what commands can reach: `none`, `loopback` or `hosts`",
+        one_of(*get_args(NetworkMode)),
+        _SANDBOX.network,
+        project=stricter(tuple(reversed(get_args(NetworkMode)))),
+    ),
+    Setting(
+        "sandbox.hosts",
+        "with `hosts`: names such as `*.example.com` or `example.com:8443`",
+        list_of("hosts", parsers.host),
+        (),
+        project=SUBSET,
+    ),
+    _most(
+        "sandbox.memory_gb",
+        "memory limit for each process of a command",
+        positive("gigabytes"),
+        _whole(_SANDBOX.memory_gb),
+    ),
+    Setting(
+        "environment",
+        "names of additional variables that commands see",
+        list_of("names of variables", parsers.variable),
+        (),
+        project=NEVER,
+        local=NEVER,
+    ),
+    *(
+        Setting(
+            f"quality_gates.{kind}",
+            "`auto`: the detected command; `off`; or a command for `/bin/sh` at the top of the repository",
+            parsers.gate,
+            AUTO,
+            project=NOT_OFF,
+        )
+        for kind in get_args(GateKind)
+    ),
+    Setting(
+        "quality_gates.timeout_s",
+        "timeout of a gate until there is a baseline to derive it from",
+        positive("seconds"),
+        _whole(_GATES.timeout_s),
+    ),
+    _own("quality_gates.slots", "how many gates run at once on this machine", integer(1, 64), _GATES.slots),
+    _sum(
+        "quality_gates.tags",
+        "`PATH @TAG...`: run tests with a tag when a path, folder or glob changes",
+        list_of("paths, each with tags of tests", parsers.tagged_path),
+    ),
+    Setting(
+        "setup",
+        "commands that prepare a checkout for its checks, run in a trusted folder only; `off` for none",
+        parsers.setup,
+        (),
+    ),
+    Setting(
+        "services",
+        "commands that run beside every check, in its sandbox, and end with it; "
+        "`compose ... @PORT`, `host @PORT` for services outside the sandbox",
+        list_of("commands", parsers.service),
+        (),
+    ),
+    _own("notify", "a command for `/bin/sh` that receives notifications", parsers.command),
+    Setting(
+        "inbox.wait_s",
+        "how many seconds a worker waits for your decision before it pins its work and ends",
+        positive("seconds"),
+        _whole(_PERMISSIONS.inbox_wait_s),
+    ),
+)
+
+SETTINGS: Mapping[str, Setting] = {row.name: row for row in _ROWS}
+"""Every setting by name, in the order in which it is shown."""
