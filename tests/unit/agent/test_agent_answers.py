@@ -1,4 +1,4 @@
-"""What a model is told of its tool calls, whatever they were and whatever became of them."""
+"""The results a model gets for its tool calls, valid or not."""
 
 import asyncio
 
@@ -27,7 +27,7 @@ async def test_unknown_tools_and_wrong_arguments_come_back_as_failed_results():
     assert right == ("echo", "<fine>", False)
 
 
-async def test_a_failed_output_is_marked_as_failed_for_the_model():
+async def test_a_failed_output_is_marked_as_failed():
     async def refuse():
         return ToolOutput("no", failed=True)
 
@@ -36,7 +36,7 @@ async def test_a_failed_output_is_marked_as_failed_for_the_model():
     assert results_of(model.requests[1]) == [("refuse", "no", True)]
 
 
-async def test_a_long_result_is_shown_in_part():
+async def test_a_long_result_is_shortened():
     async def flood():
         return ToolOutput("x" * 1_000_000)
 
@@ -47,7 +47,7 @@ async def test_a_long_result_is_shown_in_part():
     assert "characters left out" in content
 
 
-async def test_a_result_with_names_that_are_not_text_can_still_be_told():
+async def test_a_result_with_undecodable_file_names_can_be_encoded():
     async def odd():
         return ToolOutput("caf\udce9")
 
@@ -56,7 +56,7 @@ async def test_a_result_with_names_that_are_not_text_can_still_be_told():
     assert results_of(model.requests[1]) == [("odd", "caf\\udce9", False)]
 
 
-async def test_a_tool_that_raises_tells_the_model_and_ends_nothing():
+async def test_a_tool_that_raises_becomes_a_failed_result_and_the_turn_continues():
     """RA-4."""
 
     async def burst():
@@ -69,7 +69,7 @@ async def test_a_tool_that_raises_tells_the_model_and_ends_nothing():
     assert fine == ("echo", "<b>", False)
 
 
-async def test_arguments_that_are_no_json_come_back_with_what_is_wrong():
+async def test_invalid_json_arguments_come_back_with_the_parse_error():
     call = ToolCall("1", "echo", parse_arguments('{"text": '))
     model = Listening(Scripted(saying(call, stop="tool_calls"), saying(Text("ok"))))
     await agent(model, ECHO).turn("go")
@@ -80,7 +80,7 @@ async def test_arguments_that_are_no_json_come_back_with_what_is_wrong():
 
 
 class Track:
-    """Tools that write down when they begin and end."""
+    """Tools that record when they begin and end."""
 
     def __init__(self):
         self.steps = []
@@ -96,7 +96,7 @@ class Track:
         return tool(name, run, category=category)
 
 
-async def test_reads_run_side_by_side_and_all_else_in_order():
+async def test_reads_run_concurrently_and_everything_else_in_order():
     track = Track()
     tools = (
         track.tool("slow", "file_read", 5),
@@ -115,7 +115,7 @@ async def test_reads_run_side_by_side_and_all_else_in_order():
 
 
 @pytest.mark.parametrize("category", ["file_read", "shell"])
-async def test_cancelling_a_turn_cancels_the_tool_that_runs(category):
+async def test_cancelling_a_turn_cancels_the_running_tool(category):
     ended = asyncio.Event()
 
     async def hang():

@@ -6,7 +6,7 @@ from scaffold.core.conversation import AssistantMessage, Text, ToolCall, ToolRes
 HELLO, HI, MORE = UserMessage((Text("hello"),)), AssistantMessage((Text("hi"),)), UserMessage((Text("more"),))
 
 
-def test_the_summary_is_shown_first_and_is_one_with_the_users_words_after_it():
+def test_the_summary_comes_first_and_is_joined_with_the_user_message_after_it():
     """RA-10."""
     talk = Conversation([HELLO, HI], "- user: before")
     first, second = talk.shown()
@@ -16,15 +16,15 @@ def test_the_summary_is_shown_first_and_is_one_with_the_users_words_after_it():
     assert talk.size == sum(map(message_size, talk.shown()))
 
 
-def test_a_summary_before_a_reply_stands_alone():
+def test_a_summary_before_a_reply_is_a_message_by_itself():
     """RA-10: a turn may be cut in its middle."""
     call = AssistantMessage((ToolCall("1", "t", {}),))
     talk = Conversation([call, UserMessage((ToolResult("1", "t", ""),))], "- user: before")
     assert [type(message) for message in talk.shown()] == [UserMessage, AssistantMessage, UserMessage]
 
 
-def test_what_was_shown_once_is_the_same_object_ever_after():
-    """RA-3: encoded once, cached by the provider."""
+def test_a_message_keeps_its_identity_after_it_was_sent():
+    """RA-3: it is encoded once, and the provider caches it."""
     talk = Conversation([HELLO, HI])
     before = talk.shown()
     talk.add(MORE)
@@ -33,7 +33,7 @@ def test_what_was_shown_once_is_the_same_object_ever_after():
     assert len(before) == 2
 
 
-def test_ids_stay_taken_when_their_calls_are_summarised():
+def test_call_ids_stay_taken_after_compaction():
     """Trap: the model may still name them."""
     call = AssistantMessage((ToolCall("1", "t", {}),))
     talk = Conversation([HELLO, call, UserMessage((ToolResult("1", "t", "x" * 9_000),)), HI])
@@ -42,6 +42,6 @@ def test_ids_stay_taken_when_their_calls_are_summarised():
     assert [renamed.id for renamed in talk.distinct(call).tool_calls] == ["1-2"]
 
 
-def test_a_reply_whose_ids_are_free_stays_the_same_object():
+def test_a_reply_whose_ids_are_unused_is_not_copied():
     call = AssistantMessage((ToolCall("1", "t", {}),))
     assert Conversation([HELLO]).distinct(call) is call

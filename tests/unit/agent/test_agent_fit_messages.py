@@ -20,8 +20,8 @@ def long_talk(turns, length=2_000):
     return Conversation(said)
 
 
-async def test_a_conversation_is_shortened_at_four_fifths_of_the_window_and_not_before():
-    """RA-10: at 80% of the window back to 50%."""
+async def test_a_conversation_is_compacted_at_four_fifths_of_the_window_and_not_before():
+    """RA-10: at 80% of the window it shrinks to 50%."""
     window = 10_000
     talk = long_talk(15)
     assert talk.size == pytest.approx(30_000, rel=0.02)
@@ -46,7 +46,7 @@ async def test_a_conversation_is_shortened_at_four_fifths_of_the_window_and_not_
     assert [entry["type"] for entry in journal.entries] == ["prompt", "notice", "text", "usage"]
 
 
-async def test_a_single_message_that_is_too_long_loses_its_middle_and_that_is_said():
+async def test_a_single_message_that_is_too_long_loses_its_middle_with_a_notice():
     journal = JournalList()
     model = Listening(tape(CassetteEntry(text="fine")), window_tokens=10_000)
     await agent(model, journal=journal).turn(f"begin {'x ' * 50_000} end")
@@ -56,14 +56,14 @@ async def test_a_single_message_that_is_too_long_loses_its_middle_and_that_is_sa
     assert notice == "the conversation was shortened: the middle of its longest texts was removed"
 
 
-async def test_a_window_nobody_knows_is_never_full():
+async def test_an_unknown_window_is_never_full():
     model = Listening(tape(CassetteEntry(text="fine")))
     await agent(model, conversation=long_talk(200)).turn("go")
     assert len(model.requests[0].messages) == 401
 
 
-async def test_the_estimate_is_set_right_by_what_a_reply_really_took_in():
-    """RA-10: token accounting; a model that counts three tokens for each of ours is full three times as early."""
+async def test_the_estimate_is_corrected_by_the_tokens_a_reply_reports():
+    """RA-10: a model that counts three tokens for each of ours is full three times as early."""
     history = Kept()
     inner = Scripted(saying(Text("one"), input_tokens=6_000), saying(Text("two"), input_tokens=100))
     model = Listening(inner, window_tokens=10_000)
@@ -74,8 +74,8 @@ async def test_the_estimate_is_set_right_by_what_a_reply_really_took_in():
     assert len(history.compactions) == 1
 
 
-async def test_a_request_that_overflows_is_shortened_and_asked_once_more():
-    """RA-10, RA-21: the second overflow is told."""
+async def test_a_request_that_overflows_is_compacted_and_retried_once():
+    """RA-10, RA-21: a second overflow is reported."""
     history = Kept()
     model = Listening(Scripted(ContextOverflow("too long", "shorten it"), saying(Text("ok"))))
     worker = agent(model, conversation=long_talk(10), history=history)
@@ -92,14 +92,14 @@ async def test_a_request_that_overflows_is_shortened_and_asked_once_more():
     assert len(twice.requests) == 2
 
 
-async def test_an_overflow_that_cannot_be_helped_is_not_tried_again():
+async def test_an_overflow_that_compaction_cannot_fix_is_not_retried():
     model = Listening(Scripted(ContextOverflow("too long", "use another model")))
     with pytest.raises(ContextOverflow):
         await agent(model).turn("go")
     assert len(model.requests) == 1
 
 
-async def test_a_single_prompt_that_is_longer_than_the_window_is_cut_to_fit():
+async def test_a_prompt_longer_than_the_window_is_cut_to_fit():
     """RA-10."""
     model = Listening(tape(CassetteEntry(text="fine")), window_tokens=8_000)
     await agent(model).turn("begin " + "x" * 5_000_000 + " end")
@@ -111,7 +111,7 @@ async def test_a_single_prompt_that_is_longer_than_the_window_is_cut_to_fit():
     assert "bytes left out" in text
 
 
-def test_long_arguments_are_cut_wherever_they_stand_and_stay_arguments():
+def test_long_arguments_are_cut_at_any_depth_and_stay_valid_arguments():
     """RA-10: a call that wrote a long file is still a call."""
     args = {"path": "a", "edits": [{"text": "x" * 50_000, "line": 3}], "more": {"deep": ("y" * 50_000,)}, "force": True}
     [message] = fit_messages(
@@ -125,8 +125,8 @@ def test_long_arguments_are_cut_wherever_they_stand_and_stay_arguments():
     assert "bytes left out" in call.args["more"]["deep"][0]
 
 
-def test_pictures_go_before_the_words_do():
-    """RA-10: where they leave too little room for anything else."""
+def test_images_are_dropped_before_text():
+    """RA-10: if they leave too little room for anything else."""
     picture = Image("image/png", b"png")
     messages = [UserMessage((Text("look"), picture, picture)), AssistantMessage((Text("I see."),))]
     assert fit_messages(messages, 12_100) == tuple(messages)

@@ -5,7 +5,7 @@ from scaffold.core.errors import UsageError
 from scaffold.tools.arguments import argument_problems
 
 
-def test_there_are_five_modes_and_each_but_the_default_has_words_of_its_own():
+def test_there_are_five_modes_and_each_but_the_default_has_its_own_prompt():
     """RA-5."""
     assert MODES == ("default", "plan", "explore", "debug", "review")
     words = {mode: mode_instructions(mode) for mode in MODES}
@@ -13,7 +13,7 @@ def test_there_are_five_modes_and_each_but_the_default_has_words_of_its_own():
     assert all(text.startswith(f"You are in {mode} mode: ") for mode, text in words.items())
 
 
-async def test_an_agent_changes_its_own_mode():
+async def test_an_agent_can_change_its_mode():
     """RA-5."""
     kept = []
     modes = CurrentMode("plan", kept.append)
@@ -23,21 +23,21 @@ async def test_an_agent_changes_its_own_mode():
     assert (modes.current, kept, tool.category) == ("debug", ["debug"], "memory")
 
 
-async def test_a_mode_it_is_in_already_is_not_kept_again():
+async def test_switching_to_the_current_mode_stores_nothing():
     kept = []
     assert not (await switch_mode_tool(CurrentMode("debug", kept.append)).run({"mode": "debug"})).failed
     assert kept == []
 
 
 @pytest.mark.parametrize("word", ["Plan", " plan "])
-def test_a_mode_is_known_however_it_is_written(word):
+def test_mode_names_are_matched_in_any_spelling(word):
     modes = CurrentMode()
     assert modes.switch(word) is None
     assert modes.current == parse_mode(word) == "plan"
 
 
 @pytest.mark.parametrize("word", ["", "planning", "../plan", "mode_plan"])
-def test_a_mode_nobody_knows_is_refused_with_those_there_are(word):
+def test_an_unknown_mode_is_refused_with_the_known_ones(word):
     """RA-5."""
     modes = CurrentMode("review")
     refusal = modes.switch(word)
@@ -50,7 +50,7 @@ def test_a_mode_nobody_knows_is_refused_with_those_there_are(word):
     assert "default, plan, explore, debug, review" in caught.value.fix
 
 
-def test_what_cannot_be_kept_does_not_count():
+def test_a_mode_that_cannot_be_stored_does_not_take_effect():
     def refuse(mode):
         raise OSError("disk full")
 

@@ -1,10 +1,10 @@
-"""A span of time that stands still while a human thinks."""
+"""A timer that is paused while a human thinks."""
 
 from scaffold.agent.subagents.pool import PausableTimer
 from scaffold.host.clock import FakeClock
 
 
-def test_time_passes_but_for_pauses():
+def test_time_passes_except_during_pauses():
     """RA-11: waiting for consent does not count against the timeout."""
     clock = FakeClock()
     allowance = PausableTimer(10, clock.monotonic)
@@ -17,7 +17,7 @@ def test_time_passes_but_for_pauses():
     assert allowance.left_s() == -1
 
 
-def test_pauses_are_bounded_in_all():
+def test_the_total_of_all_pauses_is_bounded():
     clock = FakeClock()
     allowance = PausableTimer(10, clock.monotonic, longest_pause_s=20)
     for _ in range(2):
@@ -26,7 +26,7 @@ def test_pauses_are_bounded_in_all():
     assert allowance.left_s() == 0
 
 
-def test_a_pause_ends_with_an_error_too():
+def test_a_pause_also_ends_when_an_error_is_raised():
     clock = FakeClock()
     allowance = PausableTimer(10, clock.monotonic)
     try:

@@ -1,4 +1,4 @@
-"""What agents of each role are told, and whose words that are."""
+"""The prompts of each role, built in or from a folder."""
 
 import os
 
@@ -19,12 +19,12 @@ def folder(tmp_path):
 
 
 def prompt(role, *folders):
-    """Return the prompt of a role and what was told of files that cannot be used."""
+    """Return the prompt of a role and the notices about files that cannot be used."""
     notices = []
     return system_prompt(role, folders=[str(folder) for folder in folders], notice=notices.append), notices
 
 
-def test_each_built_in_role_has_a_prompt_of_its_own_on_the_same_ground():
+def test_each_built_in_role_has_its_own_prompt_on_a_common_base():
     """SC-6."""
     assert {"implementation", "testing", *REVIEWS} == BUILT_IN_ROLES
     prompts = {role: system_prompt(role) for role in BUILT_IN_ROLES}
@@ -35,31 +35,31 @@ def test_each_built_in_role_has_a_prompt_of_its_own_on_the_same_ground():
 
 
 @pytest.mark.parametrize("role", ["release_notes", "../ground", "ground", "verdict", "a/b", ""])
-def test_a_role_nobody_knows_gets_the_generic_prompt_with_its_name(role):
+def test_an_unknown_role_gets_the_generic_prompt_with_its_name(role):
     """SC-6."""
     assert f"Your role: {role}. Do the task as an expert" in system_prompt(role)
 
 
-def test_a_role_is_named_on_one_line_and_not_without_end():
+def test_a_role_name_is_shortened_to_one_line():
     """SC-6: a plan's author cannot write a prompt by the name of a role."""
     assert "Your role: a Obey. Do the task" in system_prompt("a\nObey")
     assert f"Your role: {'x' * 100}.... Do the task" in system_prompt("x" * 300)
 
 
 @pytest.mark.parametrize("role", [*REVIEWS, "security_review", "reviewer"])
-def test_a_review_is_told_to_end_with_a_verdict(role):
+def test_a_review_prompt_asks_for_a_verdict_at_the_end(role):
     """SC-7."""
     assert system_prompt(role).endswith(VERDICT)
 
 
-def test_work_is_told_of_its_bounds_and_not_of_verdicts():
+def test_a_work_prompt_states_its_limits_and_does_not_mention_verdicts():
     """AL-32."""
     told = system_prompt("implementation")
     assert "in your final message and do not change it" in told
     assert "verdict" not in told
 
 
-def test_a_folders_prompt_takes_the_place_of_the_roles_words_and_of_nothing_else(folder):
+def test_a_folders_prompt_replaces_only_the_role_specific_part(folder):
     """SC-6: neither the rules of all workers nor the form of a verdict."""
     (folder / "code_review.md").write_text("\ufeffBe kind, {role}.\r\n\r\nAlways.\n")
     told, notices = prompt("code_review", folder)
@@ -70,7 +70,7 @@ def test_a_folders_prompt_takes_the_place_of_the_roles_words_and_of_nothing_else
     assert notices == []
 
 
-def test_the_first_folder_that_has_a_prompt_is_heard(folder, tmp_path):
+def test_the_first_folder_with_a_prompt_wins(folder, tmp_path):
     """SC-6."""
     (folder / "dba.md").write_text("Mind the indexes.")
     (tmp_path / "dba.md").write_text("Mind the backups.")
@@ -89,23 +89,23 @@ def test_the_first_folder_that_has_a_prompt_is_heard(folder, tmp_path):
     ],
     ids=["huge", "no text", "blank"],
 )
-def test_a_prompt_that_cannot_be_used_is_told_of_and_the_next_one_counts(folder, content, why):
-    """SC-6: a notice, and the built-in."""
+def test_an_unusable_prompt_file_raises_a_notice_and_the_next_one_is_used(folder, content, why):
+    """SC-6: a notice, then the built-in prompt."""
     (folder / "testing.md").write_bytes(content)
     told, notices = prompt("testing", folder)
     assert told == system_prompt("testing")
     assert notices == [f"The prompt {folder}/testing.md is not used: {why}."]
 
 
-def test_a_prompt_of_exactly_the_limit_is_used(folder):
+def test_a_prompt_of_exactly_the_size_limit_is_used(folder):
     """SC-6."""
     (folder / "testing.md").write_bytes(b"x" * MAX_BYTES)
     assert prompt("testing", folder)[1] == []
 
 
 @pytest.mark.parametrize("odd", ["folder", "pipe", "link out", "loop", "link to nothing"])
-def test_what_is_no_file_of_the_folder_is_never_read(folder, tmp_path, odd):
-    """SC-6: nothing hangs, and nobody's files are shown to a model."""
+def test_only_regular_files_inside_the_folder_are_read(folder, tmp_path, odd):
+    """SC-6: nothing hangs, and no other files are shown to a model."""
     place = folder / "testing.md"
     (tmp_path / "secret").write_text("the secret")
     match odd:
@@ -125,8 +125,8 @@ def test_what_is_no_file_of_the_folder_is_never_read(folder, tmp_path, odd):
 
 
 @pytest.mark.parametrize("role", ["../secret", "", ".hidden", "a/b", "x" * 300, "ü" * 51, "a\0b", "a\nb", "caf\udce9"])
-def test_no_role_leads_out_of_the_folder(folder, role):
-    """SC-6: a name that cannot be a file's has a built-in prompt, without a word."""
+def test_a_role_name_cannot_lead_out_of_the_folder(folder, role):
+    """SC-6: a role whose name cannot be a file name gets a built-in prompt, without a notice."""
     (folder.parent / "secret.md").write_text("the secret")
     (folder / ".hidden.md").write_text("the secret")
     told, notices = prompt(role, folder)
@@ -136,7 +136,7 @@ def test_no_role_leads_out_of_the_folder(folder, role):
 
 
 @pytest.mark.parametrize("role", sorted(NON_WORKER_ROLES))
-def test_who_leads_is_not_told_the_rules_of_workers_and_can_be_given_other_words(folder, role):
+def test_planners_do_not_get_the_rules_of_workers_and_can_be_overridden(folder, role):
     """SC-6: planner and supervisor are overridden the same way; an action of that role is a worker like any other."""
     assert GROUND not in system_prompt(role)
     (folder / f"{role}.md").write_text("Lead well.")

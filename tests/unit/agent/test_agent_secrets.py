@@ -1,4 +1,4 @@
-"""What a model is not shown, and what it cannot write in its place."""
+"""Secrets are hidden from a model, which cannot write in their place."""
 
 import pytest
 
@@ -13,7 +13,7 @@ REDACTOR = Redactor({"MY_TOKEN": SECRET})
 
 
 class Pages:
-    """A tool that writes down what it is told."""
+    """A tool that records its arguments."""
 
     def __init__(self, category):
         async def work(text):
@@ -27,15 +27,15 @@ class Pages:
         return await Toolbox([self.tool], REDACTOR).result(ToolCall("c1", "write", {"text": text}))
 
 
-async def test_what_a_tool_answers_reaches_the_model_without_secrets():
-    """BX-9: the tool itself got the text as it is."""
+async def test_tool_results_reach_the_model_without_secrets():
+    """BX-9: the tool itself got the text unchanged."""
     pages = Pages("file_write")
     result = await pages.call(f"token {SECRET}.")
     assert (result.content, result.failed) == ("written: token [redacted:MY_TOKEN].", False)
     assert pages.written == [f"token {SECRET}."]
 
 
-async def test_what_a_tool_raises_reaches_the_model_without_secrets():
+async def test_tool_errors_reach_the_model_without_secrets():
     """BX-9: errors quote addresses, and addresses hold passwords."""
 
     async def fail(text):
@@ -49,8 +49,8 @@ async def test_what_a_tool_raises_reaches_the_model_without_secrets():
     assert SECRET not in unknown.content
 
 
-async def test_a_secret_longer_than_what_is_shown_is_taken_out_before_the_middle_is():
-    """BX-9: half a secret is known by nobody any more."""
+async def test_a_secret_longer_than_the_limit_is_redacted_before_the_text_is_cut():
+    """BX-9: half a secret would no longer be recognised."""
     pages = Pages("memory")
     text = "x" * 26_650 + SECRET + "y" * 30_000
     shown = (await pages.call(text)).content
@@ -59,8 +59,8 @@ async def test_a_secret_longer_than_what_is_shown_is_taken_out_before_the_middle
 
 
 @pytest.mark.parametrize("category", ["file_write", "shell", "python"])
-async def test_our_mark_is_written_nowhere(category):
-    """BX-9: it would take the place of the secret; the model is told what to do instead."""
+async def test_a_redaction_mark_cannot_be_written_to_a_file(category):
+    """BX-9: it would replace the secret; the model is told what to do instead."""
     pages = Pages(category)
     result = await pages.call("a = '[redacted:MY_TOKEN]'")
     assert result.failed
@@ -68,7 +68,7 @@ async def test_our_mark_is_written_nowhere(category):
     assert pages.written == []
 
 
-async def test_a_mark_may_be_asked_for_and_one_that_is_not_ours_may_be_written():
+async def test_a_mark_may_be_searched_for_and_foreign_marks_may_be_written():
     """BX-9: only what would replace a secret is refused."""
     reads, writes = Pages("file_read"), Pages("file_write")
     assert not (await reads.call("[redacted:MY_TOKEN]")).failed

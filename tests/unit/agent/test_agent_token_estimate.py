@@ -7,7 +7,7 @@ from scaffold.core.tool import Tool
 from scaffold.tools.arguments import object_schema
 
 
-def test_a_message_is_as_long_as_what_a_model_reads_of_it():
+def test_a_message_is_measured_by_what_a_model_reads_of_it():
     """RA-10: four bytes a token, an image about 1,500."""
     said = UserMessage((Text("née"), Image("image/png", b"x" * 1_000_000), ToolResult("a-long-id", "shell", "12345")))
     assert message_size(said) == 4 + 6_000 + 5
@@ -16,12 +16,12 @@ def test_a_message_is_as_long_as_what_a_model_reads_of_it():
     assert message_size(reply) == 2 + 3 + 2 + len('{"a":"é"}'.encode())
 
 
-def test_half_a_surrogate_pair_counts_as_its_escape():
+def test_an_unpaired_surrogate_counts_as_its_escape():
     assert text_size("\udce9") == len("\\udce9")
     assert cut_middle("\udce9" * 100, 90).startswith("\\udce9")
 
 
-def test_what_every_request_carries_counts_tool_schemas_too():
+def test_the_fixed_part_of_a_request_includes_tool_schemas():
     """RA-10."""
 
     async def run(args):
@@ -34,7 +34,7 @@ def test_what_every_request_carries_counts_tool_schemas_too():
     assert equipped.fixed > bare.fixed + len("lookLook.") + len(str(schema)) / 2
 
 
-def test_sizes_become_tokens_and_tokens_room():
+def test_sizes_convert_to_tokens_and_back():
     gauge = TokenEstimate(400)
     assert gauge.tokens(4_000) == 1_100
     assert gauge.room(1_100) == 4_000
@@ -45,6 +45,6 @@ def test_sizes_become_tokens_and_tokens_room():
 
 
 @pytest.mark.parametrize(("input_tokens", "scale"), [(0, 1.0), (1, 0.25), (10_000_000, 4.0), (2_000, 2.0)])
-def test_a_usage_out_of_all_proportion_sets_the_estimate_right_only_so_far(input_tokens, scale):
+def test_an_implausible_usage_corrects_the_estimate_only_up_to_a_limit(input_tokens, scale):
     """A cassette may say anything, or nothing."""
     assert TokenEstimate(0).corrected(4_000, input_tokens).scale == scale

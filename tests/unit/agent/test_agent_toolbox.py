@@ -1,4 +1,4 @@
-"""Batches: the calls of one reply, and what becomes of them."""
+"""Batches: the calls of one reply and their results."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ from scaffold.tools.arguments import object_schema
 
 
 class Room:
-    """Tools that tell what they did; those named `wait...` go on only when everybody expected is there."""
+    """Tools that record what they did; those named `wait...` block until all expected calls have arrived."""
 
     def __init__(self, expected=0):
         self.log = []
@@ -57,15 +57,15 @@ async def ran(tools, *wanted):
     return [(result.call_id, result.content) for result in batch.results]
 
 
-async def test_files_and_pages_are_read_side_by_side():
-    """RA-19: whatever changes nothing may run beside its like, a page of the web as well as a file."""
+async def test_files_and_pages_are_read_concurrently():
+    """RA-19: any call that changes nothing may run beside its like, a web page as well as a file."""
     room = Room(expected=2)
     tools = [room.wait("file"), room.wait("page", category="network", read_only=True)]
     assert await ran(tools, ("file", "a"), ("page", "b")) == [("c0", "file: a"), ("c1", "page: b")]
 
 
-async def test_what_reaches_out_and_changes_something_runs_alone():
-    """RA-19: the category says nothing of that; an installation is of the network, too."""
+async def test_a_network_call_that_changes_something_runs_alone():
+    """RA-19: the category does not say that; an installation uses the network, too."""
     room = Room()
     install = room.wait("install", category="network")
     room._all_there.set()
@@ -73,7 +73,7 @@ async def test_what_reaches_out_and_changes_something_runs_alone():
     assert room.most == 1
 
 
-async def test_only_so_many_run_at_once():
+async def test_the_number_of_concurrent_calls_is_limited():
     """RA-19."""
     room = Room(expected=MAX_PARALLEL_CALLS)
     results = await ran([room.wait("file")], *[("file", str(number)) for number in range(3 * MAX_PARALLEL_CALLS)])
@@ -81,7 +81,7 @@ async def test_only_so_many_run_at_once():
     assert [content for _, content in results] == [f"file: {number}" for number in range(3 * MAX_PARALLEL_CALLS)]
 
 
-async def test_equal_calls_that_only_read_run_once_and_each_has_its_result():
+async def test_equal_read_calls_run_once_and_each_gets_the_result():
     """RA-19: duplicates are merged."""
     room = Room()
     tools = [room.note("file"), room.note("page", category="network", read_only=True)]
@@ -92,7 +92,7 @@ async def test_equal_calls_that_only_read_run_once_and_each_has_its_result():
     ]
 
 
-async def test_equal_calls_that_change_something_all_run_and_what_lies_between_reads_parts_them():
+async def test_equal_writes_all_run_and_a_write_separates_equal_reads():
     """RA-19: an equal read after a write may see something else."""
     room = Room()
     tools = [room.note("file"), room.note("write", category="file_write")]
@@ -100,7 +100,7 @@ async def test_equal_calls_that_change_something_all_run_and_what_lies_between_r
     assert room.log == ["file a", "write x", "write x", "file a"]
 
 
-async def test_a_call_that_fails_fails_for_its_equals_alone():
+async def test_a_failing_call_fails_only_for_its_duplicates():
     async def broken(text):
         raise ValueError(text)
 
@@ -114,7 +114,7 @@ async def test_a_call_that_fails_fails_for_its_equals_alone():
     ]
 
 
-async def test_what_is_null_and_need_not_be_there_is_as_if_it_were_not_said():
+async def test_a_null_optional_argument_counts_as_omitted():
     """Some models name every argument there is."""
 
     async def work(**given):
@@ -129,8 +129,8 @@ async def test_what_is_null_and_need_not_be_there_is_as_if_it_were_not_said():
 
 
 @pytest.mark.parametrize("category", ["file_read", "shell"])
-async def test_an_interruption_ends_what_runs_and_keeps_what_is_there(category):
-    """RA-19: Ctrl-C is cooperative; results that are there stay, the others are told as what they are."""
+async def test_an_interruption_cancels_running_calls_and_keeps_finished_results(category):
+    """RA-19: Ctrl-C is cooperative; finished results stay, the others are reported as interrupted."""
     begun, ended = asyncio.Event(), []
 
     async def hang(text):
@@ -161,8 +161,8 @@ async def test_an_interruption_ends_what_runs_and_keeps_what_is_there(category):
     )
 
 
-async def test_results_that_were_there_at_an_interruption_are_in_history_and_conversation():
-    """RA-19, RA-10: nothing that was done is asked for again."""
+async def test_results_finished_before_an_interruption_are_in_history_and_conversation():
+    """RA-19, RA-10: no completed call is requested again."""
     begun, history, room = asyncio.Event(), Kept(), Room()
 
     async def hang(text):
@@ -189,15 +189,15 @@ async def test_results_that_were_there_at_an_interruption_are_in_history_and_con
     assert len(model.requests[1].messages[-1].parts) == 3
 
 
-async def test_equal_reads_alone_never_end_a_session():
-    """RA-19, interface: an agent may wait for something by looking again and again."""
+async def test_repeated_equal_reads_never_end_a_session():
+    """RA-19: an agent may wait for something by reading it again and again."""
     room = Room()
     looks = [calling(turn, ("file", {"text": "a"})) for turn in range(1, 61)]
     finish = await agent(tape(*looks, CassetteEntry(text="there it is")), room.note("file")).turn("wait for it")
     assert (finish.text, finish.requests) == ("there it is", 61)
 
 
-async def test_what_is_null_inside_of_a_list_is_as_if_it_were_not_said():
+async def test_a_null_inside_a_list_counts_as_omitted():
     """RA-4: strict schemas make a model name each member of each operation."""
     changed = []
 
@@ -221,8 +221,8 @@ async def test_what_is_null_inside_of_a_list_is_as_if_it_were_not_said():
 
 
 @pytest.mark.parametrize("category", ["shell", "file_read"])
-async def test_what_waits_for_a_human_ends_the_batch_as_itself(category):
-    """BX-13: alone or beside others; what had ended keeps its result, and nothing after it begins."""
+async def test_waiting_for_a_human_ends_the_batch_with_its_own_error(category):
+    """BX-13: alone or beside others; finished calls keep their results, and later ones do not start."""
     room = Room()
 
     async def ask(text):

@@ -37,7 +37,7 @@ def results_of(request):
     return [(part.name, part.content, part.failed) for part in request.messages[-1].parts]
 
 
-async def test_a_turn_goes_on_until_a_reply_without_calls_and_ends_with_its_words():
+async def test_a_turn_ends_with_the_first_reply_without_calls_and_returns_its_text():
     """SC-11: the result is the last reply's own text."""
     model = Listening(
         tape(
@@ -61,12 +61,12 @@ async def test_a_turn_goes_on_until_a_reply_without_calls_and_ends_with_its_word
     assert third.messages[: len(second.messages)] == second.messages
 
 
-async def test_a_last_reply_without_words_is_an_empty_result():
+async def test_a_last_reply_without_text_is_an_empty_result():
     finish = await agent(tape(CassetteEntry())).turn("say nothing")
     assert finish.text == ""
 
 
-async def test_requests_are_counted_on_over_turns_and_turns_are_remembered():
+async def test_request_numbers_continue_over_turns_and_the_conversation_is_kept():
     model = Listening(tape(calling(1, ("echo", {"text": "a"})), calling(2, text="one"), calling(3, text="two")))
     worker = agent(model, ECHO)
     first = await worker.turn("begin")
@@ -98,7 +98,7 @@ async def test_no_request_starts_without_budget():
     assert len(model.requests) == 1
 
 
-async def test_an_agent_that_never_ends_meets_the_turn_limit():
+async def test_an_agent_that_never_ends_reaches_the_turn_limit():
     model = Listening(tape(CassetteEntry(tool_calls=(CassetteToolCall("echo", {"text": "again"}),))))
     worker = agent(model, ECHO, max_requests=3)
     with pytest.raises(TurnLimitExceeded, match="Turn limit") as caught:
@@ -108,7 +108,7 @@ async def test_an_agent_that_never_ends_meets_the_turn_limit():
     assert worker.usage.requests == 3
 
 
-async def test_calls_of_a_reply_that_was_cut_off_are_not_run():
+async def test_calls_of_a_truncated_reply_are_not_run():
     """Trap: a call cut by its length limit may parse to a whole object."""
     ran = []
 
@@ -130,7 +130,7 @@ async def test_calls_of_a_reply_that_was_cut_off_are_not_run():
     assert model.requests[2].messages[-1] == UserMessage((Text(CUT_OFF),))
 
 
-async def test_a_refusal_ends_the_turn_and_runs_nothing_it_asked_for():
+async def test_a_refusal_ends_the_turn_without_running_its_calls():
     refusal = saying(Text("No."), ToolCall("1", "echo", {"text": "a"}), stop="refused")
     model = Listening(Scripted(saying(Text("hi")), refusal, saying()))
     worker = agent(model, ECHO)
@@ -144,8 +144,8 @@ async def test_a_refusal_ends_the_turn_and_runs_nothing_it_asked_for():
     )
 
 
-async def test_what_was_set_aside_is_given_back_whatever_becomes_of_the_request():
-    """BX-11: a request of which nothing was heard books nothing."""
+async def test_every_reservation_is_settled_whether_or_not_the_request_succeeds():
+    """BX-11: a request without any reply costs nothing."""
     purse = Purse()
     with pytest.raises(ModelError):
         await agent(Scripted(ModelError("down", "wait")), budget=purse).turn("go")
@@ -160,14 +160,14 @@ async def test_what_was_set_aside_is_given_back_whatever_becomes_of_the_request(
     assert purse.settled[1:] == [("reservation 2", Usage())]
 
 
-async def test_what_is_said_is_heard_as_it_comes():
+async def test_deltas_are_reported_as_they_arrive():
     """RA-2."""
     heard = []
     await agent(tape(CassetteEntry(text="hello")), on_delta=heard.append).turn("go")
     assert heard == [TextDelta("hello")]
 
 
-async def test_every_completed_step_is_in_the_history_before_the_next_one_begins():
+async def test_every_completed_step_is_stored_before_the_next_one_begins():
     """RA-10, RA-21: a crash loses no completed step."""
     history = Kept()
     seen = []
@@ -187,7 +187,7 @@ async def test_every_completed_step_is_in_the_history_before_the_next_one_begins
 
 
 @pytest.mark.parametrize("killed", [False, True])
-async def test_a_conversation_that_broke_off_in_a_tool_goes_on_without_running_it_again(killed):
+async def test_a_conversation_interrupted_in_a_tool_continues_without_running_it_again(killed):
     """RA-10, RA-21: it is not known whether the call ran; the model is told so, and the ids still match."""
     history, ran = Kept(), []
 
@@ -216,8 +216,8 @@ async def test_a_conversation_that_broke_off_in_a_tool_goes_on_without_running_i
     )
 
 
-async def test_words_after_a_request_that_failed_are_said_in_one_breath():
-    """Some models only take turns; what is kept stays as it was said."""
+async def test_user_messages_after_a_failed_request_are_merged():
+    """Some models require alternating roles; the stored messages stay as they were."""
     history = Kept()
     model = Listening(Scripted(ModelError("down", "wait"), saying(Text("yes"))))
     worker = agent(model, history=history)
@@ -228,7 +228,7 @@ async def test_words_after_a_request_that_failed_are_said_in_one_breath():
     assert [message.parts for message in history.messages[:2]] == [(Text("are you there?"),), (Text("and now?"),)]
 
 
-async def test_ids_of_calls_are_made_unique_before_they_are_kept():
+async def test_duplicate_call_ids_are_made_unique_before_they_are_stored():
     """RA-1, trap (e): results are matched by id; providers and cassettes may use one twice, or none."""
     history = Kept()
     call = ToolCall("x", "echo", {"text": "a"})
@@ -243,7 +243,7 @@ async def test_ids_of_calls_are_made_unique_before_they_are_kept():
     assert answered == ids
 
 
-async def test_pictures_and_odd_characters_reach_the_model_in_a_form_it_can_take():
+async def test_images_and_unusual_characters_are_encoded_for_the_model():
     """RA-20."""
     picture = Image("image/png", b"png")
     model, journal = Listening(tape(CassetteEntry(text="a cat"))), JournalList()
@@ -253,7 +253,7 @@ async def test_pictures_and_odd_characters_reach_the_model_in_a_form_it_can_take
 
 
 async def test_base_prompt_context_and_tools_are_the_same_bytes_in_every_request():
-    """RA-3: or no provider can cache them; the context stands beside the base prompt."""
+    """RA-3: or no provider can cache them; the context comes beside the base prompt."""
     model = Listening(tape(calling(1, ("echo", {"text": "a"})), calling(2, text="one"), CassetteEntry(text="two")))
     worker = agent(model, ECHO, context="Date: today", effort="low")
     await worker.turn("begin")
@@ -270,8 +270,8 @@ async def test_base_prompt_context_and_tools_are_the_same_bytes_in_every_request
     assert (first.system, first.context, first.effort) == ("Be good.", "Date: today", "low")
 
 
-async def test_another_model_answers_from_the_next_request_on():
-    """RA-1: the conversation goes on as it is."""
+async def test_a_new_model_answers_from_the_next_request_on():
+    """RA-1: the conversation continues unchanged."""
     first, second = Listening(tape(CassetteEntry(text="one"))), Listening(tape(CassetteEntry(text="two")))
     worker = agent(first)
     await worker.turn("a")
@@ -281,12 +281,12 @@ async def test_another_model_answers_from_the_next_request_on():
     assert [type(message) for message in second.requests[0].messages] == [UserMessage, AssistantMessage, UserMessage]
 
 
-async def test_what_a_model_cannot_say_ends_the_turn_as_trouble():
+async def test_an_unencodable_reply_ends_the_turn_with_an_error():
     with pytest.raises(ModelError, match="401"):
         await agent(tape(CassetteEntry(fault=CassetteFault(kind="http", status=401)))).turn("go")
 
 
-async def test_the_journal_tells_what_was_said_and_done_in_order():
+async def test_the_journal_lists_replies_and_calls_in_order():
     journal = JournalList()
     first = CassetteEntry(
         when=RequestMatcher(turn=1),
@@ -312,7 +312,7 @@ async def test_the_journal_tells_what_was_said_and_done_in_order():
     }
 
 
-async def test_replies_that_are_cut_off_again_and_again_end_the_turn():
+async def test_repeatedly_truncated_replies_end_the_turn():
     """A model that cannot come to an end does not use up the turn limit."""
     cut = saying(Text("so"), stop="max_tokens")
     model = Listening(
@@ -326,7 +326,7 @@ async def test_replies_that_are_cut_off_again_and_again_end_the_turn():
 
 
 class Breaking:
-    """A model whose stream breaks off `times` times; then it answers, or is given up."""
+    """A model whose stream breaks off `times` times; then it answers, or fails for good."""
 
     window_tokens = None
 
@@ -349,15 +349,15 @@ class Breaking:
         return Reply(message=AssistantMessage((Text("here"),)), usage=usage, stop="end")
 
 
-async def test_what_was_begun_and_broke_off_is_paid_for():
-    """BX-11: a provider bills a stream that broke, so it counts as what was set aside for it."""
+async def test_a_reply_that_broke_off_is_paid_for():
+    """BX-11: a provider bills a stream that broke, so its reservation counts as spent."""
     purse, history = Purse(), Kept()
     finish = await agent(Breaking(2, answers=True), budget=purse, history=history).turn("go")
     [(_, settled)] = purse.settled
     assert settled == finish.usage == history.usage == Usage(input_tokens=30, cost_usd=1.25, requests=1)
 
 
-async def test_what_was_begun_is_paid_for_though_there_was_no_reply():
+async def test_a_started_request_is_paid_for_even_without_a_reply():
     """BX-11."""
     purse = Purse()
     worker = agent(Breaking(1, answers=False), budget=purse)
@@ -368,7 +368,7 @@ async def test_what_was_begun_is_paid_for_though_there_was_no_reply():
 
 
 class Arriving:
-    """News that come before requests, by the number of the look; kept until they are taken."""
+    """Incoming messages by the number of the poll before a request; kept until they are taken."""
 
     def __init__(self, **words):
         self._due = {int(look.removeprefix("look_")): text for look, text in words.items()}
@@ -387,7 +387,7 @@ class Arriving:
         self.waiting = []
 
 
-async def test_what_comes_in_while_an_agent_works_stands_before_its_next_request():
+async def test_messages_that_arrive_during_a_turn_come_before_its_next_request():
     """RA-12: messages wake and reach a loop that is at work."""
     model = Listening(tape(calling(1, ("echo", {"text": "a"})), calling(2, text="seen")))
     news, history = Arriving(look_2="a message"), Kept()
@@ -397,8 +397,8 @@ async def test_what_comes_in_while_an_agent_works_stands_before_its_next_request
     assert UserMessage((Text("a message"),)) in history.messages
 
 
-async def test_a_turn_about_news_alone_says_nothing_else_and_counts_on():
-    """RA-12: a loop that waited is woken by what came, and the limit of a task holds for it, too."""
+async def test_a_turn_started_by_messages_adds_no_prompt_and_counts_towards_the_limit():
+    """RA-12: a waiting loop is woken by a message, and the turn limit of a task applies to it, too."""
     model = Listening(tape(calling(1, text="waiting"), calling(2, text="woken"), calling(3, text="too far")))
     worker = agent(model, news=Arriving(look_2="it ended", look_3="another"), max_requests=2)
     await worker.turn("go")
@@ -413,7 +413,7 @@ async def test_a_turn_about_news_alone_says_nothing_else_and_counts_on():
 
 
 class Counting:
-    """A context that tells how often it was renewed."""
+    """A context that counts how often it was renewed."""
 
     renewals = 0
 
@@ -424,8 +424,8 @@ class Counting:
         self.renewals += 1
 
 
-async def test_the_context_stays_as_it_is_until_the_conversation_is_compacted():
-    """RA-3, RA-10: what is cached stays good; what changed is taken in when nothing is cached any more."""
+async def test_the_context_changes_only_when_the_conversation_is_compacted():
+    """RA-3, RA-10: cached prefixes stay valid; changes are taken in when nothing is cached any more."""
     model = Listening(tape(*(calling(turn, text="word " * 2000) for turn in (1, 2, 3))))
     worker = agent(model, context=Counting())
     await worker.turn("one")

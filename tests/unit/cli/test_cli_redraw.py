@@ -1,4 +1,4 @@
-"""The lower end of a terminal: what is drawn is what stands there, and what stands is not written again."""
+"""The live area at the bottom of a terminal: only lines that changed are written again."""
 
 import io
 
@@ -15,7 +15,7 @@ FRAMES = st.lists(
 
 
 class Terminal:
-    """A screen with a line of somebody else's on it, and the canvas that draws below."""
+    """A screen with a line of another program on it, and the canvas that draws below."""
 
     def __init__(self):
         self._screen = pyte.Screen(COLUMNS, ROWS)
@@ -27,7 +27,7 @@ class Terminal:
         self._stream.feed("$ status\n")
 
     def draw(self, lines, size=(COLUMNS, ROWS)):
-        """Draw and return what was written for it."""
+        """Draw and return what was written."""
         self.canvas.draw(lines, size)
         return self.flush()
 
@@ -44,7 +44,7 @@ class Terminal:
 
 @settings(max_examples=60)
 @given(FRAMES)
-def test_after_each_frame_exactly_its_lines_stand_below_what_was_there(frames):
+def test_each_frame_shows_exactly_its_lines_below_the_earlier_output(frames):
     """BX-12: a frame leaves nothing of the one before."""
     terminal = Terminal()
     for lines in frames:
@@ -55,7 +55,7 @@ def test_after_each_frame_exactly_its_lines_stand_below_what_was_there(frames):
         assert not any(shown[len(expected) :])
 
 
-def test_only_what_changed_is_written_in_one_piece():
+def test_only_changed_lines_are_written_in_one_write():
     terminal = Terminal()
     terminal.draw(["one", "two", "three"])
     assert terminal.draw(["one", "two", "three"]) == ""
@@ -63,14 +63,14 @@ def test_only_what_changed_is_written_in_one_piece():
     assert ("TWO" in again, "one" in again, "three" in again) == (True, False, False)
 
 
-def test_a_terminal_of_another_size_is_drawn_whole_from_its_top():
+def test_a_resized_terminal_is_redrawn_from_its_top():
     terminal = Terminal()
     terminal.draw(["one", "two"])
     terminal.draw(["one", "two"], (COLUMNS, ROWS - 1))
     assert terminal.lines[:3] == ["one", "two", ""]
 
 
-def test_what_was_drawn_is_taken_away_once():
+def test_a_frame_is_erased_once():
     terminal = Terminal()
     terminal.draw(["one", "two"])
     terminal.canvas.erase()

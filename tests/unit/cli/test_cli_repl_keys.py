@@ -1,4 +1,4 @@
-"""What keys mean, and when they answer."""
+"""Which keys do what, and when they answer a question."""
 
 import asyncio
 
@@ -33,8 +33,8 @@ def moment(**changes):
         ({"busy": True, "stopping": True, "asked": True}, "end"),
     ],
 )
-def test_ctrl_c_goes_as_far_as_it_has_to(changes, meaning):
-    """RA-19: first the turn stops, a second one ends everything."""
+def test_ctrl_c_first_stops_the_turn_then_ends_the_session(changes, meaning):
+    """RA-19: the first one stops the turn, the second one ends everything."""
     assert on_interrupt(moment(**changes)) == meaning
 
 
@@ -42,7 +42,7 @@ def test_ctrl_c_goes_as_far_as_it_has_to(changes, meaning):
     ("before", "after", "meaning"),
     [("hi", "", "send"), ("hi\\", "", "continue"), ("a\\", "b", "send"), ("", "", "ignore"), (" \n", " ", "ignore")],
 )
-def test_enter_sends_or_goes_on(before, after, meaning):
+def test_enter_sends_or_continues_the_line(before, after, meaning):
     assert on_enter(before, after) == meaning
 
 
@@ -50,8 +50,8 @@ def test_enter_sends_or_goes_on(before, after, meaning):
     ("shown_s", "last_key_s", "now_s", "counts"),
     [(None, 0.0, 99.0, False), (10.0, 0.0, 10.2, False), (10.0, 0.0, 10.6, True), (10.0, 10.4, 10.6, False)],
 )
-def test_a_key_answers_only_what_could_be_read(shown_s, last_key_s, now_s, counts):
-    """RA-13: what was typed before a question was seen is no consent."""
+def test_a_key_answers_only_a_question_that_was_visible(shown_s, last_key_s, now_s, counts):
+    """RA-13: a key typed before the question was shown is no consent."""
     assert counts_as_answer(shown_s=shown_s, last_key_s=last_key_s, now_s=now_s) is counts
 
 
@@ -76,7 +76,7 @@ async def desk():
         task.cancel()
 
 
-async def test_questions_are_put_one_after_the_other(desk):
+async def test_questions_are_asked_one_after_another(desk):
     """RA-13."""
     first, second = await desk.ask(RUN), await desk.ask(WRITE)
     assert desk.shown == [RUN]
@@ -89,7 +89,7 @@ async def test_questions_are_put_one_after_the_other(desk):
     assert desk.questions.current is None
 
 
-async def test_the_same_question_twice_is_put_once(desk):
+async def test_identical_questions_are_asked_once(desk):
     """RA-13."""
     both = [await desk.ask(RUN), await desk.ask(RUN)]
     assert desk.questions.identical_count == 2
@@ -98,7 +98,7 @@ async def test_the_same_question_twice_is_put_once(desk):
 
 
 async def test_two_writes_to_one_file_are_two_questions(desk):
-    """RA-13: what is written may differ, so one answer is not for both."""
+    """RA-13: their content may differ, so one answer does not cover both."""
     await desk.ask(WRITE)
     await desk.ask(msgspec.structs.replace(WRITE, digest="of another content"))
     await desk.ask(WRITE)
@@ -116,7 +116,7 @@ async def test_the_answers_say_how_many_calls_they_are_for_and_when_keys_count(d
     assert answer_choices(desk.questions) == "y yes to all 2   n no   a always   (1 more)"
 
 
-async def test_a_question_whose_asker_is_gone_is_withdrawn(desk):
+async def test_a_question_is_withdrawn_when_its_agent_has_ended(desk):
     asked = await desk.ask(RUN)
     waiting = await desk.ask(WRITE)
     asked.cancel()
@@ -127,8 +127,8 @@ async def test_a_question_whose_asker_is_gone_is_withdrawn(desk):
     assert await waiting == "allow"
 
 
-async def test_keys_pressed_in_one_go_do_not_answer(desk):
-    """RA-13: whoever is in the middle of a word has not read the question."""
+async def test_keys_typed_in_a_burst_do_not_answer(desk):
+    """RA-13: a user who is typing a word has not read the question."""
     await desk.ask(RUN)
     assert not desk.questions.key_pressed()
     desk.clock.advance(0.4)
@@ -139,8 +139,8 @@ async def test_keys_pressed_in_one_go_do_not_answer(desk):
     assert desk.questions.key_pressed()
 
 
-async def test_keys_pressed_while_a_question_is_drawn_do_not_answer():
-    """RA-13: a long diff is drawn for a while, and nobody has read it before."""
+async def test_keys_typed_while_a_question_is_drawn_do_not_answer():
+    """RA-13: a long diff takes time to draw, and cannot have been read before."""
     clock = FakeClock()
     questions = ApprovalQueue(clock, lambda _: clock.advance(3.0))
     asked = asyncio.create_task(questions.ask(RUN))

@@ -1,4 +1,4 @@
-"""What a talk shows, as functions of values: blocks of Markdown, diffs, the status line, drawing."""
+"""The REPL's output as functions of values: blocks of Markdown, diffs, the status line, drawing."""
 
 import re
 
@@ -30,8 +30,8 @@ def status_text(width, **changes):
     return "".join(text for _, text in status_line(state, width))
 
 
-def test_text_is_cut_where_a_part_of_it_is_finished():
-    """RA-18: what is finished is drawn for good, the rest as it stands."""
+def test_text_is_split_where_a_block_is_complete():
+    """RA-18: complete blocks are drawn once, the rest is redrawn."""
     blocks = MarkdownBlocks()
     done = blocks.feed(WRITTEN)
     assert done == ["# Title", "words\nmore", "- a\n\n- b\n  c", "```py\nx\n\ny\n```"]
@@ -40,15 +40,15 @@ def test_text_is_cut_where_a_part_of_it_is_finished():
     assert blocks.end() == []
 
 
-def test_a_fence_is_closed_by_its_own_mark_alone():
+def test_a_fence_is_closed_only_by_its_own_marker():
     blocks = MarkdownBlocks()
     assert blocks.feed("~~~~\n```\n\n~~~\n") == []
     assert blocks.feed("~~~~\n") == ["~~~~\n```\n\n~~~\n~~~~"]
 
 
 @given(st.lists(st.text("ab#-`~ \n1.", max_size=9), max_size=12))
-def test_pieces_make_the_same_blocks_as_the_whole_and_lose_nothing(pieces):
-    """RA-18: however a reply comes, it is shown the same."""
+def test_blocks_are_the_same_however_the_reply_is_chunked(pieces):
+    """RA-18: a reply looks the same whatever its chunks."""
     split, whole = MarkdownBlocks(), MarkdownBlocks()
     by_pieces = [block for piece in pieces for block in split.feed(piece)] + split.end()
     at_once = whole.feed("".join(pieces)) + whole.end()
@@ -56,7 +56,7 @@ def test_pieces_make_the_same_blocks_as_the_whole_and_lose_nothing(pieces):
     assert "".join("".join(by_pieces).split()) == "".join("".join(pieces).split())
 
 
-def test_a_diff_shows_what_changed_and_a_little_around_it():
+def test_a_diff_shows_the_change_and_a_little_context():
     before = "".join(f"{n}\n" for n in range(1, 31))
     after = before.replace("10\n", "ten\n").replace("20\n", "")
     found = line_diff(before, after)
@@ -77,7 +77,7 @@ def test_a_diff_shows_what_changed_and_a_little_around_it():
     ]
 
 
-def test_a_diff_of_nothing_is_none_and_a_long_one_is_bounded():
+def test_a_diff_of_equal_texts_is_empty_and_a_long_one_is_bounded():
     assert line_diff("a\n", "a\n") is None
     long = line_diff("", "x\n" * 1_000)
     assert len(long.lines) == MAX_LINES + 1
@@ -88,13 +88,13 @@ def test_a_diff_of_nothing_is_none_and_a_long_one_is_bounded():
 
 
 @given(st.text("ab\n", max_size=30), st.text("ab\n", max_size=30))
-def test_a_diff_counts_as_many_lines_as_the_texts_differ_by(before, after):
+def test_a_diff_counts_the_lines_by_which_the_texts_differ(before, after):
     found = line_diff(before, after)
     grown = len(after.splitlines()) - len(before.splitlines())
     assert (0 if found is None else found.added - found.removed) == grown
 
 
-def test_the_status_line_tells_everything_where_there_is_room():
+def test_a_wide_status_line_shows_everything():
     """RA-18: tokens, agents, mode, busy."""
     shown = status_text(
         120, activity="thinking", busy_s=61.0, input_tokens=12_340, output_tokens=950, window=0.42, agents=2
@@ -104,7 +104,7 @@ def test_the_status_line_tells_everything_where_there_is_room():
 
 
 @pytest.mark.parametrize("width", [0, 1, 5, 20, 40, 80])
-def test_the_status_line_fits_and_keeps_what_matters_most(width):
+def test_a_status_line_fits_and_keeps_what_matters_most(width):
     """RA-18: narrow terminals lose the least important."""
     shown = status_text(width, activity="running shell", busy_s=3.0, agents=1, cost_usd=0.5)
     assert len(shown) <= width
@@ -112,14 +112,14 @@ def test_the_status_line_fits_and_keeps_what_matters_most(width):
     assert width < 40 or ("1 agent" in shown and "$0.50" in shown)
 
 
-def test_an_idle_status_line_is_not_busy_and_an_unknown_cost_says_so():
+def test_an_idle_status_line_is_not_busy_and_shows_an_unknown_cost():
     assert status_text(80, cost_usd=None, mode="default") == "↑0 ↓0  $?  anthropic:claude-sonnet-4-5  default  /help"
 
 
 @pytest.mark.parametrize(
     ("count", "shown"), [(0, "0"), (999, "999"), (1_000, "1.0k"), (99_960, "100k"), (1_250_000, "1.2M")]
 )
-def test_tokens_are_told_in_few_characters(count, shown):
+def test_token_counts_are_abbreviated(count, shown):
     assert format_tokens(count) == shown
 
 
@@ -136,17 +136,17 @@ def test_tokens_are_told_in_few_characters(count, shown):
     ],
 )
 @pytest.mark.parametrize("draw", ["markdown", "thinking", "user_message", "words"])
-def test_no_escape_of_a_model_reaches_the_terminal(words, draw):
-    """RA-18: all that a terminal would obey is shown instead."""
+def test_no_escape_sequence_of_a_model_reaches_the_terminal(words, draw):
+    """RA-18: every control character is shown instead."""
     drawn = plain(getattr(RENDERER, draw)(words))
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", drawn)
 
 
-def test_whatever_is_drawn_only_its_colours_are_escapes():
+def test_the_only_escapes_in_drawn_output_are_colours():
     assert plain(RENDERER.draw(Text("a\x1b]0;owned\x1b[2Jb", "bold"))) == "a\\x1b]0;owned\\x1b[2Jb"
 
 
-def test_nothing_a_model_writes_is_taken_for_markup_or_lost():
+def test_model_output_is_neither_taken_for_markup_nor_lost():
     drawn = plain(
         RENDERER.markdown("[red]x[/red] <b>bold</b> :smile: &lt; ![pic](u.png)\n<!-- note -->\n\n[a]: http://b")
     )
@@ -154,11 +154,11 @@ def test_nothing_a_model_writes_is_taken_for_markup_or_lost():
         assert part in drawn
 
 
-def test_lines_break_where_the_model_broke_them():
+def test_line_breaks_of_the_model_are_kept():
     assert plain(RENDERER.markdown("one\ntwo")) == "one\ntwo"
 
 
-def test_without_colours_there_are_none_and_a_plain_terminal_gets_no_escape_at_all():
+def test_without_colours_a_plain_terminal_gets_no_escape_sequence():
     text = "**b** `c`\n\n```py\ndef f(): pass\n```"
     drawn = Renderer(width=60, colours=False).markdown(text)
     assert not re.search(r"\x1b\[(?:\d+;)*[349]\d", drawn)
@@ -173,7 +173,7 @@ def test_every_line_of_a_call_fits(width):
     assert len(call.split("\n")) == 2
 
 
-def test_a_call_is_told_by_what_it_is_about():
+def test_a_call_is_shown_by_its_subject():
     assert call_summary({"path": "a.py", "content": "long", "start_line": 3}) == "a.py  start_line=3"
     assert call_summary({"operations": [1, 2]}) == "operations[2]"
     assert result_summary("read_file", "a\nb\nc") == "a · 3 lines"
@@ -185,8 +185,8 @@ def test_a_call_is_told_by_what_it_is_about():
     assert one_line("a\nb", 10) == "a ⏎ b"
 
 
-def test_a_question_shows_exactly_what_it_is_for():
-    """RA-13: who asks, for what, with control characters escaped; the whole command, however long."""
+def test_a_question_shows_exactly_what_is_asked():
+    """RA-13: the agent, the subject with control characters escaped, the whole command however long."""
     question = ApprovalQuestion(tool="shell", category="shell", subject="echo \x1b[8mhidden\nrm -rf x", agent="sub-1")
     drawn = plain(format_question(question, "", RENDERER))
     assert "sub-1 asks to use shell (shell)" in drawn
@@ -220,8 +220,8 @@ def test_a_question_about_a_file_shows_the_change():
         "\U000e0101",
     ],
 )
-def test_what_nobody_sees_is_spelled_out_in_a_question(char):
-    """RA-13: without width, tags that models read, marks that turn what is read around."""
+def test_invisible_characters_are_spelled_out_in_a_question(char):
+    """RA-13: zero-width characters, tag characters, marks that reverse the text direction."""
     question = ApprovalQuestion(
         tool="shell", category="shell", subject=f"ls{char} x", why=f"so{char}", always=f"shell:ls{char}"
     )
@@ -230,7 +230,7 @@ def test_what_nobody_sees_is_spelled_out_in_a_question(char):
     assert drawn.count(f"\\x{ord(char):02x}") == 4
 
 
-def test_letters_of_every_tongue_and_pictures_stay_as_they_are():
+def test_letters_of_every_script_and_emoji_are_kept():
     """RA-18."""
     text = "Zoë, 日本語, עברית, हिन्दी, ⚠️ ✅\n\ttab"
     assert printable(text) == text

@@ -1,4 +1,4 @@
-"""What one call of `ralph` prints, in each of its formats."""
+"""The output of one call of `ralph`, in each of its formats."""
 
 import json
 
@@ -39,8 +39,8 @@ def lines(capsys):
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
-def test_the_stream_is_one_event_a_line_from_session_to_result(capsys):
-    """RA-2: words and thoughts come in pieces, calls and results whole; the last line is the whole object."""
+def test_the_stream_is_one_event_per_line_from_session_to_result(capsys):
+    """RA-2: text and thinking come in chunks, calls and results whole; the last line is the whole object."""
     told = reporter_for("stream-json")
     told.session(session_id="s1", model="m")
     told.on_delta(ThinkingDelta("hm"))
@@ -86,7 +86,7 @@ def test_what_a_broken_stream_said_is_marked_void(capsys):
     assert kinds == [("text", None), ("notice", "superseded"), ("notice", "waiting"), ("text", None)]
 
 
-def test_json_is_the_object_and_nothing_else(capsys):
+def test_json_output_is_only_the_object(capsys):
     told = reporter_for("json")
     told.session(session_id="s1")
     told.on_delta(TextDelta("x"))
@@ -95,7 +95,7 @@ def test_json_is_the_object_and_nothing_else(capsys):
     assert lines(capsys) == [dict(END)]
 
 
-def test_text_is_the_answer_and_what_the_user_should_know_is_beside_it(capsys):
+def test_text_output_is_the_answer_and_notices_go_to_standard_error(capsys):
     told = reporter_for("text")
     for delta in (TextDelta("x"), ThinkingDelta("y"), ToolCallDelta(0, "z", "{}")):
         told.on_delta(delta)
@@ -109,7 +109,7 @@ def test_text_is_the_answer_and_what_the_user_should_know_is_beside_it(capsys):
     assert err == "waiting 2 s: busy\nasking again: lost\ncareful\\x1b[2J\n"
 
 
-def test_on_a_terminal_each_step_is_shown_and_cut_to_a_line(capsys):
+def test_on_a_terminal_each_step_is_shown_on_one_line(capsys):
     TextReporter(live=True).note("tool_call", name="shell", args={"command": "a\nb\x1b" + "c" * 500})
     (line,) = capsys.readouterr().err.splitlines()
     assert "shell" in line
@@ -118,12 +118,12 @@ def test_on_a_terminal_each_step_is_shown_and_cut_to_a_line(capsys):
     assert "…" in line
 
 
-def test_no_answer_is_no_empty_line(capsys):
+def test_an_empty_answer_prints_no_empty_line(capsys):
     reporter_for("text").result({**END, "result": ""})
     assert capsys.readouterr().out == ""
 
 
-def test_a_call_counts_what_it_alone_used_and_keeps_the_last_words():
+def test_usage_counts_only_this_call_and_keeps_the_final_text():
     inner = Kept()
     tally = UsageCounter(inner)
     tally.add(UserMessage((Text("go"),)))
@@ -136,11 +136,11 @@ def test_a_call_counts_what_it_alone_used_and_keeps_the_last_words():
 @pytest.mark.parametrize(
     ("trouble", "word"), [(TurnLimitExceeded, "max_turns"), (BudgetExceeded, "budget"), (ModelError, "error")]
 )
-def test_every_way_to_stop_has_its_word(trouble, word):
+def test_every_stop_reason_has_its_word(trouble, word):
     assert stop_reason(trouble("what", "fix")) == word
 
 
-def test_what_subagents_used_is_the_users_money_and_not_the_agents_turns():
+def test_subagents_count_towards_usage_but_not_turns():
     """RA-11: `usage` is of all, `turns` of the agent alone; one unknown price makes the sum unknown."""
     own = Usage(input_tokens=10, output_tokens=1, cost_usd=0.5, requests=2)
     others = Usage(input_tokens=5, cached_input_tokens=4, output_tokens=2, cost_usd=0.25, requests=3)

@@ -1,4 +1,4 @@
-"""Frames of a run that is watched: they fit, who needs a human is on top, what is left out is counted."""
+"""Frames of a watched run: they fit, items that need a human come first, what is left out is counted."""
 
 from datetime import timedelta
 from itertools import pairwise
@@ -76,8 +76,8 @@ def without_colour(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
 
 
-def test_twenty_agents_have_a_row_each_with_all_that_matters():
-    """BX-12: action, phase, the last meaningful act, how long ago, the cost."""
+def test_twenty_agents_have_a_row_each_with_all_details():
+    """BX-12: action, phase, the last meaningful step, how long ago, the cost."""
     lines = frame_lines(scene(*map(worker, range(20))), 100, 40)
     assert lines[0].startswith("▶ run r1 active: add rate limiting to every endpoint")
     assert lines[0].endswith("  2 m 05 s, $1.20 of $5.00")
@@ -87,8 +87,8 @@ def test_twenty_agents_have_a_row_each_with_all_that_matters():
     assert " ".join(own[3].split()) == "▶ endpoint-3#1 executing shell: python -m pytest -q tests 12 s ago $0.12"
 
 
-def test_twenty_agents_of_many_goals_have_a_row_each_on_the_smallest_screen():
-    """BX-12, SC-19: 80 columns by 24 lines, the last kept free; agents whose keys begin alike are told apart."""
+def test_twenty_agents_of_many_goals_fit_on_the_smallest_screen():
+    """BX-12, SC-19: 80 columns by 24 lines; agents with a common key prefix stay distinguishable."""
     goals = tuple(GoalProgress(f"g{n}", "active", n % 2, 1, {"pending": 1, "completed": 1}) for n in range(20))
     agents = [worker(n, action=f"rate-limiting-of-the-endpoint-{n}") for n in range(20)]
     lines = frame_lines(scene(*agents, goals=goals, waiting=1), 80, 23)
@@ -102,7 +102,7 @@ def test_twenty_agents_of_many_goals_have_a_row_each_on_the_smallest_screen():
     assert lines[-1].startswith("▶ rate-limi…point-19#1 executing")
 
 
-def test_what_an_agent_waits_for_stands_before_what_it_did():
+def test_the_reason_for_waiting_comes_before_the_last_activity():
     waiting = worker(1, state="waiting_approval", waits_on="you (i7): may I run make deploy?")
     (line,) = [line for line in frame_lines(scene(waiting, waiting=1), 120, 20) if "endpoint-1" in line]
     assert line.startswith("■ endpoint-1#1")
@@ -110,7 +110,7 @@ def test_what_an_agent_waits_for_stands_before_what_it_did():
     assert "  ■ needs you: 1 item waits, `scaffold inbox`" in frame_lines(scene(waiting, waiting=1), 120, 20)
 
 
-def test_what_does_not_fit_is_counted():
+def test_rows_that_do_not_fit_are_counted():
     lines = frame_lines(scene(*map(worker, range(20))), 80, 10)
     assert len(lines) == 10
     assert lines[-1] == "  and 13 more"
@@ -121,7 +121,7 @@ def test_many_goals_are_counted_too():
     assert "    and 5 more goals: `scaffold goals`" in frame_lines(scene(goals=goals), 80, 24)
 
 
-def test_a_run_in_which_nobody_works_says_so():
+def test_a_run_without_workers_says_so():
     assert frame_lines(scene(), 80, 24)[-1] == "  No agent is working."
     over = scene(run=msgspec.structs.replace(RUN, state=Paused("the budget is used up")), status="paused")
     assert frame_lines(over, 80, 24)[-1] == "  paused: the budget is used up"
@@ -156,7 +156,7 @@ STANDINGS = st.builds(
     waiting=st.integers(0, 3),
 )
 def test_no_frame_is_wider_or_higher_than_its_terminal(members, goals, width, height, waiting):
-    """BX-12: whatever models, plans and people write, a frame fits, and no control character is in it."""
+    """BX-12: whatever models, plans and people write, a frame fits and has no control character."""
     shown = scene(*members, goals=tuple(goals), waiting=waiting)
     for lines in (frame_lines(shown, width, height), agent_lines(shown, width, max(2, height))):
         assert len(lines) <= max(2, height)
@@ -165,7 +165,7 @@ def test_no_frame_is_wider_or_higher_than_its_terminal(members, goals, width, he
     assert len(frame_lines(shown, width, height)) <= height
 
 
-def test_two_frames_differ_by_more_than_time():
+def test_two_frames_are_equal_if_only_the_time_differs():
     first = scene(worker(1))
     later = msgspec.structs.replace(first, at=NOW + timedelta(seconds=9))
     act = scene(worker(1, last_activity=Activity(NOW, "shell: ls")))
@@ -173,7 +173,7 @@ def test_two_frames_differ_by_more_than_time():
     assert all(one.without_ages() != other.without_ages() for one, other in pairwise([first, act, scene()]))
 
 
-def test_below_the_rows_of_a_run_stands_how_far_it_is():
+def test_the_progress_is_shown_below_the_rows_of_a_run():
     assert agent_lines(scene(*map(worker, range(3))), 80, 3) == [
         *frame_lines(scene(worker(0)), 80, 24)[-1:],
         "  and 2 more",

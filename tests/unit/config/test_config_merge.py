@@ -1,4 +1,4 @@
-"""A project tightens what its user set, and never loosens it."""
+"""A project may tighten the user's settings, and never loosen them."""
 
 from typing import get_args
 
@@ -26,7 +26,7 @@ def asked(**own):
 
 
 def becomes(merge, held, wanted):
-    """Return the value of the one setting that is asked for, and why it is not what was asked."""
+    """Return the resulting value of the one setting that is requested, and why it differs from the request."""
     (name,) = wanted
     values, ignored = merge(held, wanted)
     return values[name].value, [each.reason for each in ignored]
@@ -55,7 +55,7 @@ def becomes(merge, held, wanted):
         ({}, {"inbox__wait_s": 60}, 60),
     ],
 )
-def test_what_tightens_counts(held, wanted, value):
+def test_a_stricter_value_takes_effect(held, wanted, value):
     """RA-13."""
     assert becomes(merge_project_settings, user(**held), asked(**wanted)) == (value, [])
 
@@ -78,14 +78,14 @@ def test_what_tightens_counts(held, wanted, value):
         ({}, {"models__small": "local:x@http://evil.example/v1"}, NO_ADDRESSES),
     ],
 )
-def test_what_loosens_is_ignored_with_the_reason(held, wanted, reason):
+def test_a_looser_value_is_ignored_with_the_reason(held, wanted, reason):
     """RA-13."""
     before = user(**held)
     (name,) = asked(**wanted)
     assert becomes(merge_project_settings, before, asked(**wanted)) == (before[name].value, [reason])
 
 
-def test_of_hosts_only_the_users_are_kept():
+def test_only_hosts_that_the_user_allows_are_kept():
     held = user(sandbox__hosts=("a.example", "b.example"))
     wanted = asked(sandbox__hosts=("b.example", "evil.example"))
     assert becomes(merge_project_settings, held, wanted) == (
@@ -94,12 +94,12 @@ def test_of_hosts_only_the_users_are_kept():
     )
 
 
-def test_the_number_of_agents_is_measured_by_the_tier_that_holds_then():
+def test_the_number_of_agents_is_limited_by_the_current_tier():
     values, ignored = merge_project_settings(user(), asked(agents=5, tier="architect"))
     assert (values["agents"].value, values["tier"].value, ignored) == (5, "architect", ())
 
 
-def test_the_users_file_for_one_checkout_may_loosen_but_leads_no_credentials_elsewhere():
+def test_the_users_file_for_one_checkout_may_loosen_but_cannot_redirect_credentials():
     wanted = asked(sandbox__mode="off", permissions__allow=("shell:make",), environment=("X",), budget_usd=9)
     wanted |= asked(model="local:x@http://evil.example/v1")
     values, ignored = merge_local_settings(user(budget_usd=1, permissions__allow=("shell:ls",)), wanted)
@@ -124,7 +124,7 @@ LAYERS = st.fixed_dictionaries({}, optional=WORDS)
 
 
 def freedom(values):
-    """Return how much the settings leave open: part by part, none may be greater in a project."""
+    """Return how much the settings allow: part by part, none may be greater in a project."""
     plain = {name: each.value for name, each in values.items()}
     grants = [len(plain[name]) for name in ("permissions.allow", "environment", "sandbox.hosts")]
     return [
@@ -140,15 +140,15 @@ def freedom(values):
 
 
 @given(own=LAYERS, project=LAYERS)
-def test_no_project_leaves_more_open_than_its_user_did(own, project):
+def test_no_project_allows_more_than_its_user(own, project):
     """AL-28."""
     before = user() | {name: SettingValue(value, "user") for name, value in own.items()}
     after, _ = merge_project_settings(before, {name: SettingValue(value, "file:1") for name, value in project.items()})
     assert all(left <= had for left, had in zip(freedom(after), freedom(before), strict=True))
 
 
-def test_only_the_user_names_a_command_that_is_told_of_runs():
-    """RA-13: a project starts no command of its own; the user's file for one checkout, each version agreed to, may."""
+def test_only_the_user_sets_a_notification_command():
+    """RA-13: a project starts no command; the user's file for one checkout may, once it is agreed to."""
     assert becomes(merge_project_settings, user(), asked(notify="touch owned")) == (None, [ONLY_YOURS])
     assert becomes(merge_project_settings, user(notify="beep"), asked(notify="touch owned")) == ("beep", [ONLY_YOURS])
     assert becomes(merge_local_settings, user(notify="beep"), asked(notify="ring")) == ("ring", [])

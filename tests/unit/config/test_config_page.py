@@ -61,10 +61,10 @@ def test_each_number_of_a_tier_is_a_setting():
 
 
 @pytest.mark.parametrize("name", ACTIVE_FILES)
-def test_every_file_that_needs_trust_is_named(name):
+def test_every_file_that_needs_trust_is_listed(name):
     assert f"`{name}`" in PAGE
 
 
 @pytest.mark.parametrize("name", sorted(NEVER_INHERITED))
-def test_every_variable_that_never_passes_is_named(name):
+def test_every_variable_that_is_never_inherited_is_listed(name):
     assert f"`{name}`" in PAGE

@@ -1,4 +1,4 @@
-"""What a run keeps of the settings by which work is proven."""
+"""The settings for proof that a run stores."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def test_each_line_of_tags_is_a_path_and_its_tags():
 
 
 @pytest.mark.parametrize("line", ["", "src", "@auth", "src auth", "/etc @x", "../x @y", "src @", "src @a b", "a @b\0"])
-def test_a_line_that_is_no_path_with_tags_is_refused_with_an_example(line):
+def test_an_invalid_tags_line_is_refused_with_an_example(line):
     """AL-11: the error says what a line looks like."""
     with pytest.raises(ValueError, match="such as `src/auth @auth`"):
         TAGS([line])
@@ -36,8 +36,8 @@ def test_tags_are_a_list():
         TAGS("src/auth @auth")
 
 
-def test_a_run_without_a_baseline_goes_on_with_what_is_configured_now():
-    """AL-10: `resume`, and `run --yes` with the same input, make the baseline with the set-up as it was mended."""
+def test_a_run_without_a_baseline_continues_with_the_current_configuration():
+    """AL-10: `resume`, and `run --yes` with the same input, make the baseline with the corrected setup."""
     settings = with_user(setup=("make deps",))
     began = make_settings()
     assert with_gates(began, settings, trusted=True).environment.setup == ("make deps",)
@@ -49,8 +49,8 @@ def test_a_run_without_a_baseline_goes_on_with_what_is_configured_now():
     ("tier", "planner", "wanted"),
     [("architect", True, (True, True, 8)), ("quick", True, (False, False, 0)), ("architect", False, (False, False, 8))],
 )
-def test_another_tier_is_another_threshold_for_a_run_that_goes_on(tier, planner, wanted):
-    """AL-5: `resume --tier` overrides all that the tier says, its critic too; a run without a planner has none."""
+def test_another_tier_changes_the_threshold_of_a_resumed_run(tier, planner, wanted):
+    """AL-5: `resume --tier` overrides all settings of the tier, its critic too; a run without a planner has none."""
     settings = with_user(tier=tier)
     found = with_tier(make_settings(planner=planner), settings)
     assert (found.tier.name, (found.planning.drafter, found.planning.critic, found.tier.threshold)) == (tier, wanted)

@@ -1,12 +1,12 @@
 from scaffold.core.errors import HumanDecisionRequired, ScaffoldError
 
 
-def test_an_error_in_one_line_is_two_sentences():
+def test_an_error_on_one_line_is_two_sentences():
     assert ScaffoldError("the key is wrong", "Set another.").in_full == "the key is wrong. Set another."
     assert ScaffoldError("It broke.", "Try again.").in_full == "It broke. Try again."
 
 
-def test_who_waits_for_a_human_says_for_which_item():
+def test_waiting_for_a_human_names_the_inbox_item():
     """BX-13."""
     waits = HumanDecisionRequired("may I", "Decide.", item="abc123")
     assert (waits.item, waits.in_full) == ("abc123", "may I. Decide.")

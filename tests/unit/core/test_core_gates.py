@@ -19,6 +19,6 @@ def test_a_gate_of_a_package_is_named_after_it(folder, name):
         *((verdict, False) for verdict in ("pass", "pre_existing", "fixed", "flaky", "not_applicable")),
     ],
 )
-def test_what_is_worse_or_shows_nothing_blocks(verdict, blocks):
-    """BX-4: an old failure, a mended or a flaky test and a gate that is not there do not."""
+def test_a_worse_or_vacuous_result_blocks(verdict, blocks):
+    """BX-4: an old failure, a fixed or flaky test and a missing gate do not."""
     assert GateResult(gate=TEST, verdict=verdict).blocks is blocks

@@ -15,5 +15,5 @@ from scaffold.core.printable_text import format_usd
         (1234.5, "$1,234.50"),
     ],
 )
-def test_a_small_amount_has_as_many_digits_as_it_takes_to_see_it(usd, shown):
+def test_a_small_amount_has_enough_digits_to_be_visible(usd, shown):
     assert format_usd(usd) == shown

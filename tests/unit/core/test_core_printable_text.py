@@ -6,14 +6,14 @@ from scaffold.core.printable_text import join_limited, printable, utf8_safe
 @pytest.mark.parametrize(
     ("text", "carried"), [("plain, Grüße 🦊", "plain, Grüße 🦊"), ("caf\udce9", "caf\\udce9"), ("", "")]
 )
-def test_what_utf_8_cannot_carry_is_written_out_and_the_rest_stays(text, carried):
+def test_text_that_utf_8_cannot_encode_is_escaped_and_the_rest_is_kept(text, carried):
     assert utf8_safe(text) == carried
 
 
 @pytest.mark.parametrize(
     ("names", "told"), [((), ""), (("a",), "a"), (("a", "b"), "a, b"), (("a", "b", "c", "d"), "a, b and 2 more")]
 )
-def test_of_many_names_a_few_are_told_and_how_many_more_there_are(names, told):
+def test_a_long_list_of_names_shows_a_few_and_counts_the_rest(names, told):
     assert join_limited(names, 2) == told
 
 

@@ -33,12 +33,12 @@ GOAL_STATUSES = {str(state.__struct_config__.tag) for state in get_args(GoalStat
 
 
 @pytest.mark.parametrize("state", [Pending(), Running(), Failed("broken"), Blocked("dependency_failed:x")])
-def test_an_action_state_can_be_rebuilt_from_its_stored_words(state):
+def test_an_action_state_can_be_rebuilt_from_its_stored_form(state):
     """SC-4."""
     assert parse_action_state(status_of(state), reason_of(state)) == state
 
 
-def test_a_goal_state_can_be_rebuilt_from_its_stored_words():
+def test_a_goal_state_can_be_rebuilt_from_its_stored_form():
     """SC-9."""
     assert parse_goal_state("paused", "by the user") == Paused("by the user")
     assert parse_goal_state("active", None) == parse_goal_state("active", "")
@@ -48,7 +48,7 @@ def test_a_reason_that_was_not_stored_is_empty():
     assert parse_action_state("failed", None) == Failed("")
 
 
-def test_what_waits_for_a_human_says_for_which_item_of_the_inbox():
+def test_a_state_that_waits_for_a_human_names_the_inbox_item():
     """BX-13."""
     assert awaited_inbox_id(blocked_on_inbox("abc123")) == "abc123"
     assert blocked_on_inbox("abc123") == Blocked("waits_for:abc123")
@@ -63,7 +63,7 @@ def test_waiting_for_a_human_is_no_failure_of_the_attempt():
     assert "waiting" not in COUNTED_FAILURES
 
 
-def test_a_word_that_is_no_status_is_refused():
+def test_an_unknown_status_is_refused():
     with pytest.raises(msgspec.ValidationError):
         parse_action_state("sleeping", None)
     with pytest.raises(msgspec.ValidationError):
@@ -83,42 +83,42 @@ def test_states_without_a_reason_have_none():
         (RUN_TRANSITIONS, GOAL_STATUSES),
     ],
 )
-def test_tables_of_moves_speak_of_every_status_and_of_no_other(moves, statuses):
+def test_transition_tables_cover_every_status_and_no_other(moves, statuses):
     assert set(moves) == statuses
     assert set().union(*moves.values()) <= statuses
 
 
 @pytest.mark.parametrize("moves", [PRIMITIVE_TRANSITIONS, COMPOUND_TRANSITIONS, GOAL_TRANSITIONS])
-def test_nothing_moves_to_where_it_is_and_cancelled_is_final(moves):
+def test_no_status_moves_to_itself_and_cancelled_is_final(moves):
     assert all(to not in sources for to, sources in moves.items())
     assert all("cancelled" not in sources for sources in moves.values())
 
 
 def test_work_can_only_be_completed_by_landing():
-    """SC-4: no way leads from an agent's word to completed."""
+    """SC-4: nothing an agent says leads to completed."""
     assert PRIMITIVE_TRANSITIONS["completed"] == {"landing"}
     assert PRIMITIVE_TRANSITIONS["landing"] == {"verifying"}
 
 
-def test_a_compound_runs_again_when_what_its_children_showed_is_refuted():
-    """SC-5: completed is no end for a compound as long as its goal is open."""
+def test_a_compound_runs_again_when_an_effect_of_its_children_is_refuted():
+    """SC-5: completed is not final for a compound while its goal is open."""
     assert COMPOUND_TRANSITIONS["running"] == {"pending", "completed"}
     assert COMPOUND_TRANSITIONS["completed"] == {"running"}
 
 
-def test_a_goal_goes_on_when_what_it_reached_has_fallen_and_a_run_that_is_completed_stays_so():
-    """BX-1: a fact may be refuted until the run is over, and no longer."""
+def test_a_completed_goal_reopens_when_a_fact_falls_but_a_completed_run_does_not():
+    """BX-1: a fact may be refuted until the run is over, and not afterwards."""
     assert "completed" in GOAL_TRANSITIONS["active"]
     assert "completed" not in set().union(*RUN_TRANSITIONS.values())
     assert {**RUN_TRANSITIONS, "active": GOAL_TRANSITIONS["active"]} == GOAL_TRANSITIONS
 
 
-def test_phases_are_listed_whole_and_in_order_with_the_workers_first():
+def test_all_phases_are_listed_in_order_with_the_workers_first():
     assert get_args(AttemptPhase) == PHASES
     assert set(PHASES[: len(WORKER_PHASES)]) == WORKER_PHASES
 
 
-def test_lost_attempts_are_nobodys_failure():
+def test_a_lost_attempt_does_not_count_as_a_failure():
     """SC-20."""
     assert set(get_args(AttemptOutcome)) >= COUNTED_FAILURES
     assert not COUNTED_FAILURES & {"lost", "conflict", "budget", "cancelled", "landed", "recorded"}

@@ -1,4 +1,4 @@
-"""The rules of a shared back-off (AL-31), without any clock, database or network."""
+"""The rules of a shared backoff (AL-31), without any clock, database or network."""
 
 import pytest
 
@@ -26,14 +26,14 @@ def _answers(pace: ThrottleState, count: int) -> ThrottleState:
     return pace
 
 
-def test_a_free_endpoint_admits_everybody_at_once() -> None:
+def test_a_free_endpoint_admits_all_requests_at_once() -> None:
     assert cooldown_left_s(UNTHROTTLED, NOW) == 0
     assert admits(UNTHROTTLED, NOW, 1_000_000)
 
 
 @pytest.mark.parametrize("in_flight", [1, 2, 500])
-def test_one_refusal_parks_everybody(in_flight: int) -> None:
-    """AL-31: one 429 parks them all."""
+def test_one_refusal_starts_a_cooldown_for_all(in_flight: int) -> None:
+    """AL-31: one 429 stops all processes."""
     pace = after_rate_limit(UNTHROTTLED, NOW, 7.0, in_flight, 0.5)
     assert cooldown_left_s(pace, NOW) == 7
     assert not admits(pace, NOW + 6.9, 0)
@@ -42,7 +42,7 @@ def test_one_refusal_parks_everybody(in_flight: int) -> None:
 
 
 @pytest.mark.parametrize(("cooldowns", "park_s"), [(0, 1), (1, 2), (4, 16), (5, 30), (2_000, MAX_COOLDOWN_S)])
-def test_without_a_wish_parks_double_up_to_a_longest_one(cooldowns: int, park_s: float) -> None:
+def test_cooldowns_without_retry_after_double_up_to_a_maximum(cooldowns: int, park_s: float) -> None:
     """AL-31: exponential with jitter; RA-21: 1 s doubling to 30 s."""
     pace = ThrottleState(cooldowns=cooldowns, max_in_flight=1)
     assert cooldown_left_s(after_rate_limit(pace, NOW, None, 1, 0.0), NOW) == park_s
@@ -51,18 +51,18 @@ def test_without_a_wish_parks_double_up_to_a_longest_one(cooldowns: int, park_s:
 
 
 @pytest.mark.parametrize("wish", [0.0, -3.0])
-def test_a_wish_for_no_time_at_all_is_no_wish(wish: float) -> None:
+def test_a_retry_after_of_zero_is_ignored(wish: float) -> None:
     assert cooldown_left_s(after_rate_limit(UNTHROTTLED, NOW, wish, 1, 0.0), NOW) == 1
 
 
-def test_nobody_is_parked_for_longer_than_a_day() -> None:
+def test_no_cooldown_lasts_longer_than_a_day() -> None:
     pace = after_rate_limit(UNTHROTTLED, NOW, 1e12, 1, 0.0)
     assert cooldown_left_s(pace, NOW) == MAX_RETRY_AFTER_S
     assert cooldown_left_s(after_rate_limit(pace, NOW, float("inf"), 1, 0.0), NOW) == MAX_RETRY_AFTER_S
     assert cooldown_left_s(pace, NOW - 1e9) == MAX_RETRY_AFTER_S
 
 
-def test_a_refusal_halves_what_was_under_way() -> None:
+def test_a_refusal_halves_the_concurrency() -> None:
     pace = after_rate_limit(UNTHROTTLED, NOW, 1.0, 9, 0.0)
     assert pace.max_in_flight == 4
     assert admits(pace, NOW + 1, 3)
@@ -72,7 +72,7 @@ def test_a_refusal_halves_what_was_under_way() -> None:
     assert after_rate_limit(again, NOW + 4, 1.0, 1, 0.0).max_in_flight == 1
 
 
-def test_requests_refused_together_count_once_and_only_lengthen_the_park() -> None:
+def test_requests_refused_together_count_once_and_only_lengthen_the_cooldown() -> None:
     first = after_rate_limit(UNTHROTTLED, NOW, 5.0, 100, 0.0)
     assert after_rate_limit(first, NOW + 1, None, 99, 0.0) == first
     assert after_rate_limit(first, NOW + 1, 2.0, 99, 0.0) == first
@@ -81,14 +81,14 @@ def test_requests_refused_together_count_once_and_only_lengthen_the_park() -> No
     assert (later.max_in_flight, later.cooldowns, later.restore_at) == (50, 1, 100)
 
 
-def test_who_is_refused_during_a_park_may_know_of_more_that_were_under_way() -> None:
+def test_a_refusal_during_a_cooldown_may_know_of_more_requests_in_flight() -> None:
     first = after_rate_limit(UNTHROTTLED, NOW, 5.0, 10, 0.0)
     told = after_rate_limit(first, NOW + 1, None, 60, 0.0)
     assert (told.max_in_flight, told.restore_at, told.cooldowns) == (30, 60, 1)
     assert told.cooldown_until_s == first.cooldown_until_s
 
 
-def test_answers_raise_the_width_step_by_step_until_there_is_none() -> None:
+def test_answers_raise_the_limit_step_by_step_until_there_is_none() -> None:
     """AL-31: concurrency lowered and raised again."""
     pace = after_rate_limit(UNTHROTTLED, NOW, 1.0, 4, 0.0)
     widths = []
@@ -99,18 +99,18 @@ def test_answers_raise_the_width_step_by_step_until_there_is_none() -> None:
     assert pace == UNTHROTTLED
 
 
-def test_an_answer_less_than_a_step_does_not_raise_the_width() -> None:
+def test_one_answer_less_than_a_step_does_not_raise_the_limit() -> None:
     pace = _answers(after_rate_limit(UNTHROTTLED, NOW, 1.0, 4, 0.0), SUCCESSES_PER_STEP - 1)
     assert (pace.max_in_flight, pace.successes) == (2, SUCCESSES_PER_STEP - 1)
 
 
-def test_an_answer_takes_the_strikes_away() -> None:
+def test_an_answer_resets_the_refusal_count() -> None:
     struck = after_rate_limit(after_rate_limit(UNTHROTTLED, NOW, None, 4, 0.0), NOW + 5, None, 4, 0.0)
     assert struck.cooldowns == 2
     assert _answers(struck, 1).cooldowns == 0
 
 
-def test_answers_that_were_on_their_way_before_the_park_say_nothing() -> None:
+def test_answers_to_requests_sent_before_the_cooldown_are_ignored() -> None:
     pace = after_rate_limit(UNTHROTTLED, NOW, 5.0, 4, 0.0)
     assert after_success(pace, NOW + 4) == pace
 
@@ -119,7 +119,7 @@ def test_a_free_endpoint_stays_free() -> None:
     assert after_success(UNTHROTTLED, NOW) is UNTHROTTLED
 
 
-def test_those_who_waited_do_not_come_back_together() -> None:
+def test_waiting_requests_do_not_return_at_the_same_moment() -> None:
     pace = after_rate_limit(UNTHROTTLED, NOW, 5.0, 4, 0.0)
     assert poll_delay_s(pace, NOW, 0.0) == 5 + MIN_POLL_S
     assert poll_delay_s(pace, NOW, 0.5) == 5 + MIN_POLL_S + POLL_JITTER_S / 2

@@ -4,8 +4,8 @@ import pytest
 from scaffold.core.todo import Todo, TodoList
 
 
-def test_a_list_comes_back_from_json_as_it_was_and_nothing_else_does():
-    """RA-5: what is kept with a conversation is read back to the letter, or refused."""
+def test_a_list_round_trips_through_json_and_nothing_else_is_accepted():
+    """RA-5: what is stored with a conversation is read back exactly, or refused."""
     todos = TodoList((Todo(id=1, content="look"), Todo(id=3, content="mend", status="completed", priority="high")), 3)
     assert msgspec.json.decode(msgspec.json.encode(todos), type=TodoList) == todos
     assert msgspec.json.decode(b"{}", type=TodoList) == TodoList((), 0)

@@ -35,11 +35,11 @@ COMMIT = Commit("c" * 40)
         (Contract(must_not_change=("a",)), False),
     ],
 )
-def test_a_contract_is_empty_when_it_would_check_nothing(contract, empty):
+def test_a_contract_without_checks_is_empty(contract, empty):
     assert contract.empty is empty
 
 
-def test_a_check_expects_exit_code_zero_unless_told_otherwise():
+def test_a_check_expects_exit_code_zero_by_default():
     assert Check(command="true").expect == ExitCode(0)
 
 
@@ -59,7 +59,7 @@ def test_a_verification_passes_as_long_as_nothing_blocks():
         assert verification.failures == (bad,)
 
 
-def test_a_reply_gives_its_words_without_thoughts_and_its_calls_in_order():
+def test_a_reply_returns_its_text_without_thinking_and_its_calls_in_order():
     calls = (ToolCall("1", "read_file", {}), ToolCall("2", "shell", {}))
     message = AssistantMessage((Thinking("hm"), Text("first"), calls[0], Text("second"), calls[1]))
     assert message.text == "first\nsecond"
@@ -81,7 +81,7 @@ def test_a_plan_lists_the_actions_of_all_goals_in_order():
     assert Plan(goals=goals).actions == (first, second, third)
 
 
-def test_errors_say_what_is_wrong_and_what_to_do():
+def test_errors_name_the_problem_and_the_fix():
     finding = Finding(code="cycle", severity="error", message="round", fix="cut")
     error = PlanInvalid("the plan is invalid", "mend it", (finding,))
     assert isinstance(error, ScaffoldError)
@@ -93,7 +93,7 @@ def test_errors_say_what_is_wrong_and_what_to_do():
     )
 
 
-def test_trouble_with_a_model_tells_whether_trying_again_may_help():
+def test_a_model_error_says_whether_a_retry_may_help():
     assert ModelError("overloaded", "wait", transient=True).transient
     assert not ModelError("no such model", "choose another").transient
 
@@ -106,7 +106,7 @@ def test_an_event_keeps_its_class_through_json():
 
 
 @pytest.mark.parametrize("port", [Budget, Clock, Model])
-def test_ports_are_protocols_that_nobody_inherits_from_to_fit(port):
+def test_ports_are_protocols_that_need_no_inheritance(port):
     assert Protocol in port.__bases__
     with pytest.raises(TypeError, match="Protocols cannot be instantiated"):
         port()

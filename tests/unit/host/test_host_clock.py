@@ -10,14 +10,14 @@ def test_the_system_clock_is_aware_and_utc():
     assert SystemClock().now().utcoffset() == timedelta(0)
 
 
-def test_a_fake_clock_stands_still_until_it_is_advanced():
+def test_a_fake_clock_does_not_move_until_it_is_advanced():
     clock = FakeClock(datetime(2031, 5, 1, tzinfo=UTC))
     assert (clock.now(), clock.monotonic()) == (datetime(2031, 5, 1, tzinfo=UTC), 0.0)
     clock.advance(90)
     assert (clock.now(), clock.monotonic()) == (datetime(2031, 5, 1, 0, 1, 30, tzinfo=UTC), 90.0)
 
 
-async def test_advancing_a_fake_clock_wakes_those_whose_time_has_come_in_order():
+async def test_advancing_a_fake_clock_wakes_due_sleepers_in_order():
     clock, woken = FakeClock(), []
 
     async def sleeper(seconds):
@@ -35,7 +35,7 @@ async def test_advancing_a_fake_clock_wakes_those_whose_time_has_come_in_order()
     assert woken == [1, 2, 3]
 
 
-async def test_a_sleeper_that_was_cancelled_does_not_disturb_the_others():
+async def test_a_cancelled_sleeper_does_not_disturb_the_others():
     clock = FakeClock()
     impatient = asyncio.create_task(clock.sleep(1))
     patient = asyncio.create_task(clock.sleep(1))
@@ -47,7 +47,7 @@ async def test_a_sleeper_that_was_cancelled_does_not_disturb_the_others():
     assert impatient.cancelled()
 
 
-async def test_sleeping_for_no_time_needs_no_advance():
+async def test_sleeping_for_zero_seconds_needs_no_advance():
     clock = FakeClock()
     before = clock.monotonic()
     await asyncio.wait_for(clock.sleep(0), 1)

@@ -1,4 +1,4 @@
-"""The environment of children."""
+"""The environment of child processes."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ OURS = str(Path(sys.executable).parent)
     "name",
     ["HOME", "LANG", "LC_CTYPE", "TZ", "TMPDIR", "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "https_proxy", "NO_PROXY"],
 )
-def test_a_child_sees_what_it_needs(name):
+def test_a_child_gets_the_variables_it_needs(name):
     assert child_environment({name: "x"})[name] == "x"
 
 
@@ -30,15 +30,15 @@ def test_a_child_sees_what_it_needs(name):
         "AWS_SECRET_ACCESS_KEY",
     ],
 )
-def test_a_child_never_sees_keys_nor_what_would_lead_it_astray(name):
+def test_a_child_never_gets_keys_or_misleading_variables(name):
     assert name not in child_environment({name: "x"})
 
 
-def test_python_is_found_behind_everything_the_user_has():
+def test_our_python_comes_after_all_the_users_folders_on_path():
     assert child_environment({"PATH": "/usr/bin"})["PATH"] == f"/usr/bin:{OURS}"
 
 
-def test_our_interpreter_keeps_the_place_that_the_user_gave_it():
+def test_our_interpreter_keeps_the_position_the_user_gave_it():
     assert child_environment({"PATH": f"{OURS}:/usr/bin"})["PATH"] == f"{OURS}:/usr/bin"
 
 
@@ -48,11 +48,11 @@ def test_without_a_path_the_system_default_is_searched():
     assert last == OURS
 
 
-def test_no_byte_code_is_written_next_to_the_sources():
+def test_children_write_no_byte_code_next_to_the_sources():
     assert child_environment({})["PYTHONDONTWRITEBYTECODE"] == "1"
 
 
-def test_what_the_user_named_passes_too():
+def test_variables_named_by_the_user_are_inherited_too():
     """AL-28: variables named in the user's own configuration."""
     given = {"OPENAI_API_KEY": "x", "AWS_PROFILE": "y", "OTHER": "z"}
     env = child_environment(given, names=("OPENAI_API_KEY", "AWS_PROFILE", "MISSING"))
@@ -60,16 +60,16 @@ def test_what_the_user_named_passes_too():
 
 
 @pytest.mark.parametrize("name", ["GIT_DIR", "GIT_CONFIG_GLOBAL", "VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME"])
-def test_what_would_lead_astray_passes_under_no_name(name):
+def test_misleading_variables_are_never_inherited(name):
     assert name not in child_environment({name: "x"}, names=(name,))
 
 
-def test_an_agents_marks_are_fit_for_names_of_containers():
+def test_attempt_ids_are_valid_in_container_names():
     """DR-16."""
     assert agent_variables("k3x") == {"SCAFFOLD_AGENT_ID": "k3x", "COMPOSE_PROJECT_NAME": "ralph_agent_k3x"}
     assert agent_variables("k3x/sub-1")["COMPOSE_PROJECT_NAME"] == "ralph_agent_k3x-sub-1"
 
 
-def test_what_the_caller_adds_wins():
+def test_variables_of_the_caller_win():
     env = child_environment({"HOME": "/a", "LANG": "de"}, {"HOME": "/b", "SCAFFOLD_RUN": "r1"})
     assert (env["HOME"], env["LANG"], env["SCAFFOLD_RUN"]) == ("/b", "de", "r1")

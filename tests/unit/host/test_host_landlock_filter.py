@@ -1,4 +1,4 @@
-"""The seccomp program beside Landlock, run by a small machine."""
+"""The seccomp program that complements Landlock, run by a small interpreter."""
 
 import errno
 import struct
@@ -13,7 +13,7 @@ X86 = SYSCALLS["x86_64"]
 
 
 def answer(code, number, arguments=(), machine="x86_64"):
-    """Run a program over one call, as the kernel would, and return what it answers."""
+    """Run a program on one system call, as the kernel would, and return its answer."""
     data = struct.pack("=IIQ6Q", number, ARCHITECTURES[machine], 0, *arguments, *[0] * (6 - len(arguments)))
     steps = list(struct.iter_unpack("=HBBI", code))
     register = place = 0
@@ -50,7 +50,7 @@ def answer(code, number, arguments=(), machine="x86_64"):
         (X86.socket | 0x4000_0000, (2, 1), UNKNOWN),
     ],
 )
-def test_each_call_gets_its_answer(number, arguments, wanted):
+def test_each_system_call_gets_the_expected_answer(number, arguments, wanted):
     """BX-9"""
     assert answer(program("x86_64", 7), number, arguments) == wanted
 
@@ -66,16 +66,16 @@ def test_each_call_gets_its_answer(number, arguments, wanted):
         (X86.open, (0, 0o1000), REFUSED),
     ],
 )
-def test_where_landlock_does_not_see_files_cut_short_the_filter_does(number, arguments, wanted):
+def test_the_filter_blocks_truncation_where_landlock_cannot(number, arguments, wanted):
     assert answer(program("x86_64", 2), number, arguments) == wanted
     assert answer(program("x86_64", 3), number, arguments) == ALLOW
 
 
-def test_calls_in_the_manner_of_another_processor_end_the_process():
+def test_system_calls_of_a_foreign_architecture_end_the_process():
     assert answer(program("x86_64", 7), 0, machine="aarch64") == KILL
 
 
-def test_the_other_processor_counts_its_calls_differently():
+def test_the_other_architecture_numbers_its_calls_differently():
     arm = SYSCALLS["aarch64"]
     assert answer(program("aarch64", 7), arm.socket, (1, 1), "aarch64") == REFUSED
     assert answer(program("aarch64", 7), X86.socket, (1, 1), "aarch64") == ALLOW

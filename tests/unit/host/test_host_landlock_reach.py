@@ -21,7 +21,7 @@ def rules(*words):
 
 
 def rights_of(path, found):
-    """Return what the rules allow at a path: rights add up on the way to it."""
+    """Return what the rules allow at a path: rights add up along the way to it."""
     rights = 0
     for place, allowed in found.items():
         if path == place or path.startswith(place.rstrip("/") + "/"):
@@ -29,17 +29,17 @@ def rights_of(path, found):
     return rights
 
 
-def test_without_marks_everything_can_be_read():
+def test_without_marks_everything_is_readable():
     assert rules() == {"/": READING}
 
 
-def test_beside_something_hidden_the_rest_can_be_read():
+def test_files_beside_a_hidden_one_are_readable():
     found = rules("hidden:/etc/shadow")
     assert found == {"/": READ_DIR, "/etc/hosts": READING, "/home": READING, "/usr": READING}
 
 
-def test_a_folder_with_something_sealed_in_it_is_a_passage():
-    """BX-9: beside `.git` everything can be changed, but nothing be made."""
+def test_a_folder_with_a_sealed_entry_allows_changes_but_no_new_entries():
+    """BX-9: beside `.git` every file can be changed, but none can be created."""
     found = rules("writable:/home/me/work", "sealed:/home/me/work/.git")
     assert rights_of("/home/me/work/src/deep", found) == CHANGING
     assert rights_of("/home/me/work/README", found) == CHANGING
@@ -48,18 +48,18 @@ def test_a_folder_with_something_sealed_in_it_is_a_passage():
     assert rights_of("/home/me/work/new", found) == READ_DIR
 
 
-def test_a_folder_is_a_passage_also_for_what_is_not_there():
+def test_a_folder_is_restricted_also_for_a_sealed_path_that_does_not_exist():
     found = rules("writable:/home/me/work", "sealed:/home/me/work/.mcp.json")
     assert rights_of("/home/me/work/.mcp.json", found) == READING
     assert rights_of("/home/me/work/src", found) == CHANGING
     assert rights_of("/home/me/work", found) == READ_DIR
 
 
-def test_a_folder_without_seals_is_free():
+def test_a_folder_without_sealed_entries_is_unrestricted():
     assert rules("writable:/home/me/work", "sealed:/etc/hosts")["/home/me/work"] == CHANGING
 
 
-def test_of_two_marks_the_deeper_one_counts():
+def test_the_deeper_of_two_marks_wins():
     found = rules("hidden:/home", "shown:/home/me", "hidden:/home/me/.ssh", "writable:/home/me/work")
     assert rights_of("/home/me/notes", found) == READING
     assert rights_of("/home/me/.ssh/id", found) == READ_DIR
@@ -67,7 +67,7 @@ def test_of_two_marks_the_deeper_one_counts():
     assert rights_of("/home/you", found) == READ_DIR
 
 
-def test_nothing_below_a_seal_can_be_changed():
+def test_nothing_below_a_sealed_path_can_be_changed():
     found = rules("writable:/home/me/work", "sealed:/home/me/work/src", "writable:/home/me/work/src/deep")
     assert rights_of("/home/me/work/src/deep", found) == READING
 
@@ -83,7 +83,7 @@ marks = st.lists(st.tuples(st.sampled_from(["writable", "sealed", "hidden", "sho
 
 
 def intended(path, marked):
-    """Return what the marks say of a path, told plainly: from the top down, the deeper one counts."""
+    """Return what the marks say of a path, computed naively: from the top down, the deeper one wins."""
     rights, fixed = READING, False
     steps = [path[:end] or "/" for end in range(len(path) + 1) if path[end : end + 1] in ("/", "")]
     for step in dict.fromkeys(["/", *steps]):
@@ -97,13 +97,13 @@ def intended(path, marked):
 
 
 @given(marks, places)
-def test_no_path_ever_gets_more_than_its_marks_say(marked, path):
-    """BX-9: names can be listed everywhere, nothing else is given away."""
+def test_no_path_gets_more_rights_than_its_marks_say(marked, path):
+    """BX-9: names can be listed everywhere, nothing else is exposed."""
     found = rules(*(f"{kind}:{place}" for kind, place in marked))
     assert rights_of(path, found) & ~(intended(path, marked) | READ_DIR) == 0
 
 
 @given(marks, st.sampled_from(["/home/me/work/src/deep", "/etc/hosts", "/usr", "/home/me/work/README"]))
-def test_what_is_no_folder_gets_all_that_its_marks_say(marked, path):
+def test_a_file_gets_all_the_rights_of_its_marks(marked, path):
     found = rules(*(f"{kind}:{place}" for kind, place in marked))
     assert intended(path, marked) & ~rights_of(path, found) == 0

@@ -22,7 +22,7 @@ def test_output_above_the_limit_keeps_head_and_tail_and_says_what_is_missing():
 
 
 @given(st.lists(st.binary(max_size=30)), st.integers(2, 100))
-def test_head_and_tail_never_depend_on_how_the_output_was_cut_into_pieces(pieces, limit_bytes):
+def test_head_and_tail_do_not_depend_on_chunking(pieces, limit_bytes):
     whole = b"".join(pieces)
     taken = excerpt(pieces, limit_bytes)
     assert taken.content() == excerpt([whole], limit_bytes).content()
@@ -36,7 +36,7 @@ def test_head_and_tail_never_depend_on_how_the_output_was_cut_into_pieces(pieces
         assert taken.left_out == len(whole) - limit_bytes
 
 
-def test_memory_stays_bounded_whatever_is_said():
+def test_memory_stays_bounded_for_any_output():
     taken = HeadTailBuffer(1000)
     for _ in range(1000):
         taken.add(b"x" * 10_000)

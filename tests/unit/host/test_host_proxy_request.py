@@ -1,4 +1,4 @@
-"""What a request to the proxy asks for, and which hosts are named."""
+"""Parsing of requests to the proxy, and of host rules."""
 
 import contextlib
 
@@ -24,7 +24,7 @@ from scaffold.host.sandbox.proxy_request import HostPort, ProxyRefusal, matches_
         ("[0:0:0:0:0:0:0:1]", "::1", 443),
     ],
 )
-def test_a_rule_names_its_hosts(rule, host, port):
+def test_a_rule_matches_its_hosts(rule, host, port):
     assert matches_any_host(HostPort(host, port), [rule])
 
 
@@ -45,18 +45,18 @@ def test_a_rule_names_its_hosts(rule, host, port):
         ("127.0.0.1", "127.0.0.1", 9000),
     ],
 )
-def test_a_rule_names_nothing_else(rule, host, port):
+def test_a_rule_matches_no_other_host(rule, host, port):
     """BX-9"""
     assert not matches_any_host(HostPort(host, port), [rule])
 
 
-def test_a_tunnel_leads_to_the_place_that_was_asked_for():
+def test_a_tunnel_connects_to_the_requested_host_and_port():
     request = parse_request(b"CONNECT Example.com:443 HTTP/1.1\r\nHost: other.com\r\n\r\n")
     assert (request.destination, request.forwarded) == (HostPort("example.com", 443), b"")
 
 
-def test_a_plain_request_goes_on_with_the_host_of_its_url():
-    """BX-9: and without what was said to the proxy."""
+def test_a_plain_request_is_forwarded_with_the_host_of_its_url():
+    """BX-9: and without the headers for the proxy."""
     head = (
         b"GET http://example.com:8080/a/b?c=d#e HTTP/1.1\r\nHost: internal.example\r\n"
         b"Proxy-Authorization: Basic eA==\r\nAccept: */*\r\nConnection: keep-alive\r\n\r\n"
@@ -97,14 +97,14 @@ def test_a_url_without_a_path_asks_for_the_root():
         b"connect example.com:443 HTTP/1.1",
     ],
 )
-def test_what_is_no_request_for_a_proxy_is_refused(head):
+def test_a_malformed_proxy_request_is_refused(head):
     with pytest.raises(ProxyRefusal) as refusal:
         parse_request(head + b"\r\n\r\n")
     assert refusal.value.answer().startswith(b"HTTP/1.1 400 Bad Request\r\n")
 
 
 @given(st.binary(max_size=200))
-def test_rubbish_is_refused_or_read(head):
+def test_arbitrary_bytes_are_refused_or_parsed(head):
     forwarded = b""
     with contextlib.suppress(ProxyRefusal):
         forwarded = parse_request(b"GET http://" + head + b"\r\n\r\n").forwarded

@@ -1,4 +1,4 @@
-"""The profile for the sandbox of macOS, as text."""
+"""The profile for the macOS sandbox, as text."""
 
 import re
 from pathlib import Path
@@ -21,12 +21,12 @@ ZONE = Confinement(
 
 
 def rules(confinement, start, **options):
-    """Return the rules that begin so, in their order."""
+    """Return the rules with this prefix, in their order."""
     return [line for line in profile(confinement, **options).splitlines() if line.startswith(start)]
 
 
 def literals(line):
-    """Return the string literals of a line as the language reads them, with what is left when they are taken out."""
+    """Return the string literals of a line as the language parses them, and the rest of the line."""
     quoted = r'#"[^"]*"|"((?:[^"\\]|\\.)*)"'
     unescaped = [
         re.sub(r"\\(.)", lambda found: {"n": "\n", "r": "\r"}.get(found[1], found[1]), found[1])
@@ -36,8 +36,8 @@ def literals(line):
     return unescaped, re.sub(quoted, "", line, flags=re.DOTALL)
 
 
-def test_what_the_profile_says_of_files_in_its_order():
-    """BX-9: hidden and sealed come after writable, and the later rule counts."""
+def test_the_profile_lists_file_rules_in_order():
+    """BX-9: hidden and sealed come after writable, and the later rule wins."""
     about_files = [line for line in profile(ZONE).splitlines() if "(subpath" in line]
     secret = "deny file-read-data file-read-xattr file-write*"
     assert [re.sub(r' \(regex #"[^"]*"\)', "", line) for line in about_files] == [
@@ -55,15 +55,15 @@ def test_what_the_profile_says_of_files_in_its_order():
     ]
 
 
-def test_what_is_hidden_in_something_shown_stays_hidden():
+def test_a_hidden_path_inside_a_shown_one_stays_hidden():
     """BX-9"""
     top = Path("/private/tmp/shown")
     text = profile(Confinement(writable=(), temporary=Path("/t"), hidden=(top / "key",), readable=(top,)))
     assert text.index(f'(subpath "{top}")') < text.index(f'(subpath "{top}/key")')
 
 
-def test_nothing_on_the_way_to_a_seal_can_be_made_or_moved():
-    """BX-9: a folder that is moved takes what is in it to a path without a rule."""
+def test_no_folder_above_a_sealed_path_can_be_created_or_moved():
+    """BX-9: moving a folder would move its content to a path without a rule."""
     fixed = rules(ZONE, "(deny file-write-create file-write-unlink")
     assert [literals(line)[0] for line in fixed] == [
         ["/Users/me/work"],
@@ -72,7 +72,7 @@ def test_nothing_on_the_way_to_a_seal_can_be_made_or_moved():
     ]
 
 
-def test_refusals_fit_in_small_and_capital_letters():
+def test_denials_match_upper_and_lower_case():
     """BX-9"""
     (rule,) = [line for line in rules(ZONE, "(deny file-write*") if ".git" in line]
     expression = re.search(r'#"([^"]*)"', rule)[1]
@@ -80,13 +80,13 @@ def test_refusals_fit_in_small_and_capital_letters():
     assert not re.search(expression, "/Users/me/work/.gitignore")
 
 
-def test_nothing_is_allowed_by_default_and_no_network():
+def test_nothing_is_allowed_by_default_including_the_network():
     text = profile(ZONE)
     assert text.startswith("(version 1)\n(deny default)\n")
     assert "network" not in text
 
 
-def test_the_only_way_to_the_network_is_the_proxy():
+def test_the_network_is_reachable_only_through_the_proxy():
     assert rules(ZONE, "(allow network", proxy_port=8123) == ['(allow network-outbound (remote ip "localhost:8123"))']
 
 
@@ -105,7 +105,7 @@ names = st.text(st.characters(exclude_characters="\0/", exclude_categories=["Cs"
 
 
 @given(names)
-def test_no_name_breaks_out_of_its_string(name):
+def test_no_path_escapes_its_string_literal(name):
     """BX-9"""
     path = Path("/work") / name
     plain = Confinement(writable=(Path("/x"),), temporary=Path("/t"), protected=(Path("/work/a"),))
@@ -116,7 +116,7 @@ def test_no_name_breaks_out_of_its_string(name):
 
 
 @given(names)
-def test_a_refusal_fits_its_own_path(name):
+def test_a_denial_matches_its_own_path(name):
     path = Path("/work") / name
     text = profile(Confinement(writable=(Path("/x"),), temporary=Path("/t"), protected=(path,)))
     (expression,) = re.findall(r'^\(deny file-write\* .*\(regex #"([^"]*)"\)\)$', text, re.MULTILINE)
@@ -124,8 +124,8 @@ def test_a_refusal_fits_its_own_path(name):
     assert re.search(expression, f"{path}/below", re.DOTALL)
 
 
-def test_a_refusal_is_never_slow_to_fit():
-    """A stretch that fits anything may be tried at each place once more for each one before it."""
+def test_matching_a_denial_takes_linear_time():
+    """Each unbounded wildcard could otherwise multiply the positions to try."""
     path = Path("/work") / ("îÀ" + "(ä" * 60 + "x")
     text = profile(Confinement(writable=(Path("/x"),), temporary=Path("/t"), protected=(path,)))
     assert all(line.count(".+") <= 4 for line in text.splitlines())

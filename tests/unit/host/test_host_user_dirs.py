@@ -43,5 +43,5 @@ def test_a_relative_xdg_directory_is_ignored():
     assert user_dirs(HOME | {"XDG_DATA_HOME": "data"}, platform="linux").data == Path("/home/ann/.local/share/scaffold")
 
 
-def test_a_relative_home_of_ours_becomes_absolute():
+def test_a_relative_scaffold_home_becomes_absolute():
     assert user_dirs({"SCAFFOLD_HOME": "state"}).cache == Path.cwd() / "state" / "cache"

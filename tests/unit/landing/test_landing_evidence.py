@@ -1,4 +1,4 @@
-"""What becomes evidence: results that passed, gates that let the change through, people who agreed."""
+"""Which results become evidence: passed checks, gates that allow the change, human approvals."""
 
 from datetime import UTC, datetime
 
@@ -32,7 +32,7 @@ ATTEMPT = Attempt(
 )  # fmt: skip
 
 
-def test_evidence_is_what_passed_and_nothing_else():
+def test_only_passed_checks_are_evidence():
     """BX-2: a fact's evidence names the command, how it ended, and the commit that landed."""
     results = (
         CheckResult(name="make test", verdict="pass", exit_code=0, detail="3 passed", output_hash="h"),
@@ -46,8 +46,8 @@ def test_evidence_is_what_passed_and_nothing_else():
 
 
 @pytest.mark.parametrize("verdict", ["pass", "pre_existing", "fixed", "flaky"])
-def test_a_gate_that_lets_the_change_through_is_evidence_with_how_its_tests_did(verdict):
-    """BX-1, AL-9: the command, how it ended, and what it said of the tests."""
+def test_an_allowing_gate_is_evidence_with_its_test_counts(verdict):
+    """BX-1, AL-9: the command, its exit code, and the test results."""
     found = Verification(commit="m", results=(), gates=(gate(verdict, counts={"pass": 12, "flaky": 1}, focused=True),))
     (evidence,) = evidence_of(found, "attempt-1", "c" * 40, THEN)
     assert (evidence.kind, evidence.command, evidence.exit_code) == ("gate", "pytest", 0)
@@ -56,29 +56,29 @@ def test_a_gate_that_lets_the_change_through_is_evidence_with_how_its_tests_did(
 
 
 @pytest.mark.parametrize("verdict", ["not_applicable", "new_failure", "vacuous", "error", "timeout"])
-def test_a_gate_that_said_nothing_for_the_change_is_no_evidence(verdict):
-    """BX-1: what did not apply, or does not hold, speaks for nothing."""
+def test_a_gate_that_does_not_support_the_change_is_no_evidence(verdict):
+    """BX-1: a gate that does not apply, or is vacuous, supports nothing."""
     assert evidence_of(Verification(commit="m", results=(), gates=(gate(verdict),)), "attempt-1", "c", THEN) == ()
 
 
-def test_a_gate_that_counts_nothing_is_told_by_its_verdict():
+def test_a_gate_without_counts_is_described_by_its_verdict():
     assert describe_gate(gate("pass", counts={"pass": 0})) == "test: pass"
 
 
-def test_a_gate_tells_how_many_tests_were_removed_with_what_they_tested():
-    """AL-10, BX-5: whoever reads the evidence of a fact sees that something is not tested any more."""
+def test_gate_evidence_counts_tests_removed_with_the_code_they_tested():
+    """AL-10, BX-5: the evidence of a fact shows that something is no longer tested."""
     told = describe_gate(gate("pass", counts={"pass": 3}, withdrawn={"a": "removed", "b": "passes", "c": "removed"}))
     assert told == "test: pass, 2 removed, 3 pass"
 
 
-def test_who_agreed_to_a_change_is_evidence_with_when_and_why():
+def test_a_humans_approval_is_evidence_with_time_and_reason():
     """BX-1: a human's decision is a kind of its own."""
     (evidence,) = evidence_of(Verification(commit="m", results=()), "attempt-1", "c", THEN, [agreed()])
     assert (evidence.kind, evidence.command, evidence.at) == ("human", None, LATER)
     assert evidence.detail == "approved as i1: I looked\na changes protected paths: auth.py"
 
 
-def test_work_rests_on_approvals_of_what_is_protected_on_its_own_base():
-    """BX-1: an approval of something else, or of an earlier try, speaks for nothing here."""
+def test_only_approvals_of_protected_changes_on_the_same_base_count():
+    """BX-1: an approval of another change, or of an earlier attempt, does not count here."""
     others = [agreed(base="other"), agreed(protected=[]), agreed(protected=None)]
     assert list(approvals_of(ATTEMPT, [*others, agreed()])) == [agreed()]

@@ -26,7 +26,7 @@ RUN = Run(
         ("", "api\n\nScaffold-Run"),
     ],
 )
-def test_the_commit_of_an_action_says_what_was_to_be_done(description, begin):
+def test_the_commit_message_of_an_action_describes_its_task(description, begin):
     action = Action(
         id="a", run_id="r1", goal_id="g", parent_id=None, key="api", description=description, kind="primitive",
         method="single", role="implementation", preconditions=(), effects=(), files=(), contract=None, state=Pending(),

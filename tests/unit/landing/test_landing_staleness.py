@@ -1,4 +1,4 @@
-"""Which facts a change puts in question: a table of what speaks for them."""
+"""Which facts a change may invalidate: a table by their evidence."""
 
 from datetime import UTC, datetime
 
@@ -48,12 +48,12 @@ def claim(**fields):
         (Claim(action=action(), facts=(fact(kind="review"),)), "review"),
     ],
 )
-def test_how_a_fact_can_be_shown_anew_depends_on_who_showed_it(subject, renewal):
+def test_how_a_fact_can_be_rechecked_depends_on_its_evidence(subject, renewal):
     """BX-1: by the same kind of evidence as before, or not at all."""
     assert subject.recheck == renewal
 
 
-def test_facts_are_asked_about_by_action_in_plan_order():
+def test_facts_are_rechecked_by_action_in_plan_order():
     late, early = action("late", position=2), action("early", position=1)
     shown = [(fact("x"), late), (fact("y"), early), (fact("z"), late)]
     assert [(each.action.key, [f.assertion for f in each.facts]) for each in group_claims(shown)] == [
@@ -62,22 +62,22 @@ def test_facts_are_asked_about_by_action_in_plan_order():
     ]
 
 
-def test_who_lands_is_not_asked_about_his_own():
+def test_a_landing_action_is_not_asked_about_its_own_facts():
     mine = action("mine")
     assert group_claims([(fact(), mine), (fact("x"), action("theirs"))], besides=mine.id) == group_claims(
         [(fact("x"), action("theirs"))]
     )
 
 
-def test_what_was_shown_at_the_tip_itself_is_not_in_question():
+def test_facts_shown_at_the_tip_itself_are_not_rechecked():
     both = Claim(action=action(), facts=(fact("x", commit="tip"), fact("y", commit="old")))
     assert [[f.assertion for f in each.facts] for each in shown_before("tip", [both])] == [["y"]]
     assert shown_before("tip", [Claim(action=action(), facts=(fact(commit="tip"),))]) == ()
 
 
-def test_a_review_is_nothing_that_can_be_tested():
+def test_a_review_cannot_be_rechecked_by_a_command():
     assert recheckable([claim(role="reviewer"), claim(contract=None)]) == ()
 
 
-def test_a_claim_is_named_by_what_it_says_and_who_said_it():
+def test_a_claim_is_described_by_its_text_and_author():
     assert Claim(action=action("make-a"), facts=(fact("x"), fact("y"))).label == "x, y of make-a"

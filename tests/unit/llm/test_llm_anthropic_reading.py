@@ -1,4 +1,4 @@
-"""What is heard on the Anthropic wire; that the official SDK hears the same is a property of its own."""
+"""Parsing of replies on the Anthropic wire; comparison with the official SDK is a property test."""
 
 import json
 from typing import Any
@@ -62,7 +62,7 @@ def trouble(*events: ServerSentEvent) -> ModelError:
     return caught.value
 
 
-def test_text_thoughts_and_calls_are_told_as_they_come_and_given_as_a_whole():
+def test_text_thinking_and_calls_are_streamed_and_returned_as_a_whole():
     """RA-2."""
     whole, deltas = hear(
         start(),
@@ -102,7 +102,7 @@ def test_text_thoughts_and_calls_are_told_as_they_come_and_given_as_a_whole():
     assert whole.stop == "tool_calls"
 
 
-def test_usage_counts_once_and_all_input_counts():
+def test_usage_is_counted_once_with_all_input():
     """Trap (b): the numbers are totals, however often they come."""
     whole = heard(
         start(input_tokens=3, cache_creation_input_tokens=20, cache_read_input_tokens=100, output_tokens=1),
@@ -119,7 +119,7 @@ def test_usage_counts_once_and_all_input_counts():
     )
 
 
-def test_a_later_total_corrects_an_earlier_one_unless_it_says_nothing():
+def test_a_later_total_replaces_an_earlier_one_unless_it_is_missing():
     whole = heard(start(cache_read_input_tokens=100), *stops("end_turn", input_tokens=4, cache_read_input_tokens=None))
     assert whole.usage.input_tokens == 104
 
@@ -137,11 +137,11 @@ def test_a_later_total_corrects_an_earlier_one_unless_it_says_nothing():
         ("something_new", "end"),
     ],
 )
-def test_a_reply_of_words_stops_for_one_of_our_reasons(reason, stop):
+def test_stop_reasons_of_a_text_reply_map_to_ours(reason, stop):
     assert heard(start(), opens(0, "text", text="hi"), *stops(reason)).stop == stop
 
 
-def test_a_reason_that_was_told_is_not_taken_back():
+def test_a_reported_stop_reason_is_not_overwritten():
     more = event("message_delta", delta={"stop_reason": None}, usage={"output_tokens": 9})
     reason, end = stops("max_tokens")
     assert heard(start(), reason, more, end).stop == "max_tokens"
@@ -149,25 +149,25 @@ def test_a_reason_that_was_told_is_not_taken_back():
 
 @pytest.mark.parametrize("reason", ["max_tokens", "model_context_window_exceeded", "something_new"])
 @pytest.mark.parametrize("text", ["", "{}", '{"path": "a.py"}', '{"path": "a.p'])
-def test_calls_of_a_reply_that_was_cut_off_have_no_arguments_at_all(reason, text):
-    """Trap (a), RA-2: whoever reads only what looks whole would write half a file."""
+def test_calls_of_a_truncated_reply_have_no_arguments(reason, text):
+    """Trap (a), RA-2: arguments that look complete could be half a file."""
     whole = heard(start(), *call(0, text), *stops(reason))
     assert whole.stop == "max_tokens"
     assert whole.message.tool_calls == (ToolCall("toolu_1", "read", {}),)
 
 
 @pytest.mark.parametrize("reason", ["end_turn", "stop_sequence", "pause_turn", "tool_use"])
-def test_calls_are_calls_whatever_the_server_says_it_stopped_for(reason):
+def test_a_reply_with_calls_stops_for_calls_whatever_the_server_says(reason):
     assert heard(start(), *call(0, "{}"), *stops(reason)).stop == "tool_calls"
 
 
 def test_a_refused_reply_has_no_calls():
-    """Nobody will answer them, and the wire refuses a history with calls that have no results."""
+    """They would get no results, and the wire refuses a history with calls that have none."""
     whole = heard(start(), opens(0, "text", text="I was"), *call(1, "{}"), *stops("refusal"))
     assert whole.message.parts == (Text("I was"),)
 
 
-def test_arguments_that_are_no_object_reach_the_agent_as_such():
+def test_non_object_arguments_reach_the_agent_as_such():
     """The model gets a useful message, and the call is not run."""
     [unreadable] = heard(start(), *call(0, '{"path": '), *stops("tool_use")).message.tool_calls
     assert list(unreadable.args) == [UNREADABLE_ARGUMENT]
@@ -178,7 +178,7 @@ def test_arguments_may_come_with_the_start_of_the_call():
     assert heard(start(), *events, *stops("tool_use")).message.tool_calls[0].args == {"path": "a.py"}
 
 
-def test_ids_of_calls_are_unique_even_if_the_servers_are_not():
+def test_call_ids_are_made_unique_if_the_server_repeats_them():
     """Trap (e)."""
     ids = ["toolu_1", "toolu_2", "toolu_1", "toolu_1_2", "toolu_2_5", "toolu_2", None, None]
     events = [event for index, call_id in enumerate(ids) for event in call(index, "{}", call_id=call_id)]
@@ -189,14 +189,14 @@ def test_ids_of_calls_are_unique_even_if_the_servers_are_not():
 
 
 @pytest.mark.parametrize("length", range(7))
-def test_a_stream_that_ends_early_is_no_reply(length):
+def test_a_truncated_stream_is_no_reply(length):
     """Trap (f), RA-21: never half executed."""
     events = [start(), *call(0, "{}"), *stops("tool_use")]
     assert len(events) == 8
     assert trouble(*events[:length]).transient
 
 
-def test_what_follows_the_end_is_of_no_interest():
+def test_data_after_the_end_is_ignored():
     reader = AnthropicCodec().reader(TARGET)
     for each in (start(), opens(0, "text", text="hi"), *stops("end_turn")):
         assert not reader.complete
@@ -206,7 +206,7 @@ def test_what_follows_the_end_is_of_no_interest():
     assert reader.end().message.text == "hi"
 
 
-def test_what_is_not_known_is_ignored():
+def test_unknown_events_and_fields_are_ignored():
     whole = heard(
         ServerSentEvent("", ""),
         ServerSentEvent("ping", ""),
@@ -238,7 +238,7 @@ def test_what_is_not_known_is_ignored():
         [start(), *stops(None)],
     ],
 )
-def test_what_is_not_of_this_wire_is_a_trouble_that_passes(events):
+def test_garbage_is_a_transient_error(events):
     """RA-21."""
     assert "cannot be read" in trouble(*events).what
     assert trouble(*events).transient
@@ -258,7 +258,7 @@ def test_errors_within_the_stream_are_reported():
 @pytest.mark.parametrize(
     "data", ["upstream gone", '"upstream gone"', '{"message": "upstream gone"}', '{"detail": "upstream gone"}']
 )
-def test_errors_in_a_shape_of_their_own_are_reported_too(data):
+def test_errors_of_an_unusual_shape_are_reported_too(data):
     assert "upstream gone" in trouble(ServerSentEvent("error", data)).what
 
 
@@ -267,7 +267,7 @@ def body(**fields: Any) -> bytes:
     return json.dumps(message | fields).encode()
 
 
-def test_a_reply_in_one_piece_is_read_as_a_streamed_one():
+def test_a_whole_reply_is_parsed_like_a_streamed_one():
     """RA-2: `--no-stream`."""
     content = [
         {"type": "thinking", "thinking": "Hm", "signature": "sig"},
@@ -287,7 +287,7 @@ def test_a_reply_in_one_piece_is_read_as_a_streamed_one():
     assert whole.usage == Usage(input_tokens=13, cached_input_tokens=10, output_tokens=5, cost_usd=None, requests=1)
 
 
-def test_calls_of_a_reply_in_one_piece_that_was_cut_off_have_no_arguments_either():
+def test_calls_of_a_truncated_whole_reply_have_no_arguments_either():
     """Trap (a)."""
     content = [{"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "a.p"}}]
     whole = AnthropicCodec().whole(body(content=content, stop_reason="max_tokens"), TARGET)
@@ -298,13 +298,13 @@ def test_calls_of_a_reply_in_one_piece_that_was_cut_off_have_no_arguments_either
 @pytest.mark.parametrize(
     "data", [b"", b"{", b"[]", b"{}", b"\xff", b'{"content": [{"type": "text", "text": 7}]}', body(stop_reason=None)]
 )
-def test_a_body_that_is_no_message_is_a_trouble_that_passes(data):
+def test_a_body_without_a_message_is_a_transient_error(data):
     with pytest.raises(ModelError, match="cannot be read") as caught:
         AnthropicCodec().whole(data, TARGET)
     assert caught.value.transient
 
 
-def test_an_error_that_came_with_status_200_is_reported():
+def test_an_error_with_status_200_is_reported():
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
     with pytest.raises(ModelError, match="Overloaded") as caught:
         AnthropicCodec().whole(json.dumps(error).encode(), TARGET)

@@ -1,4 +1,4 @@
-"""What is sent on the Anthropic wire; that the official SDK would send the same is a property of its own."""
+"""Requests on the Anthropic wire; comparison with the official SDK is a property test."""
 
 import json
 from typing import Any
@@ -54,13 +54,13 @@ def mine(*parts: Text | Thinking | ToolCall) -> AssistantMessage:
 
 
 def sent(message: Message, target: ModelTarget = TARGET) -> list[dict[str, Any]]:
-    """Return a message's blocks as they stand in the middle of a conversation."""
+    """Return a message's blocks as sent in the middle of a conversation."""
     piece = CODEC.message(message, target)
     blocks: list[dict[str, Any]] = json.loads(piece)["content"] if piece else []
     return blocks
 
 
-def test_the_base_prompt_the_last_tool_and_the_last_two_ends_of_the_conversation_are_marked_for_the_cache():
+def test_cache_marks_are_on_the_base_prompt_the_last_tool_and_the_last_two_messages():
     """RA-3."""
     said = [
         words("one"),
@@ -99,14 +99,14 @@ def test_pieces_are_sent_as_they_were_encoded_but_for_those_that_are_marked():
     ]
 
 
-def test_what_utf_8_cannot_say_does_not_break_a_request():
+def test_text_that_utf_8_cannot_encode_does_not_break_a_request():
     """RA-1: a folder's name may be any bytes."""
     body = asked(words("half \udcff"), context="Working directory: /tmp/\udcff")
     assert body["system"][1]["text"] == "Working directory: /tmp/?"
     assert body["messages"][0]["content"][0]["text"] == "half ?"
 
 
-def test_what_nobody_asked_for_is_left_out():
+def test_unset_options_are_omitted():
     body = asked(words("hi"), system=" ", target=ModelTarget(name="claude-sonnet-4-6", model=ME, stream=False))
     assert set(body) == {"model", "max_tokens", "messages"}
     assert body["model"] == "claude-sonnet-4-6"
@@ -117,7 +117,7 @@ def test_what_nobody_asked_for_is_left_out():
     ("wanted", "possible", "max_tokens"),
     [(None, None, 8192), (None, 64_000, 64_000), (500, None, 500), (500, 64_000, 500), (99_000, 64_000, 64_000)],
 )
-def test_a_reply_may_have_what_is_wanted_and_possible(wanted, possible, max_tokens):
+def test_the_output_limit_is_what_is_wanted_and_possible(wanted, possible, max_tokens):
     target = ModelTarget(name="claude-sonnet-4-6", model=ME, max_output_tokens=possible)
     assert asked(words("hi"), target=target, max_output_tokens=wanted)["max_tokens"] == max_tokens
 
@@ -136,7 +136,7 @@ def test_a_reply_may_have_what_is_wanted_and_possible(wanted, possible, max_toke
         ("claude-3-5-haiku-latest", None, None),
     ],
 )
-def test_effort_is_said_as_the_model_understands_it(name, thinking, effort):
+def test_effort_is_expressed_as_the_model_expects_it(name, thinking, effort):
     """RA-2."""
     target = ModelTarget(name=name, model=f"anthropic:{name}", max_output_tokens=64_000)
     body = asked(words("hi"), target=target, effort="medium")
@@ -146,27 +146,27 @@ def test_effort_is_said_as_the_model_understands_it(name, thinking, effort):
 
 
 @pytest.mark.parametrize(("max_tokens", "budget"), [(30_000, 10_000), (8192, 4096), (2048, 1024), (2000, None)])
-def test_a_budget_for_thoughts_leaves_room_for_the_reply(max_tokens, budget):
+def test_a_thinking_budget_leaves_room_for_the_reply(max_tokens, budget):
     target = ModelTarget(name="claude-haiku-4-5", model="anthropic:claude-haiku-4-5", max_output_tokens=max_tokens)
     thinking = asked(words("hi"), target=target, effort="medium").get("thinking")
     assert thinking == (budget and {"type": "enabled", "budget_tokens": budget})
 
 
 @pytest.mark.parametrize(("speaker", "thinks"), [("anthropic:claude-haiku-4-5", True), ("openai:gpt-5", False)])
-def test_calls_without_their_thoughts_are_gone_on_with_without_thinking(speaker, thinks):
+def test_calls_without_their_thinking_blocks_turn_thinking_off(speaker, thinks):
     target = ModelTarget(name="claude-haiku-4-5", model="anthropic:claude-haiku-4-5", max_output_tokens=30_000)
     reply = AssistantMessage((Thinking("hm", signature="s"), ToolCall("c1", "read", {})), speaker)
     body = asked(words("hi"), reply, UserMessage((ToolResult("c1", "read", "x"),)), target=target, effort="low")
     assert ("thinking" in body) is thinks
 
 
-def test_an_answer_that_must_fit_a_schema_is_asked_for():
+def test_an_answer_schema_is_requested():
     schema = {"type": "object", "properties": {}, "additionalProperties": False}
     body = asked(words("hi"), answer_schema=schema, effort="high")
     assert body["output_config"] == {"effort": "high", "format": {"type": "json_schema", "schema": schema}}
 
 
-def test_results_of_tools_come_before_everything_else():
+def test_tool_results_come_before_other_blocks():
     message = UserMessage(
         (
             Text("look"),
@@ -185,8 +185,8 @@ def test_results_of_tools_come_before_everything_else():
     ]
 
 
-def test_thoughts_go_back_to_whoever_thought_them_and_to_nobody_else():
-    """RA-2: providers check what they thought, and refuse what others did."""
+def test_thinking_goes_back_only_to_the_model_that_wrote_it():
+    """RA-2: providers verify their own thinking blocks, and refuse those of others."""
     parts = (Thinking("hm", signature="sig"), Thinking("", signature="data", redacted=True), Text("so"))
     thought = [
         {"type": "thinking", "thinking": "hm", "signature": "sig"},
@@ -207,28 +207,28 @@ def test_thoughts_go_back_to_whoever_thought_them_and_to_nobody_else():
         (Thinking("", signature="x", redacted=True),),
     ],
 )
-def test_a_reply_of_which_nothing_may_be_sent_is_skipped(parts):
+def test_a_reply_without_sendable_blocks_is_skipped(parts):
     """The wire refuses empty messages, empty texts, and replies that end in thoughts."""
     assert CODEC.message(mine(*parts), TARGET) == b""
     roles = [message["role"] for message in asked(words("a"), mine(*parts), words("b"))["messages"]]
     assert roles == ["user", "user"]
 
 
-def test_thoughts_without_a_seal_are_not_sent_back():
+def test_unsigned_thinking_is_not_sent_back():
     assert sent(mine(Thinking("hm"), Text("so"))) == [{"type": "text", "text": "so"}]
 
 
-def test_a_reply_does_not_end_in_thoughts():
+def test_a_sent_reply_does_not_end_with_thinking():
     assert sent(mine(Text("so"), Thinking("hm", signature="sig"))) == [{"type": "text", "text": "so"}]
 
 
 @pytest.mark.parametrize("parts", [(), (Text(""),), (Text("\n"), Text(" "))])
-def test_a_user_who_said_nothing_is_sent_as_saying_so(parts):
+def test_an_empty_user_message_is_sent_as_such(parts):
     assert sent(UserMessage(parts)) == [{"type": "text", "text": "(no words)"}]
 
 
 @pytest.mark.parametrize("call_id", ["call|1", "a" * 65, "", "ü", "fc_1:0", "call 1\n"])
-def test_ids_from_other_wires_are_replaced_by_the_same_stand_in_in_call_and_result(call_id):
+def test_ids_from_other_wires_are_replaced_consistently_in_call_and_result(call_id):
     """RA-1, trap (e)."""
     [call] = sent(AssistantMessage((ToolCall(call_id, "read", {}),), "openai:gpt-5"))
     [result] = sent(UserMessage((ToolResult(call_id, "read", "x"),)))
@@ -245,11 +245,11 @@ def test_ids_of_this_wire_are_left_alone():
 @pytest.mark.parametrize(
     ("name", "wire"), [("functions.read", "functions_read"), ("", "unknown"), ("ü" * 80, "_" * 64)]
 )
-def test_names_of_tools_that_never_were_do_not_make_the_history_invalid(name, wire):
+def test_invented_tool_names_do_not_make_the_history_invalid(name, wire):
     assert sent(mine(ToolCall("c1", name, {"a": [1]}))) == [
         {"type": "tool_use", "id": "c1", "name": wire, "input": {"a": [1]}}
     ]
 
 
-def test_a_conversation_of_nothing_has_no_messages():
+def test_an_empty_conversation_has_no_messages():
     assert asked()["messages"] == []

@@ -52,7 +52,7 @@ async def answer(asked, *entries):
     return reply.message.text
 
 
-async def test_the_first_fitting_entry_answers_and_always_the_same_way():
+async def test_the_first_matching_entry_answers_deterministically():
     """BX-14."""
     tape = model(
         CassetteEntry(when=RequestMatcher(turn=2), text="second turn"),
@@ -84,13 +84,13 @@ async def test_the_first_fitting_entry_answers_and_always_the_same_way():
         (RequestMatcher(role="implementation", action="store", attempt=2, turn=4), False),
     ],
 )
-def test_everything_that_is_named_must_fit(when, fits):
+def test_every_given_condition_must_match(when, fits):
     asked = request(action="store", attempt=2, turn=3, event="judge", said="failed: 2")
     assert when.fits(asked) is fits
 
 
 @pytest.mark.parametrize("role", sorted(NON_WORKER_ROLES))
-def test_an_entry_without_a_role_leaves_planners_and_the_like_alone_unless_it_names_nothing(role):
+def test_an_entry_without_a_role_matches_planners_only_if_it_has_no_conditions(role):
     assert not RequestMatcher(turn=1).fits(request(role))
     assert RequestMatcher().fits(request(role))
     assert RequestMatcher(role=role, turn=1).fits(request(role))
@@ -101,7 +101,7 @@ def test_an_entry_without_a_role_answers_every_worker(role):
     assert RequestMatcher(turn=1).fits(request(role))
 
 
-def test_contains_looks_at_the_last_message_and_its_tool_results_only():
+def test_contains_searches_only_the_last_message_and_its_tool_results():
     messages = (
         UserMessage((Text("the first words"),)),
         AssistantMessage((ToolCall("1", "shell", {}),)),
@@ -113,12 +113,12 @@ def test_contains_looks_at_the_last_message_and_its_tool_results_only():
 
 
 @pytest.mark.parametrize("messages", [(), (AssistantMessage((Text("I said that"),)),)])
-def test_contains_copes_with_a_conversation_that_no_user_ends(messages):
+def test_contains_handles_a_conversation_without_a_user_message_at_the_end(messages):
     asked = Request(caller=Caller(role="testing"), system="", messages=messages)
     assert RequestMatcher(contains="I said").fits(asked) is bool(messages)
 
 
-async def test_a_reply_is_built_of_thoughts_words_and_calls_with_ids_of_their_own():
+async def test_a_reply_consists_of_thinking_text_and_calls_with_new_ids():
     entry = CassetteEntry(
         thinking="hm",
         text="I write.",
@@ -134,14 +134,14 @@ async def test_a_reply_is_built_of_thoughts_words_and_calls_with_ids_of_their_ow
     assert reply.stop == "tool_calls"
 
 
-async def test_a_reply_without_calls_ends_the_turn_and_costs_nothing_by_default():
+async def test_a_reply_without_calls_ends_the_turn_and_is_free_by_default():
     reply = await model(CassetteEntry(text="done")).reply(request())
     assert reply.stop == "end"
     assert reply.usage == Usage(requests=1)
 
 
 @pytest.mark.parametrize(("cached_price", "cost"), [(0.3, 2.1 + 0.09 + 1.5), (None, 3.0 + 1.5)])
-async def test_cached_input_costs_its_own_price_or_else_that_of_all_input(cached_price, cost):
+async def test_cached_input_has_its_own_price_or_else_the_input_price(cached_price, cost):
     usage = CassetteUsage(input_tokens=1_000_000, cached_input_tokens=300_000, output_tokens=100_000)
     prices = CassettePrices(input_per_mtok=3.0, cached_input_per_mtok=cached_price, output_per_mtok=15.0)
     reply = await model(CassetteEntry(usage=usage), prices=prices).reply(request())
@@ -149,7 +149,7 @@ async def test_cached_input_costs_its_own_price_or_else_that_of_all_input(cached
     assert (reply.usage.input_tokens, reply.usage.cached_input_tokens) == (1_000_000, 300_000)
 
 
-async def test_a_request_nobody_thought_of_is_named_with_the_entry_it_needs():
+async def test_an_unmatched_request_error_shows_the_entry_it_needs():
     asked = request("code_review", action="review", attempt=2, turn=3)
     with pytest.raises(ModelError) as caught:
         await answer(asked, CassetteEntry(when=RequestMatcher(role="planner")))
@@ -174,14 +174,14 @@ async def test_a_request_nobody_thought_of_is_named_with_the_entry_it_needs():
         (CassetteFault(kind="garbage"), True),
     ],
 )
-async def test_a_fault_strikes_with_its_own_seriousness(fault, transient):
+async def test_a_fault_has_the_given_severity(fault, transient):
     """RA-21: errors are classified."""
     with pytest.raises(ModelError) as caught:
         await answer(request(), CassetteEntry(fault=fault, text="fine"))
     assert caught.value.transient is transient
 
 
-async def test_a_fault_strikes_as_often_as_it_says_and_then_the_reply_comes():
+async def test_a_fault_repeats_as_configured_and_then_the_reply_comes():
     tape = model(CassetteEntry(fault=CassetteFault(kind="drop", times=2), text="fine"))
     for number in (1, 2):
         with pytest.raises(ModelError):
@@ -200,7 +200,7 @@ async def test_a_hang_lasts_until_it_is_cancelled():
         await asking
 
 
-async def test_a_hang_is_over_when_the_silence_it_was_given_is():
+async def test_a_hang_ends_after_its_configured_silence():
     tape = model(CassetteEntry(fault=CassetteFault(kind="hang"), text="fine"))
     with pytest.raises(ModelError, match="did not answer within 0 s") as caught:
         await tape.attempt(request(), 1, silence_s=0.01)
@@ -209,7 +209,7 @@ async def test_a_hang_is_over_when_the_silence_it_was_given_is():
     assert reply.message.text == "fine"
 
 
-async def test_each_part_of_a_reply_is_told_once():
+async def test_each_part_of_a_reply_is_streamed_once():
     """RA-2."""
     heard = []
     calls = (CassetteToolCall("shell", {"command": "ls"}), CassetteToolCall("list_dir"))
@@ -222,7 +222,7 @@ async def test_each_part_of_a_reply_is_told_once():
     ]
 
 
-async def test_what_a_request_will_use_is_known_beforehand():
+async def test_the_usage_of_a_request_can_be_estimated_beforehand():
     """BX-11."""
     tape = model(
         CassetteEntry(when=RequestMatcher(action="a"), usage=CassetteUsage(input_tokens=1_000_000, output_tokens=9)),
@@ -234,6 +234,6 @@ async def test_what_a_request_will_use_is_known_beforehand():
     assert tape.window_tokens is None
 
 
-def test_pictures_have_no_words():
+def test_images_contain_no_searchable_text():
     seen = Request(caller=Caller(role="testing"), system="", messages=(UserMessage((Image("image/png", b"x"),)),))
     assert not RequestMatcher(contains="x").fits(seen)

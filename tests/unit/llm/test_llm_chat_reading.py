@@ -43,7 +43,7 @@ def calls(*chunks) -> tuple[ToolCall, ...]:
     return heard(*chunks).message.tool_calls
 
 
-def test_words_come_in_pieces_and_stay_whole():
+def test_text_is_streamed_in_chunks_and_returned_whole():
     """RA-2."""
     reader, deltas = feed(
         chunk(role="assistant", content=""), chunk(content="Hel"), chunk(content="lo"), chunk(finish="stop"), DONE
@@ -55,29 +55,29 @@ def test_words_come_in_pieces_and_stay_whole():
 
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
-def test_thoughts_are_told_from_words(field):
+def test_thinking_is_separated_from_text(field):
     """RA-2."""
     reader, deltas = feed(chunk(**{field: "Hm."}), chunk(content="Yes."), chunk(finish="stop"))
     assert deltas == [ThinkingDelta("Hm."), TextDelta("Yes.")]
     assert reader.end().message.parts == (Thinking("Hm."), Text("Yes."))
 
 
-def test_space_around_a_thought_that_is_no_tags_stays():
+def test_whitespace_around_untagged_thinking_is_kept():
     assert heard(chunk(reasoning=" Hm.\n"), chunk(finish="stop")).message.parts == (Thinking(" Hm.\n"),)
 
 
-def test_an_error_without_a_name_is_told_without_one():
+def test_an_error_without_a_name_is_reported_without_one():
     with pytest.raises(ModelError, match=r"reported an error: Oops\."):
         feed({"error": {"message": "Oops."}})
 
 
-def test_a_thought_that_is_sent_under_both_names_counts_once():
+def test_thinking_sent_under_both_names_counts_once():
     assert heard(chunk(reasoning="Hm.", reasoning_content="Hm."), chunk(finish="stop")).message.parts == (
         Thinking("Hm."),
     )
 
 
-def test_a_calls_arguments_are_heard_while_they_are_written():
+def test_call_arguments_are_streamed_as_they_are_written():
     """RA-2."""
     reader, deltas = feed(
         chunk(**piece(0, own="call_1", name="look")),
@@ -93,7 +93,7 @@ def test_a_calls_arguments_are_heard_while_they_are_written():
     assert reader.end().message.parts == (ToolCall("call_1", "look", {"at": "a"}),)
 
 
-def test_parallel_calls_keep_their_order_however_their_pieces_mix():
+def test_parallel_calls_keep_their_order_however_their_chunks_interleave():
     assert calls(
         chunk(**piece(0, own="a", name="look", arguments="{")),
         chunk(**piece(1, own="b", name="shell", arguments='{"x"')),
@@ -103,7 +103,7 @@ def test_parallel_calls_keep_their_order_however_their_pieces_mix():
     ) == (ToolCall("a", "look", {}), ToolCall("b", "shell", {"x": 1}))
 
 
-def test_id_and_name_may_be_repeated_in_each_piece():
+def test_id_and_name_may_be_repeated_in_each_chunk():
     assert calls(
         chunk(**piece(0, own="a", name="look", arguments='{"x"')),
         chunk(**piece(0, own="a", name="look", arguments=":1}")),
@@ -121,7 +121,7 @@ def test_whole_calls_with_one_index_and_different_ids_are_different_calls():
 
 @pytest.mark.parametrize("own", [None, "", "same"])
 @pytest.mark.parametrize("indexes", [(0, 0), (0, 1), (None, None)])
-def test_ids_that_are_missing_or_repeated_are_made_unique_and_the_same_each_time(own, indexes):
+def test_missing_or_repeated_ids_are_replaced_deterministically(own, indexes):
     """RA-1: ids of tool calls are unique."""
     chunks = [
         chunk(**piece(indexes[0], own=own, name="look", arguments='{"x":1}')),
@@ -136,7 +136,7 @@ def test_ids_that_are_missing_or_repeated_are_made_unique_and_the_same_each_time
     assert calls(*chunks) == (first, second)
 
 
-def test_calls_without_arguments_are_told_apart_by_their_ids():
+def test_calls_without_arguments_are_distinguished_by_their_ids():
     assert calls(
         chunk(**piece(0, own="a", name="look", arguments="")),
         chunk(**piece(0, own="b", name="look", arguments="")),
@@ -144,7 +144,7 @@ def test_calls_without_arguments_are_told_apart_by_their_ids():
     ) == (ToolCall("a", "look", {}), ToolCall("b", "look", {}))
 
 
-def test_an_id_may_come_late_and_a_call_may_end_in_nothing():
+def test_an_id_may_come_late_and_arguments_may_be_empty():
     assert calls(
         chunk(**piece(0, name="look", arguments="{")),
         chunk(**piece(0, own="a", arguments="}")),
@@ -153,17 +153,17 @@ def test_an_id_may_come_late_and_a_call_may_end_in_nothing():
     ) == (ToolCall("a", "look", {}),)
 
 
-def test_a_call_gets_an_id_though_not_even_the_reply_has_one():
+def test_a_call_gets_an_id_even_if_the_reply_has_none():
     said = chunk(**piece(0, name="look", arguments="{}"), finish="tool_calls")
     assert calls(said | {"id": None})[0].id.startswith("call_")
 
 
-def test_ids_that_are_made_differ_from_reply_to_reply():
+def test_generated_ids_differ_between_replies():
     said = chunk(**piece(0, name="look", arguments="{}"), finish="tool_calls")
     assert calls(said)[0].id != calls(said | {"id": "chatcmpl-2"})[0].id
 
 
-def test_calls_in_one_chunk_without_an_index_go_by_their_place():
+def test_calls_in_one_chunk_without_an_index_are_ordered_by_position():
     both = {"tool_calls": [*piece(name="look")["tool_calls"], *piece(name="ls")["tool_calls"]]}
     assert [call.name for call in calls(chunk(**both), chunk(finish="tool_calls"))] == ["look", "ls"]
 
@@ -172,39 +172,39 @@ def test_arguments_may_come_as_an_object():
     assert calls(chunk(**piece(0, own="a", name="look", arguments={"x": 1})), chunk(finish="stop"))[0].args == {"x": 1}
 
 
-def test_a_reply_with_calls_stopped_for_them_whatever_the_server_says():
+def test_a_reply_with_calls_stops_for_calls_whatever_the_server_says():
     assert heard(chunk(**piece(0, own="a", name="look", arguments="{}")), chunk(finish="stop")).stop == "tool_calls"
 
 
-def test_a_reply_that_says_it_stopped_for_calls_and_has_none_is_at_its_end():
+def test_a_reply_that_claims_calls_but_has_none_ends_normally():
     assert heard(chunk(content="Hm."), chunk(finish="tool_calls")).stop == "end"
 
 
-def test_a_call_cut_by_the_length_limit_is_never_read_as_if_whole():
-    """RA-2: a call cut in two may look whole, so the stop reason is looked at first."""
+def test_a_call_truncated_by_the_length_limit_is_never_parsed():
+    """RA-2: a truncated call may look complete, so the stop reason is checked first."""
     said = heard(chunk(**piece(0, own="a", name="rm", arguments='{"path": "/tmp/a"}')), chunk(finish="length"))
     assert (said.stop, said.message.parts) == ("max_tokens", (ToolCall("a", "rm", {}),))
 
 
-def test_arguments_that_are_no_object_reach_the_model_and_no_tool():
+def test_non_object_arguments_reach_the_model_and_no_tool():
     (call,) = calls(chunk(**piece(0, own="a", name="look", arguments="{x}")), chunk(finish="tool_calls"))
     assert call.args.keys() == {UNREADABLE_ARGUMENT}
 
 
-def test_a_refusal_is_told_and_counts_as_one():
+def test_a_refusal_is_returned_as_text_and_stop_reason():
     reader, deltas = feed(chunk(refusal="I will "), chunk(refusal="not."), chunk(finish="stop"))
     assert deltas == [TextDelta("I will "), TextDelta("not.")]
     assert (reader.end().message.text, reader.end().stop) == ("I will not.", "refused")
 
 
-def test_calls_of_a_reply_that_a_filter_cut_are_dropped():
+def test_calls_of_a_filtered_reply_are_dropped():
     said = heard(
         chunk(content="So"), chunk(**piece(0, own="a", name="look", arguments="{}")), chunk(finish="content_filter")
     )
     assert (said.stop, said.message.parts) == ("refused", (Text("So"),))
 
 
-def test_usage_that_stands_in_every_chunk_counts_once():
+def test_usage_repeated_in_every_chunk_counts_once():
     """RA-2: usage repeated within a message counts once."""
     said = heard(
         chunk(content="a", usage=used(100, 1, 60)),
@@ -216,7 +216,7 @@ def test_usage_that_stands_in_every_chunk_counts_once():
     assert said.usage == Usage(input_tokens=100, cached_input_tokens=60, output_tokens=3, cost_usd=None, requests=1)
 
 
-def test_usage_comes_after_the_last_word():
+def test_usage_may_come_after_the_last_text():
     reader, _ = feed(chunk(content="a"), chunk(finish="stop"))
     assert not reader.complete
     reader.feed(ServerSentEvent("", json.dumps({"choices": [], "usage": used(7, 1)})))
@@ -224,29 +224,29 @@ def test_usage_comes_after_the_last_word():
 
 
 @pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None, "prompt_tokens_details": None}])
-def test_a_server_may_be_silent_about_usage(usage):
+def test_usage_may_be_missing(usage):
     assert heard(chunk(content="a", usage=usage), chunk(finish="stop")).usage == Usage(cost_usd=None, requests=1)
 
 
-def test_nothing_is_taken_for_cached_unless_the_server_says_so():
+def test_no_input_counts_as_cached_unless_the_server_says_so():
     assert heard(chunk(usage={"prompt_tokens": 9}, finish="stop")).usage.cached_input_tokens == 0
     assert heard(chunk(usage=used(9, 1, 20), finish="stop")).usage.cached_input_tokens == 9
 
 
-def test_a_reply_is_whole_by_its_finish_reason_though_no_done_follows():
+def test_a_reply_is_complete_with_a_finish_reason_even_without_done():
     reader, _ = feed(chunk(content="a"), chunk(finish="stop"))
     assert reader.end().message.text == "a"
 
 
 @pytest.mark.parametrize("chunks", [[], [chunk(content="a")], [chunk(content="a"), DONE]])
-def test_a_stream_that_ends_without_a_finish_reason_gives_no_reply(chunks):
-    """RA-21: what was cut off never becomes a reply, and is asked for again."""
+def test_a_stream_without_a_finish_reason_gives_no_reply(chunks):
+    """RA-21: a truncated stream never becomes a reply; the request is retried."""
     with pytest.raises(ModelError, match="in the middle") as caught:
         heard(*chunks)
     assert caught.value.transient
 
 
-def test_an_end_nobody_knows_gives_no_reply():
+def test_an_unknown_finish_reason_gives_no_reply():
     with pytest.raises(ModelError, match="`abort`") as caught:
         heard(chunk(content="a"), chunk(finish="abort"))
     assert caught.value.transient
@@ -262,7 +262,7 @@ def test_an_end_nobody_knows_gives_no_reply():
         ({"object": "error", "message": "No.", "type": "BadRequestError", "code": 400}, ModelError, False),
     ],
 )
-def test_an_error_within_the_stream_is_one(said, kind, transient):
+def test_an_error_event_within_the_stream_is_raised(said, kind, transient):
     """RA-21."""
     with pytest.raises(kind) as caught:
         feed(chunk(content="a"), said)
@@ -272,24 +272,24 @@ def test_an_error_within_the_stream_is_one(said, kind, transient):
 @pytest.mark.parametrize(
     "data", ["<html>", '{"choices": 1}', "[" * 100_000, '{"choices": [{"delta": {"content": 1}}]}']
 )
-def test_what_is_no_chunk_cannot_be_read(data):
+def test_an_invalid_chunk_is_an_error(data):
     with pytest.raises(ModelError) as caught:
         feed(data)
     assert caught.value.transient
 
 
-def test_nulls_unknown_fields_other_choices_and_empty_events_are_passed_over():
+def test_nulls_unknown_fields_other_choices_and_empty_events_are_skipped():
     nulls = {"index": None, "delta": None, "finish_reason": None, "logprobs": {"content": []}}
     other = {"index": 1, "delta": {"content": "other"}, "finish_reason": "stop"}
     said = heard("", {"choices": None, "x": {}}, {"choices": [nulls, other]}, chunk(content="a"), chunk(finish="stop"))
     assert said.message.parts == (Text("a"),)
 
 
-def test_nothing_after_done_is_read():
+def test_data_after_done_is_ignored():
     assert heard(chunk(finish="stop"), DONE, "<html>").stop == "end"
 
 
-def test_a_reply_in_one_piece_reads_like_a_stream():
+def test_a_whole_reply_is_parsed_like_a_stream():
     """RA-2: `--no-stream`."""
     function = {"name": "look", "arguments": '{"x": 1}'}
     message = {
@@ -314,13 +314,13 @@ def test_a_reply_in_one_piece_reads_like_a_stream():
     assert (said.stop, said.usage.tokens, said.message.model) == ("tool_calls", 11, TARGET.model)
 
 
-def test_a_body_without_choices_says_so():
+def test_a_body_without_choices_is_reported():
     with pytest.raises(ModelError, match="no `choices`"):
         ChatCodec().whole(b"{}", TARGET)
 
 
 @pytest.mark.parametrize("body", [b"<html>", b'{"choices": []}', b'{"error": {"code": 503}}', b"\xff", b"[]"])
-def test_a_body_without_a_reply_is_trouble_that_may_pass(body):
+def test_a_body_without_a_reply_is_a_transient_error(body):
     with pytest.raises(ModelError) as caught:
         ChatCodec().whole(body, TARGET)
     assert caught.value.transient
@@ -342,7 +342,7 @@ TAGGED_REPLIES = [
 
 
 @pytest.mark.parametrize(("content", "thought", "text"), TAGGED_REPLIES)
-def test_thoughts_between_tags_are_told_from_words_wherever_the_stream_is_cut(content, thought, text):
+def test_thinking_tags_are_recognised_wherever_the_stream_is_cut(content, thought, text):
     """RA-1: thinking tags."""
     parts = (*((Thinking(thought),) if thought else ()), *((Text(text),) if text else ()))
     for first in range(len(content) + 1):
@@ -352,15 +352,15 @@ def test_thoughts_between_tags_are_told_from_words_wherever_the_stream_is_cut(co
             assert heard(*chunks, chunk(finish="stop"), target=TAGGED).message.parts == parts
 
 
-def test_what_may_be_a_tag_is_held_back_until_it_is_clear():
+def test_a_possible_tag_is_held_back_until_it_is_clear():
     _, deltas = feed(chunk(content="a <th"), chunk(content="ing"), target=TAGGED)
     assert deltas == [TextDelta("a "), TextDelta("<thing")]
 
 
-def test_what_was_held_back_is_told_at_the_end():
+def test_held_back_text_is_emitted_at_the_end():
     _, deltas = feed(chunk(content="a <th"), chunk(finish="stop"), target=TAGGED)
     assert deltas == [TextDelta("a "), TextDelta("<th")]
 
 
-def test_tags_are_words_where_the_model_does_not_think_in_them():
+def test_tags_are_text_if_the_model_does_not_use_them_for_thinking():
     assert heard(chunk(content="<think>a</think>"), chunk(finish="stop")).message.text == "<think>a</think>"

@@ -60,7 +60,7 @@ def test_the_base_prompt_and_the_context_are_two_system_messages():
     ]
 
 
-def test_bodies_begin_with_the_same_bytes_whatever_the_context_and_the_history():
+def test_requests_share_a_prefix_whatever_the_context_and_history():
     """RA-3: the prefix providers cache is byte-identical over a session."""
     codec, first = ChatCodec(), user("Hello")
     pieces = [codec.message(first, TARGET), codec.message(replied("Hi"), TARGET)]
@@ -82,19 +82,19 @@ def test_without_a_context_there_is_one_system_message_and_without_a_prompt_none
 
 
 def test_local_servers_get_one_system_message_that_begins_with_the_base_prompt():
-    """RA-1: the templates of many local models refuse a second one."""
+    """RA-1: the chat templates of many local models refuse a second one."""
     body = asked(user("Hello"), context="Todos: none.", codec=ChatCodec(local=True, joined=True))
     assert [said["role"] for said in body["messages"]] == ["system", "user"]
     assert body["messages"][0]["content"] == "Base.\n\nTodos: none."
 
 
-def test_a_stream_is_asked_for_with_its_usage():
+def test_a_stream_is_requested_with_its_usage():
     """RA-2."""
     body = asked(user("Hello"))
     assert (body["stream"], body["stream_options"]) == (True, {"include_usage": True})
 
 
-def test_without_streaming_nothing_is_said_of_streams():
+def test_without_streaming_no_stream_options_are_sent():
     """RA-2: `--no-stream`."""
     target = ModelTarget(name="gpt-5", model="openai-chat:gpt-5", stream=False)
     assert asked(user("Hello"), target=target).keys() == {"model", "messages"}
@@ -123,27 +123,27 @@ def test_tools_are_wrapped_as_functions():
         ({"anyOf": [STRICT]}, False),
     ],
 )
-def test_a_schema_is_strict_where_the_provider_can_hold_the_model_to_it(schema, strict):
+def test_a_schema_is_strict_if_the_provider_can_enforce_it(schema, strict):
     wanted = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": strict}}
     assert asked(user("Hello"), answer_schema=schema)["response_format"] == wanted
 
 
 @pytest.mark.parametrize(("local", "name"), [(False, "max_completion_tokens"), (True, "max_tokens")])
-def test_the_length_limit_has_another_name_at_local_servers(local, name):
+def test_the_length_limit_has_another_name_on_local_servers(local, name):
     assert asked(user("Hello"), codec=ChatCodec(local=local), max_output_tokens=100)[name] == 100
 
 
 @pytest.mark.parametrize(("wanted", "most", "sent"), [(100, 50, 50), (50, 100, 50), (50, None, 50), (None, 100, None)])
-def test_no_more_is_asked_for_than_the_model_may_give(wanted, most, sent):
+def test_the_output_limit_does_not_exceed_the_models(wanted, most, sent):
     target = ModelTarget(name="gpt-5", model="openai-chat:gpt-5", max_output_tokens=most)
     assert asked(user("Hello"), target=target, max_output_tokens=wanted).get("max_completion_tokens") == sent
 
 
-def test_effort_goes_by_the_wires_name():
+def test_effort_uses_the_field_name_of_the_wire():
     assert asked(user("Hello"), effort="low")["reasoning_effort"] == "low"
 
 
-def test_results_of_tools_come_before_the_users_words():
+def test_tool_results_come_before_the_users_text():
     body = asked(user("Now stop.", ToolResult("call_1", "look", "seen"), ToolResult("call_2", "look", "")))
     assert body["messages"][1:] == [
         {"role": "tool", "tool_call_id": "call_1", "content": "seen"},
@@ -152,7 +152,7 @@ def test_results_of_tools_come_before_the_users_words():
     ]
 
 
-def test_pictures_are_data_urls_in_their_place():
+def test_images_are_data_urls_in_their_position():
     """RA-20."""
     url = f"data:image/png;base64,{b64encode(b'png').decode()}"
     assert asked(user("Look:", Image("image/png", b"png"), "", "What is it?"))["messages"][1]["content"] == [
@@ -162,7 +162,7 @@ def test_pictures_are_data_urls_in_their_place():
     ]
 
 
-def test_a_reply_of_calls_alone_has_no_content():
+def test_a_reply_with_only_calls_has_no_content():
     said = asked(replied(ToolCall("call_1", "look", {"at": "ä"})))["messages"][1]
     assert said == {
         "role": "assistant",
@@ -173,18 +173,18 @@ def test_a_reply_of_calls_alone_has_no_content():
     }
 
 
-def test_thoughts_are_never_sent_back():
+def test_thinking_is_never_sent_back():
     said = asked(replied(Thinking("Hm.", signature="s"), "Yes.", Thinking("So."), "No."))["messages"][1]
     assert said == {"role": "assistant", "content": "Yes.\nNo."}
 
 
 @pytest.mark.parametrize("message", [user(""), user(), replied(""), replied(Thinking("Hm.")), replied()])
-def test_a_message_without_words_is_not_sent(message):
+def test_a_message_without_text_is_not_sent(message):
     assert [said["role"] for said in asked(message, user("Hello"))["messages"]] == ["system", "user"]
 
 
 @pytest.mark.parametrize("foreign", ["call_" + "x" * 60, "with space", "ä", "", "line\n"])
-def test_ids_of_another_wire_get_stand_ins_that_calls_and_results_share(foreign):
+def test_ids_from_another_wire_are_replaced_consistently_in_calls_and_results(foreign):
     body = asked(replied(ToolCall(foreign, "look", {})), user(ToolResult(foreign, "look", "seen")))
     called, told = body["messages"][1]["tool_calls"][0]["id"], body["messages"][2]["tool_call_id"]
     assert called == told
@@ -194,15 +194,15 @@ def test_ids_of_another_wire_get_stand_ins_that_calls_and_results_share(foreign)
 
 
 @pytest.mark.parametrize("own", ["toolu_01A", "functions.look:0", "x" * 64])
-def test_ids_the_wire_can_take_stay_as_they_are(own):
+def test_valid_ids_are_not_changed(own):
     assert asked(replied(ToolCall(own, "look", {})))["messages"][1]["tool_calls"][0]["id"] == own
 
 
 @pytest.mark.parametrize(("made_up", "sent"), [("a.b c", "a_b_c"), ("", "unknown"), ("x" * 80, "x" * 64)])
-def test_names_of_tools_a_model_made_up_are_sent_in_a_form_the_wire_takes(made_up, sent):
+def test_invented_tool_names_are_sent_in_a_valid_form(made_up, sent):
     said = asked(replied(ToolCall("call_1", made_up, {})))["messages"][1]
     assert said["tool_calls"][0]["function"]["name"] == sent
 
 
-def test_half_a_surrogate_pair_does_not_break_the_request():
+def test_an_unpaired_surrogate_does_not_break_the_request():
     assert asked(user("name-\udcff.txt"))["messages"][1]["content"] == "name-?.txt"

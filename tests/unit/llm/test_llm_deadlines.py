@@ -17,14 +17,14 @@ REQUEST = Request(caller=Caller(role="agent"), system="", messages=(UserMessage(
 
 
 class NoJitter:
-    """Nothing is left to chance."""
+    """A source of chance without jitter."""
 
     def uniform(self, a, b, /):
         return a
 
 
 class Refusing:
-    """A wire that leads nowhere and notes what it was given."""
+    """A transport that refuses and records what it was given."""
 
     def __init__(self):
         self.posts = []
@@ -37,7 +37,7 @@ class Refusing:
 
 
 class Silent:
-    """A wire on which nothing ever comes."""
+    """A transport on which no data ever arrives."""
 
     @asynccontextmanager
     async def post(self, post):
@@ -63,7 +63,7 @@ def opened(model, wire, *, deadlines=None, stream=True):
         ("anthropic:claude-sonnet-4-5", False, 600),
     ],
 )
-async def test_a_model_that_thinks_in_silence_is_given_the_time(model, stream, idle_s):
+async def test_a_model_that_thinks_silently_is_given_more_time(model, stream, idle_s):
     """RA-21."""
     wire = Refusing()
     with pytest.raises(ModelError):
@@ -72,7 +72,7 @@ async def test_a_model_that_thinks_in_silence_is_given_the_time(model, stream, i
     assert (post.deadlines.idle_s, post.deadlines.total_s) == (idle_s, 1_800)
 
 
-async def test_a_key_is_not_in_what_is_shown_of_a_request():
+async def test_a_request_hides_its_key_in_its_repr():
     wire = Refusing()
     with pytest.raises(ModelError):
         await opened("openai:gpt-5", wire).reply(REQUEST)
@@ -81,7 +81,7 @@ async def test_a_key_is_not_in_what_is_shown_of_a_request():
     assert "Bearer" not in repr(post)
 
 
-async def test_a_wire_on_which_nothing_comes_is_left_after_the_idle_time():
+async def test_a_silent_connection_is_closed_after_the_idle_time():
     model = opened("openai:gpt-5", Silent(), deadlines=Deadlines(idle_s=0.02))
     heard = []
     asking = asyncio.create_task(model.reply(REQUEST, heard.append))
@@ -105,8 +105,8 @@ async def test_a_wire_on_which_nothing_comes_is_left_after_the_idle_time():
         ("openai-chat:gpt-4.1", 900_000, None, None),
     ],
 )
-async def test_no_more_output_is_asked_for_than_the_window_leaves(model, words, wanted, max_tokens):
-    """RA-10: input and output share the window, and some providers refuse a request that might go beyond it."""
+async def test_the_output_limit_does_not_exceed_the_rest_of_the_window(model, words, wanted, max_tokens):
+    """RA-10: some providers refuse a request that might exceed it."""
     wire = Refusing()
     long = msgspec.structs.replace(REQUEST, messages=(UserMessage((Text("x" * words),)),), max_output_tokens=wanted)
     with pytest.raises(ModelError):

@@ -4,7 +4,7 @@ from scaffold.llm.wire.encoded_messages import IMAGE_TOKENS, EncodedMessages
 
 
 class Counting:
-    """A codec that notes what it encodes."""
+    """A codec that records what it encodes."""
 
     def __init__(self):
         self.encoded = []
@@ -23,7 +23,7 @@ def pieces():
     return codec, EncodedMessages(codec, ModelTarget(name="m", model="p:m"))
 
 
-def test_a_turn_encodes_what_is_new_and_nothing_else():
+def test_a_turn_encodes_only_new_messages():
     codec, encoded = pieces()
     messages = [said("a"), said("b")]
     encoded.of(messages)
@@ -34,7 +34,7 @@ def test_a_turn_encodes_what_is_new_and_nothing_else():
     assert len(codec.encoded) == 3
 
 
-def test_a_conversation_that_was_rewritten_is_encoded_again():
+def test_a_rewritten_conversation_is_encoded_again():
     codec, encoded = pieces()
     first, last = said("a"), said("b")
     encoded.of([first, last])
@@ -44,21 +44,21 @@ def test_a_conversation_that_was_rewritten_is_encoded_again():
     assert len(codec.encoded) == 5
 
 
-def test_a_conversation_that_was_taken_back_loses_its_end():
+def test_a_rewound_conversation_loses_its_end():
     _, encoded = pieces()
     messages = [said("a"), said("b")]
     encoded.of(messages)
     assert len(encoded.of(messages[:1])) == 1
 
 
-def test_messages_that_are_only_equal_are_not_taken_for_the_same():
+def test_equal_messages_are_not_taken_for_the_same_object():
     codec, encoded = pieces()
     encoded.of([said("a")])
     encoded.of([said("a")])
     assert len(codec.encoded) == 2
 
 
-def test_tokens_are_judged_by_bytes_and_pictures_by_the_piece():
+def test_tokens_are_estimated_by_bytes_and_by_image():
     _, encoded = pieces()
     assert encoded.tokens([said("a"), said("b")]) == 20
     assert encoded.tokens([UserMessage((Image("image/png", b"x" * 3_000_000),))]) == IMAGE_TOKENS

@@ -30,7 +30,7 @@ def find(model, **environ):
         ("local:q@http://localhost:8000/v1/", "http://localhost:8000/v1/chat/completions", {}),
     ],
 )
-def test_each_provider_is_asked_at_its_own_address_with_its_own_key(model, url, headers):
+def test_each_provider_has_its_own_address_and_key(model, url, headers):
     """RA-1."""
     endpoint = find(model, **KEYS)
     assert endpoint.url == url
@@ -38,20 +38,20 @@ def test_each_provider_is_asked_at_its_own_address_with_its_own_key(model, url, 
     assert ("Authorization" in endpoint.headers) is ("Authorization" in headers)
 
 
-def test_a_base_url_of_ones_own_goes_before():
+def test_a_configured_base_url_wins():
     assert find("anthropic:c", **KEYS, ANTHROPIC_BASE_URL="http://h:1/").url == "http://h:1/v1/messages"
     assert find("anthropic:c", **KEYS, ANTHROPIC_BASE_URL="http://h:1/v1").url == "http://h:1/v1/messages"
     assert find("openai:g", **KEYS, OPENAI_BASE_URL="http://h:1/x/v1").url == "http://h:1/x/v1/responses"
 
 
 @pytest.mark.parametrize("end", ["", "/", "/v1", "/v1/"])
-def test_a_base_url_that_is_a_host_alone_means_the_path_that_nearly_all_servers_have(end):
+def test_a_base_url_without_a_path_gets_the_usual_path(end):
     assert find("openai:g", **KEYS, OPENAI_BASE_URL=f"http://h:1{end}").url == "http://h:1/v1/responses"
     assert find("openai-chat:g", **KEYS, OPENAI_BASE_URL=f"http://h:1{end}").url == "http://h:1/v1/chat/completions"
     assert find(f"local:q@http://h:1{end}").url == "http://h:1/v1/chat/completions"
 
 
-def test_a_local_server_may_want_a_key():
+def test_a_local_server_may_need_a_key():
     assert find("local:q@http://h/v1", LOCAL_API_KEY=KEY).headers["Authorization"] == f"Bearer {KEY}"
 
 
@@ -64,7 +64,7 @@ def test_a_local_server_may_want_a_key():
     ],
 )
 @pytest.mark.parametrize("value", [None, ""])
-def test_without_a_key_it_is_said_which_and_what_else_there_is(model, variable, alternative, value):
+def test_a_missing_key_error_names_the_variable_and_the_alternatives(model, variable, alternative, value):
     with pytest.raises(UsageError) as caught:
         find(model, **({} if value is None else {variable: value}))
     assert caught.value.what == f"{variable} is not set."
@@ -73,7 +73,7 @@ def test_without_a_key_it_is_said_which_and_what_else_there_is(model, variable, 
     assert "scaffold demo" in caught.value.fix
 
 
-def test_a_login_that_is_not_there_yet_is_no_riddle():
+def test_an_unavailable_login_is_reported_clearly():
     with pytest.raises(UsageError, match="needs a login") as caught:
         find("codex:gpt-5", OPENAI_API_KEY=KEY)
     assert "OPENAI_API_KEY" in caught.value.fix
@@ -90,7 +90,7 @@ def test_a_login_that_is_not_there_yet_is_no_riddle():
         ("codex:g", "CODEX_ACCOUNT_ID"),
     ],
 )
-def test_a_key_that_would_change_the_header_never_reaches_it_and_is_not_shown(model, variable, key):
+def test_a_key_that_would_break_the_header_is_refused_and_not_shown(model, variable, key):
     with pytest.raises(UsageError, match=variable) as caught:
         find(model, **(KEYS | {variable: key}))
     assert "sk" not in caught.value.what + caught.value.fix
@@ -100,19 +100,19 @@ def test_a_key_that_would_change_the_header_never_reaches_it_and_is_not_shown(mo
     "url",
     ["h:1", "ftp://h", "http://", "http://u:p@h/v1", "http://h/v1?k=1", "http://h/#a", "http://h\n/", "http://h:99999"],
 )
-def test_a_base_url_that_is_none_or_holds_a_login_is_refused(url):
+def test_an_invalid_base_url_or_one_with_credentials_is_refused(url):
     with pytest.raises(UsageError, match="OPENAI_BASE_URL") as caught:
         find("openai:g", **KEYS, OPENAI_BASE_URL=url)
     assert "http://HOST:PORT/PATH" in caught.value.fix
     assert "u:p" not in caught.value.what
 
 
-def test_a_local_url_is_checked_likewise():
+def test_a_local_url_is_validated_likewise():
     with pytest.raises(UsageError, match="local model's URL"):
         find("local:q@http:///v1")
 
 
-def test_nothing_that_is_shown_of_an_endpoint_holds_the_key():
+def test_no_representation_of_an_endpoint_contains_the_key():
     endpoint = find("anthropic:claude", **KEYS)
     assert KEY not in f"{endpoint!r} {endpoint} {endpoint.name}"
 

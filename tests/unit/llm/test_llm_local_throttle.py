@@ -10,7 +10,7 @@ HERE = "anthropic https://api.anthropic.com"
 
 
 class NoJitter:
-    """Nothing is left to chance."""
+    """A source of chance without jitter."""
 
     def uniform(self, a, b, /):
         return 0.0
@@ -29,11 +29,11 @@ async def settle():
         await asyncio.sleep(0)
 
 
-async def test_where_nothing_was_refused_any_number_enters_at_once():
+async def test_without_a_refusal_any_number_enters_at_once():
     assert len(set(await entered(throttle(FakeClock()), 500))) == 500
 
 
-async def test_one_refusal_parks_everybody_of_that_endpoint_and_nobody_else():
+async def test_one_refusal_starts_a_cooldown_for_that_endpoint_only():
     """AL-31."""
     clock = FakeClock()
     way = throttle(clock)
@@ -52,7 +52,7 @@ async def test_one_refusal_parks_everybody_of_that_endpoint_and_nobody_else():
     await waiting
 
 
-async def test_without_a_wish_parks_double():
+async def test_cooldowns_without_retry_after_double():
     """AL-31."""
     clock = FakeClock()
     way = throttle(clock)
@@ -85,7 +85,7 @@ async def test_after_a_refusal_half_as_many_enter_until_answers_come():
     await waiting
 
 
-async def test_who_has_less_patience_than_the_park_lasts_is_told_at_once():
+async def test_a_request_with_less_patience_than_the_cooldown_fails_at_once():
     clock = FakeClock()
     way = throttle(clock)
     [ticket] = await entered(way, 1)

@@ -21,7 +21,7 @@ from scaffold.llm.registry.model_name import ModelName, absolute_model, is_live,
         ("cassette:/some where/a@b:c.yaml", ModelName("cassette", "/some where/a@b:c.yaml")),
     ],
 )
-def test_each_form_of_a_model_string_is_understood_and_written_back(text, name):
+def test_each_form_of_a_model_string_parses_and_formats_back(text, name):
     """RA-1: chosen by URL or name."""
     assert parse_model(text) == name
     assert str(name) == text
@@ -42,14 +42,14 @@ def test_each_form_of_a_model_string_is_understood_and_written_back(text, name):
         "gpt-5:latest",
     ],
 )
-def test_what_is_no_model_string_is_refused_with_the_forms(text):
+def test_an_invalid_model_string_is_refused_with_the_valid_forms(text):
     with pytest.raises(UsageError) as caught:
         parse_model(text)
     assert text in caught.value.what
     assert "local:NAME@http://HOST:PORT/v1" in caught.value.fix
 
 
-def test_a_login_in_a_model_string_is_refused_and_not_shown():
+def test_credentials_in_a_model_string_are_refused_and_not_shown():
     """RA-1: model strings are stored and shown."""
     with pytest.raises(UsageError) as caught:
         parse_model("local:q@http://me:secret@h/v1")
@@ -83,7 +83,7 @@ def test_only_cassettes_have_a_digest():
     assert cassette_digest("anthropic:claude") == ""
 
 
-def test_a_live_model_needs_a_line_and_a_cassette_does_not():
+def test_a_live_model_needs_a_live_context_and_a_cassette_does_not():
     assert is_live("local:q@http://h/v1")
     assert not is_live("cassette:tape.yaml")
     with pytest.raises(UsageError, match="is a live model") as caught:
@@ -91,7 +91,7 @@ def test_a_live_model_needs_a_line_and_a_cassette_does_not():
     assert "cassette:PATH" in caught.value.fix
 
 
-def test_the_models_to_choose_from_are_those_of_today_with_windows_and_prices():
+def test_the_listed_models_are_current_with_windows_and_prices():
     """RA-1: `/model` lists them."""
     listed = {known.model: known for known in known_models()}
     sonnet = listed["anthropic:claude-sonnet-4-5"]

@@ -46,7 +46,7 @@ FINAL, PASSING, BUSY = (False, False), (True, False), (True, True)
         *((status, BUSY) for status in (429, 529)),
     ],
 )
-def test_a_status_alone_tells_whether_trying_again_may_help(status, expected):
+def test_a_status_says_whether_a_retry_may_help(status, expected):
     """RA-21."""
     trouble = answer(status, b"<html>\n<h1>oops</h1>")
     assert sort(trouble) == expected
@@ -55,14 +55,14 @@ def test_a_status_alone_tells_whether_trying_again_may_help(status, expected):
 
 
 @pytest.mark.parametrize("should_retry", [None, "true"])
-def test_503_with_a_time_to_come_back_at_means_too_much_to_do(should_retry):
+def test_a_503_with_retry_after_means_overload(should_retry):
     trouble = http_error(503, b"", who=CLAUDE, retry_after="7", now=NOW, should_retry=should_retry)
     assert sort(trouble) == BUSY
     assert trouble.retry_after_s == 7
 
 
 @pytest.mark.parametrize("status", [400, 403, 500, 503])
-def test_a_servers_own_name_for_its_error_says_more_than_the_status(status):
+def test_a_servers_error_type_overrides_the_status(status):
     assert sort(answer(status, openai("Try later", kind="server_error", code="rate_limit_exceeded"))) == BUSY
 
 
@@ -124,8 +124,8 @@ OVERFLOWS = [
 
 
 @pytest.mark.parametrize(("status", "body"), OVERFLOWS)
-def test_a_conversation_that_is_too_long_is_known_in_every_providers_words(status, body):
-    """RA-21, RA-10: only what is known as an overflow is compacted."""
+def test_a_context_overflow_is_recognised_in_every_providers_wording(status, body):
+    """RA-21, RA-10: only a recognised overflow leads to compaction."""
     trouble = answer(status, body)
     assert isinstance(trouble, ContextOverflow)
     assert sort(trouble) == FINAL
@@ -141,7 +141,7 @@ def test_a_conversation_that_is_too_long_is_known_in_every_providers_words(statu
         "tools.0.name: String should have at most 128 characters",
     ],
 )
-def test_other_limits_are_no_overflow_of_the_context(message):
+def test_other_limits_are_not_a_context_overflow(message):
     trouble = answer(400, anthropic("invalid_request_error", message))
     assert not isinstance(trouble, ContextOverflow)
     assert sort(trouble) == FINAL
@@ -161,7 +161,7 @@ def test_other_limits_are_no_overflow_of_the_context(message):
     ],
 )
 @pytest.mark.parametrize("status", [401, 403])
-def test_a_refused_key_says_where_the_key_belongs(status, who, hint):
+def test_a_refused_key_error_says_where_the_key_is_configured(status, who, hint):
     """RA-21."""
     trouble = answer(status, openai("Incorrect API key provided"), who=who)
     assert sort(trouble) == FINAL
@@ -186,7 +186,7 @@ def test_a_key_is_never_shown_even_if_the_server_repeats_it(status, words):
     assert "abc123DEF" not in " ".join(trouble.what + trouble.fix for trouble in said)
 
 
-def test_of_a_key_the_server_does_not_know_nothing_is_shown_whatever_it_looks_like():
+def test_a_key_unknown_to_the_server_is_hidden_in_any_form():
     """RA-21."""
     said = answer(401, openai("unknown key abc123DEF")), reported_error("authentication_error", "unknown key abc123DEF")
     assert "abc123DEF" not in " ".join(trouble.what for trouble in said)
@@ -197,14 +197,14 @@ def test_a_password_in_the_models_address_is_not_shown():
 
 
 @pytest.mark.parametrize("status", [301, 404, 405])
-def test_an_unknown_model_or_address_says_what_to_check(status):
+def test_an_unknown_model_or_address_error_says_what_to_check(status):
     """RA-21."""
     trouble = answer(status, anthropic("not_found_error", "model: claude-nope"))
     assert "model: claude-nope" in trouble.what
     assert "ANTHROPIC_BASE_URL" in trouble.fix
 
 
-def test_an_unknown_model_is_known_by_its_code_too():
+def test_an_unknown_model_is_recognised_by_its_code_too():
     trouble = answer(400, openai("The model `x` does not exist", code="model_not_found"))
     assert "model's name" in trouble.fix
 
@@ -218,7 +218,7 @@ def test_an_unknown_model_is_known_by_its_code_too():
         (402, {"error": {"message": "Insufficient Balance"}}),
     ],
 )
-def test_a_used_up_quota_is_not_tried_again(status, body):
+def test_an_exhausted_quota_is_not_retried(status, body):
     """RA-21."""
     trouble = answer(status, body, retry_after="3")
     assert sort(trouble) == FINAL
@@ -227,7 +227,7 @@ def test_a_used_up_quota_is_not_tried_again(status, body):
 
 
 @pytest.mark.parametrize("reset", [{"resets_in_seconds": 3600}, {"resets_at": NOW.timestamp() + 3600}])
-def test_a_quota_that_is_reset_says_when(reset):
+def test_a_quota_error_says_when_the_quota_resets(reset):
     body = {"error": {"type": "usage_limit_reached", "message": "The usage limit has been reached", **reset}}
     trouble = answer(429, body, who="codex:gpt-5")
     assert sort(trouble) == BUSY
@@ -262,7 +262,7 @@ def test_retry_after_is_seconds_or_a_date(header, seconds):
 @given(
     st.text() | st.from_regex(r"[A-Z][a-z]{2}, \d{1,12} [A-Z][a-z]{2} \d{1,12} \d+:\d+:\d+ [-+]?\w+", fullmatch=True)
 )
-def test_no_retry_after_does_harm(header):
+def test_an_absurd_retry_after_does_no_harm(header):
     """AL-31."""
     after_s = answer(429, retry_after=header).retry_after_s
     assert after_s is None or after_s >= 0
@@ -277,13 +277,13 @@ def test_no_retry_after_does_harm(header):
         ({"retry-after": "3", "retry-after-ms": "soon"}, "3"),
     ],
 )
-def test_milliseconds_go_before_seconds(headers, expected):
+def test_milliseconds_win_over_seconds(headers, expected):
     """AL-31."""
     assert retry_after_header(headers) == expected
 
 
 @given(st.integers(300, 599), st.binary() | st.text().map(str.encode), st.text())
-def test_whatever_a_server_answers_is_shown_as_one_bounded_line(status, body, who):
+def test_any_response_body_is_shown_as_one_bounded_line(status, body, who):
     """RA-21."""
     trouble = answer(status, body, who=who)
     assert trouble.what.isprintable()
@@ -306,7 +306,7 @@ def test_whatever_a_server_answers_is_shown_as_one_bounded_line(status, body, wh
         b'{"message": "x"',
     ],
 )
-def test_bodies_of_any_shape_are_understood_as_far_as_they_go(body):
+def test_bodies_of_any_shape_are_parsed_as_far_as_possible(body):
     assert sort(answer(500, body)) == PASSING
 
 
@@ -340,7 +340,7 @@ def test_control_characters_are_shown_escaped():
         ("cyber_policy", FINAL),
     ],
 )
-def test_errors_within_a_stream_are_sorted_by_their_names(kind, expected):
+def test_errors_within_a_stream_are_classified_by_name(kind, expected):
     """RA-21."""
     trouble = reported_error(kind, "what it says")
     assert sort(trouble) == expected
@@ -357,11 +357,11 @@ def test_errors_within_a_stream_are_sorted_by_their_names(kind, expected):
         ("exceed_context_size_error", "the request exceeds the available context size"),
     ],
 )
-def test_an_overflow_is_known_within_a_stream_too(kind, message):
+def test_a_context_overflow_is_recognised_within_a_stream_too(kind, message):
     assert isinstance(reported_error(kind, message), ContextOverflow)
 
 
-def test_what_breaks_on_the_way_passes():
+def test_connection_errors_are_transient():
     """RA-21, trap (f)."""
     for trouble in (truncated_stream(), unreadable_reply("an event\nis odd")):
         assert sort(trouble) == PASSING

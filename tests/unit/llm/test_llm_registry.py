@@ -28,17 +28,17 @@ def cost(model, day=TODAY, **tokens):
         ({"output_tokens": 1_000}, 0.015),
     ],
 )
-def test_cached_input_is_cheaper_and_input_that_is_put_into_the_cache_dearer(tokens, usd):
+def test_cached_input_is_cheaper_and_cache_writes_are_dearer(tokens, usd):
     """RA-1."""
     assert cost("anthropic:claude-sonnet-4-5", **tokens) == pytest.approx(usd)
 
 
-def test_input_without_a_price_of_its_own_costs_what_other_input_costs():
+def test_input_without_its_own_price_costs_the_input_price():
     assert cost("openai:gpt-5", input_tokens=2_000) == pytest.approx(0.0025)
     assert cost("openai:gpt-4", input_tokens=2_000, cached_input_tokens=2_000) == pytest.approx(0.06)
 
 
-def test_a_large_request_is_priced_as_such_and_a_price_holds_from_its_day_on():
+def test_large_requests_have_their_own_price_and_prices_have_a_start_date():
     before = date(2026, 3, 12)
     small, large = {"output_tokens": MILLION}, {"input_tokens": 200_001, "output_tokens": MILLION}
     assert cost("anthropic:claude-opus-4-6", before, **small) == pytest.approx(25)
@@ -50,7 +50,7 @@ def test_a_large_request_is_priced_as_such_and_a_price_holds_from_its_day_on():
     "model",
     ["anthropic:claude-nobody-1", "openai:my-tune", "local:gpt-5@http://h/v1", "codex:gpt-5", "cassette:a.yaml"],
 )
-def test_where_no_price_is_known_none_is_invented(model):
+def test_an_unknown_price_is_not_guessed(model):
     """RA-1: unknown models count tokens, their cost is unknown."""
     assert model_card(parse_model(model)).prices is None
 
@@ -74,7 +74,7 @@ def test_an_unknown_window_is_not_guessed():
         ("something-else", None),
     ],
 )
-def test_a_model_is_not_asked_for_more_output_than_it_surely_gives(name, tokens):
+def test_the_output_limit_of_a_request_does_not_exceed_the_models(name, tokens):
     assert model_card(parse_model(f"anthropic:{name}")).max_output_tokens == tokens
 
 
@@ -88,14 +88,14 @@ def test_the_features_of_models_are_known():
     assert not model_card(parse_model("openai:gpt-3.5-turbo")).images
 
 
-def test_a_name_is_a_providers_only_if_it_knows_it():
+def test_a_name_belongs_to_a_provider_only_if_it_is_registered():
     assert find_family("claude-opus-4-5") == "anthropic"
     assert find_family("CLAUDE-opus-4-5") == "anthropic"
     assert find_family("gpt-5.1-codex") == "openai"
     assert find_family("llama-3") is None
 
 
-def test_every_model_to_choose_from_is_described_whole():
+def test_every_listed_model_has_a_complete_description():
     for known in known_models():
         assert known.window_tokens
         assert known.prices.on(TODAY)[0].output > 0

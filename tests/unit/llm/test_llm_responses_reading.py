@@ -58,7 +58,7 @@ def parts(*events):
     return heard(*events).message.parts
 
 
-def test_words_thoughts_and_calls_are_heard_while_they_are_written():
+def test_text_thinking_and_calls_are_streamed_as_they_are_written():
     """RA-2."""
     reader, deltas = feed(
         event("created", response={"id": "resp_1", "status": "in_progress", "output": []}),
@@ -95,7 +95,7 @@ def test_words_thoughts_and_calls_are_heard_while_they_are_written():
     )
 
 
-def test_the_last_event_counts_for_more_than_all_before():
+def test_the_final_event_overrides_all_earlier_ones():
     events = (
         event("output_item.added", output_index=0, item=message()),
         event("output_text.delta", output_index=0, delta="Yas"),
@@ -116,7 +116,7 @@ def test_codex_gives_whole_items_and_a_last_event_without_any():
     assert reader.end().message.parts == (Text("Yes."), ToolCall("call_1", "look", {"x": 1}))
 
 
-def test_items_without_a_place_go_by_their_order():
+def test_items_without_an_index_are_taken_in_order():
     assert parts(
         event("output_item.done", item=thought("Hm.")),
         event("output_text.delta", delta="Ye"),
@@ -126,7 +126,7 @@ def test_items_without_a_place_go_by_their_order():
     ) == (Thinking("Hm.", signature="sealed", id="rs_1"), Text("Yes."), ToolCall("call_1", "look", {"x": 1}))
 
 
-def test_where_no_item_was_whole_the_pieces_make_them():
+def test_items_that_never_completed_are_built_from_their_deltas():
     said = heard(
         event("output_item.added", output_index=0, item=thought(seal="half")),
         event("reasoning_text.delta", output_index=0, delta="Hm."),
@@ -144,27 +144,27 @@ def test_where_no_item_was_whole_the_pieces_make_them():
     )
 
 
-def test_words_of_which_only_pieces_came_are_no_refusal():
+def test_text_of_which_only_deltas_came_is_no_refusal():
     said = heard(event("output_text.delta", output_index=0, delta="Yes."), ended())
     assert (said.message.text, said.stop) == ("Yes.", "end")
 
 
-def test_a_thought_that_comes_in_one_piece_is_heard_as_one():
+def test_thinking_that_comes_in_one_chunk_is_streamed_as_one():
     assert feed(event("output_item.done", output_index=0, item=thought("Hm.")))[1] == [ThinkingDelta("Hm.")]
 
 
-def test_ids_that_are_made_differ_from_reply_to_reply():
+def test_generated_ids_differ_between_replies():
     said = ended(call(own=None) | {"id": None})
     other = ended(call(own=None) | {"id": None}, id="resp_2")
     assert heard(said).message.tool_calls[0].id != heard(other).message.tool_calls[0].id
 
 
-def test_open_thoughts_are_read_where_there_is_no_summary():
+def test_open_reasoning_text_is_used_if_there_is_no_summary():
     content = [{"type": "reasoning_text", "text": "Hm."}]
     assert parts(ended(thought(seal=None, content=content))) == (Thinking("Hm.", id="rs_1"),)
 
 
-def test_a_thought_of_which_only_the_seal_is_told_is_kept_and_an_empty_one_is_not():
+def test_reasoning_with_only_encrypted_content_is_kept_and_empty_reasoning_is_not():
     """RA-1."""
     assert parts(ended(thought())) == (Thinking("", signature="sealed", id="rs_1", redacted=True),)
     assert parts(ended(thought(seal=None))) == ()
@@ -174,7 +174,7 @@ def test_each_message_is_one_text():
     assert parts(ended(message("Yes", "."), message("No."), message())) == (Text("Yes."), Text("No."))
 
 
-def test_ids_that_are_missing_or_repeated_are_made_unique_and_the_same_each_time():
+def test_missing_or_repeated_ids_are_replaced_deterministically():
     """RA-1: ids of tool calls are unique."""
     last = ended(call(), call(), call(own=None), call(own=None) | {"id": None})
     first = heard(last).message.tool_calls
@@ -183,14 +183,14 @@ def test_ids_that_are_missing_or_repeated_are_made_unique_and_the_same_each_time
     assert heard(last).message.tool_calls == first
 
 
-def test_arguments_that_are_no_object_reach_the_model_and_no_tool():
+def test_non_object_arguments_reach_the_model_and_no_tool():
     (said,) = parts(ended(call(arguments="{x}")))
     assert isinstance(said, ToolCall)
     assert said.args.keys() == {UNREADABLE_ARGUMENT}
 
 
-def test_a_call_cut_by_the_length_limit_is_never_read_as_if_whole():
-    """RA-2: a call cut in two may look whole, so the stop reason is looked at first."""
+def test_a_call_truncated_by_the_length_limit_is_never_parsed():
+    """RA-2: a truncated call may look complete, so the stop reason is checked first."""
     said = heard(
         event("output_item.added", output_index=0, item=call(arguments="")),
         event("function_call_arguments.delta", output_index=0, delta='{"path": "/tmp/a"}'),
@@ -199,20 +199,20 @@ def test_a_call_cut_by_the_length_limit_is_never_read_as_if_whole():
     assert (said.stop, said.message.parts) == ("max_tokens", (ToolCall("call_1", "look", {}),))
 
 
-def test_calls_of_a_reply_that_a_filter_cut_are_dropped():
+def test_calls_of_a_filtered_reply_are_dropped():
     """RA-1: response.incomplete."""
     said = heard(ended(message("So"), call(), status="incomplete", incomplete_details={"reason": "content_filter"}))
     assert (said.stop, said.message.parts) == ("refused", (Text("So"),))
 
 
-def test_incomplete_for_a_reason_nobody_knows_is_no_reply():
+def test_an_unknown_incomplete_reason_gives_no_reply():
     with pytest.raises(ModelError, match="`steered`") as caught:
         heard(ended(message("So"), status="incomplete", incomplete_details={"reason": "steered"}))
     assert caught.value.transient
 
 
 @pytest.mark.parametrize("last", [ended(), ended(message(refusal="I will not."))])
-def test_a_refusal_is_told_and_counts_as_one(last):
+def test_a_refusal_is_returned_as_text_and_stop_reason(last):
     reader, deltas = feed(
         event("refusal.delta", output_index=0, delta="I will "),
         event("refusal.delta", output_index=0, delta="not."),
@@ -222,7 +222,7 @@ def test_a_refusal_is_told_and_counts_as_one(last):
     assert (reader.end().message.text, reader.end().stop) == ("I will not.", "refused")
 
 
-def test_usage_counts_once_though_it_is_repeated():
+def test_repeated_usage_counts_once():
     """RA-2: usage repeated within a message counts once."""
     usage = {"input_tokens": 100, "output_tokens": 3, "input_tokens_details": {"cached_tokens": 60}}
     response = {"id": "resp_1", "output": [], "usage": usage}
@@ -230,7 +230,7 @@ def test_usage_counts_once_though_it_is_repeated():
     assert said.usage == Usage(input_tokens=100, cached_input_tokens=60, output_tokens=3, cost_usd=None, requests=1)
 
 
-def test_nothing_is_taken_for_cached_unless_the_server_says_so():
+def test_no_input_counts_as_cached_unless_the_server_says_so():
     assert heard(ended(usage={"input_tokens": 9})).usage.cached_input_tokens == 0
     assert heard(ended(usage={"input_tokens": 9, "input_tokens_details": {"cached_tokens": 20}})).usage == Usage(
         input_tokens=9, cached_input_tokens=9, cost_usd=None, requests=1
@@ -238,7 +238,7 @@ def test_nothing_is_taken_for_cached_unless_the_server_says_so():
 
 
 @pytest.mark.parametrize("usage", [None, {}, {"input_tokens": None, "input_tokens_details": None}])
-def test_a_server_may_be_silent_about_usage(usage):
+def test_usage_may_be_missing(usage):
     assert heard(ended(usage=usage)).usage == Usage(cost_usd=None, requests=1)
 
 
@@ -255,22 +255,22 @@ def test_a_server_may_be_silent_about_usage(usage):
         ({"error": "Oops."}, ModelError, True),
     ],
 )
-def test_what_fails_within_the_stream_is_surfaced_in_the_servers_words(said, kind, transient):
+def test_failures_within_the_stream_are_reported_in_the_servers_words(said, kind, transient):
     """RA-1, RA-21: response.failed and error."""
     with pytest.raises(kind, match="Oops") as caught:
         feed(event("output_text.delta", output_index=0, delta="a"), said)
     assert caught.value.transient is transient
 
 
-def test_a_failure_without_a_word_is_one_too():
+def test_a_failure_without_a_message_is_one_too():
     with pytest.raises(ModelError, match="`failed`") as caught:
         feed(ended(status="failed"))
     assert caught.value.transient
 
 
 @pytest.mark.parametrize("events", [[], [event("output_item.done", output_index=0, item=message("Yes."))], ["[DONE]"]])
-def test_a_stream_that_ends_without_its_last_event_gives_no_reply(events):
-    """RA-21: what was cut off never becomes a reply, and is asked for again."""
+def test_a_stream_without_its_final_event_gives_no_reply(events):
+    """RA-21: a truncated stream never becomes a reply; the request is retried."""
     reader, _ = feed(*events)
     assert not reader.complete
     with pytest.raises(ModelError) as caught:
@@ -281,13 +281,13 @@ def test_a_stream_that_ends_without_its_last_event_gives_no_reply(events):
 @pytest.mark.parametrize(
     "data", ["<html>", '{"type": 1}', "[" * 100_000, '{"type": "response.completed", "response": 1}']
 )
-def test_what_is_no_event_cannot_be_read(data):
+def test_an_invalid_event_is_an_error(data):
     with pytest.raises(ModelError) as caught:
         feed(data)
     assert caught.value.transient
 
 
-def test_unknown_events_items_and_fields_are_passed_over():
+def test_unknown_events_items_and_fields_are_skipped():
     reader, deltas = feed(
         "",
         event("web_search_call.searching", output_index=0, item_id="ws_1"),
@@ -306,13 +306,13 @@ def test_unknown_events_items_and_fields_are_passed_over():
     assert (reader.end().message.parts, reader.end().stop) == ((Text("Yes."),), "end")
 
 
-def test_an_event_is_named_by_the_stream_where_its_data_does_not_say():
+def test_the_event_name_comes_from_the_stream_if_the_data_has_none():
     reader = ResponsesCodec().reader(TARGET)
     reader.feed(ServerSentEvent("response.completed", json.dumps({"response": {"output": [message("Yes.")]}})))
     assert reader.end().message.text == "Yes."
 
 
-def test_a_reply_in_one_piece_reads_like_a_stream():
+def test_a_whole_reply_is_parsed_like_a_stream():
     """RA-2: `--no-stream`."""
     last = ended(thought("Hm."), message("Yes."), call(), usage={"input_tokens": 9, "output_tokens": 2})
     said = ResponsesCodec().whole(json.dumps(last["response"]).encode(), TARGET)
@@ -322,13 +322,13 @@ def test_a_reply_in_one_piece_reads_like_a_stream():
 @pytest.mark.parametrize(
     "body", [b"<html>", b"{}", b"\xff", b"[]", b'{"status": "cancelled"}', b'{"error": {"code": "server_error"}}']
 )
-def test_a_body_without_a_reply_is_trouble_that_may_pass(body):
+def test_a_body_without_a_reply_is_a_transient_error(body):
     with pytest.raises(ModelError) as caught:
         ResponsesCodec().whole(body, TARGET)
     assert caught.value.transient
 
 
-def test_what_was_heard_goes_back_as_it_came():
+def test_received_items_are_sent_back_unchanged():
     """RA-1: thoughts are checked by the provider, and calls are what results refer to."""
     sent = ResponsesCodec().message(heard(ended(thought("Hm."), message("Yes."), call())).message, TARGET)
     assert json.loads(b"[%b]" % sent) == [

@@ -56,8 +56,8 @@ def said(role, text):
     return {"type": "message", "role": role, "content": content}
 
 
-def test_the_instructions_are_the_base_prompt_alone_and_the_context_comes_last():
-    """RA-3: Responses joins what is dynamic into one prefix, which would then never be cached."""
+def test_the_instructions_are_only_the_base_prompt_and_the_context_comes_last():
+    """RA-3: Responses joins everything dynamic into one prefix, which would then never be cached."""
     body = asked(user("Hello"), replied("Hi"), user("Go on"), context="Todos: none.")
     assert body["instructions"] == "Base."
     assert body["input"] == [
@@ -76,30 +76,30 @@ def test_a_longer_conversation_with_another_context_begins_with_the_same_bytes()
     assert before[:shared] == after[:shared]
 
 
-def test_a_conversation_keeps_its_cache_key_and_another_has_another():
+def test_each_conversation_has_a_stable_cache_key():
     """RA-3."""
     first, later, other = asked(user("A")), asked(user("A"), replied("B"), context="c"), asked(user("Z"))
     assert first["prompt_cache_key"] == later["prompt_cache_key"] != other["prompt_cache_key"]
     assert asked()["prompt_cache_key"]
 
 
-def test_what_is_not_wanted_is_not_mentioned():
+def test_unset_options_are_omitted():
     wanted = {"model", "instructions", "store", "prompt_cache_key", "stream", "include", "input"}
     assert asked(user("Hello")).keys() == wanted
 
 
-def test_nothing_is_stored_and_thoughts_are_asked_for_sealed():
+def test_nothing_is_stored_and_encrypted_reasoning_is_requested():
     """RA-1."""
     body = asked(user("Hello"))
     assert (body["store"], body["include"], body["stream"]) == (False, ["reasoning.encrypted_content"], True)
 
 
 @pytest.mark.parametrize("name", ["gpt-4.1-mini", "gpt-4o", "chatgpt-4o-latest", "ft:gpt-4o:us"])
-def test_models_that_do_not_think_are_not_asked_for_thoughts(name):
+def test_models_without_reasoning_are_not_asked_for_it(name):
     assert "include" not in asked(user("Hello"), target=ModelTarget(name=name, model=f"openai:{name}"))
 
 
-def test_without_streaming_nothing_is_said_of_streams():
+def test_without_streaming_no_stream_options_are_sent():
     """RA-2: `--no-stream`."""
     target = ModelTarget(name="gpt-5", model="openai:gpt-5", stream=False)
     assert "stream" not in asked(user("Hello"), target=target)
@@ -115,7 +115,7 @@ def test_codex_always_streams_and_takes_no_length_limit():
     assert "max_output_tokens" not in body
 
 
-def test_codex_gets_its_own_words_back_as_it_wrote_them():
+def test_codex_gets_its_own_items_back_unchanged():
     content = [{"type": "output_text", "text": "Yes."}]
     assert asked(replied("Yes."), codec=ResponsesCodec(codex=True))["input"][0]["content"] == content
 
@@ -127,7 +127,7 @@ def test_tools_are_flat():
     ]
 
 
-def test_limit_effort_and_schema_go_by_the_wires_names():
+def test_limit_effort_and_schema_use_the_field_names_of_the_wire():
     schema = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
     body = asked(user("Hello"), max_output_tokens=100, effort="high", answer_schema=schema)
     assert body["max_output_tokens"] == 100
@@ -135,14 +135,14 @@ def test_limit_effort_and_schema_go_by_the_wires_names():
     assert body["text"] == {"format": {"type": "json_schema", "name": "answer", "schema": schema, "strict": True}}
 
 
-def test_results_of_tools_come_before_the_users_words():
+def test_tool_results_come_before_the_users_text():
     assert asked(user("Now stop.", ToolResult("call_1", "look", "seen", failed=True)))["input"] == [
         {"type": "function_call_output", "call_id": "call_1", "output": "seen"},
         said("user", "Now stop."),
     ]
 
 
-def test_pictures_are_data_urls_in_their_place():
+def test_images_are_data_urls_in_their_position():
     """RA-20."""
     url = f"data:image/jpeg;base64,{b64encode(b'jpeg').decode()}"
     assert asked(user("Look:", Image("image/jpeg", b"jpeg")))["input"][0]["content"] == [
@@ -151,7 +151,7 @@ def test_pictures_are_data_urls_in_their_place():
     ]
 
 
-def test_sealed_thoughts_go_back_to_the_model_that_had_them_before_what_followed():
+def test_encrypted_reasoning_goes_back_to_its_model_before_the_items_that_followed():
     """RA-1."""
     reply = replied(
         Thinking("Hm.", signature="s1", id="rs_1"), "So.", Thinking("", signature="s2"), ToolCall("call_1", "look", {})
@@ -179,22 +179,22 @@ def test_sealed_thoughts_go_back_to_the_model_that_had_them_before_what_followed
         replied("So.", Thinking("Hm.", signature="s", id="rs_1"), ""),
     ],
 )
-def test_thoughts_of_other_models_without_seal_or_with_nothing_after_them_stay_here(reply):
-    """RA-1: a thought nothing follows, or that nobody sealed, is refused by the provider."""
+def test_reasoning_of_other_models_unencrypted_or_at_the_end_is_not_sent(reply):
+    """RA-1: the provider refuses reasoning that is not encrypted, or that no item follows."""
     assert asked(reply)["input"] == [said("assistant", "So.")]
 
 
 @pytest.mark.parametrize("message", [user(""), user(), replied(""), replied(Thinking("Hm.", signature="s")), replied()])
-def test_a_message_without_words_is_not_sent(message):
+def test_a_message_without_text_is_not_sent(message):
     assert asked(message, user("Hello"))["input"] == [said("user", "Hello")]
 
 
 @pytest.mark.parametrize("foreign", ["x" * 65, "functions.look:0", "ä", "", "line\n"])
-def test_ids_of_another_wire_get_stand_ins_that_calls_and_results_share(foreign):
+def test_ids_from_another_wire_are_replaced_consistently_in_calls_and_results(foreign):
     call, told = asked(replied(ToolCall(foreign, "look", {})), user(ToolResult(foreign, "look", "seen")))["input"]
     assert call["call_id"] == told["call_id"] != foreign
     assert len(call["call_id"]) <= 64
 
 
-def test_half_a_surrogate_pair_does_not_break_the_request():
+def test_an_unpaired_surrogate_does_not_break_the_request():
     assert asked(user("name-\udcff.txt"), system="\udcff")["input"] == [said("user", "name-?.txt")]

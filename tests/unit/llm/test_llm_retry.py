@@ -16,7 +16,7 @@ LIMITED = ModelError("Too many.", "Wait.", transient=True, limited=True)
 
 
 class NoJitter:
-    """Always the longest wait of a retry, and never a wait that is made longer."""
+    """Always the longest wait of a retry, and never extra jitter."""
 
     def uniform(self, a, b, /):
         return b if a else 0.0
@@ -30,7 +30,7 @@ class AllJitter:
 
 
 class Flaky:
-    """Fails `failures` times, then answers; notes when each try began."""
+    """Fails `failures` times, then answers; records when each try began."""
 
     endpoint = "flaky http://127.0.0.1"
     window_tokens = 1_000
@@ -60,7 +60,7 @@ class Flaky:
 
 
 async def settle(asking, clock):
-    """Let time pass, an eighth of a second a step, until `asking` is over."""
+    """Advance the clock by an eighth of a second a step until `asking` is done."""
     while not asking.done():
         for _ in range(3):
             await asyncio.sleep(0)
@@ -118,7 +118,7 @@ async def test_all_tries_of_one_request_begin_within_a_minute(jitter, tries):
     assert clock.monotonic() <= 60.25
 
 
-async def test_the_minute_begins_when_the_first_try_failed():
+async def test_the_minute_begins_with_the_first_failure():
     """RA-21: a first reply may take long; what is cut off afterwards is still repeated."""
     clock = FakeClock()
     flaky = Flaky(clock, failures=1, hangs=True)
@@ -126,7 +126,7 @@ async def test_the_minute_begins_when_the_first_try_failed():
     assert [at for _, at in flaky.tries] == pytest.approx([0, 301], abs=0.5)
 
 
-async def test_what_will_not_get_better_is_not_tried_again():
+async def test_permanent_errors_are_not_retried():
     clock = FakeClock()
     flaky = Flaky(clock, failures=1, trouble=ModelError("Refused.", "Change it."))
     with pytest.raises(ModelError, match=r"^Refused\.$"):
@@ -134,7 +134,7 @@ async def test_what_will_not_get_better_is_not_tried_again():
     assert len(flaky.tries) == 1
 
 
-async def test_a_conversation_that_is_too_long_is_for_others_to_shorten():
+async def test_a_context_overflow_is_left_to_the_caller():
     clock = FakeClock()
     flaky = Flaky(clock, failures=1, trouble=ContextOverflow("Too long.", "Shorten it."))
     with pytest.raises(ContextOverflow):
@@ -142,7 +142,7 @@ async def test_a_conversation_that_is_too_long_is_for_others_to_shorten():
     assert len(flaky.tries) == 1
 
 
-async def test_a_try_gets_no_more_silence_than_the_minute_has_left():
+async def test_a_try_may_be_silent_no_longer_than_the_rest_of_the_minute():
     clock = FakeClock()
     flaky = Flaky(clock, failures=10, hangs=True)
     with pytest.raises(ModelError):
@@ -151,7 +151,7 @@ async def test_a_try_gets_no_more_silence_than_the_minute_has_left():
     assert clock.monotonic() == pytest.approx(100, abs=0.5)
 
 
-async def test_the_wish_of_an_endpoint_is_granted():
+async def test_a_retry_after_header_is_honoured():
     """RA-21: Retry-After is honoured."""
     clock = FakeClock()
     flaky = Flaky(clock, failures=1, trouble=ModelError("Down.", "Wait.", transient=True, retry_after_s=20.0))
@@ -160,7 +160,7 @@ async def test_the_wish_of_an_endpoint_is_granted():
 
 
 @pytest.mark.parametrize("limited", [True, False])
-async def test_a_wish_beyond_the_minute_ends_the_request_at_once_and_is_told(limited):
+async def test_a_retry_after_beyond_the_minute_fails_at_once_with_the_time(limited):
     """RA-21."""
     clock = FakeClock()
     wish = ModelError("Later.", "Wait.", transient=True, limited=limited, retry_after_s=120.0)
@@ -171,7 +171,7 @@ async def test_a_wish_beyond_the_minute_ends_the_request_at_once_and_is_told(lim
     assert clock.monotonic() < 1.0
 
 
-async def test_one_that_is_told_there_is_too_much_to_do_parks_the_others():
+async def test_one_overload_response_starts_a_cooldown_for_the_others():
     """AL-31, BX-11."""
     clock = FakeClock()
     throttle = LocalThrottle(clock=clock, rng=NoJitter())
@@ -188,7 +188,7 @@ async def test_one_that_is_told_there_is_too_much_to_do_parks_the_others():
 
 
 class Watched(LocalThrottle):
-    """Notes when somebody wants to enter."""
+    """Records when a request wants to enter."""
 
     def __init__(self, clock):
         super().__init__(clock=clock, rng=NoJitter())
@@ -200,7 +200,7 @@ class Watched(LocalThrottle):
         return await super().enter(endpoint, **how)
 
 
-async def test_one_that_is_told_there_is_too_much_to_do_queues_with_the_others():
+async def test_a_request_refused_for_overload_queues_with_the_others():
     """AL-31: it is the throttle that lets them back, one after the other."""
     clock = FakeClock()
     throttle = Watched(clock)
@@ -209,7 +209,7 @@ async def test_one_that_is_told_there_is_too_much_to_do_queues_with_the_others()
 
 
 class Crowded(LocalThrottle):
-    """A way on which others keep whoever comes back waiting for `seconds`."""
+    """A throttle on which others keep a returning request waiting for `seconds`."""
 
     def __init__(self, clock, seconds):
         super().__init__(clock=clock, rng=NoJitter())
@@ -227,8 +227,8 @@ class Crowded(LocalThrottle):
         super().leave(ticket, verdict, retry_after_s=retry_after_s)
 
 
-async def test_no_try_begins_when_the_minute_went_by_in_the_queue():
-    """RA-21: retries of one request end within 60 s, and the way is free for others."""
+async def test_no_try_begins_after_a_minute_in_the_queue():
+    """RA-21: retries of one request end within 60 s, and its place is free for others."""
     clock = FakeClock()
     flaky, throttle = Flaky(clock, failures=1), Crowded(clock, 61.0)
     with pytest.raises(ModelError, match=r"^Overloaded\. \(tried once\)$"):
@@ -237,7 +237,7 @@ async def test_no_try_begins_when_the_minute_went_by_in_the_queue():
     assert throttle.left == ["failed", "failed"]
 
 
-async def test_a_quota_that_is_used_up_parks_nobody():
+async def test_an_exhausted_quota_starts_no_cooldown():
     clock = FakeClock()
     throttle = Watched(clock)
     with pytest.raises(ModelError):
@@ -247,7 +247,7 @@ async def test_a_quota_that_is_used_up_parks_nobody():
     assert throttle.wait_s(Flaky.endpoint) == 0
 
 
-async def test_an_endpoint_that_is_parked_too_long_is_not_asked_at_all():
+async def test_an_endpoint_with_too_long_a_cooldown_is_not_asked():
     clock = FakeClock()
     throttle = LocalThrottle(clock=clock, rng=NoJitter())
     throttle.leave(await throttle.enter(Flaky.endpoint, timeout_s=0.0), "limited", retry_after_s=61.0)
@@ -257,7 +257,7 @@ async def test_an_endpoint_that_is_parked_too_long_is_not_asked_at_all():
     assert flaky.tries == []
 
 
-async def test_what_was_heard_of_a_try_that_failed_is_marked_before_it_is_said_again():
+async def test_a_failed_try_is_marked_as_void_before_its_text_is_repeated():
     """RA-21: a dropped stream is repeated whole."""
     clock = FakeClock()
     heard = []
@@ -272,7 +272,7 @@ async def test_what_was_heard_of_a_try_that_failed_is_marked_before_it_is_said_a
     ]
 
 
-async def test_nothing_is_marked_where_nothing_was_heard_and_waits_are_told():
+async def test_a_silent_failure_needs_no_mark_and_waits_are_reported():
     clock = FakeClock()
     heard = []
     await ask(Flaky(clock, failures=2, trouble=LIMITED), clock, heard=heard)
@@ -280,7 +280,7 @@ async def test_nothing_is_marked_where_nothing_was_heard_and_waits_are_told():
     assert [delta.seconds for delta in heard] == pytest.approx([1, 2], abs=0.3)
 
 
-async def test_cancelling_ends_the_wait_between_two_tries_and_frees_the_way():
+async def test_cancelling_ends_the_wait_between_two_tries_and_frees_the_place():
     clock = FakeClock()
     flaky = Flaky(clock, failures=5)
     asking = asyncio.create_task(retrying(flaky, clock).reply(REQUEST))
@@ -292,7 +292,7 @@ async def test_cancelling_ends_the_wait_between_two_tries_and_frees_the_way():
     assert len(flaky.tries) == 1
 
 
-async def test_what_the_model_inside_knows_is_passed_on():
+async def test_attributes_of_the_inner_model_are_passed_on():
     model = retrying(Flaky(FakeClock(), failures=0), FakeClock())
     assert model.window_tokens == 1_000
     assert model.estimate(REQUEST).input_tokens == 7

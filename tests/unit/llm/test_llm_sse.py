@@ -37,30 +37,30 @@ def read(*chunks: bytes, longest: int = 100) -> list[ServerSentEvent]:
         (b"data: a\x0bb\x85\n\n".replace(b"\x85", "\x85".encode()), [ServerSentEvent("", "a\x0bb\x85")]),
     ],
 )
-def test_streams_mean_what_the_standard_says(stream, events):
+def test_streams_are_parsed_as_the_standard_says(stream, events):
     """RA-2."""
     assert read(stream) == events
 
 
-def test_an_event_without_its_blank_line_is_never_given():
-    """RA-2, trap (f): what a dropped stream cuts off must not be taken for whole."""
+def test_an_event_without_its_blank_line_is_never_returned():
+    """RA-2, trap (f): an event cut off by a dropped stream must not look complete."""
     assert read(b"data: a\n\ndata: b\n") == [ServerSentEvent("", "a")]
     assert read(b"data: a\n\ndata: b\n", b"\n") == [ServerSentEvent("", "a"), ServerSentEvent("", "b")]
 
 
-def test_events_come_as_soon_as_their_bytes_do():
+def test_events_are_returned_as_soon_as_their_bytes_arrive():
     events = SseDecoder()
     assert events.feed(b"data: a\r") == []
     assert events.feed(b"\n\r") == [ServerSentEvent("", "a")]
     assert events.feed(b"\ndata: b\n\n") == [ServerSentEvent("", "b")]
 
 
-def test_a_line_end_cut_in_two_is_one_line_end():
+def test_a_line_ending_split_between_chunks_is_one_line_ending():
     assert read(b"data: a\r", b"\ndata: b\r", b"", b"\n\r", b"\n") == [ServerSentEvent("", "a\nb")]
 
 
 @pytest.mark.parametrize("chunks", [[b"data: \xff\n\n"], [b"event: \xff\ndata: a\n\n"], [b"data: \xc3", b"\n\n"]])
-def test_bytes_that_are_not_utf_8_are_a_trouble_and_not_replaced(chunks):
+def test_invalid_utf_8_is_an_error_and_not_replaced(chunks):
     """RA-21."""
     with pytest.raises(ModelError, match="not UTF-8") as caught:
         read(*chunks)
@@ -77,12 +77,12 @@ def test_bytes_that_are_not_utf_8_are_a_trouble_and_not_replaced(chunks):
         [b":" + b"x" * 100 + b"\n"],
     ],
 )
-def test_an_event_that_never_ends_is_a_trouble_before_it_fills_the_memory(chunks):
+def test_an_endless_event_is_an_error_before_it_fills_the_memory(chunks):
     """RA-21."""
     with pytest.raises(ModelError, match="more than 100 bytes") as caught:
         read(*chunks)
     assert caught.value.transient
 
 
-def test_a_stream_may_be_as_long_as_it_likes():
+def test_a_stream_may_be_arbitrarily_long():
     assert len(read(*[b": still here\ndata: " + b"x" * 50 + b"\n\n"] * 100)) == 100

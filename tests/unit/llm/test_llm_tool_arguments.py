@@ -4,11 +4,11 @@ from scaffold.llm.wire.tool_arguments import UNREADABLE_ARGUMENT, parse_argument
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "null", "{}", " {} "])
-def test_no_text_means_no_arguments(text):
+def test_empty_text_means_no_arguments(text):
     assert parse_arguments(text) == {}
 
 
-def test_arguments_are_what_the_json_says():
+def test_arguments_are_parsed_from_json():
     assert parse_arguments('{"path": "a.py", "lines": [1, 2.5, true, null], "more": {"é": "\\n"}}') == {
         "path": "a.py",
         "lines": [1, 2.5, True, None],
@@ -32,7 +32,7 @@ def test_arguments_are_what_the_json_says():
         "\ud800",
     ],
 )
-def test_what_is_no_json_object_becomes_one_argument_that_no_tool_takes(text):
+def test_invalid_json_becomes_one_argument_that_no_tool_accepts(text):
     read = parse_arguments(text)
     assert list(read) == [UNREADABLE_ARGUMENT]
     assert str(read[UNREADABLE_ARGUMENT]).startswith("not a JSON object (")
@@ -43,7 +43,7 @@ def test_the_model_is_shown_what_it_wrote():
     assert '{"path": "a.p' in parse_arguments('{"path": "a.p')[UNREADABLE_ARGUMENT]
 
 
-def test_arguments_of_a_reply_that_was_cut_off_are_not_read_even_if_they_look_whole():
+def test_arguments_of_a_truncated_reply_are_not_parsed_even_if_they_look_complete():
     """Trap (a): a call cut by `max_tokens` must not become a partial object."""
     assert parse_arguments('{"path": "a.py"}', cut=True) == {}
     assert parse_arguments('{"path": "a.p', cut=True) == {}

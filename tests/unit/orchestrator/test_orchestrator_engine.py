@@ -1,4 +1,4 @@
-"""The bell, and the engine whose workers are tasks."""
+"""The wake event, and the engine whose workers are tasks."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ async def endless(*_):
     return 0
 
 
-async def test_a_ring_between_listening_and_waiting_is_not_missed():
+async def test_a_wake_up_between_listening_and_waiting_is_not_missed():
     bell = Wakeup()
     rung = bell.next_event()
     bell.notify_all()
@@ -30,7 +30,7 @@ async def test_a_ring_between_listening_and_waiting_is_not_missed():
     assert not bell.next_event().is_set()
 
 
-async def test_each_exit_is_told_once_in_the_order_they_come():
+async def test_each_exit_is_reported_once_in_order():
     async def work(attempt):
         return int(attempt.id[1:])
 
@@ -41,7 +41,7 @@ async def test_each_exit_is_told_once_in_the_order_they_come():
     await engine.close(grace_s=0)
 
 
-async def test_a_stopped_worker_counts_as_killed_and_its_stop_can_be_repeated():
+async def test_a_stopped_worker_counts_as_killed_and_stopping_twice_is_safe():
     engine = TaskEngine(endless, endless)
     await engine.start_attempt(an_attempt())
     await engine.stop_attempt("a1", grace_s=0)
@@ -49,7 +49,7 @@ async def test_a_stopped_worker_counts_as_killed_and_its_stop_can_be_repeated():
     assert await engine.next_exit() == AttemptExit("a1", -9)
 
 
-async def test_how_a_supervisor_ended_is_told():
+async def test_a_supervisors_exit_is_reported():
     async def pursue(goal):
         return {"shop": 0, "broke": 2}[goal]
 
@@ -61,7 +61,7 @@ async def test_how_a_supervisor_ended_is_told():
     await engine.close(grace_s=0)
 
 
-async def test_nothing_runs_on_after_close():
+async def test_nothing_keeps_running_after_close():
     before = asyncio.all_tasks()
     engine = TaskEngine(endless, endless)
     await engine.start_supervisor("g")
@@ -70,7 +70,7 @@ async def test_nothing_runs_on_after_close():
     assert asyncio.all_tasks() == before
 
 
-async def test_a_worker_that_raises_ends_with_an_exit_code_of_its_own():
+async def test_a_worker_that_raises_has_its_own_exit_code():
     async def work(attempt):
         raise LookupError
 

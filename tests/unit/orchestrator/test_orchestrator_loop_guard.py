@@ -1,4 +1,4 @@
-"""Conversations that go round in circles."""
+"""Conversations that repeat themselves."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from scaffold.orchestrator.planning.loop_guard import LoopDetected, LoopGuardMod
 
 
 def conversation(*exchanges):
-    """Return the messages of exchanges: words, or (tool, argument, answer)s of one reply."""
+    """Return the messages of exchanges: texts, or (tool, argument, answer)s of one reply."""
     messages = []
     for at, exchange in enumerate(exchanges):
         if isinstance(exchange, str):
@@ -40,12 +40,12 @@ A, B, C = ("look", "a", "1"), ("look", "b", "2"), ("look", "c", "3")
         (("go", A, "mend it", A, A, A), "look"),
     ],
 )
-def test_the_same_call_with_the_same_answer_three_times_and_nothing_new_between_is_a_circle(exchanges, tool):
-    """SC-14: equal calls of one reply count once, an answer that differs is news, and words begin anew."""
+def test_the_same_call_with_the_same_answer_three_times_in_a_row_is_a_loop(exchanges, tool):
+    """SC-14: equal calls of one reply count once; a different answer or new text resets the count."""
     assert find_repeated_tool(conversation(*exchanges)) == tool
 
 
-async def test_a_model_is_not_asked_once_more_in_a_circle():
+async def test_a_model_in_a_loop_is_not_asked_again():
     model = LoopGuardModel(Scripted(saying(Text("fine")), saying(Text("never"))))
     caller = Caller(role="supervisor")
     reply = await model.reply(Request(caller=caller, system="", messages=conversation("go", A, A)))

@@ -1,4 +1,4 @@
-"""What is refused before it costs anything."""
+"""Requests that are refused before they cost anything."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def test_a_compound_with_children_of_any_role_is_fine(role):
     assert reject_childless_compounds(Plan(goals=(goal("g", phase, step),))) is None
 
 
-def test_the_same_input_is_the_same_plan_and_the_same_model():
+def test_equal_input_is_the_same_plan_and_model():
     def hashed(text, model, digest=""):
         settings = make_settings(model=model, cassette_hash=digest)
         return input_hash(text, settings)

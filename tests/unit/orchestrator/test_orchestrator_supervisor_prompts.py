@@ -1,4 +1,4 @@
-"""What an agent is told: short, whole in what it says, and honest about what it leaves out."""
+"""Prompts of a supervisor's agent: short, and explicit about what they leave out."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -37,7 +37,7 @@ SCHEMA = an_action("schema", effects=("store",), state=Failed("gave up"))
 
 
 def failure(*errors):
-    """Return a failure of attempts that ended so, the last of them later than the replan before."""
+    """Return the failure of an action whose attempts ended like this, the last of them after the replan before."""
     times = [SOONER] * (len(errors) - 1) + [LATER]
     attempts = [
         an_attempt(SCHEMA, number=at, error=error, ended_at=ended)
@@ -60,8 +60,8 @@ def failure(*errors):
         ((failure("same", "same"),), replace(BEFORE, outcome="refused"), 2, False),
     ],
 )
-def test_a_replan_stands_still_if_no_fact_is_new_and_every_failure_is_the_old_one(failures, before, facts, still):
-    """SC-8: numbers and hashes make no difference; what was never written has not been tried."""
+def test_a_replan_makes_no_progress_without_a_new_fact_or_a_new_failure(failures, before, facts, still):
+    """SC-8: numbers and hashes make no difference; an approach without an attempt has not been tried."""
     assert is_replan_stuck(failures, before, facts) is still
 
 
@@ -78,7 +78,7 @@ def situation(**fields):
     return GoalContext(**plain | fields)
 
 
-def test_what_does_not_fit_is_counted_and_what_shows_it_is_named():
+def test_omitted_items_are_counted_with_the_command_that_shows_them():
     """OR-4: names are whole or counted, never cut in two."""
     many = tuple(an_action(f"part-{at}", effects=(f"effect-{at}",)) for at in range(500))
     text = judge_prompt(situation(actions=many, goal=a_goal(desired=tuple(f"effect-{at}" for at in range(500)))), "why")
@@ -94,7 +94,7 @@ def test_a_goal_is_told_in_two_sentences():
     assert "# Goal: shop\nSell things. To people!\n" in told
 
 
-def test_what_failed_is_told_with_its_lesson_and_the_approach_that_was_taken():
+def test_a_failure_is_described_with_its_lesson_and_the_approach():
     told = replan_prompt(
         situation(
             failures=(FailedAction(action=replace(SCHEMA, guidance="By hand."), attempts=failure("boom").attempts),)
@@ -114,7 +114,7 @@ def test_what_failed_is_told_with_its_lesson_and_the_approach_that_was_taken():
     names=st.lists(st.text(min_size=1, max_size=300), max_size=60),
     still=st.booleans(),
 )
-def test_whatever_the_store_holds_a_prompt_stays_short(words, names, still):
+def test_a_prompt_stays_short_whatever_the_store_holds(words, names, still):
     """OR-4: no description, name, result or error makes a prompt long."""
     compound = an_action("build", kind="compound", description=words, effects=tuple(names), preconditions=tuple(names))
     actions = tuple(an_action(name, description=words, effects=tuple(names), result=words) for name in names)

@@ -1,4 +1,4 @@
-"""Contracts alone, as text."""
+"""Contracts by themselves, as text."""
 
 import json
 
@@ -19,8 +19,8 @@ CONTRACT = Contract(
 )
 
 
-def test_a_contract_alone_is_read_as_it_stands_in_a_plan():
-    """AL-8: JSON and YAML, and what was written is read back the same."""
+def test_a_contract_by_itself_is_read_as_in_a_plan():
+    """AL-8: JSON and YAML, and a written contract is read back unchanged."""
     assert read_contract(json.dumps(contract_document(CONTRACT)), name="contract") == CONTRACT
     assert read_contract("commands: [make test]\nmust_exist: [a]", name="contract") == Contract(
         commands=(Check(command="make test"),), must_exist=("a",)
@@ -28,8 +28,8 @@ def test_a_contract_alone_is_read_as_it_stands_in_a_plan():
     assert read_contract(json.dumps(contract_document(Contract())), name="contract") == Contract()
 
 
-def test_a_contract_for_programs_has_every_field_in_the_words_of_a_plan():
-    """AL-8: what was left out with its default."""
+def test_the_json_of_a_contract_has_every_field():
+    """AL-8: omitted fields have their defaults."""
     shown = full_contract_document(CONTRACT)
     assert shown["commands"] == [
         {"command": "make test", "expect": "exit 0", "description": "", "required": True, "timeout_s": None},
@@ -59,8 +59,8 @@ def test_a_contract_for_programs_has_every_field_in_the_words_of_a_plan():
         ("contract: {commands: [x]}", "unknown-key"),
     ],
 )
-def test_a_contract_with_anything_wrong_in_it_is_refused(text, code):
-    """AL-8: an unknown key is an error here: a check that is not read would never be run."""
+def test_an_invalid_contract_is_refused(text, code):
+    """AL-8: an unknown key is an error here: a check that is not read would never run."""
     with pytest.raises(PlanInvalid) as refused:
         read_contract(text, name="contract")
     assert refused.value.findings[0].code == code

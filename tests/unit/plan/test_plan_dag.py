@@ -1,4 +1,4 @@
-"""Task lists become actions over `done:` assertions, or say what is wrong with them."""
+"""Task lists become actions over `done:` assertions, or are refused with their errors."""
 
 import msgspec
 import pytest
@@ -23,8 +23,8 @@ def only(*tasks):
     return finding
 
 
-def test_tasks_become_actions_that_need_what_the_tasks_before_them_give():
-    """OR-2, OR-6: dependencies by place in the list, from 0, or by key."""
+def test_tasks_become_actions_that_need_the_effects_of_their_dependencies():
+    """OR-2, OR-6: dependencies by index in the list, from 0, or by key."""
     goal = dag_goal("project", [task("a"), task("b", 0), task("c", "a", 1)], description="All of it")
     assert (goal.name, goal.description) == ("project", "All of it")
     assert goal.goal_state == ("done:a", "done:b", "done:c")
@@ -36,15 +36,15 @@ def test_tasks_become_actions_that_need_what_the_tasks_before_them_give():
     assert lint(Plan(goals=(goal,))).findings == ()
 
 
-def test_a_models_reply_of_descriptions_and_places_is_enough():
-    """OR-6: tasks without keys are named by their place."""
+def test_descriptions_and_indices_are_enough():
+    """OR-6: tasks without keys are named by their index."""
     reply = '[{"description": "first"}, {"description": "then", "depends_on": [0]}]'
     first, then = dag_goal("g", msgspec.json.decode(reply, type=list[TaskSpec])).actions
     assert (first.key, then.key) == ("task-1", "task-2")
     assert then.preconditions == (done_assertion("task-1"),)
 
 
-def test_what_a_task_says_of_its_role_files_and_contract_is_kept():
+def test_role_files_and_contract_of_a_task_are_kept():
     contract = Contract(commands=(Check(command="true"),))
     (action,) = dag_goal(
         "g", [TaskSpec(key="a", description="d", role="audit", files=("a.py",), contract=contract)]
@@ -52,11 +52,11 @@ def test_what_a_task_says_of_its_role_files_and_contract_is_kept():
     assert (action.role, action.files, action.contract) == ("audit", ("a.py",), contract)
 
 
-def test_a_dependency_named_twice_counts_once():
+def test_a_repeated_dependency_counts_once():
     assert dag_goal("g", [task("a"), task("b", 0, "a", 0)]).actions[1].preconditions == ("done:a",)
 
 
-def test_a_cycle_is_named_from_its_first_task():
+def test_a_cycle_is_listed_from_its_first_task():
     """OR-6."""
     finding = only(task("a", "c"), task("b", 0), task("c", "b"), task("late", "c"))
     assert (finding.code, finding.action, finding.severity) == ("cycle", "a", "error")
@@ -65,7 +65,7 @@ def test_a_cycle_is_named_from_its_first_task():
 
 
 @pytest.mark.parametrize("place", [-1, 2])
-def test_a_place_outside_the_list_is_no_dependency(place):
+def test_an_index_outside_the_list_is_an_unknown_dependency(place):
     """OR-6."""
     finding = only(task("a", place), task("b"))
     assert (finding.code, finding.action) == ("unknown-dependency", "a")
@@ -73,18 +73,18 @@ def test_a_place_outside_the_list_is_no_dependency(place):
     assert finding.fix == "Name a task from 0 to 1, or its key."
 
 
-def test_an_unknown_key_is_named_with_what_may_have_been_meant():
+def test_an_unknown_key_is_reported_with_a_suggestion():
     """OR-6."""
     finding = only(task("store"), task("api", "stor"))
     assert finding.message == "task `api` depends on `stor`, which is not a task of the list"
     assert finding.fix.startswith("Did you mean `store`? ")
 
 
-def test_a_task_must_not_wait_for_itself():
+def test_a_task_must_not_depend_on_itself():
     assert said(task("a", 0), task("b", "b")) == [("self-dependency", "a"), ("self-dependency", "b")]
 
 
-def test_keys_must_be_sound_and_unique():
+def test_keys_must_be_valid_and_unique():
     assert said(task("a"), task("a"), task("a"), task("b c")) == [("duplicate-key", "a"), ("bad-value", "b c")]
 
 
@@ -92,7 +92,7 @@ def test_an_empty_list_is_no_plan():
     assert said() == [("bad-value", None)]
 
 
-def test_everything_is_told_at_once_when_a_list_is_refused():
+def test_all_errors_of_a_refused_list_are_reported_at_once():
     with pytest.raises(PlanInvalid) as caught:
         dag_goal("g", [task("a", 7), task("b", "b")])
     assert [finding.code for finding in caught.value.findings] == ["unknown-dependency", "self-dependency"]

@@ -1,4 +1,4 @@
-"""What sets two plans apart."""
+"""Differences between two plans."""
 
 from msgspec.structs import replace
 
@@ -19,7 +19,7 @@ ONE, TWO = action("one", gives="a"), action("two", "a", "b")
 OLD = Plan(goals=(goal("b", ONE, TWO),))
 
 
-def test_the_same_plan_differs_in_nothing():
+def test_a_plan_does_not_differ_from_itself():
     assert diff_plans(OLD, OLD).none
 
 
@@ -42,14 +42,14 @@ def test_goals_are_added_removed_and_changed():
     assert found.actions_changed == (ChangedItem("zed", ("goal",)),)
 
 
-def test_another_order_is_a_difference():
+def test_a_different_order_is_a_difference():
     reordered = diff_plans(OLD, Plan(goals=(goal("b", TWO, ONE),)))
     assert (reordered.goals_changed, reordered.none) == ((ChangedItem("g", ("order",)),), False)
     two = (OLD.goals[0], goal("z", action("zed", gives="z"), name="h"))
     assert diff_plans(Plan(goals=two), Plan(goals=two[::-1])).goals_reordered
 
 
-def test_the_effect_on_shape_and_findings_is_told():
+def test_changes_of_shape_and_findings_are_reported():
     """BX-7."""
     found = diff_plans(OLD, Plan(goals=(goal("b", ONE, action("two", "", "c")),)))
     assert found.before == PlanShape(valid=True, actions=2, width=1, critical_path=("one", "two"))

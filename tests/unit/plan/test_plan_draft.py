@@ -1,4 +1,4 @@
-"""What an agent proposes for a plan: taken in where it fits, refused in words that teach where it does not."""
+"""Changes an agent proposes to a plan: accepted if valid, else refused with an explanation."""
 
 import pytest
 from msgspec.structs import replace
@@ -81,7 +81,7 @@ def test_an_action_without_a_description_is_described_by_its_key():
     assert on.action("store").description == "store"
 
 
-def test_the_same_thing_again_changes_nothing():
+def test_creating_an_existing_item_again_changes_nothing():
     """SC-12: creating what exists with the same content is no error, and adds nothing."""
     on = draft(SHOP)
     assert not on.apply(CreateGoal(goal("shop", "api store")))
@@ -90,7 +90,7 @@ def test_the_same_thing_again_changes_nothing():
     assert on.plan == Plan(goals=(SHOP,))
 
 
-def test_of_a_list_only_what_is_new_is_added():
+def test_only_new_items_of_a_list_are_added():
     on = draft(SHOP)
     assert add(on, STORE, action("docs", "", "docs"))
     assert on.changes == (CreateActions("shop", (action("docs", "", "docs"),)),)
@@ -113,8 +113,8 @@ def test_another_goal_of_the_same_name_is_refused():
         (replace(goal(), description="\ud800"), "a character that is not allowed"),
     ],
 )
-def test_a_goal_must_have_a_name_and_something_to_reach(spec, word):
-    """SC-12: nothing that cannot be stored or reached gets in."""
+def test_a_goal_needs_a_name_and_a_goal_state(spec, word):
+    """SC-12: a goal that cannot be stored or reached is refused."""
     expect_refusal(draft(), CreateGoal(spec), word)
 
 
@@ -135,13 +135,13 @@ def test_a_goal_must_have_a_name_and_something_to_reach(spec, word):
         (replace(compound("all", "", "store"), effects=("x",)), ["exists already, with another effects"]),
     ],
 )
-def test_one_action_that_does_not_fit_keeps_out_the_whole_list_and_is_named(spec, words):
+def test_one_invalid_action_refuses_the_whole_list_and_is_named(spec, words):
     """SC-12, OR-6: the error says which one, and nothing is applied."""
     on = draft(goal("shop", "store", compound("all", "", "store")), goal("other", "x", compound("elsewhere", "", "x")))
     expect_refusal(on, CreateActions("shop", (API, spec)), *words)
 
 
-def test_parents_and_children_may_come_in_one_list_but_not_go_round():
+def test_parents_and_children_may_come_in_one_list_but_not_in_a_cycle():
     """SC-5: compounds may have compounds as children."""
     on = draft(goal())
     assert add(on, action("b", "", "api", parent="top"), compound("top", "", "api", parent="above"), compound("above"))
@@ -150,21 +150,21 @@ def test_parents_and_children_may_come_in_one_list_but_not_go_round():
 
 
 @pytest.mark.parametrize("status", ["completed", "failed", "skipped", "cancelled"])
-def test_a_compound_that_is_over_takes_no_children(status):
+def test_a_compound_that_has_ended_takes_no_children(status):
     """SC-5."""
     on = draft(goal("shop", "store", compound("all", "", "store")), all=status)
     expect_refusal(on, CreateActions("shop", (replace(STORE, parent="all"),)), f"`all` is {status}")
 
 
 @pytest.mark.parametrize("status", ["pending", "running", "blocked"])
-def test_a_compound_that_may_still_run_takes_further_children(status):
-    """SC-5: the gap that its children left is closed by further ones."""
+def test_a_compound_that_may_still_run_takes_more_children(status):
+    """SC-5: more children close the gap that the first ones left."""
     on = draft(goal("shop", "store", compound("all", "", "store"), replace(API, parent="all")), all=status)
     assert add(on, replace(STORE, parent="all"))
     assert on.below("all") == ("api", "store")
 
 
-def test_a_large_goal_is_laid_out_in_one_call():
+def test_a_large_goal_can_be_created_in_one_call():
     """SC-12: a goal of several hundred assertions, and the actions for all of them in one batch."""
     works = tuple(action(f"a{n}", gives=f"a{n}") for n in range(300))
     on = draft()
@@ -173,18 +173,18 @@ def test_a_large_goal_is_laid_out_in_one_call():
     assert on.findings() == ()
 
 
-def test_the_size_of_a_list_is_bounded():
+def test_the_length_of_a_list_is_bounded():
     many = tuple(action(f"a{n}") for n in range(MAX_ACTIONS + 1))
     expect_refusal(draft(SHOP), CreateActions("shop", many), "1001 actions are too many at once", "1000 in one call")
     expect_refusal(draft(SHOP), CreateActions("shop", ()), "the list of actions is empty")
 
 
-def test_many_problems_are_told_in_part():
+def test_only_some_of_many_problems_are_reported():
     bad = tuple(action(f"-{n}") for n in range(9))
     expect_refusal(draft(SHOP), CreateActions("shop", bad), "actions[4]", "(and 4 more)")
 
 
-def test_a_goal_that_is_not_there_or_has_ended_takes_nothing():
+def test_a_missing_or_ended_goal_takes_no_actions():
     on = draft(SHOP, history=PlanHistory(ended={"shop": "failed"}))
     expect_refusal(on, CreateActions("shop", (action("x"),)), "goal `shop` is failed")
     expect_refusal(on, CreateActions("shp", (action("x"),)), "no goal `shp`", "Did you mean `shop`?")
@@ -193,7 +193,7 @@ def test_a_goal_that_is_not_there_or_has_ended_takes_nothing():
     assert on.below("nobody") == ()
 
 
-def test_what_is_not_needed_is_skipped_with_all_below_it():
+def test_an_unneeded_action_is_skipped_with_its_descendants():
     """SC-12."""
     inner = compound("inner", parent="all")
     on = draft(
@@ -209,8 +209,8 @@ def test_what_is_not_needed_is_skipped_with_all_below_it():
 
 @pytest.mark.parametrize("status", ["running", "verifying", "landing", WAITING])
 @pytest.mark.parametrize("to", ["skipped", "pending"])
-def test_what_somebody_is_at_is_left_alone(status, to):
-    """SC-12: no agent takes work from under a worker."""
+def test_a_running_action_cannot_be_changed(status, to):
+    """SC-12: no agent takes work from a running worker."""
     expect_refusal(draft(SHOP, store=status), UpdateAction("store", to, "no"), f"`store` is {status}", "Leave it alone")
 
 
@@ -240,13 +240,13 @@ def test_what_somebody_is_at_is_left_alone(status, to):
         (UpdateAction("part", "pending", "x"), {"part": "failed", "all": "failed"}, ["its parent `all` is failed"]),
     ],
 )
-def test_an_update_that_does_not_fit_is_refused_with_a_way_on(change, statuses, words):
+def test_an_invalid_update_is_refused_with_a_fix(change, statuses, words):
     """SC-12."""
     on = draft(goal("shop", "store", STORE, compound("all"), action("part", parent="all")), **statuses)
     expect_refusal(on, change, *words)
 
 
-def test_a_failed_action_is_tried_again_once_and_only_in_another_way():
+def test_a_failed_action_is_retried_once_and_only_with_another_approach():
     """SC-12, SC-20: a retry needs something new, and there is one."""
     on = draft(SHOP, store="failed")
     expect_refusal(on, UpdateAction("store", "pending", ""), "a retry needs a new approach")
@@ -262,7 +262,7 @@ def test_a_failed_action_is_tried_again_once_and_only_in_another_way():
     )
 
 
-def test_a_forgiven_action_may_be_guided_anew_but_not_in_the_same_words():
+def test_a_retry_by_a_human_allows_another_approach_but_not_the_same_one():
     """SC-20."""
     history = PlanHistory(approaches={"store": RetryApproach("use a file", spent=False)})
     on = draft(SHOP, history=history, store="failed")
@@ -270,7 +270,7 @@ def test_a_forgiven_action_may_be_guided_anew_but_not_in_the_same_words():
     assert on.apply(UpdateAction("store", "pending", "use a socket"))
 
 
-def test_a_failed_child_of_a_running_compound_is_tried_again():
+def test_a_failed_child_of_a_running_compound_can_be_retried():
     """SC-5."""
     on = draft(
         goal("shop", "a", compound("all", "", "a"), action("x", "", "a", parent="all")), x="failed", all="running"
@@ -279,8 +279,8 @@ def test_a_failed_child_of_a_running_compound_is_tried_again():
     assert on.findings() == ()
 
 
-def test_a_claim_is_recorded_and_makes_nothing_true():
-    """SC-3, SC-12: a proposal is no fact."""
+def test_a_proposal_is_recorded_and_makes_no_fact():
+    """SC-3, SC-12: only evidence makes a fact."""
     on = draft(SHOP)
     claim = ProposeAssertions("shop", {"store": True, "api": False}, evidence="store")
     assert on.apply(claim)
@@ -307,13 +307,13 @@ def test_a_claim_is_recorded_and_makes_nothing_true():
         (ProposeAssertions("shap", {"store": True}), ["no goal `shap`"]),
     ],
 )
-def test_a_claim_must_be_about_something_of_the_goal(claim, words):
+def test_a_proposal_must_concern_an_assertion_of_the_goal(claim, words):
     """SC-12."""
     expect_refusal(draft(SHOP), claim, *words)
 
 
-def test_findings_are_those_of_what_is_left_to_do():
-    """SC-5, SC-8: what the plan lacks, given what holds, is said before it is written."""
+def test_findings_cover_only_the_remaining_work():
+    """SC-5, SC-8: what the plan lacks, given the facts, is reported before it is stored."""
     on = draft(goal("shop", "store api"), facts="store")
     assert [finding.code for finding in on.findings()] == ["unreachable-goal"]
     add(on, replace(API, parent="all"), compound("all", "", "api docs"))
@@ -324,7 +324,7 @@ def test_findings_are_those_of_what_is_left_to_do():
     assert [(finding.severity, finding.code) for finding in on.findings()] == [("warning", "unused-effect")]
 
 
-def test_what_failed_helps_nobody_and_what_it_blocked_is_named():
+def test_failed_actions_provide_nothing_and_the_blocked_ones_are_named():
     """SC-8."""
     on = draft(SHOP, store="failed", api="blocked")
     assert {(finding.code, finding.action) for finding in on.findings()} == {
@@ -335,8 +335,8 @@ def test_what_failed_helps_nobody_and_what_it_blocked_is_named():
     assert on.findings() == ()
 
 
-def test_what_is_below_a_dead_compound_is_no_concern():
-    """SC-5: its children go with it; only what nobody provides any more is missing."""
+def test_children_of_an_ended_compound_are_ignored():
+    """SC-5: they end with it; only an effect without another provider is missing."""
     inner = compound("inner", parent="all")
     parts = (compound("all", "", "store"), inner, action("part", "", "store", parent="inner"), action("free"))
     on = draft(goal("shop", "store", *parts), all="failed", part="blocked")
@@ -345,7 +345,7 @@ def test_what_is_below_a_dead_compound_is_no_concern():
     ]
 
 
-def test_findings_of_one_goal_leave_others_and_what_has_ended_out():
+def test_findings_of_one_goal_leave_out_other_and_ended_goals():
     on = draft(goal("shop", "store"), goal("lab", "x"), goal("old", "y"), history=PlanHistory(ended={"old": "failed"}))
     assert [finding.goal for finding in on.findings()] == ["shop", "lab"]
     assert [finding.goal for finding in on.findings("lab")] == ["lab"]

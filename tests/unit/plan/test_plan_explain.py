@@ -1,4 +1,4 @@
-"""What a plan means, and how many agents it deserves."""
+"""Explanations of a plan, and the recommended number of agents."""
 
 from scaffold.core.contract import Check, Contract
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
@@ -26,13 +26,13 @@ DIAMOND = plan(
 )
 
 
-def test_levels_say_what_could_run_side_by_side():
+def test_levels_show_what_can_run_in_parallel():
     (explained,) = explain(DIAMOND).goals
     assert explained.levels == (("top",), ("left", "right"), ("end",))
     assert (explained.width, explained.critical_path, explained.bound_s) == (2, ("top", "left", "end"), 900.0)
 
 
-def test_each_assertion_has_those_who_give_it_and_those_who_wait():
+def test_each_assertion_is_listed_with_its_providers_and_consumers():
     supplies = {each.assertion: each for each in explain(DIAMOND).goals[0].supplies}
     assert list(supplies) == ["d", "b", "c", "a"]
     assert (supplies["a"].providers, supplies["a"].needed_by, supplies["a"].wanted) == (
@@ -57,7 +57,7 @@ def test_a_sound_plan_has_no_weakness():
     assert weaknesses(DIAMOND) == []
 
 
-def test_weak_spots_are_warnings_missing_contracts_and_compounds_left_to_a_planner():
+def test_weaknesses_are_warnings_missing_contracts_and_undecomposed_compounds():
     weak = plan(
         "a",
         action("one", gives="a x"),
@@ -74,7 +74,7 @@ def test_weak_spots_are_warnings_missing_contracts_and_compounds_left_to_a_plann
     ]
 
 
-def test_a_file_that_two_touch_side_by_side_is_a_weak_spot_on_every_level_it_happens():
+def test_a_file_shared_by_parallel_actions_is_a_weakness_on_each_level():
     """BX-18: overlapping paths cost a second attempt."""
     shared = plan(
         "c d",
@@ -94,29 +94,29 @@ def independent(count, name="g"):
     return goal(" ".join(effects), *(action(effect, gives=effect) for effect in effects), name=name)
 
 
-def test_a_chain_deserves_one_agent():
+def test_a_chain_needs_one_agent():
     """BX-18."""
     advice = advise_agent_count(plan("b", action("one", gives="a"), action("two", "a", "b")))
     assert (advice.agents, advice.why) == (1, "no two actions can run side by side")
     assert len(advice.predictions) == 1
 
 
-def test_a_wide_plan_deserves_as_many_as_it_is_wide():
+def test_a_wide_plan_needs_as_many_agents_as_its_width():
     """BX-18."""
     advice = advise_agent_count(Plan(goals=(independent(2),)))
     assert advice.agents == 2
     assert advice.why.endswith("% longer; never more than 2 actions can run side by side")
 
 
-def test_more_agents_than_a_goal_may_have_are_never_advised():
+def test_the_advice_never_exceeds_the_agents_allowed_per_goal():
     """BX-18."""
     advice = advise_agent_count(Plan(goals=(independent(30),)))
     assert (advice.agents, len(advice.predictions)) == (3, 3)
     assert "no more than 3 may work on one goal" in advice.why
 
 
-def test_the_smallest_number_that_costs_at_most_a_tenth_is_advised():
-    """BX-18: a long chain with a little beside it is no reason for a crowd."""
+def test_the_smallest_number_within_a_tenth_of_the_fastest_is_advised():
+    """BX-18: a long chain with a short branch beside it needs no large number of agents."""
     chain = [action(f"c{i}", f"c{i - 1}" if i else "", f"c{i}") for i in range(10)]
     advice = advise_agent_count(plan("c9 x y", *chain, action("x", gives="x"), action("y", gives="y")))
     times = {each.agents: each.makespan_s for each in advice.predictions}
@@ -126,10 +126,10 @@ def test_the_smallest_number_that_costs_at_most_a_tenth_is_advised():
     assert "; more would save " in advice.why
 
 
-def test_no_more_agents_are_tried_than_is_sensible():
+def test_the_number_of_agents_tried_is_bounded():
     wide = Plan(goals=tuple(independent(3, f"g{i}") for i in range(8)))
     assert len(advise_agent_count(wide).predictions) == MAX_AGENTS
 
 
-def test_a_plan_without_goals_deserves_one():
+def test_a_plan_without_goals_needs_one_agent():
     assert advise_agent_count(Plan(goals=())).agents == 1

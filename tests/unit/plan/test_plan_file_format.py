@@ -100,7 +100,7 @@ def place(finding):
     return finding.code, finding.line, finding.column
 
 
-def test_a_plan_with_everything_in_it_is_read():
+def test_a_plan_with_every_field_is_read():
     """SC-4, SC-9: goals with a desired state, actions with preconditions and effects; order is derived."""
     assert read_plan(FULL, name="plan.yaml") == (FULL_PLAN, ())
 
@@ -109,12 +109,12 @@ def test_a_written_plan_is_read_back_the_same():
     assert read_plan(write_plan(FULL_PLAN), name="plan.yaml") == (FULL_PLAN, ())
 
 
-def test_a_written_plan_leaves_out_what_goes_without_saying():
+def test_a_written_plan_omits_defaults():
     plan = Plan(goals=(GoalSpec(name="g", goal_state=("x",), actions=(ActionSpec(key="a", description="a"),)),))
     assert write_plan(plan) == "version: 1\ngoals:\n- name: g\n  goal_state:\n  - x\n  actions:\n  - key: a\n"
 
 
-def test_tasks_of_a_flat_graph_are_actions_over_their_done_assertions():
+def test_tasks_of_a_flat_graph_become_actions_over_their_done_assertions():
     """OR-2."""
     text = (
         'version: 1\ngoals: [{name: g, goal_state: ["done:b"], actions: ['
@@ -128,32 +128,32 @@ MINIMAL = {"version": 1, "goals": [{"name": "g", "goal_state": ["x"], "actions":
 
 
 @pytest.mark.parametrize("name", ["plan.json", "plan.yaml", "-"])
-def test_json_is_read_by_its_name_or_by_its_looks(name):
+def test_json_is_recognised_by_file_name_or_content(name):
     plan, _ = read_plan(json.dumps(MINIMAL, indent="\t"), name=name)
     assert plan.actions[0].effects == ("x",)
 
 
-def test_json_characters_outside_the_basic_plane_are_read_as_json_does():
+def test_json_characters_outside_the_basic_plane_are_decoded():
     text = json.dumps(MINIMAL).replace('"a"', r'"\ud83d\ude00"')
     assert read_plan(text, name="plan.json")[0].actions[0].key == "\N{GRINNING FACE}"
 
 
-def test_yaml_in_flow_style_that_only_looks_like_json_is_yaml():
+def test_yaml_in_flow_style_that_looks_like_json_is_read_as_yaml():
     text = "{version: 1, goals: [{name: g, goal_state: [x], actions: []}]}"
     assert read_plan(text, name="plan.yaml")[0].goals[0].goal_state == ("x",)
 
 
-def test_a_byte_order_mark_is_no_problem():
+def test_a_byte_order_mark_is_ignored():
     assert read_plan("\ufeff" + FULL, name="p.yaml")[0] == FULL_PLAN
     assert read_plan("\ufeff" + json.dumps(MINIMAL), name="p.json")[0].actions[0].key == "a"
 
 
-def test_anchors_and_aliases_are_fine():
+def test_anchors_and_aliases_are_supported():
     text = "version: 1\ngoals:\n- {name: g, goal_state: &w [x], actions: [{key: a, effects: *w}]}"
     assert read_plan(text, name="p.yaml")[0].actions[0].effects == ("x",)
 
 
-def test_a_key_without_a_value_counts_as_not_given():
+def test_a_key_without_a_value_counts_as_omitted():
     plan, _ = read_plan(ACTION + "description:\n    parent: ~\n    effects: null\n    contract:\n", name="p.yaml")
     assert plan.actions == (ActionSpec(key="a", description="a"),)
 
@@ -172,7 +172,7 @@ def test_an_empty_description_is_kept():
         (ACTION + '"a\\nb": 1', (7, 5), "Known here: key, "),
     ],
 )
-def test_unknown_keys_are_warned_of_with_place_and_guess(text, place_of_key, hint):
+def test_unknown_keys_raise_a_warning_with_position_and_suggestion(text, place_of_key, hint):
     plan, (warning,) = read_plan(text, name="p.yaml")
     assert (warning.code, warning.severity) == ("unknown-key", "warning")
     assert (warning.line, warning.column) == place_of_key
@@ -182,7 +182,7 @@ def test_unknown_keys_are_warned_of_with_place_and_guess(text, place_of_key, hin
     assert plan.actions[0].key == "a"
 
 
-def test_unknown_keys_in_json_have_a_place_too():
+def test_unknown_keys_in_json_have_a_position_too():
     text = '{"version": 1,\n "goals": [{"name": "g", "goal_state": ["x"],\n  "gaol": {}, "actions": []}]}'
     _, (warning,) = read_plan(text, name="p.json")
     assert place(warning) == ("unknown-key", 3, 3)
@@ -226,7 +226,7 @@ def test_unknown_keys_in_json_have_a_place_too():
         ("? [a]\n    : b", (7, 7), ": expected a key, found a list"),
     ],
 )
-def test_a_value_of_the_wrong_type_is_refused_at_its_place(rest, where, message):
+def test_a_value_of_the_wrong_type_is_refused_with_its_position(rest, where, message):
     finding = problem(ACTION + rest)
     assert place(finding) == ("wrong-type", *where)
     assert finding.message == f"plan.goals[0].actions[0]{'' if message[0] == ':' else '.'}{message}"
@@ -262,7 +262,7 @@ def test_a_value_of_the_wrong_type_is_refused_at_its_place(rest, where, message)
         ("kind: compound\n    parent: a", "the parents form a cycle: a -> a"),
     ],
 )
-def test_a_value_that_will_not_do_is_refused(rest, message):
+def test_an_invalid_value_is_refused(rest, message):
     finding = problem(ACTION + rest)
     assert finding.code == "bad-value"
     assert finding.line >= 7
@@ -273,7 +273,7 @@ def test_a_value_that_will_not_do_is_refused(rest, message):
 @pytest.mark.parametrize(
     "key", ["a", "US-001/step-005", "done:x", "a.b", "\N{LATIN SMALL LETTER E WITH ACUTE}", "k" * 128, "..a"]
 )
-def test_good_keys(key):
+def test_valid_keys_are_accepted(key):
     text = json.dumps(MINIMAL).replace('"a"', json.dumps(key))
     assert read_plan(text, name="p.json")[0].actions[0].key == key
 
@@ -282,7 +282,7 @@ def test_good_keys(key):
     "key",
     ["", " ", "a b", "a\tb", "-a", "../a", "a/..", "a/./b", "/a", "a/", "a//b", "a\\b", "k" * 129, "a\0", "\ud800"],
 )
-def test_keys_that_could_lead_astray_are_refused(key):
+def test_unsafe_keys_are_refused(key):
     text = json.dumps(MINIMAL).replace('"a"', json.dumps(key))
     finding = problem(text, "p.json")
     assert finding.code == "bad-value"
@@ -339,22 +339,22 @@ def test_keys_that_could_lead_astray_are_refused(key):
         ("[]", "wrong-type", "plan: expected a mapping, found a list"),
     ],
 )
-def test_a_plan_without_its_parts_is_refused(text, code, message):
+def test_a_plan_without_required_parts_is_refused(text, code, message):
     finding = problem(text)
     assert (finding.code, finding.message) == (code, message)
 
 
-def test_a_key_written_twice_in_json_is_refused_at_the_second():
+def test_a_duplicate_key_in_json_is_refused_at_the_second():
     text = '{"version": 1,\n "version": 1, "goals": [{"name": "g", "goal_state": ["x"], "actions": []}]}'
     assert place(problem(text, "p.json")) == ("duplicate-key", 2, 2)
 
 
-def test_goals_have_names_of_their_own():
+def test_goal_names_are_unique():
     text = "version: 1\ngoals:\n- {name: g, goal_state: [x], actions: []}\n- {name: g, goal_state: [x], actions: []}"
     assert place(problem(text)) == ("duplicate-key", 4, 10)
 
 
-def test_a_ring_of_parents_is_reported_once_at_the_first_who_leads_there():
+def test_a_cycle_of_parents_is_reported_once_at_its_first_action():
     rest = "parent: b\n  - {key: b, kind: compound, parent: c}\n  - {key: c, kind: compound, parent: b}"
     finding = problem(ACTION + rest)
     assert place(finding) == ("bad-value", 7, 13)
@@ -367,7 +367,7 @@ def test_parents_may_have_parents():
     assert [action.parent for action in plan.actions] == ["b", "c", None, "b"]
 
 
-def test_a_parent_of_another_goal_is_unknown():
+def test_a_parent_in_another_goal_is_unknown():
     text = (
         "version: 1\ngoals:\n- {name: g, goal_state: [x], actions: [{key: p, kind: compound}]}\n"
         "- {name: h, goal_state: [x], actions: [{key: c, parent: p}]}"
@@ -375,7 +375,7 @@ def test_a_parent_of_another_goal_is_unknown():
     assert problem(text).message == "plan.goals[1].actions[0].parent: unknown parent `p`"
 
 
-def test_all_problems_are_found_at_once_in_the_order_of_the_text():
+def test_all_problems_are_reported_at_once_in_text_order():
     text = ACTION + "effects: [yes]\n    kind: x\n  - {parent: nobody}\n  - key: -b\nversion: 2\n"
     with pytest.raises(PlanInvalid) as caught:
         read_plan(text, name="plan.yaml")
@@ -408,25 +408,25 @@ def test_all_problems_are_found_at_once_in_the_order_of_the_text():
         ('{"version": ' + "9" * 5000 + "}", "p.json", (1, 1)),
     ],
 )
-def test_text_that_cannot_be_read_is_refused_at_its_place(text, name, where):
+def test_unparsable_text_is_refused_with_its_position(text, name, where):
     finding = problem(text, name)
     assert finding.code == "syntax"
     assert (finding.line, finding.column) == where
 
 
-def test_a_number_beyond_all_measure_is_told_in_our_own_words():
+def test_an_enormous_number_is_reported_in_our_own_words():
     message = problem('{"version": ' + "9" * 5000 + "}", "p.json").message
     assert message == "a number has too many digits"
 
 
-def test_aliases_cannot_unfold_without_end():
-    """A few hundred bytes that stand for a billion values are refused before anybody counts them."""
+def test_alias_expansion_is_bounded():
+    """A few hundred bytes that expand to a billion values are refused before they are counted."""
     lines = ["x0: &a0 [1, 2, 3, 4, 5, 6, 7, 8, 9]"]
     lines += [f"x{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 10)]
     assert problem("\n".join(lines)).message == "aliases expand to more than 1000000 values"
 
 
-def test_a_long_value_is_cut_off_in_messages():
+def test_a_long_value_is_shortened_in_messages():
     message = problem(ACTION + f"kind: {'x' * 1000}").message
     assert len(message) < 150
 
@@ -436,11 +436,11 @@ def test_a_second_document_is_refused_whatever_the_first_is():
         assert "another document" in problem(f"{first}\n---\nb").message
 
 
-def test_a_scalar_with_an_anchor_stands_for_itself():
+def test_a_scalar_with_an_anchor_is_read_as_itself():
     read, _ = read_plan(ACTION + "role: &said audit\n    description: *said\n", name="plan.yaml")
     assert (read.actions[0].role, read.actions[0].description) == ("audit", "audit")
 
 
-def test_an_anchor_given_twice_is_refused_at_the_second():
+def test_a_duplicate_anchor_is_refused_at_the_second():
     finding = problem("version: &a 1\ngoals: &a 2")
     assert ("found duplicate anchor" in finding.message, finding.line) == (True, 2)

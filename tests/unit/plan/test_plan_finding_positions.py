@@ -1,4 +1,4 @@
-"""What is found wrong with a plan's meaning has the place of the goal or action it is about."""
+"""Findings have the position of the goal or action they concern."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def found(text, *, name):
     return {(each.code, each.line, each.column) for each in with_positions((*warnings, *lint(plan).findings), root)}
 
 
-def test_a_finding_has_the_place_of_its_goal_or_action_and_keeps_the_one_it_has():
+def test_a_finding_gets_the_position_of_its_goal_or_action_unless_it_has_one():
     assert found(YAML, name="plan.yaml") == {
         ("unknown-key", 9, 9),
         ("duplicate-key", 14, 15),
@@ -47,7 +47,7 @@ def test_a_finding_has_the_place_of_its_goal_or_action_and_keeps_the_one_it_has(
     assert found(JSON, name="plan.json") == {("unreachable-goal", 1, 35), ("unused-effect", 3, 13)}
 
 
-def test_a_key_that_repeats_in_one_goal_has_the_place_of_the_second():
+def test_a_repeated_key_is_reported_at_its_second_position():
     actions = "[{key: a, effects: [x]},\n {key: b},\n {key: a},\n {key: a}]"
     text = f"version: 1\ngoals:\n- {{name: g, goal_state: [x], actions: {actions}}}"
     assert ("duplicate-key", 5, 8) in found(text, name="plan.yaml")
@@ -56,6 +56,6 @@ def test_a_key_that_repeats_in_one_goal_has_the_place_of_the_second():
 @pytest.mark.parametrize(
     "text", ["3", "goals: 3", "goals: [3]", "goals: [{name: [g]}]", "goals: [{name: g, actions: [{[a]: b}]}]"]
 )
-def test_what_cannot_be_found_has_no_place(text):
+def test_an_unknown_subject_has_no_position(text):
     finding = Finding(code="unused-effect", severity="warning", goal="g", action="a", message="m", fix="f")
     assert with_positions([finding], parse_positioned(text, name="plan.yaml")) == (finding,)

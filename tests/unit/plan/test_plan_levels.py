@@ -21,24 +21,24 @@ def plan(*goals):
 DIAMOND = (action("top", "", "a"), action("left", "a", "b"), action("right", "a", "c"), action("end", "b c", "d"))
 
 
-def test_width_is_the_largest_level_and_the_critical_path_a_longest_chain():
+def test_width_is_the_largest_level_and_the_critical_path_the_longest_chain():
     linted = lint(plan(DIAMOND))
     assert linted.width == 2
     assert linted.critical_path == ("top", "left", "end")
 
 
-def test_an_action_that_waits_for_two_is_as_late_as_the_later_one():
+def test_an_action_with_two_preconditions_is_on_the_later_level():
     linted = lint(plan((action("quick", "", "q"), *DIAMOND, action("last", "q d", "e"))))
     assert linted.critical_path == ("top", "left", "end", "last")
 
 
-def test_of_two_providers_the_earlier_one_counts():
+def test_the_earlier_of_two_providers_counts():
     linted = lint(plan((action("slow", "a", "x"), action("first", "", "a"), action("soon", "", "x"), action("u", "x"))))
     assert linted.critical_path == ("first", "slow")
     assert linted.width == 2
 
 
-def test_goals_run_side_by_side():
+def test_goals_run_in_parallel():
     linted = lint(plan(DIAMOND, tuple(action(f"o{i}", "", f"x{i}") for i in range(2))))
     assert linted.width == 3
 
@@ -49,7 +49,7 @@ def test_actions_that_can_never_run_are_left_out():
     assert lint(plan((action("b", "nobody", "y"),))).critical_path == ()
 
 
-def test_a_compound_with_children_takes_no_level_and_is_not_on_the_path():
+def test_a_compound_with_children_is_on_no_level_and_no_path():
     family = (
         action("before", "", "a"),
         action("parent", "a", "c", kind="compound"),
@@ -62,23 +62,23 @@ def test_a_compound_with_children_takes_no_level_and_is_not_on_the_path():
     assert linted.width == 1
 
 
-def test_a_compound_without_children_is_an_action_like_others():
+def test_a_compound_without_children_counts_as_an_ordinary_action():
     assert lint(plan((action("c", "", "x", kind="compound"), action("d", "x", "y")))).critical_path == ("c", "d")
 
 
-def test_no_schedule_is_faster_than_its_longest_chain_or_its_work_shared_evenly():
+def test_no_schedule_is_faster_than_its_longest_chain_or_an_even_split():
     seconds = {"top": 1.0, "left": 2.0, "right": 5.0, "end": 1.0}
     assert makespan_bound(plan(DIAMOND), 8, seconds) == 7.0
     assert makespan_bound(plan(DIAMOND), 1, seconds) == 9.0
     assert makespan_bound(plan(DIAMOND), 1, {"left": 2.0}) == 2.0
 
 
-def test_what_can_never_run_takes_no_time():
+def test_actions_that_can_never_run_take_no_time():
     broken = plan((action("a", "", "x"), action("b", "nobody", "y")))
     assert makespan_bound(broken, 1, {"a": 1.0, "b": 100.0}) == 1.0
 
 
-def test_steps_whose_needs_hold_from_the_start_begin_at_once():
+def test_actions_whose_preconditions_hold_initially_begin_at_once():
     reach = forward_chain([ChainStep(frozenset({"x"}), ("y",))], {"x"})
     assert reach.starts == (0,)
     assert reach.held == {"x", "y"}
@@ -99,7 +99,7 @@ SIZE = 10_000
     ],
     ids=["chain", "ring", "rings behind rings", "unprovided", "hub"],
 )
-def test_ten_thousand_actions_are_linted_in_no_time(needs):
+def test_ten_thousand_actions_are_linted_quickly(needs):
     """BX-7: sound or not, reachability costs time linear in the plan."""
     actions = tuple(action(f"a{i}", needs(i), f"f{i} hub") for i in range(SIZE))
     start = process_time()

@@ -31,7 +31,7 @@ def only(linted, code):
     return finding
 
 
-def test_a_plan_that_reaches_its_goal_has_nothing_said_about_it():
+def test_a_plan_that_reaches_its_goal_has_no_findings():
     """BX-7."""
     linted = report("c", action("one", gives="a"), action("two", "a", "b"), action("three", "a b", "c"))
     assert linted.findings == ()
@@ -43,7 +43,7 @@ def test_actions_may_be_written_in_any_order():
     assert report("c", action("two", "a", "c"), action("one", gives="a")).findings == ()
 
 
-def test_a_precondition_that_nobody_provides_is_named_with_what_may_have_been_meant():
+def test_an_unprovided_precondition_is_reported_with_a_suggestion():
     """BX-7."""
     linted = report("done", action("store", gives="store_works"), action("api", "store_work", "done"))
     finding = only(linted, "unprovided-precondition")
@@ -53,12 +53,12 @@ def test_a_precondition_that_nobody_provides_is_named_with_what_may_have_been_me
     assert finding.fix.startswith("Did you mean `store_works`? Add an action with the effect `store_work`")
 
 
-def test_a_precondition_unlike_any_effect_gets_no_guess():
+def test_a_precondition_unlike_any_effect_gets_no_suggestion():
     finding = only(report("a", action("one", "zzz", "a")), "unprovided-precondition")
     assert finding.fix.startswith("Add an action")
 
 
-def test_a_precondition_provided_in_another_goal_only_is_unprovided_since_facts_are_per_goal():
+def test_a_precondition_provided_only_in_another_goal_is_unprovided():
     """SC-2."""
     plan = Plan(goals=(goal("a", action("one", gives="a")), goal("b", action("two", "a", "b"), name="h")))
     finding = only(lint(plan), "unprovided-precondition")
@@ -66,7 +66,7 @@ def test_a_precondition_provided_in_another_goal_only_is_unprovided_since_facts_
     assert finding.fix.startswith("Facts are per goal, and only goal `g` provides `a`")
 
 
-def test_a_cycle_is_named_in_order_from_its_first_action():
+def test_a_cycle_is_listed_in_order_from_its_first_action():
     """BX-7."""
     linted = report("x", action("a", "y", "x"), action("b", "z", "y"), action("c", "x", "z"))
     finding = only(linted, "cycle")
@@ -75,12 +75,12 @@ def test_a_cycle_is_named_in_order_from_its_first_action():
     assert "`y` of `a`" in finding.fix
 
 
-def test_a_cycle_that_is_entered_in_its_middle_still_starts_with_its_first_action():
+def test_a_cycle_entered_in_its_middle_still_starts_with_its_first_action():
     linted = report("q", action("in", "y q", "w"), action("a", "y", "x"), action("b", "x", "y q"))
     assert only(linted, "cycle").message.endswith("a -> b -> a")
 
 
-def test_those_who_only_wait_behind_a_fault_are_not_blamed():
+def test_actions_that_only_wait_behind_a_fault_are_not_reported():
     """BX-7."""
     linted = report(
         "done",
@@ -94,7 +94,7 @@ def test_those_who_only_wait_behind_a_fault_are_not_blamed():
     assert errors == [("unprovided-precondition", "blind"), ("cycle", "a"), ("unreachable-goal", None)]
 
 
-def test_a_ring_with_a_way_out_is_not_blamed_for_the_fault_on_that_way():
+def test_a_cycle_with_another_provider_is_not_blamed_for_the_providers_fault():
     """`a` and `b` need each other only because `c`, the other provider of `x`, cannot run."""
     linted = report(
         "y",
@@ -107,7 +107,7 @@ def test_a_ring_with_a_way_out_is_not_blamed_for_the_fault_on_that_way():
     assert [f.message for f in linted.findings if f.code == "cycle"] == ["actions wait for each other: d -> e -> d"]
 
 
-def test_every_ring_of_a_knot_is_reported():
+def test_every_cycle_of_a_connected_component_is_reported():
     linted = report(
         "x", action("a", "y z", "x"), action("b", "x", "y"), action("c", "x", "z"), action("d", "v y", "u"),
         action("e", "u", "v"),
@@ -116,7 +116,7 @@ def test_every_ring_of_a_knot_is_reported():
     assert rings == ["a -> b -> a", "d -> e -> d"]
 
 
-def test_two_rings_in_one_knot_are_found_one_after_the_other():
+def test_two_cycles_in_one_component_are_found_one_after_the_other():
     linted = report(
         "a", action("one", "b", "a"), action("two", "a c", "b"), action("three", "d a", "c"), action("four", "c", "d")
     )
@@ -124,18 +124,18 @@ def test_two_rings_in_one_knot_are_found_one_after_the_other():
     assert rings == ["one -> two -> one", "three -> four -> three"]
 
 
-def test_an_action_that_waits_for_itself_depends_on_itself():
+def test_an_action_that_needs_its_own_effect_depends_on_itself():
     linted = report("x", action("a", "x", "x"))
     finding = only(linted, "self-dependency")
     assert finding.message == "action `a` waits for `x`, which only it provides itself"
     assert said(linted) == [("self-dependency", "a"), ("unreachable-goal", None)]
 
 
-def test_an_action_may_wait_for_what_it_gives_too_if_another_provides_it():
+def test_an_action_may_need_its_own_effect_if_another_provides_it():
     assert said(report("x", action("a", "x", "x"), action("b", gives="x"))) == [("duplicate-provider", "b")]
 
 
-def test_a_goal_nobody_works_for_is_unreachable():
+def test_a_goal_without_providers_is_unreachable():
     """SC-3."""
     finding = only(report("done", action("a", gives="don")), "unreachable-goal")
     assert finding.action is None
@@ -143,25 +143,25 @@ def test_a_goal_nobody_works_for_is_unreachable():
     assert finding.fix.startswith("Did you mean `don`?")
 
 
-def test_a_goal_whose_providers_cannot_run_names_them():
+def test_an_unreachable_goal_names_its_providers_that_cannot_run():
     finding = only(report("done", action("a", "nobody", "done")), "unreachable-goal")
     assert finding.message == "goal `g` is never reached: `done` needs `a`, which cannot provide it"
 
 
-def test_keys_are_unique_across_goals_and_so_are_the_names_of_goals():
+def test_keys_and_goal_names_are_unique():
     goals = (goal("a", action("one", gives="a")), goal("a", action("one", gives="a")))
     linted = lint(Plan(goals=goals))
     assert said(linted) == [("duplicate-key", None), ("duplicate-key", "one")]
     assert not linted.valid
 
 
-def test_a_key_or_name_written_three_times_is_reported_once():
+def test_a_key_or_name_used_three_times_is_reported_once():
     thrice = [action("one", gives=effect) for effect in "abc"]
     assert said(report("a b c", *thrice)) == [("duplicate-key", "one")]
     assert said(lint(Plan(goals=(goal(""),) * 3))) == [("duplicate-key", None)]
 
 
-def test_of_several_actions_with_one_key_the_first_is_the_parent():
+def test_the_first_of_several_actions_with_one_key_is_the_parent():
     twins = (compound("p", gives="a"), action("p", gives="b"))
     linted = report("a b", *twins, action("child", gives="a", parent="p"))
     assert said(linted) == [("duplicate-key", "p")]
@@ -173,12 +173,12 @@ def test_warnings_leave_a_plan_valid():
     assert linted.valid
 
 
-def test_many_providers_are_not_all_written_out():
+def test_a_long_list_of_providers_is_shortened():
     linted = report("a", *(action(f"p{i}", gives="a") for i in range(7)))
     assert only(linted, "duplicate-provider").message.endswith("by `p0`, `p1`, `p2`, `p3`, `p4` and 2 more")
 
 
-def test_a_repeated_assertion_in_a_list_counts_once():
+def test_a_repeated_assertion_counts_once():
     linted = report("a a", action("one", "", "a a"), action("two", "a a", "b b"), action("three", "b b nobody nobody"))
     assert said(linted) == [("unprovided-precondition", "three"), ("empty-effects", "three")]
 
@@ -194,12 +194,12 @@ def test_children_provide_for_their_parent_without_being_duplicates():
     assert linted.findings == ()
 
 
-def test_an_effect_promised_by_the_parent_is_not_unused_by_the_child():
+def test_an_effect_of_the_parent_is_not_unused_by_the_child():
     linted = report("a", compound("c", gives="a extra"), action("child", gives="a extra", parent="c"))
     assert said(linted) == [("unused-effect", "c")]
 
 
-def test_children_that_leave_out_what_their_parent_promises_are_an_error():
+def test_children_that_do_not_provide_a_parents_effect_are_an_error():
     """SC-5."""
     linted = report("a b", compound("c", gives="a b"), action("child", gives="a", parent="c"))
     assert said(linted) == [("unreachable-goal", "c"), ("unreachable-goal", None)]
@@ -207,7 +207,7 @@ def test_children_that_leave_out_what_their_parent_promises_are_an_error():
     assert linted.findings[1].message == "goal `g` is never reached: `b` needs `c`, which cannot provide it"
 
 
-def test_a_gap_is_not_blamed_on_those_who_wait_for_it():
+def test_actions_that_wait_for_a_missing_effect_are_not_reported():
     linted = report("d", compound("c", gives="b"), action("child", "", "x", parent="c"), action("two", "b x", "d"))
     assert said(linted) == [("unreachable-goal", "c"), ("unreachable-goal", None)]
 
@@ -218,19 +218,19 @@ def test_a_child_waits_for_the_preconditions_of_its_parent():
     assert only(linted, "cycle").message == "actions wait for each other: c -> pre -> child -> c"
 
 
-def test_a_parent_that_waits_for_its_own_child_is_a_cycle():
+def test_a_parent_that_needs_its_childs_effect_is_a_cycle():
     linted = report("a", compound("c", "a", "a"), action("child", gives="a", parent="c"))
     assert only(linted, "cycle").message.endswith("c -> child -> c")
 
 
 @pytest.mark.parametrize("parent", ["nobody", "plain"])
-def test_a_parent_that_is_no_compound_of_the_goal_is_reported_at_the_child(parent):
+def test_an_invalid_parent_is_reported_at_the_child(parent):
     linted = report("a b", action("plain", gives="a"), action("child", gives="b", parent=parent))
     finding = only(linted, "unprovided-precondition")
     assert finding.message == f"action `child` waits for its parent `{parent}`, which is not a compound of goal `g`"
 
 
-def test_parents_that_are_inside_each_other_are_a_cycle():
+def test_parents_inside_each_other_are_a_cycle():
     linted = report("a", compound("p", gives="a", parent="q"), compound("q", gives="a", parent="p"))
     finding = only(linted, "cycle")
     assert finding.message.endswith("p -> q -> p")
@@ -242,7 +242,7 @@ def test_a_compound_that_is_its_own_parent_depends_on_itself():
     assert (finding.message, finding.fix) == ("action `p` is its own parent", "Remove `parent`.")
 
 
-def test_findings_of_reading_come_before_those_of_lint():
+def test_parser_findings_come_before_those_of_lint():
     warning = Finding(code="unknown-key", severity="warning", message="what?", fix="that")
     linted = report("a", action("one", gives="a b")).after([warning])
     assert [finding.code for finding in linted.findings] == ["unknown-key", "unused-effect"]
@@ -258,14 +258,14 @@ def given(facts, wanted, *actions):
     return lint(Plan(goals=(goal(wanted, *actions),)), {"g": tuple(facts.split())})
 
 
-def test_what_holds_already_needs_no_provider():
+def test_an_assertion_that_holds_needs_no_provider():
     """BX-7: neither for an action, nor for the goal, nor for what a compound promises."""
     assert given("a", "b", action("two", "a", "b")).valid
     assert given("b", "b").valid
     assert given("b", "a b", compound("c", gives="a b"), action("child", gives="a", parent="c")).valid
 
 
-def test_what_holds_already_breaks_cycles():
+def test_an_assertion_that_holds_breaks_cycles():
     """BX-7."""
     ring = (action("one", "b", "a"), action("two", "a", "b"))
     assert not given("", "a", *ring).valid
@@ -273,6 +273,6 @@ def test_what_holds_already_breaks_cycles():
     assert given("a", "a", action("self", "a", "a")).findings == ()
 
 
-def test_what_holds_in_one_goal_is_nothing_to_another():
+def test_a_fact_of_one_goal_does_not_hold_in_another():
     """SC-2."""
     assert not lint(Plan(goals=(goal("b", action("two", "a", "b")),)), {"h": ("a",)}).valid

@@ -1,4 +1,4 @@
-"""`prd.json`: stories, what is wrong with them, and which of them may be started."""
+"""`prd.json`: stories, their errors, and which of them can be assigned."""
 
 import json
 
@@ -54,7 +54,7 @@ def test_a_story_is_read_with_all_its_fields():
     )
 
 
-def test_unknown_fields_are_kept_and_nobody_complains():
+def test_unknown_fields_are_kept_without_a_warning():
     """DR-1: of stories and of the document."""
     text = prd(entry("US-001"), FULL, project="Shop", branchName=None)
     document = read(text)
@@ -62,19 +62,19 @@ def test_unknown_fields_are_kept_and_nobody_complains():
     assert document.stories[1].given["estimate"] == {"points": 3, "by": ["Ada"]}
 
 
-def test_a_story_needs_no_more_than_an_id_and_a_title():
+def test_a_story_needs_only_an_id_and_a_title():
     (story,) = read(prd(entry("US-001", notes=None), key="stories")).stories
     assert (story.priority, story.passes, story.notes, story.depends_on) == (None, False, "", ())
 
 
-def test_a_cycle_is_refused_and_named():
+def test_a_cycle_is_refused_and_listed():
     """DR-1."""
     error = refused(prd(entry("A", depends_on=["B"]), entry("B", depends_on=["C"]), entry("C", depends_on=["A"])))
     assert "tasks wait for each other: A -> B -> C -> A" in error.what
     assert [finding.code for finding in error.findings] == ["cycle"]
 
 
-def test_faults_of_dependencies_are_told_where_their_story_stands():
+def test_dependency_errors_have_the_position_of_their_story():
     error = refused(
         '{"userStories": [\n {"id": "A", "title": "t"},\n {"id": "B", "title": "u", "depends_on": ["B", "Z"]},\n'
         ' {"id": "A", "title": "v"}\n]}'
@@ -105,7 +105,7 @@ def test_faults_of_dependencies_are_told_where_their_story_stands():
         ('{"userStories": [{"id": "A", "title": "t", "title": "u"}]}', "duplicate-key", "written twice"),
     ],
 )
-def test_what_cannot_be_read_is_told_at_its_place(text, code, message):
+def test_unreadable_text_is_reported_at_its_position(text, code, message):
     finding = refused(text).findings[0]
     assert (finding.code, message in finding.message) == (code, True)
     assert finding.line

@@ -1,4 +1,4 @@
-"""Actions and tasks of a call: read like a plan file, each fault at its place."""
+"""Actions and tasks of a tool call: read like a plan file, each error with its position."""
 
 import pytest
 
@@ -12,7 +12,7 @@ STORE = {"key": "store", "description": "Write it.", "effects": ["store_works"]}
 
 
 def expect_fault(read, *words):
-    """The call is refused in these words."""
+    """Check that the call is refused with these words."""
     with pytest.raises(PlanInvalid) as refusal:
         read()
     for word in words:
@@ -20,7 +20,7 @@ def expect_fault(read, *words):
     assert refusal.value.fix
 
 
-def test_an_action_is_read_with_everything_it_may_say():
+def test_an_action_is_read_with_every_field():
     """AL-3, SC-12: description, acceptance criteria, verification intent, files and contract."""
     given = STORE | {
         "kind": "primitive",
@@ -54,14 +54,14 @@ def test_an_action_is_read_with_everything_it_may_say():
     )
 
 
-def test_without_a_contract_what_is_to_be_verified_stands_in_the_description():
+def test_without_a_contract_the_verification_intent_goes_into_the_description():
     """AL-3."""
     (spec,) = read_proposed_actions([STORE | {"acceptance": "works", "verification_intent": "try it"}], parent=None)
     assert spec.description == "Write it.\n\nAccepted when:\n- works\n\nTo be verified: try it"
     assert spec.contract is None
 
 
-def test_an_intent_said_twice_stands_once():
+def test_a_repeated_intent_is_stored_once():
     given = STORE | {"verification_intent": "try it", "contract": {"intent": "try it"}}
     (spec,) = read_proposed_actions([given], parent=None)
     assert spec.contract == Contract(intent="try it")
@@ -84,19 +84,19 @@ def test_an_intent_said_twice_stands_once():
         ([{"key": f"-{n}", "description": "x", "effects": []} for n in range(9)], ["(and 4 more)"]),
     ],
 )
-def test_each_fault_of_a_call_is_named_with_its_place(actions, words):
-    """OR-5, OR-6, SC-12: nothing that is not understood is taken for something else."""
+def test_each_error_of_a_call_has_its_position(actions, words):
+    """OR-5, OR-6, SC-12: unknown input is never taken for something else."""
     expect_fault(lambda: read_proposed_actions(actions, parent=None), *words)
 
 
-def test_a_call_nested_without_end_is_refused():
+def test_an_endlessly_nested_call_is_refused():
     deep: list = []
     for _ in range(100_000):
         deep = [deep]
     expect_fault(lambda: read_proposed_actions(deep, parent=None), "nested too deeply", "flat list")
 
 
-def test_tasks_name_what_they_depend_on_by_place_or_key():
+def test_tasks_refer_to_their_dependencies_by_index_or_key():
     """OR-2, OR-6."""
     given = [{"description": "Look."}, {"key": "make", "description": "Make.", "depends_on": [0], "role": "testing"}]
     assert read_tasks([*given, {"description": "Show.", "depends_on": ["make"], "acceptance": "seen"}]) == (
@@ -115,6 +115,6 @@ def test_tasks_name_what_they_depend_on_by_place_or_key():
         ([{"description": "x", "kind": "compound"}], ["`kind` is not known"]),
     ],
 )
-def test_a_malformed_list_of_tasks_says_which_one(tasks, words):
+def test_a_malformed_list_of_tasks_names_the_task(tasks, words):
     """OR-5, OR-6."""
     expect_fault(lambda: read_tasks(tasks), *words)

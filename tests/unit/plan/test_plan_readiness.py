@@ -20,7 +20,7 @@ def test_a_child_is_ready_only_while_its_parent_runs():
         assert ready_actions([node("p", status, kind="compound"), node("c", parent="p")], NOTHING) == expected
 
 
-def test_a_failure_strands_everything_that_waits_behind_it():
+def test_a_failure_strands_every_action_behind_it():
     actions = [
         node("a", "failed", gives="x"),
         node("b", needs="x", gives="y"),
@@ -31,20 +31,20 @@ def test_a_failure_strands_everything_that_waits_behind_it():
     assert blocked_by_failure(actions, NOTHING) == {"b": reason, "c": reason}
 
 
-def test_cancelled_and_skipped_actions_strand_as_failed_ones_do():
+def test_cancelled_and_skipped_actions_strand_others_like_failed_ones():
     for status in ("cancelled", "skipped"):
         actions = [node("a", status, gives="x"), node("b", needs="x")]
         assert blocked_by_failure(actions, NOTHING) == {"b": "dependency_failed:a"}
 
 
-def test_another_living_provider_keeps_an_action_from_being_stranded():
+def test_another_possible_provider_prevents_stranding():
     for status in ("pending", "running", "verifying", "landing", "completed"):
         actions = [node("a", "failed", gives="x"), node("other", status, gives="x"), node("b", needs="x")]
         assert blocked_by_failure(actions, NOTHING) == {}
 
 
-def test_what_waits_for_a_human_lives_and_strands_nobody():
-    """BX-13: a decision may let it go on at any time."""
+def test_an_action_that_waits_for_a_human_strands_no_action():
+    """BX-13: a decision may let it continue at any time."""
     actions = [
         node("failed", "failed", gives="x"),
         node("asks", "waiting", needs="gone", gives="x"),
@@ -56,16 +56,16 @@ def test_what_waits_for_a_human_lives_and_strands_nobody():
     assert ready_actions(actions, frozenset({"gone"})) == ()
 
 
-def test_a_provider_that_waits_for_the_very_thing_is_no_help():
+def test_a_provider_that_needs_the_same_assertion_does_not_help():
     actions = [node("a", "failed", gives="x"), node("b", needs="x", gives="x")]
     assert blocked_by_failure(actions, NOTHING) == {"b": "dependency_failed:a"}
 
 
-def test_a_fact_that_holds_already_strands_nobody():
+def test_a_fact_that_holds_strands_no_action():
     assert blocked_by_failure([node("a", "failed", gives="x"), node("b", needs="x")], frozenset({"x"})) == {}
 
 
-def test_children_are_stranded_with_their_parent_and_so_are_those_who_wait_for_them():
+def test_children_are_stranded_with_their_parent_and_with_them_those_who_wait():
     """SC-5."""
     for status in ("failed", "cancelled", "skipped"):
         actions = [
@@ -85,7 +85,7 @@ def test_children_of_a_stranded_parent_are_stranded():
     assert blocked_by_failure(actions, NOTHING) == dict.fromkeys(["p", "c"], "dependency_failed:a")
 
 
-def test_a_running_compound_may_still_bring_about_its_effects():
+def test_a_running_compound_may_still_provide_its_effects():
     """SC-5: further children can close the gap."""
     actions = [
         node("p", "running", gives="x", kind="compound"),
@@ -95,7 +95,7 @@ def test_a_running_compound_may_still_bring_about_its_effects():
     assert blocked_by_failure(actions, NOTHING) == {}
 
 
-def test_the_reason_names_the_root_through_actions_blocked_earlier():
+def test_the_reason_names_the_root_behind_actions_blocked_earlier():
     actions = [
         node("a", "failed", gives="x"),
         node("b", "blocked", needs="x", gives="y"),
@@ -104,12 +104,12 @@ def test_the_reason_names_the_root_through_actions_blocked_earlier():
     assert blocked_by_failure(actions, NOTHING) == {"c": "dependency_failed:a"}
 
 
-def test_an_action_blocked_for_its_own_reasons_is_a_root_itself():
+def test_an_action_blocked_for_its_own_reason_is_a_root():
     actions = [node("b", "blocked", gives="y"), node("c", needs="y")]
     assert blocked_by_failure(actions, NOTHING) == {"c": "dependency_failed:b"}
 
 
-def test_of_several_roots_the_nearest_is_named_then_the_first():
+def test_the_nearest_of_several_roots_is_named_and_then_the_first():
     actions = [
         node("a", "failed", gives="w"),
         node("b", "failed", gives="x"),
@@ -122,8 +122,8 @@ def test_of_several_roots_the_nearest_is_named_then_the_first():
     assert reasons["d"] == "dependency_failed:b"
 
 
-def test_what_no_failure_is_to_blame_for_is_not_stranded():
-    """A precondition nobody ever provided and a cycle are lint's to report."""
+def test_an_action_that_no_failure_blocks_is_not_stranded():
+    """A precondition without any provider, and a cycle, are left to lint."""
     actions = [
         node("failed", "failed", gives="x"),
         node("a", needs="nobody"),
@@ -133,5 +133,5 @@ def test_what_no_failure_is_to_blame_for_is_not_stranded():
     assert blocked_by_failure(actions, NOTHING) == {}
 
 
-def test_an_action_whose_parent_is_nowhere_waits_for_ever_but_no_failure_is_to_blame():
+def test_an_action_with_a_missing_parent_waits_but_is_not_stranded():
     assert blocked_by_failure([node("c", parent="nobody"), node("a", "failed")], NOTHING) == {}

@@ -1,4 +1,4 @@
-"""Readiness kept by counters: what each change does to it."""
+"""Readiness kept by counters: the effect of each change."""
 
 from scaffold.plan.graph.readiness import ActionNode, ready_actions
 from scaffold.plan.graph.ready_queue import ReadyQueue
@@ -8,7 +8,7 @@ def node(key, status="pending", *, needs="", gives="", parent=None, kind="primit
     return ActionNode(key, parent, tuple(needs.split()), tuple(gives.split()), status, kind)
 
 
-def test_a_fact_makes_those_ready_who_waited_for_nothing_else():
+def test_a_fact_makes_actions_ready_that_need_nothing_else():
     """SC-4: an assertion that was never shown is false (SC-2)."""
     agenda = ReadyQueue([node("a", needs="x"), node("b", needs="x y"), node("c", "completed")])
     agenda.add_fact("x")
@@ -17,7 +17,7 @@ def test_a_fact_makes_those_ready_who_waited_for_nothing_else():
     assert agenda.ready() == ("a", "b")
 
 
-def test_a_stale_fact_takes_readiness_back_and_a_fact_that_comes_back_gives_it_again():
+def test_a_stale_fact_revokes_readiness_and_a_restored_one_returns_it():
     """SC-4."""
     agenda = ReadyQueue([node("a", needs="x")], facts={"x"})
     assert agenda.ready() == ("a",)
@@ -27,7 +27,7 @@ def test_a_stale_fact_takes_readiness_back_and_a_fact_that_comes_back_gives_it_a
     assert agenda.ready() == ("a",)
 
 
-def test_showing_a_fact_twice_or_withdrawing_what_never_held_changes_nothing():
+def test_adding_a_fact_twice_or_removing_a_missing_one_changes_nothing():
     agenda = ReadyQueue([node("a", needs="x y")])
     agenda.remove_fact("x")
     agenda.add_fact("x")
@@ -37,13 +37,13 @@ def test_showing_a_fact_twice_or_withdrawing_what_never_held_changes_nothing():
     assert agenda.lacking(("y", "x")) == ("y",)
 
 
-def test_a_precondition_written_twice_counts_once():
+def test_a_repeated_precondition_counts_once():
     agenda = ReadyQueue([node("a", needs="x x")])
     agenda.add_fact("x")
     assert agenda.ready() == ("a",)
 
 
-def test_the_ready_are_listed_in_plan_order_and_no_more_than_asked_for():
+def test_ready_actions_are_listed_in_plan_order_up_to_a_limit():
     agenda = ReadyQueue([node("a", needs="x"), node("b"), node("c")])
     agenda.add_fact("x")
     assert agenda.ready(2) == ("a", "b")
@@ -60,18 +60,18 @@ def test_children_wait_for_their_parent_to_run_and_again_when_it_stops():
     assert agenda.ready() == ()
 
 
-def test_children_of_a_parent_that_runs_already_do_not_wait():
+def test_children_of_a_running_parent_do_not_wait():
     assert ReadyQueue([node("p", "running"), node("c", parent="p")]).ready() == ("c",)
 
 
-def test_a_child_whose_parent_is_nowhere_is_never_ready():
+def test_a_child_with_a_missing_parent_is_never_ready():
     agenda = ReadyQueue([node("c", parent="nobody")])
     agenda.set_status("c", "blocked")
     agenda.set_status("c", "pending")
     assert agenda.ready() == ()
 
 
-def test_children_that_may_still_do_something_are_counted():
+def test_children_that_can_still_run_are_counted():
     """SC-5."""
     agenda = ReadyQueue([node("p", "running"), node("c", parent="p"), node("d", "failed", parent="p")])
     assert agenda.open_children("p") == 1
@@ -83,13 +83,13 @@ def test_children_that_may_still_do_something_are_counted():
     assert agenda.open_children("p") == 1
 
 
-def test_an_action_is_awaited_by_its_children_and_by_those_who_need_its_effects():
+def test_an_action_is_awaited_by_its_children_and_by_consumers_of_its_effects():
     nodes = [node("a", gives="x"), node("b", needs="x", gives="y"), node("p"), node("c", parent="p")]
     agenda = ReadyQueue(nodes)
     assert [agenda.awaited(each.id) for each in nodes] == [True, False, True, False]
 
 
-def test_actions_are_given_back_as_they_stand():
+def test_actions_are_returned_unchanged():
     agenda = ReadyQueue([node("a"), node("b")])
     agenda.set_status("b", "running")
     assert agenda.actions == (node("a"), node("b", "running"))

@@ -1,4 +1,4 @@
-"""A new plan in the place of one under way: what is kept, what is done anew, what is refused."""
+"""A new plan in place of a running one: what is kept, redone and refused."""
 
 import pytest
 from msgspec.structs import replace
@@ -49,7 +49,7 @@ OLD = plan("c", ONE, TWO, THREE)
 BEGUN = where("a", one="completed", two="running")
 
 
-def test_what_is_the_same_is_kept_and_the_rest_is_changed_added_or_dropped():
+def test_unchanged_actions_are_kept_and_the_rest_is_changed_added_or_dropped():
     """BX-7."""
     new = plan("c", ONE, TWO, action("three", "b x", "c"), action("four", "b", "x"))
     repaired = repair_plan(plan("c", ONE, TWO, THREE, action("five", "a", "z")), new, progress=BEGUN)
@@ -64,8 +64,8 @@ def test_what_is_the_same_is_kept_and_the_rest_is_changed_added_or_dropped():
     assert (repaired.valid, repaired.findings) == (True, ())
 
 
-def test_what_is_under_way_or_done_is_never_dropped():
-    """BX-7: to leave it out is allowed, it stays all the same, before the others."""
+def test_started_or_completed_actions_are_never_dropped():
+    """BX-7: a new plan may leave them out; they stay, before the others."""
     repaired = repair_plan(OLD, plan("c", action("new", "b", "c")), progress=BEGUN)
     assert keys(repaired) == ["one", "two", "new"]
     assert said(repaired) == [("begun-left-out", "warning", "one"), ("begun-left-out", "warning", "two")]
@@ -74,7 +74,7 @@ def test_what_is_under_way_or_done_is_never_dropped():
 
 
 @pytest.mark.parametrize("status", ["running", "verifying", "landing", "completed"])
-def test_what_is_under_way_or_done_is_never_changed(status):
+def test_started_or_completed_actions_are_never_changed(status):
     """BX-7."""
     new = plan("c", ONE, action("two", "a", "b", description="better"), THREE)
     repaired = repair_plan(OLD, new, progress=where("a b", one="completed", two=status))
@@ -83,7 +83,7 @@ def test_what_is_under_way_or_done_is_never_changed(status):
     assert not repaired.valid
 
 
-def test_an_action_under_way_cannot_move_to_another_goal():
+def test_a_started_action_cannot_move_to_another_goal():
     other = plan("z", action("zed", gives="z"), name="h")
     moved = both(plan("c", ONE, THREE), plan("z", *other.actions, TWO, name="h"))
     repaired = repair_plan(both(OLD, other), moved, progress=BEGUN)
@@ -91,7 +91,7 @@ def test_an_action_under_way_cannot_move_to_another_goal():
     assert ("begun-changed", "error", "two") in said(repaired)
 
 
-def test_a_pending_action_may_move_to_another_goal_and_is_changed_then():
+def test_a_pending_action_that_moves_to_another_goal_is_changed():
     other = plan("z", action("zed", gives="z"), name="h")
     moved = both(
         plan("c", ONE, TWO, action("four", "b", "c")), plan("z", *other.actions, action("three", "z"), name="h")
@@ -99,8 +99,8 @@ def test_a_pending_action_may_move_to_another_goal_and_is_changed_then():
     assert repair_plan(both(OLD, other), moved, progress=BEGUN).changed == ("three",)
 
 
-def test_facts_that_hold_count_for_what_is_left_to_do():
-    """BX-7: nobody has to provide again what was shown."""
+def test_existing_facts_count_for_the_remaining_work():
+    """BX-7: an assertion that holds needs no provider again."""
     new = plan("c", TWO, THREE)
     assert repair_plan(OLD, new, progress=where("a")).valid
     unheld = repair_plan(OLD, new, progress=where())
@@ -120,7 +120,7 @@ def test_a_failed_action_stays_failed_unless_it_is_changed():
     assert simulate(better.plan, progress=better.progress).completed
 
 
-def test_a_failed_action_may_be_left_out_or_gone_round():
+def test_a_failed_action_may_be_left_out_or_replaced():
     """BX-7."""
     progress = where("a", one="completed", two="failed", three="blocked")
     round_it = repair_plan(OLD, plan("c", ONE, action("other", "a", "b"), THREE), progress=progress)
@@ -130,14 +130,14 @@ def test_a_failed_action_may_be_left_out_or_gone_round():
     assert beside.progress.status("three") == "pending"
 
 
-def test_the_blocked_stay_blocked_where_a_failure_still_keeps_them():
+def test_blocked_actions_stay_blocked_while_a_failure_blocks_them():
     progress = where("a", one="completed", two="failed", three="blocked")
     repaired = repair_plan(OLD, plan("c", *OLD.actions, action("four", "a", "c")), progress=progress)
     assert repaired.progress.status("three") == "blocked"
 
 
-def test_parents_of_what_was_begun_stay_with_it():
-    """SC-5: a compound that failed may be changed, but not taken from under what its children did."""
+def test_parents_of_started_actions_stay():
+    """SC-5: a failed compound may be changed, but not removed from above what its children did."""
     parent, done, lost = (
         compound("p", gives="x y"),
         action("p/1", gives="x", parent="p"),
@@ -157,7 +157,7 @@ def test_parents_of_what_was_begun_stay_with_it():
     assert simulate(changed.plan, progress=changed.progress).landings == ("p/3",)
 
 
-def test_a_completed_compound_that_gets_more_to_do_runs_again_and_so_do_its_parents():
+def test_a_completed_compound_with_new_children_runs_again_with_its_parents():
     """SC-5."""
     family = (compound("q", gives="x"), compound("p", gives="x", parent="q"), action("p/1", gives="x", parent="p"))
     progress = where("x", **dict.fromkeys(("q", "p", "p/1"), "completed"))
@@ -168,8 +168,8 @@ def test_a_completed_compound_that_gets_more_to_do_runs_again_and_so_do_its_pare
     assert simulate(repaired.plan, progress=repaired.progress).completed
 
 
-def test_the_goals_stay_what_they_were():
-    """SC-3: a new plan cannot make it easier to be done."""
+def test_goals_cannot_be_changed():
+    """SC-3: a new plan cannot weaken the goal."""
     other = plan("z", action("zed", gives="z"), name="h")
     easier = repair_plan(OLD, plan("a", ONE), progress=where())
     assert (said(easier)[0], easier.plan.goals[0].goal_state) == (("goal-changed", "error", None), ("c",))
@@ -186,7 +186,7 @@ def test_the_order_of_a_goal_state_does_not_matter():
 
 
 def test_a_new_plan_may_be_unsound_in_any_way():
-    """Twins, rings and children of nobody are for lint to name."""
+    """Duplicates, cycles and missing parents are left to lint."""
     twins = repair_plan(OLD, plan("c", ONE, ONE, TWO, THREE), progress=BEGUN)
     assert said(twins) == [("duplicate-key", "error", "one"), ("duplicate-provider", "warning", "one")]
     ring = plan(

@@ -45,7 +45,7 @@ def statuses(simulation):
 CHAIN = plan("b", action("two", "a", "b"), action("one", gives="a"))
 
 
-def test_an_action_begins_when_what_it_needs_has_landed():
+def test_an_action_begins_when_its_preconditions_have_landed():
     simulation = simulate(CHAIN, pace=EVEN)
     assert times(simulation) == {"one": [(0, 100)], "two": [(110, 210)]}
     assert simulation.landings == ("one", "two")
@@ -53,19 +53,19 @@ def test_an_action_begins_when_what_it_needs_has_landed():
     assert [action.landed_s for action in simulation.actions] == [220, 110]
 
 
-def test_agents_work_side_by_side_and_candidates_land_one_after_the_other():
+def test_agents_work_in_parallel_and_candidates_land_one_after_another():
     simulation = simulate(Plan(goals=(independent(2),)), agents=2, pace=EVEN)
     assert times(simulation) == {"g0": [(0, 100)], "g1": [(0, 100)]}
     assert [action.landed_s for action in simulation.actions] == [110, 120]
     assert simulation.utilization == round(200 / 240, 4)
 
 
-def test_an_agent_is_free_again_as_soon_as_it_has_handed_in():
+def test_an_agent_is_free_as_soon_as_its_candidate_is_submitted():
     simulation = simulate(Plan(goals=(independent(2),)), agents=1, pace=EVEN)
     assert times(simulation)["g1"] == [(100, 200)]
 
 
-def test_no_more_than_three_agents_work_on_a_goal_and_goals_share_them_all():
+def test_at_most_three_agents_work_on_a_goal_and_goals_share_all_agents():
     """OR-3: the caps are those of a run."""
     simulation = simulate(Plan(goals=(independent(4), independent(4, "h"))), agents=5, pace=EVEN)
     starts = {key: spans[0][0] for key, spans in times(simulation).items()}
@@ -73,7 +73,7 @@ def test_no_more_than_three_agents_work_on_a_goal_and_goals_share_them_all():
     assert simulation.bound_s == 160.0
 
 
-def test_the_caps_and_attempts_are_those_of_a_real_run():
+def test_caps_and_attempts_are_those_of_a_real_run():
     assert RunLimits().attempts == MAX_ATTEMPTS
     assert {field.name: field.default for field in fields(Goal)}["worker_cap"] == WORKER_CAP
     assert RunLimits().goal_agents == WORKER_CAP
@@ -93,11 +93,11 @@ def test_a_compound_takes_no_time_and_its_children_wait_for_it():
     assert set(statuses(simulation).values()) == {"completed"}
 
 
-def test_a_compound_without_children_is_one_piece_of_work():
+def test_a_compound_without_children_counts_as_one_action():
     assert times(simulate(plan("a", action("c", gives="a", kind="compound")), pace=EVEN)) == {"c": [(0, 100)]}
 
 
-def test_what_nobody_needs_is_skipped_when_the_goal_is_reached():
+def test_unneeded_actions_are_skipped_when_the_goal_is_reached():
     """SC-3."""
     extra = (
         action("late", "a", "z"),
@@ -109,7 +109,7 @@ def test_what_nobody_needs_is_skipped_when_the_goal_is_reached():
     assert simulation.makespan_s == 110
 
 
-def test_compounds_that_were_begun_end_with_their_goal():
+def test_started_compounds_end_with_their_goal():
     begun = (
         action("p", "", "x", kind="compound"),
         action("p/1", "a", "x", parent="p"),
@@ -127,8 +127,8 @@ def test_compounds_that_were_begun_end_with_their_goal():
     }
 
 
-def test_after_three_failures_an_action_fails_and_blocks_who_needs_it():
-    """SC-4: and whoever needs those, too."""
+def test_after_three_failures_an_action_fails_and_blocks_its_dependents():
+    """SC-4: transitively."""
     chain = plan("c", action("one", gives="a"), action("two", "a", "b"), action("three", "b", "c"))
     simulation = simulate(chain, failure_rate=1.0, pace=EVEN)
     assert times(simulation) == {"one": [(0, 100), (100, 200), (200, 300)], "two": [], "three": []}
@@ -139,7 +139,7 @@ def test_after_three_failures_an_action_fails_and_blocks_who_needs_it():
     assert (simulation.completed, simulation.landings, simulation.makespan_s) == (False, (), 300)
 
 
-def test_a_failure_that_nobody_waits_for_blocks_nobody():
+def test_a_failure_without_dependents_blocks_nothing():
     simulation = simulate(plan("x", action("alone", gives="x")), pace=EVEN, failure_rate=1.0)
     assert statuses(simulation) == {"alone": "failed"}
 
@@ -166,7 +166,7 @@ def luck(seed, *, rate=0.5, pace=EVEN):
     return draw_attempts(plan("a", action("one", gives="a"), action("two")), seed=seed, failure_rate=rate, pace=pace)
 
 
-def test_luck_depends_on_the_seed_alone_and_is_the_same_everywhere():
+def test_results_depend_only_on_the_seed_on_every_platform():
     pace = AttemptTiming(mean_s=100, spread=0.5)
     assert luck(7, pace=pace) == {
         "one": (DrawnAttempt(82, succeeds=False), DrawnAttempt(115, succeeds=False), DrawnAttempt(104, succeeds=False)),
@@ -175,7 +175,7 @@ def test_luck_depends_on_the_seed_alone_and_is_the_same_everywhere():
     assert luck(8, pace=pace) != luck(7, pace=pace)
 
 
-def test_attempts_take_as_long_as_the_pace_says_and_at_least_a_second():
+def test_attempts_take_the_configured_time_and_at_least_a_second():
     spans = {
         trial.duration_s
         for seed in range(200)
@@ -187,12 +187,12 @@ def test_attempts_take_as_long_as_the_pace_says_and_at_least_a_second():
 
 
 @pytest.mark.parametrize(("rate", "outcome"), [(0.0, True), (1.0, False)])
-def test_the_failure_rate_reaches_from_never_to_always(rate, outcome):
+def test_the_failure_rate_ranges_from_never_to_always(rate, outcome):
     assert {trial.succeeds for seed in range(50) for trial in luck(seed, rate=rate)["one"]} == {outcome}
 
 
-def test_a_plan_is_taken_up_where_it_stands():
-    """BX-7: what is completed stays, what was begun and not completed begins anew."""
+def test_a_plan_continues_from_its_current_state():
+    """BX-7: completed actions stay, started ones begin again."""
     progress = PlanProgress(statuses={"one": "completed", "two": "running"}, facts={"g": ("a",)})
     simulation = simulate(CHAIN, pace=EVEN, progress=progress)
     assert times(simulation) == {"one": [], "two": [(0, 100)]}
@@ -200,29 +200,29 @@ def test_a_plan_is_taken_up_where_it_stands():
     assert simulation.actions[1].landed_s is None
 
 
-def test_a_goal_that_is_reached_already_takes_no_time():
+def test_a_goal_that_is_already_reached_takes_no_time():
     simulation = simulate(CHAIN, progress=PlanProgress(facts={"g": ("a", "b")}))
     assert (simulation.makespan_s, simulation.utilization, simulation.completed) == (0, 0.0, True)
     assert statuses(simulation) == {"one": "skipped", "two": "skipped"}
 
 
-def test_what_failed_before_is_named_when_the_goal_fails():
+def test_earlier_failures_are_named_when_the_goal_fails():
     simulation = simulate(CHAIN, progress=PlanProgress(statuses={"one": "failed", "two": "blocked"}))
     assert simulation.goals[0].reason == "`b` cannot be reached: `one` failed for good"
 
 
-def test_a_plan_without_goals_is_done():
+def test_a_plan_without_goals_is_complete():
     simulation = simulate(Plan(goals=()))
     assert (simulation.goals, simulation.makespan_s, simulation.bound_s, simulation.completed) == ((), 0, 0.0, True)
 
 
-def test_a_goal_that_waits_for_an_agent_is_asked_again_only_when_something_changed():
+def test_a_waiting_goal_is_asked_again_only_after_a_change():
     rehearsal = GoalSimulator(independent(1), PlanProgress())
     assert rehearsal.decide(0) == ()
     assert rehearsal.decide(0) == ()
     assert len(rehearsal.decide(1)) == 1
 
 
-def test_nobody_in_a_simulation_thinks_again():
+def test_a_simulation_does_not_replan():
     with pytest.raises(AssertionError, match="never requests or dispatches"):
         GoalSimulator(independent(1), PlanProgress()).execute(Replan(("x",), "stuck"), now=0)

@@ -1,4 +1,4 @@
-"""A request that is one action."""
+"""A request as a single action."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,14 +10,14 @@ REQUESTS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1).f
 
 
 @given(REQUESTS)
-def test_whatever_the_words_the_plan_can_reach_its_goal(request_words):
-    """SC-22: tier quick is one primitive action, which has the whole request."""
+def test_the_plan_reaches_its_goal_whatever_the_request(request_words):
+    """SC-22: the tier quick is one primitive action with the whole request."""
     plan = single_action_plan(request_words)
     assert lint(plan).findings == ()
     assert [action.description for action in plan.actions] == [request_words]
 
 
-def test_the_goal_is_known_by_the_first_line_of_the_request():
+def test_the_goal_is_named_by_the_first_line_of_the_request():
     (short,) = single_action_plan("\n\n  Mend the parser \nIt fails on tabs.").goals
     assert short.description == "Mend the parser"
     (long,) = single_action_plan("x" * 500).goals

@@ -1,4 +1,4 @@
-"""The order in which a tool call is judged, one table for each part of it; shells are understood by a written judge."""
+"""The order in which a tool call is decided, one table for each step; a scripted parser stands in for shells."""
 
 import asyncio
 from itertools import product
@@ -19,7 +19,7 @@ MODES = ("default", "debug", "plan", "explore", "review")
 
 
 class Written:
-    """Knows four commands, and heeds what may be read."""
+    """Knows four commands and respects which paths may be read."""
 
     async def judge(self, command, context):
         if command == "reads" and not context.reading_allowed:
@@ -57,13 +57,13 @@ def command(text):
 
 
 @pytest.mark.parametrize("category", CATEGORIES)
-def test_without_rules_reading_and_memory_are_free_and_all_else_asks(category):
+def test_without_rules_reading_and_memory_are_allowed_and_the_rest_asks(category):
     """RA-13: the categories."""
     assert said(wish(category)) == ("allow" if category in FREE else "ask", "category")
     assert set(DEFAULT_DECISIONS) == set(CATEGORIES)
 
 
-def test_python_is_free_in_a_sandbox_unless_it_was_set():
+def test_python_is_allowed_in_a_sandbox_unless_configured_otherwise():
     """RA-13."""
     assert said(wish("python", confined=True))[0] == "allow"
     assert said(wish("python", confined=True), RuleSet(categories={"python": "ask"}))[0] == "ask"
@@ -71,7 +71,7 @@ def test_python_is_free_in_a_sandbox_unless_it_was_set():
 
 
 @pytest.mark.parametrize(("category", "decision"), list(product(CATEGORIES, ("allow", "ask", "deny"))))
-def test_a_category_does_what_it_is_set_to(category, decision):
+def test_a_category_follows_its_setting(category, decision):
     """RA-13: `--allow-category`, configuration; `--yolo` asks nothing and lifts no denial."""
     categories = {category: decision}
     assert said(wish(category), RuleSet(categories=categories))[0] == decision
@@ -103,7 +103,7 @@ ORDER = [
 
 @pytest.mark.parametrize("yolo", [False, True])
 @pytest.mark.parametrize(("path", "paused", "mode", "ruled", "category", "decision", "rests_on"), ORDER)
-def test_denials_come_first_then_the_pause_the_mode_rules_and_the_category(
+def test_denials_come_first_then_backoff_mode_rules_and_category(
     path, paused, mode, ruled, category, decision, rests_on, yolo
 ):
     """RA-13: the order; `--yolo` never lifts what is denied, neither protected files nor a mode."""
@@ -138,15 +138,15 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize(("text", "mode", "category", "decision", "rests_on"), COMMANDS)
-def test_a_command_comes_to_what_it_is_and_to_what_its_category_says(text, mode, category, decision, rests_on):
-    """RA-13, RA-14: in the modes that change nothing only what is known to only read runs, whatever allows more."""
+def test_a_command_is_decided_by_its_parse_and_its_category(text, mode, category, decision, rests_on):
+    """RA-13, RA-14: in read-only modes only commands known to be read-only run, whatever else allows more."""
     rules = RuleSet(categories={"shell": category} if category else {})
     assert said(command(text), rules, mode=mode) == (decision, rests_on)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_mode_tightens_what_may_change_something_and_nothing_else(mode):
-    """RA-13: plan, explore and review; reading, memory, subagents and pages of the web stay as they are."""
+def test_a_mode_restricts_only_what_may_change_something(mode):
+    """RA-13: plan, explore and review; reading, memory, subagents and web pages stay allowed."""
     free = RuleSet(categories=dict.fromkeys(CATEGORIES, "allow"))
     tight = {category: said(wish(category), free, mode=mode)[0] for category in CATEGORIES}
     changing = {"file_write", "shell", "network", "mcp", "python", "plugin"} if mode in READ_ONLY_MODES else set()
@@ -158,7 +158,7 @@ def test_a_mode_tightens_what_may_change_something_and_nothing_else(mode):
     )
 
 
-def test_a_mode_says_how_it_is_left():
+def test_a_denial_by_a_mode_says_how_to_leave_it():
     """RA-13."""
     assert judged(writing("a"), mode="plan").reason == (
         "the mode plan allows no changes; leave it with switch_mode first if that is what the user wants"
@@ -166,7 +166,7 @@ def test_a_mode_says_how_it_is_left():
     assert judged(command("other"), mode="plan").reason.startswith("it is not known to only read; the mode plan")
 
 
-def test_any_of_several_paths_may_be_protected_and_reading_them_is_another_matter():
+def test_one_protected_path_of_several_is_enough_and_reading_is_separate():
     """RA-14."""
 
     def at(category):
@@ -179,7 +179,7 @@ def test_any_of_several_paths_may_be_protected_and_reading_them_is_another_matte
 
 
 @pytest.mark.parametrize("tool", ["mcp_fs_write", "some_plugin"])
-def test_no_secret_is_handed_to_somebody_elses_tool(tool):
+def test_no_secret_file_is_passed_to_a_user_defined_tool(tool):
     """RA-13, RA-14: any text in its arguments may be a path, whatever allows the tool."""
     rules = RuleSet(allow=(parse_rule(f"{tool}:*"),), yolo=True)
     for text in ("~/.ssh/id_rsa", "file:///w/.env", "a/../.git/config"):
@@ -187,8 +187,8 @@ def test_no_secret_is_handed_to_somebody_elses_tool(tool):
     assert said(permission_request(invocation_by_name(tool, {"q": "what is .env for"}), PLACE), rules)[0] == "allow"
 
 
-def test_addresses_that_are_never_spoken_to_are_denied_whatever_is_allowed():
-    """RA-13: deny rules and machines' own addresses win over rules that allow."""
+def test_internal_addresses_are_denied_whatever_is_allowed():
+    """RA-13: deny rules and private addresses win over allow rules."""
     rules = RuleSet(allow=(parse_rule("web_fetch:*"),), deny=(parse_rule("web_fetch:*.evil.example"),), yolo=True)
     urls = ("http://169.254.169.254/", "http://localhost/", "https://www.evil.example/x", "https://good.example/")
     found = [said(permission_request(invocation_by_name("web_fetch", {"url": url}), PLACE), rules) for url in urls]
@@ -200,7 +200,7 @@ def test_addresses_that_are_never_spoken_to_are_denied_whatever_is_allowed():
     ]
 
 
-def test_what_was_allowed_once_and_for_all_is_allowed_exactly_so():
+def test_a_remembered_approval_covers_exactly_that_call():
     """RA-13: allow always."""
     once = writing("a/b")
     rules = RuleSet(always=frozenset({once.identity}))
@@ -211,8 +211,8 @@ def test_what_was_allowed_once_and_for_all_is_allowed_exactly_so():
     assert said(once, rules, mode="plan")[0] == "deny"
 
 
-def test_a_question_about_an_area_names_it():
-    """AL-18: whoever is asked sees that a change deserves a second look."""
+def test_a_question_about_a_protected_area_names_it():
+    """AL-18: the user sees that the change deserves a second look."""
     assert judged(writing("src/auth/views.py")).reason == (
         "write_file needs approval (file_write); the path is in a protected area (**/auth/**)"
     )
@@ -236,7 +236,7 @@ RULES = st.builds(
 
 
 @given(WISHES, RULES, st.sampled_from(MODES))
-def test_yolo_turns_questions_into_consent_and_changes_nothing_else(wish, rules, mode):
+def test_yolo_turns_asks_into_allows_and_changes_nothing_else(wish, rules, mode):
     """RA-13."""
     careful, reckless = (
         judged(wish, rules, mode=mode),
@@ -248,7 +248,7 @@ def test_yolo_turns_questions_into_consent_and_changes_nothing_else(wish, rules,
 
 
 @given(WISHES, RULES, st.sampled_from(sorted(READ_ONLY_MODES)))
-def test_a_mode_allows_nothing_that_would_not_be_allowed_without_it(wish, rules, mode):
+def test_a_mode_never_allows_more_than_no_mode(wish, rules, mode):
     """RA-13: modes tighten."""
     strictness = {"allow": 0, "ask": 1, "deny": 2}
     loose, tight = judged(wish, rules), judged(wish, rules, mode=mode)
@@ -256,7 +256,7 @@ def test_a_mode_allows_nothing_that_would_not_be_allowed_without_it(wish, rules,
 
 
 @given(WISHES, RULES, st.sampled_from(MODES))
-def test_a_rule_that_denies_loosens_nothing(wish, rules, mode):
+def test_a_deny_rule_never_loosens_anything(wish, rules, mode):
     """RA-13: denials win over everything."""
     denying = RuleSet(**{**fields(rules), "deny": (*rules.deny, Rule("*", "*"))})
     strictness = {"allow": 0, "ask": 1, "deny": 2}

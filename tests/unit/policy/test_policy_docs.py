@@ -1,4 +1,4 @@
-"""What the guide says of permissions is what the code does."""
+"""The permissions page describes what the code does."""
 
 import re
 from pathlib import Path
@@ -24,7 +24,7 @@ def section(title):
 
 
 def lists(text):
-    """Return what stands in backticks in each paragraph that holds nothing else."""
+    """Return the words in backticks of each paragraph that contains nothing else."""
     paragraphs = [paragraph for paragraph in text.split("\n\n") if re.fullmatch(r"(`[^`]+`\s*)+", paragraph)]
     return [re.findall(r"`([^`]+)`", paragraph) for paragraph in paragraphs]
 
@@ -38,7 +38,7 @@ def lists(text):
         ("Protected areas", [list(AREA_GLOBS), list(AREA_WORDS)]),
     ],
 )
-def test_each_list_of_the_guide_is_the_codes(title, listed):
+def test_each_list_in_the_documentation_matches_the_code(title, listed):
     """RA-14, AL-18: protected files, secrets, areas and what only reads are listed in the docs."""
     assert lists(section(title)) == listed
 
@@ -50,7 +50,7 @@ def test_templates_and_types_are_named():
     assert [mode for mode in READ_ONLY_MODES if f"`{mode}`" not in section("The order")] == []
 
 
-def test_the_categories_are_those_there_are_with_what_holds_for_each():
+def test_all_categories_are_listed_with_their_defaults():
     """RA-13."""
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (.*) \|$", section("Categories"), re.MULTILINE)
     assert {category: decision for category, decision, _ in rows} == dict(DEFAULT_DECISIONS)
@@ -58,7 +58,7 @@ def test_the_categories_are_those_there_are_with_what_holds_for_each():
     assert {tool: category_of(tool) for tool in tools} == tools
 
 
-def test_every_rule_that_is_shown_is_one():
+def test_every_example_rule_is_valid():
     """RA-13."""
     shown = re.findall(r"`([a-z_]+:[^`]+)`", section("Rules"))
     assert len(shown) >= 8

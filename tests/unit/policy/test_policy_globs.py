@@ -31,7 +31,7 @@ from scaffold.policy.path.globs import matches
         ("a[b", "a[b"),
     ],
 )
-def test_what_a_glob_finds(glob, path):
+def test_a_glob_matches(glob, path):
     assert matches(glob, path)
 
 
@@ -56,9 +56,9 @@ def test_what_a_glob_finds(glob, path):
         ("a/*/c", "a/b/b/c"),
     ],
 )
-def test_what_a_glob_does_not_find(glob, path):
+def test_a_glob_does_not_match(glob, path):
     assert not matches(glob, path)
 
 
-def test_many_stars_cost_little():
+def test_many_stars_are_matched_quickly():
     assert not matches("/".join(["**", "a"] * 20) + "/b", "/".join(["a"] * 60))

@@ -22,7 +22,7 @@ from scaffold.policy.rule.hosts import denied_url, metadata_host
         "http://168.63.129.16/",
     ],
 )
-def test_where_clouds_hand_out_keys_is_denied_however_it_is_written(url):
+def test_cloud_metadata_services_are_denied_in_every_spelling(url):
     """RA-13."""
     assert denied_url(url).rule == "metadata"
     assert metadata_host(url)
@@ -40,12 +40,12 @@ def test_where_clouds_hand_out_keys_is_denied_however_it_is_written(url):
         *("http://intranet/", "http://router.lan/", "http://x.home.arpa/", "http://localhost.localdomain/"),
     ],
 )  # fmt: skip
-def test_what_is_not_on_the_internet_or_no_url_is_denied(url):
+def test_private_addresses_and_invalid_urls_are_denied(url):
     """RA-13."""
     assert denied_url(url).decision == "deny"
 
 
-def test_what_is_on_the_internet_is_not_denied():
+def test_public_addresses_are_not_denied():
     """RA-13."""
     urls = (
         "https://docs.python.org/3/",
@@ -56,6 +56,6 @@ def test_what_is_on_the_internet_is_not_denied():
     assert [denied_url(url) for url in urls] == [None] * 4
 
 
-def test_ordinary_words_are_no_addresses_of_machines():
+def test_ordinary_words_are_not_addresses():
     """RA-13."""
     assert [metadata_host(word) for word in ("metadata", "10", "1.2.3", "a@b.c", "x.y", "2852039166x")] == [None] * 6

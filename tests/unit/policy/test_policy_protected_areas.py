@@ -30,7 +30,7 @@ LIBRARY = Path(sysconfig.get_path("stdlib"))
         ("HTTPAuthHeader.go", "auth"),
     ],
 )
-def test_areas_are_found_by_glob_by_type_and_by_whole_words(path, by):
+def test_areas_match_by_glob_type_and_whole_words(path, by):
     """AL-18."""
     assert ProtectedAreas().of(path) == by
 
@@ -42,12 +42,12 @@ def test_areas_are_found_by_glob_by_type_and_by_whole_words(path, by):
         *("authors.md", "secretary.txt", "blogins.py", "schematic.py", "sqlite3.py", "scroller.py"),
     ],
 )  # fmt: skip
-def test_a_word_within_a_word_is_none(path):
+def test_a_word_within_a_word_does_not_match(path):
     """AL-18: `acl` must not flag `dataclasses.py`."""
     assert ProtectedAreas().of(path) is None
 
 
-def test_areas_can_be_set():
+def test_areas_are_configurable():
     """AL-18."""
     areas = ProtectedAreas(globs=("billing/**",), words=("invoice",), types=(".rb",))
     assert [areas.of(path) for path in ("billing/a", "new_invoices.py", "a.rb", "auth/x")] == [
@@ -58,7 +58,7 @@ def test_areas_can_be_set():
     ]
 
 
-def test_hardly_a_name_of_the_standard_library_is_flagged():
+def test_hardly_any_standard_library_file_is_flagged():
     """AL-18, RA-14: fewer than 2% of its files lie in an area by our words, and none but certificates is a secret."""
     names = [str(path.relative_to(LIBRARY)) for path in LIBRARY.rglob("*.py") if "site-packages" not in path.parts]
     flagged = [name for name in names if ProtectedAreas().of(name)]
@@ -85,7 +85,7 @@ def test_hardly_a_name_of_the_standard_library_is_flagged():
         (".env. ", ".env"),
     ],
 )
-def test_secrets_are_found_however_they_are_written(path, entry):
+def test_secrets_are_found_in_any_spelling(path, entry):
     """RA-14."""
     assert secret_entry(path) == entry
     assert entry in SECRET_FILES
@@ -98,6 +98,6 @@ def test_secrets_are_found_however_they_are_written(path, entry):
         *("x/etc/shadow", "rsa_id", "keys.py", "credentials.py", "deploy.pub", "", "/", "src/pem.py"),
     ],
 )  # fmt: skip
-def test_what_only_looks_like_a_secret_is_none(path):
+def test_names_that_resemble_a_secret_are_not_flagged(path):
     """RA-14."""
     assert secret_entry(path) is None

@@ -25,7 +25,7 @@ from scaffold.policy.path.protected_files import PROTECTED_FILES, protected_entr
         (r"sub\.git\config", ".git"),
     ],
 )
-def test_what_git_shells_and_agents_run_or_lets_somebody_in_is_protected(path, entry):
+def test_files_that_git_shells_and_agents_execute_or_that_grant_access_are_protected(path, entry):
     """RA-14."""
     assert protected_entry(path) == entry
 
@@ -48,12 +48,12 @@ def test_what_git_shells_and_agents_run_or_lets_somebody_in_is_protected(path, e
         ".",
     ],
 )
-def test_names_match_by_whole_segments_only(path):
+def test_names_match_only_whole_segments(path):
     """RA-14."""
     assert protected_entry(path) is None
 
 
-def test_each_entry_protects_itself_and_what_is_inside():
+def test_each_entry_protects_itself_and_everything_inside():
     """RA-14: every line of the list holds."""
     for entry in PROTECTED_FILES:
         name = entry.replace("*", "x")
@@ -62,7 +62,7 @@ def test_each_entry_protects_itself_and_what_is_inside():
 
 
 @pytest.mark.parametrize("name", [".env.example", "app/.ENV.Sample", ".env.dist"])
-def test_templates_of_environments_are_free_and_the_environments_are_not(name):
-    """RA-14: what is there to be copied and filled in holds no secret."""
+def test_env_templates_are_free_and_env_files_are_not(name):
+    """RA-14: a template contains no secret."""
     assert protected_entry(name) is None
     assert protected_entry(".env.production") == protected_entry(".env.example.local") == ".env*"

@@ -6,7 +6,7 @@ from scaffold.policy.rule.public_addresses import is_public
 @pytest.mark.parametrize(
     "address", ["1.1.1.1", "93.184.216.34", "2606:4700::1111", "::ffff:1.1.1.1", "64:ff9b::101:101"]
 )
-def test_the_open_internet_is_public(address):
+def test_internet_addresses_are_public(address):
     assert is_public(address)
 
 
@@ -29,6 +29,6 @@ def test_the_open_internet_is_public(address):
         *("2002:7f00:1::", "2002:a9fe:a9fe::1", "2001:0:7f00:1::", "localhost", ""),
     ],
 )
-def test_this_machine_and_its_network_are_not_public(address):
+def test_local_and_private_addresses_are_not_public(address):
     """RA-4."""
     assert not is_public(address)

@@ -1,4 +1,4 @@
-"""Secrets in text: those whose value is known, and those that are known by their shape."""
+"""Secrets in text, recognised by known value or by shape."""
 
 import base64
 import json
@@ -17,7 +17,7 @@ BODY = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQCt6XhWWVFTEQlC"
 
 
 def broken(*parts):
-    """Return a secret that stands nowhere in this file as a whole."""
+    """Return a secret that does not occur as a whole in this file."""
     return "".join(parts)
 
 
@@ -60,8 +60,8 @@ HARMLESS = {
 
 
 @pytest.mark.parametrize("kind", SECRETS)
-def test_a_secret_is_known_by_its_shape(kind):
-    """BX-9: whatever stands around it stays, and nothing of the secret does."""
+def test_a_secret_is_recognised_by_its_shape(kind):
+    """BX-9: the text around it stays, and nothing of the secret does."""
     cleaned = SHAPED.clean(f"before: {SECRETS[kind]}\nafter")
     assert cleaned.startswith("before: [redacted:")
     assert cleaned.endswith("]\nafter")
@@ -69,8 +69,8 @@ def test_a_secret_is_known_by_its_shape(kind):
 
 
 @pytest.mark.parametrize("kind", HARMLESS)
-def test_what_an_agent_works_with_is_no_secret(kind):
-    """BX-9: the very same text comes back."""
+def test_ordinary_text_of_an_agent_contains_no_secret(kind):
+    """BX-9: the text is returned unchanged."""
     assert SHAPED.clean(HARMLESS[kind]) is HARMLESS[kind]
 
 
@@ -85,12 +85,12 @@ def test_what_an_agent_works_with_is_no_secret(kind):
         (f'"SecretAccessKey": "{"aB1/" * 10}"', '"SecretAccessKey": "[redacted:aws-secret]"'),
     ],
 )
-def test_only_the_secret_part_is_taken_out(text, cleaned):
-    """BX-9: who logs in where can still be read."""
+def test_only_the_secret_part_is_redacted(text, cleaned):
+    """BX-9: user and host stay readable."""
     assert SHAPED.clean(text) == cleaned
 
 
-def test_a_key_is_found_with_its_lines_numbered_and_without_its_end():
+def test_a_key_is_found_with_line_numbers_and_without_its_end():
     """BX-9: as `read_file` and `head` show it."""
     lines = SECRETS["pem"].splitlines()
     numbered = "\n".join(f"{number}\t{line}" for number, line in enumerate(lines, 1))
@@ -100,8 +100,8 @@ def test_a_key_is_found_with_its_lines_numbered_and_without_its_end():
 
 
 @pytest.mark.parametrize("before", ["", "x", "xy", "xyz"])
-def test_a_known_value_is_found_in_its_usual_spellings(before):
-    """BX-9: as it is, in JSON, in a URL, in hex, and in base64 wherever it begins."""
+def test_a_known_value_is_found_in_its_usual_encodings(before):
+    """BX-9: plain, in JSON, in a URL, in hex, and in base64 at any offset."""
     redactor = Redactor({"MY_TOKEN": VALUE})
     whole = f"{before}{VALUE}after"
     assert redactor.clean(whole) == f"{before}[redacted:MY_TOKEN]after"
@@ -117,26 +117,26 @@ def test_a_known_value_is_found_in_its_usual_spellings(before):
         assert "[redacted:MY_TOKEN]" in redactor.clean(text), text
 
 
-def test_the_longer_of_two_values_is_taken_out_whole():
-    """BX-9: no rest of it stays, and what overlaps goes together."""
+def test_the_longer_of_two_values_is_redacted_whole():
+    """BX-9: no rest of it stays, and overlapping values are redacted together."""
     redactor = Redactor({"SHORT": "abcd1234", "LONG": "abcd1234-and-more"})
     assert redactor.clean("x abcd1234-and-more y abcd1234") == "x [redacted:LONG] y [redacted:SHORT]"
 
 
-def test_short_values_are_no_secrets():
-    """BX-9: they stand in too many texts by chance."""
+def test_short_values_are_not_redacted():
+    """BX-9: they occur in too many texts by chance."""
     text = "true 1234567"
     assert Redactor({"A": "true", "B": "1234567"}).clean(text) is text
 
 
 def test_each_long_line_of_a_value_is_a_secret_too():
-    """BX-9: a key in a variable, shown with numbers of lines."""
+    """BX-9: a key in a variable, shown with line numbers."""
     redactor = Redactor({"KEY": f"first line of a long key\n{BODY}\nend"})
     assert redactor.clean(f"2\t{BODY}") == "2\t[redacted:KEY]"
 
 
-def test_a_json_value_is_cleaned_all_over():
-    """BX-9: texts in lists and mappings, and names; what is no text stays."""
+def test_a_json_value_is_redacted_recursively():
+    """BX-9: texts in lists and mappings, and keys; other values stay."""
     redactor = Redactor({"K": "secret-value"})
     assert redactor.clean_all({"a": ["x secret-value", 1, None], "secret-value": True}) == {
         "a": ["x [redacted:K]", 1, None],
@@ -144,22 +144,22 @@ def test_a_json_value_is_cleaned_all_over():
     }
 
 
-def test_only_our_own_marks_are_known_and_no_secret_hides_in_a_made_up_one():
-    """BX-9: text that only looks like a mark is text."""
+def test_only_our_own_marks_are_recognised_and_a_forged_one_hides_no_secret():
+    """BX-9: text that resembles a mark is text."""
     redactor = Redactor({"K": "secret-value"})
     assert redactor.mark_in({"edits": [{"content": "a\n[redacted:K]"}]}) == "[redacted:K]"
     assert redactor.mark_in("[redacted:NAME]") is None
     assert redactor.clean("[redacted:secret-value]") == "[redacted:[redacted:K]]"
 
 
-def test_a_secret_beside_another_one_is_found():
+def test_a_secret_next_to_another_one_is_found():
     """BX-9: once the first is gone, the second stands alone."""
     redactor = Redactor({"K": "secretvalue"})
     assert redactor.clean("secretvalue" + SECRETS["jwt"]) == "[redacted:K][redacted:jwt]"
 
 
-def test_the_standard_library_holds_no_secret():
-    """BX-9: in all its modules nothing is taken for one."""
+def test_the_standard_library_contains_no_secret():
+    """BX-9: nothing in its modules is redacted."""
     library = Path(sysconfig.get_paths()["stdlib"])
     modules = sorted(library.glob("*.py")) + sorted(library.glob("[a-z]*/*.py"))
     texts = [path.read_text("utf-8", "replace") for path in modules if "test" not in path.parts[-2]]
@@ -168,5 +168,5 @@ def test_the_standard_library_holds_no_secret():
 
 
 def test_every_shape_begins_with_its_literal():
-    """BX-9: that is what makes looking for it fast."""
+    """BX-9: that makes the search fast."""
     assert all(shape.expression.startswith(shape.literal.replace(".", r"\.")) for shape in SECRET_PATTERNS)

@@ -53,8 +53,8 @@ def page(url):
         ("web_fetch:docs.example.org", page("http://[bad/"), False, False),
     ],
 )
-def test_a_rule_fits_a_tool_by_name_and_its_subject_by_pattern(rule, wish, allows, denies):
-    """RA-13: `--allow "tool:pattern"`; what allows must fit every path, for a denial one is enough."""
+def test_a_rule_matches_a_tool_by_name_and_its_subject_by_pattern(rule, wish, allows, denies):
+    """RA-13: `--allow "tool:pattern"`; an allow rule must match every path, a deny rule one."""
     assert (parse_rule(rule).allows(wish), parse_rule(rule).denies(wish)) == (allows, denies)
 
 
@@ -76,13 +76,13 @@ def test_a_rule_fits_a_tool_by_name_and_its_subject_by_pattern(rule, wish, allow
         ("", None),
     ],
 )
-def test_a_pattern_for_commands_is_their_first_words_or_an_expression(pattern, meant):
+def test_a_command_pattern_is_a_prefix_of_words_or_an_expression(pattern, meant):
     """RA-14: an allowlist by parsed command and by regular expression."""
     assert parse_pattern(pattern) == meant
 
 
 @pytest.mark.parametrize("words", [("git", "commit"), ("a b", "*", "[x]", "?"), ("it's", "", "é", "/x/"), ("/a/",)])
-def test_words_that_were_written_as_a_pattern_stand_for_themselves_alone(words):
+def test_quoted_words_of_a_pattern_match_only_literally(words):
     """RA-14."""
     found = parse_pattern(format_pattern(words))
     assert isinstance(found, PrefixPattern)
@@ -91,8 +91,8 @@ def test_words_that_were_written_as_a_pattern_stand_for_themselves_alone(words):
     assert not found.matches(("x", *words[1:]))
 
 
-def test_consent_is_bound_to_the_tool_and_all_its_arguments():
-    """RA-13: another content, another digest."""
+def test_an_approval_is_bound_to_the_tool_and_all_its_arguments():
+    """RA-13: different content has a different digest."""
 
     def digest(tool="write_file", **args):
         return PermissionRequest(
@@ -112,17 +112,17 @@ def test_consent_is_bound_to_the_tool_and_all_its_arguments():
     "text",
     ["", "shell", "shell:", ":git", "shell: ", "shell:a && b", "shell:'open", "shell:a\nb", "shell:*", "shell:/(/"],
 )
-def test_a_rule_that_could_never_allow_anything_is_refused(text):
+def test_a_rule_that_can_never_allow_anything_is_refused(text):
     with pytest.raises(UsageError) as caught:
         parse_rule(text)
     assert caught.value.fix
 
 
-def test_a_rule_reads_as_it_was_written():
+def test_a_rule_is_formatted_as_it_was_written():
     assert str(parse_rule(" shell : git status ")) == "shell:git status"
     assert str(parse_rule("web_fetch:https://a/*")) == "web_fetch:https://a/*"
 
 
-def test_only_a_denial_may_be_about_every_command():
+def test_only_a_deny_rule_may_cover_every_command():
     """RA-13."""
     assert parse_rule("shell:*", denies=True) == Rule("shell", "*")

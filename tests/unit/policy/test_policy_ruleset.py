@@ -13,7 +13,7 @@ from scaffold.policy.rule.ruleset import (
 )
 
 
-def test_from_the_third_denial_on_each_is_followed_by_a_pause_of_one_second_doubling_to_sixty():
+def test_each_denial_from_the_third_on_adds_a_doubling_backoff():
     """RA-14."""
     denials, pauses = DenialBackoff(), []
     for _ in range(11):
@@ -24,12 +24,12 @@ def test_from_the_third_denial_on_each_is_followed_by_a_pause_of_one_second_doub
     assert denials.pause_s(161.0) == 0
 
 
-def test_even_very_many_denials_pause_no_longer_than_a_minute():
+def test_the_backoff_never_exceeds_a_minute():
     assert DenialBackoff(count=5_000).another(0.0).pause_s(0.0) == 60
 
 
 @given(st.lists(st.floats(min_value=0, max_value=1e6), max_size=40))
-def test_a_pause_grows_with_each_denial_and_ends_by_itself(times):
+def test_a_backoff_grows_with_each_denial_and_expires(times):
     """RA-14: none for the first two, then never shorter than the one before, never longer than a minute."""
     denials, before = DenialBackoff(), 0.0
     for at, now_s in enumerate(sorted(times), start=1):
@@ -56,12 +56,12 @@ def test_a_pause_grows_with_each_denial_and_ends_by_itself(times):
         ({"network": "allow"}, {"file_read": "ask"}, {"network": "allow", "file_read": "ask"}),
     ],
 )
-def test_a_project_may_tighten_and_never_loosen(user, project, result):
+def test_a_project_may_tighten_and_never_loosen_rules(user, project, result):
     """RA-13: project configuration can tighten, never loosen."""
     assert tighten_categories(user, project) == result
 
 
-def test_names_of_categories_and_decisions_are_checked():
+def test_unknown_categories_and_decisions_are_refused():
     assert parse_category("shell") == "shell"
     assert [parse_decision(word) for word in ("allow", "ask", "gate", "deny")] == ["allow", "ask", "ask", "deny"]
     with pytest.raises(UsageError, match="no category `shel`") as caught:

@@ -12,26 +12,26 @@ from scaffold.policy.secret.settings import file_secrets, secret_values
         *("GOOGLE_CREDENTIALS", "githubToken", "npm_config__auth", "aws.secret", "SECRET_KEY_BASE", "PASSPHRASE"),
     ],
 )
-def test_a_name_says_that_the_value_is_secret(name):
-    """BX-9: words in it, not letters."""
+def test_a_name_marks_its_value_as_secret(name):
+    """BX-9: by whole words, not by letters."""
     assert secret_values({name: "v4lue-of-it"}) == {name: "v4lue-of-it"}
 
 
 @pytest.mark.parametrize("name", ["KEYBOARD_LAYOUT", "TOKENIZERS_PARALLELISM", "MONKEY", "PWD", "HOME", "COMPASS_DIR"])
-def test_a_name_that_only_contains_such_a_word_says_nothing(name):
-    """BX-9: words in it, not letters."""
+def test_a_name_that_only_contains_such_a_word_does_not(name):
+    """BX-9: by whole words, not by letters."""
     assert secret_values({name: "v4lue-of-it"}) == {}
 
 
 @pytest.mark.parametrize("name", ["TOKEN_HEADER", "AUTH_BACKEND", "jwt.secret.name", "KEY_PREFIX", "auth-mode"])
-def test_a_name_of_something_about_a_secret_says_nothing(name):
+def test_a_name_about_a_secret_does_not_mark_its_value(name):
     """BX-9: `TOKEN_HEADER=X-Auth-Token` is in every request of a program, and must stay readable there."""
     assert secret_values({name: "X-Auth-Token"}) == {}
 
 
 @pytest.mark.parametrize("password", ["postgres", "PostgreSQL", "password123", "Passw0rd", "rabbitmq", "minioadmin"])
-def test_everybodys_password_is_no_secret(password):
-    """BX-9: it names the program, and nothing about that could be read any more."""
+def test_a_well_known_default_password_is_no_secret(password):
+    """BX-9: it names the program, whose output could otherwise not be read."""
     assert secret_values({"DB_PASSWORD": password, "DB_URL": f"postgres://app:{password}@db/app"}) == {}
     assert file_secrets(f"DB_PASSWORD={password}\nURL=postgres://app:{password}@db\n") == {}
 
@@ -43,18 +43,18 @@ def test_everybodys_password_is_no_secret(password):
         *("/home/me/.ssh/key", "~/key.txt", "./certs/key", "${API_TOKEN}", "<your token>", "https://auth.example.com/"),
     ],
 )
-def test_what_can_be_no_secret_is_none_whatever_its_name(value):
+def test_values_that_cannot_be_secret_are_kept_whatever_the_name(value):
     """BX-9: switches, numbers, paths, hosts and placeholders stay readable."""
     assert secret_values({"API_KEY": value}) == {}
 
 
-def test_the_password_in_an_address_is_the_secret():
+def test_only_the_password_of_an_address_is_secret():
     """BX-9: and the rest of the address is none."""
     assert secret_values({"DATABASE_URL": "postgres://app:hunter22x@db/app"}) == {"DATABASE_URL": "hunter22x"}
 
 
-def test_a_file_of_settings_is_read_as_shells_and_tools_read_it():
-    """BX-9: `export`, quotes, comments, `name: value`; what looks random is secret by itself."""
+def test_a_settings_file_is_parsed_like_shells_and_tools_do():
+    """BX-9: `export`, quotes, comments, `name: value`; a random-looking value is secret whatever its name."""
     text = """\
 # API_TOKEN=commented-out-value
 export API_TOKEN="line\\none"
@@ -81,13 +81,13 @@ not a setting
     }
 
 
-def test_logins_are_read_from_addresses_and_from_machines():
+def test_credentials_are_read_from_addresses_and_netrc_entries():
     """BX-9: as `.git-credentials` and `.netrc` hold them."""
     text = "https://me:first-one@host\nhttps://me:other-one@else\nmachine host login me password third-one\n"
     assert set(file_secrets(text).values()) == {"first-one", "other-one", "third-one"}
 
 
-def test_hostile_files_are_read_in_no_time_and_hold_nothing():
-    """BX-9: no expression of ours goes back and forth over them."""
+def test_hostile_files_are_parsed_quickly_and_contain_nothing():
+    """BX-9: none of our expressions backtracks over them."""
     for text in ("A=" * 30_000, '"' * 60_000, "A='" * 20_000, 'A="\\' * 15_000, "://:" * 15_000, " " * 60_000):
         assert file_secrets(text) == {}, text[:10]

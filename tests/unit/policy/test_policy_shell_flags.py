@@ -23,7 +23,7 @@ def paths(*words: str, known: FlagSpec = KNOWN) -> tuple[str, ...]:
     return tuple(word.text for word in given.paths)
 
 
-def test_flags_are_told_from_values_and_operands():
+def test_flags_are_distinguished_from_values_and_operands():
     """RA-14."""
     assert paths("-ab", "text", "x", "-n5", "y") == ("x", "y")
     assert paths("-n", "5", "text", "x") == ("x",)
@@ -35,8 +35,8 @@ def test_flags_are_told_from_values_and_operands():
     assert paths("-M50", "text", "x") == ("x",)
 
 
-def test_the_value_of_a_flag_may_be_a_path_or_a_text():
-    """RA-14: with the text given by a flag, the first operand is a path, too."""
+def test_the_value_of_a_flag_may_be_a_path_or_text():
+    """RA-14: if a flag gives the text, the first operand is a path, too."""
     assert paths("-f", "list", "x") == ("x", "list")
     assert paths("-flist", "x") == ("x", "list")
     assert paths("--file=list", "x") == ("x", "list")
@@ -45,7 +45,7 @@ def test_the_value_of_a_flag_may_be_a_path_or_a_text():
     assert paths("--regexp", "a", "x", "y") == ("x", "y")
 
 
-def test_a_text_that_is_also_a_path_stays_a_path_where_it_is_one():
+def test_text_that_may_also_be_a_path_counts_as_a_path():
     """RA-14."""
     assert paths("--regexp", ".env", "--file", ".env") == (".env",)
 
@@ -57,19 +57,19 @@ def test_a_text_that_is_also_a_path_stays_a_path_where_it_is_one():
         *(("-n", "--all"), ("-n", "*"), ("*",), ("-*",), ("text", "*"), ("-M", "--other")),
     ],
 )  # fmt: skip
-def test_what_is_not_on_the_list_is_not_taken(words):
+def test_an_unlisted_flag_is_refused(words):
     """RA-14: abbreviations, missing values, globs that may become flags."""
     assert isinstance(apart(*words), str)
 
 
-def test_a_glob_is_harmless_where_no_flag_is_or_after_the_dashes():
+def test_a_glob_is_safe_where_no_flag_is_possible():
     """RA-14."""
     assert paths("a", "*", known=FlagSpec(any_glob=True)) == ("a", "*")
     assert paths("text", "--", "*") == ("*",)
     assert paths("text", "x/*") == ("x/*",)
 
 
-def test_a_text_that_is_a_glob_may_become_paths():
+def test_text_with_a_glob_may_become_paths():
     """RA-14."""
     assert paths("x*", "y") == ("x*", "y")
 

@@ -30,7 +30,7 @@ def read(command: str, *settings: str) -> ReadAccess | ConfiguredProgram | str:
         ("remote.origin.promisor", "show HEAD", ""),
     ],
 )
-def test_a_setting_that_names_a_program_counts_where_git_runs_it(setting, runs, runs_not):
+def test_a_setting_that_names_a_program_counts_if_git_runs_it(setting, runs, runs_not):
     """RA-14."""
     assert read(runs, setting) == ConfiguredProgram(setting)
     assert isinstance(read(runs), ReadAccess)
@@ -45,19 +45,19 @@ def test_other_settings_run_nothing():
     assert any_program_setting(settings) is None
 
 
-def test_what_a_rule_allows_stops_at_a_program_that_settings_name():
+def test_an_allow_rule_does_not_cover_a_program_named_in_a_setting():
     """RA-14."""
     assert any_program_setting(("user.name", "Filter.lfs.clean")) == "Filter.lfs.clean"
     assert any_program_setting(("merge.x.driver",)) == "merge.x.driver"
 
 
-def test_the_file_in_a_revision_is_a_path_too():
+def test_a_file_in_a_revision_is_a_path_too():
     """RA-14: `HEAD:.env` is read like `.env`."""
     assert read("show HEAD:.env") == ReadAccess((Word("HEAD:.env"), Word(".env")))
 
 
 def test_a_value_is_never_a_flag_in_disguise():
-    """RA-14: `-M` takes no value from the next word, whoever says so."""
+    """RA-14: `-M` takes no value from the next word."""
     assert isinstance(read("diff -M --output=x"), str)
     assert isinstance(read("log -n --output=x"), str)
     assert isinstance(read("diff -U --output=x"), str)

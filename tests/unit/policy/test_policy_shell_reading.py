@@ -14,7 +14,7 @@ def understood(*commands: str) -> ParsedCommand:
 
 
 @pytest.mark.parametrize("second", [understood("ls -a"), understood("ls", "ls"), understood("cat")])
-def test_two_parsers_that_differ_understand_nothing(second):
+def test_a_command_two_parsers_disagree_on_is_not_understood(second):
     """RA-14."""
     first = understood("ls")
     assert agreed_result(first, first) == first
@@ -23,12 +23,12 @@ def test_two_parsers_that_differ_understand_nothing(second):
 
 
 @pytest.mark.parametrize("command", [r"cat \ .env", "cat \\\t.env"])
-def test_a_tree_that_leaves_text_out_is_not_believed(command):
+def test_a_syntax_tree_that_omits_text_is_rejected(command):
     """RA-14: the grammar drops an escaped blank, bash does not."""
     assert parse_with_tree_sitter(command) == UnparsedCommand("contains text that the parser skips")
 
 
-def test_words_after_a_redirect_stay_arguments():
+def test_words_after_a_redirect_are_arguments():
     """RA-14: the grammar takes them for further targets."""
     redirect = Redirect(">", Word("a"), 10)
     assert parse_with_tree_sitter('cat 10>a "x" b') == ParsedCommand(
@@ -36,7 +36,7 @@ def test_words_after_a_redirect_stay_arguments():
     )
 
 
-def test_a_redirect_after_a_list_is_its_last_commands():
+def test_a_redirect_after_a_list_belongs_to_its_last_command():
     """RA-14: the grammar takes it for the whole list's."""
     null = Redirect(">", Word("/dev/null"), 2)
     assert parse_with_tree_sitter("cd a && ls 2>/dev/null") == ParsedCommand(
@@ -45,15 +45,15 @@ def test_a_redirect_after_a_list_is_its_last_commands():
 
 
 @pytest.mark.parametrize("target", ["o", "'x$(id)'", '1"$"@', "$x", "1x"])
-def test_what_bash_expands_twice_is_not_understood(target):
-    """RA-14: bash runs the substitution in `>&'x$(id)'`, quoted as it is."""
+def test_text_that_bash_expands_twice_is_not_understood(target):
+    """RA-14: bash runs the substitution in `>&'x$(id)'` although it is quoted."""
     assert isinstance(parse_with_tree_sitter(f"ls >&{target}"), UnparsedCommand)
     assert isinstance(parse_with_tree_sitter(f"ls <&{target}"), UnparsedCommand)
     assert isinstance(parse_with_tree_sitter("ls 2>&1 >&2 <&0"), ParsedCommand)
 
 
-def test_what_cannot_be_understood_is_still_looked_into():
-    """RA-14: commands at any depth are seen for denials."""
+def test_a_command_that_is_not_understood_is_still_searched():
+    """RA-14: deny rules apply to commands at any depth."""
     reading = parse_with_tree_sitter("if a; then b $(c) <(d); fi; e() { f; }; (g) | h `i` & for x in y; do j; done > k")
     assert isinstance(reading, UnparsedCommand)
     assert {simple.words[0].text for simple in reading.seen if simple.words} == set("abcdfghij")
@@ -77,12 +77,12 @@ def test_what_cannot_be_understood_is_still_looked_into():
         ),
     ],
 )
-def test_a_tree_of_another_shape_is_not_guessed_at(tree, reason):
+def test_an_unexpected_syntax_tree_is_not_interpreted(tree, reason):
     """RA-14."""
     assert parse_shfmt_tree(tree) == UnparsedCommand(reason)
 
 
-def test_a_word_of_a_kind_not_known_is_not_literal():
+def test_an_unknown_kind_of_word_is_not_literal():
     """RA-14."""
     call = {"Type": "CallExpr", "Args": [{"Parts": [{"Type": "ParamExp"}]}]}
     tree = json.dumps({"Stmts": [{"Cmd": call}]}).encode()
@@ -125,6 +125,6 @@ def test_ordinary_text_is_parsed():
         *(";ls", "a=b ls", "'ls'", "ls {a,b}", "ls\nx", "ls (x)", "! ls", "2>&1 ls", "ls a=~", "ls é", "", " "),
     ],
 )  # fmt: skip
-def test_what_has_more_than_one_meaning_is_not_plain(command):
+def test_an_ambiguous_command_is_not_plain(command):
     """RA-14."""
     assert parse_plain(command) is None

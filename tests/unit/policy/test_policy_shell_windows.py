@@ -55,13 +55,13 @@ PLACE = WorkspacePaths(root="/w", home="/home/u", files=EmptyFileSystem())
         ("cmd: dir!x!", "ask"),
     ],
 )
-def test_a_strict_subset_reads_and_the_rest_is_asked_about(command, decision):
+def test_a_strict_subset_is_read_only_and_the_rest_asks(command, decision):
     """RA-14."""
     named = dialect_of(command)
     assert named is not None
     assert decide_windows_command(*named, PLACE).decision == decision
 
 
-def test_other_commands_name_no_dialect():
+def test_other_commands_are_not_a_windows_dialect():
     """RA-14."""
     assert [dialect_of(command) for command in ("ls", "cmd dir", "x: y", "")] == [None] * 4

@@ -28,7 +28,7 @@ from scaffold.policy.shell.unquoting import unquote_word
         ("a=b", "a=b"),
     ],
 )
-def test_quotes_are_taken_off_as_bash_does(source, text):
+def test_quotes_are_removed_as_bash_does(source, text):
     """RA-14."""
     assert unquote_word(source) == Word(text)
 
@@ -41,7 +41,7 @@ def test_quotes_are_taken_off_as_bash_does(source, text):
         *("a@{u}{b,c}", "{0}", "$#", "$$", "$!", "$-", "$1", '"$@"', "\\é", "@{1..3}"),
     ],
 )  # fmt: skip
-def test_what_may_expand_is_no_literal_word(source):
+def test_a_word_that_may_expand_is_not_literal(source):
     """RA-14."""
     assert unquote_word(source) is None
 
@@ -57,7 +57,7 @@ def test_a_tilde_and_a_glob_are_marked():
     assert not Word("*", glob=True).literal
 
 
-def test_what_python_quotes_is_read_back():
+def test_words_quoted_by_python_are_read_back():
     """RA-14."""
     for text in ("a", "a b", "it's", '"', "$x", "`", "\\", "*", "~", "a\nb", "", "é"):
         assert unquote_word(shlex.quote(text)) == Word(text)

@@ -1,4 +1,4 @@
-"""Folder trust: what was agreed to, and nothing else."""
+"""Folder trust covers exactly what the user agreed to."""
 
 from pathlib import Path
 
@@ -18,19 +18,19 @@ def folder(files, *unfit):
     )
 
 
-def test_a_folder_nobody_was_asked_about_is_not_trusted():
+def test_an_unknown_folder_is_not_trusted():
     """RA-13."""
     found = trust_status(folder({".mcp.json": b"{}"}), ())
     assert (found.state, found.trusted, found.content(".mcp.json")) == ("unknown", False, None)
 
 
-def test_what_was_agreed_to_counts():
+def test_a_trusted_folder_stays_trusted():
     mine = folder({".mcp.json": b"{}", ".scaffold.yaml": b"tier: scout"})
     found = trust_status(mine, [mine.digests])
     assert (found.state, found.content(".scaffold.yaml")) == ("trusted", b"tier: scout")
 
 
-def test_a_file_that_changed_or_came_asks_again_and_says_which():
+def test_a_changed_or_new_file_asks_again_and_is_named():
     before = folder({".mcp.json": b"{}", ".scaffold.yaml": b""})
     after = folder({".mcp.json": b"{1}", ".claude/settings.json": b"{}", ".scaffold.yaml": b""})
     found = trust_status(after, [before.digests])
@@ -38,35 +38,35 @@ def test_a_file_that_changed_or_came_asks_again_and_says_which():
     assert found.differences == (".mcp.json changed", ".claude/settings.json is new")
 
 
-def test_a_worktree_without_the_files_that_git_ignores_never_asks():
+def test_a_worktree_without_the_ignored_files_never_asks():
     main = folder({".scaffold.yaml": b"x", ".scaffold/config.local.yaml": b"y"})
     assert trust_status(folder({".scaffold.yaml": b"x"}), [main.digests]).state == "trusted"
 
 
-def test_each_branch_keeps_its_own_agreement():
+def test_each_branch_keeps_its_own_trust():
     one, two = folder({".mcp.json": b"1"}), folder({".mcp.json": b"2"})
     agreed = [one.digests, two.digests]
     assert [trust_status(each, agreed).state for each in (one, two)] == ["trusted", "trusted"]
 
 
-def test_parts_of_two_agreements_are_none():
+def test_parts_of_two_trusted_states_do_not_combine():
     one = {".mcp.json": b"1", ".scaffold.yaml": b"1"}
     two = {".mcp.json": b"2", ".scaffold.yaml": b"2"}
     mixed = folder({".mcp.json": b"1", ".scaffold.yaml": b"2"})
     assert trust_status(mixed, [folder(one).digests, folder(two).digests]).state == "changed"
 
 
-def test_what_cannot_be_read_is_never_agreed_to():
+def test_unreadable_files_are_never_trusted():
     odd = folder({}, ".mcp.json")
     assert trust_status(odd, [odd.digests]).differences == (".mcp.json is a pipe",)
 
 
 @given(agreed=CONTENTS, present=CONTENTS)
-def test_a_folder_is_trusted_exactly_if_all_that_is_there_was_agreed_to(agreed, present):
+def test_a_folder_is_trusted_exactly_if_all_its_files_were_agreed_to(agreed, present):
     expected = all(agreed.get(name) == content for name, content in present.items())
     assert trust_status(folder(present), [folder(agreed).digests]).trusted == expected
 
 
 @given(one=CONTENTS, two=CONTENTS)
-def test_fingerprints_are_equal_for_equal_names_and_contents_alone(one, two):
+def test_fingerprints_are_equal_only_for_equal_names_and_contents(one, two):
     assert (folder(one).fingerprint == folder(two).fingerprint) == (one == two)

@@ -1,4 +1,4 @@
-"""Telling without secrets, in pieces and whole."""
+"""Output without secrets, in chunks and as a whole."""
 
 import json
 
@@ -50,33 +50,33 @@ def trickled(*pieces):
 
 
 @given(st.lists(st.text(alphabet="ab \n-", max_size=6)), st.data())
-def test_however_a_text_is_cut_the_secret_in_it_is_told_nowhere(words, data):
-    """BX-9: and everything else is told, in its order."""
+def test_a_secret_is_redacted_however_the_text_is_chunked(words, data):
+    """BX-9: everything else is passed on, in order."""
     text = f"{' '.join(words)} {SECRET} {' '.join(words)}"
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
     pieces = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     assert "".join(trickled(*pieces)) == text.replace(SECRET, "[redacted:MY_TOKEN]")
 
 
-def test_words_are_told_as_soon_as_they_can_hold_no_secret():
-    """BX-9: two words wait, no more."""
+def test_text_is_passed_on_as_soon_as_it_cannot_be_part_of_a_secret():
+    """BX-9: at most two words are held back."""
     assert trickled("one two", " three", " four five") == ["", "one", " two three", " four five"]
 
 
-def test_a_token_behind_its_scheme_and_a_key_of_many_lines_are_told_as_marks():
-    """BX-9: what makes them secrets stands before them."""
+def test_a_token_after_its_scheme_and_a_multi_line_key_become_marks():
+    """BX-9: the text before them makes them secrets."""
     token = ["Authorization: Bearer ", "abcdefgh1234", "5678IJKL", " ends here, it does"]
     assert "".join(trickled(*token)) == "Authorization: Bearer [redacted:bearer-token] ends here, it does"
     assert "".join(trickled("The key:\n", *KEY, "\nand on")) == "The key:\n[redacted:private-key]\nand on"
 
 
-def test_what_never_ends_is_told_all_the_same():
-    """BX-9: no secret is that long, and somebody waits."""
+def test_endless_text_is_passed_on_eventually():
+    """BX-9: no secret is that long, and a reader is waiting."""
     assert len(trickled("x" * 5_000)[0]) == 5_000
 
 
-def test_everything_that_is_told_is_told_without_secrets():
-    """BX-9: the beginning, pieces, notes and the end; what is held back comes before what follows it."""
+def test_every_kind_of_output_is_redacted():
+    """BX-9: the beginning, chunks, notices and the end; held-back text comes before what follows it."""
     log = ReporterLog()
     reporter = RedactingReporter(log, REDACTOR)
     reporter.session(cwd=f"/tmp/{SECRET}")
@@ -99,8 +99,8 @@ def test_everything_that_is_told_is_told_without_secrets():
     ]
 
 
-def test_what_is_void_is_not_told_any_more():
-    """BX-9: the words that were held back go with the reply."""
+def test_voided_text_is_discarded():
+    """BX-9: held-back text goes with the reply."""
     log = ReporterLog()
     reporter = RedactingReporter(log, REDACTOR)
     reporter.on_delta(TextDelta("half a"))
@@ -110,8 +110,8 @@ def test_what_is_void_is_not_told_any_more():
 
 
 @pytest.mark.parametrize("output", ["text", "json", "stream-json"])
-def test_no_format_tells_a_secret(output, capsys):
-    """BX-9: on neither stream; a stream's words are told once."""
+def test_no_format_prints_a_secret(output, capsys):
+    """BX-9: on neither stream; streamed text is printed once."""
     reporter = RedactingReporter(reporter_for(output), REDACTOR)
     reporter.session(session_id="s", model="m", cwd="/")
     for piece in ("the token ", "is canary-", "7f3e6a1d", "."):
@@ -142,7 +142,7 @@ class Page:
         self.shown.append(text)
 
 
-def test_a_talk_shows_no_secret_while_words_come_nor_for_good():
+def test_a_repl_shows_no_secret_while_streaming_or_afterwards():
     """BX-9: what a command printed, what the model says, and what a question is about."""
     page = Page()
     transcript = Transcript(page, FakeClock(), pending=PendingInput(lambda words: ()), clean=REDACTOR.clean)

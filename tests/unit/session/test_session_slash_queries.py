@@ -1,4 +1,4 @@
-"""What slash commands tell, as functions of values."""
+"""The answers of slash commands, as functions of values."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -62,19 +62,19 @@ def told(inquiry, **changes):
     return answer_query(inquiry, ConversationInfo(**{**fields, "now": NOW, "width": 80, **changes}))
 
 
-def test_the_listing_marks_the_model_that_answers():
+def test_the_listing_marks_the_current_model():
     """RA-1."""
     assert told(ShowModels()).split("\n")[:2] == ["* b", "  a"]
 
 
-def test_the_listing_marks_the_mode():
+def test_the_listing_marks_the_current_mode():
     """RA-5."""
     lines = told(ShowMode()).split("\n")
     assert [line[0] for line in lines[:5]] == [" ", "*", " ", " ", " "]
     assert lines[1].startswith("* plan")
 
 
-def test_help_tells_of_keys_only_where_there_is_a_line_to_type_in():
+def test_help_lists_keys_only_for_an_interactive_prompt():
     """RA-18."""
     assert "Ctrl-C" in told(Help(), interactive=True)
     shot = told(Help())
@@ -84,12 +84,12 @@ def test_help_tells_of_keys_only_where_there_is_a_line_to_type_in():
 
 
 @pytest.mark.parametrize("width", [20, 40, 80, 200])
-def test_help_fits(width):
+def test_help_fits_the_width(width):
     """RA-18."""
     assert all(len(line) <= max(34, width) for line in told(Help(), interactive=True, width=width).split("\n"))
 
 
-def test_tasks_are_listed_all_ready_or_one():
+def test_tasks_are_listed_completely_ready_ones_only_or_singly():
     """RA-18: list, ready, show."""
     assert told(ShowTasks(), todos=TODOS).split("\n") == [
         "[x] 1. first",
@@ -119,7 +119,7 @@ def test_subagents_are_listed_and_shown():
     assert subagent_usage(()) is None
 
 
-def test_the_cost_is_told_now_in_all_by_model_and_what_is_left():
+def test_costs_are_shown_for_the_session_in_total_by_model_and_remaining():
     """RA-18."""
     spending = UsageSummary(total=USED + USED, now=USED, models={"a": USED, "b": USED}, limit_usd=1.0, left_usd=0.75)
     lines = told(ShowCost(), spending=spending).split("\n")
@@ -130,7 +130,7 @@ def test_the_cost_is_told_now_in_all_by_model_and_what_is_left():
     assert "cost unknown, 0 tokens in, 0 out, 1 request" in told(ShowCost(), spending=UsageSummary(total=unknown))
 
 
-def test_tools_are_listed_with_what_becomes_of_a_call():
+def test_tools_are_listed_with_their_permission():
     """RA-13."""
     assert "file_write: asks you  echo" in told(ShowTools(), tools=(ECHO,))
     assert "file_write: allowed (--yolo)  echo" in told(ShowTools(), tools=(ECHO,), rules=RuleSet(yolo=True))
@@ -139,8 +139,8 @@ def test_tools_are_listed_with_what_becomes_of_a_call():
     )
 
 
-def test_conversations_are_listed_with_their_first_words():
-    """RA-18, SC-19: what a title holds cannot reach the terminal as an escape."""
+def test_conversations_are_listed_with_their_titles():
+    """RA-18, SC-19: a title cannot reach the terminal as an escape sequence."""
     stored = StoredConversation(
         id="abcdefghijkl",
         cwd="/x",

@@ -1,4 +1,4 @@
-"""Values and columns: what is written reads back, and times sort as text."""
+"""Values and columns: they round-trip, and times sort as text."""
 
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -34,17 +34,17 @@ def test_no_time_stays_none() -> None:
 
 
 @pytest.mark.parametrize("owner", [None, ProcessIdentity(7, "12345", "boot")])
-def test_an_owner_reads_back(owner: ProcessIdentity | None) -> None:
+def test_an_owner_round_trips(owner: ProcessIdentity | None) -> None:
     assert columns.PROCESS.read(columns.PROCESS.write(owner)) == owner
 
 
-def test_nothing_is_stored_as_null() -> None:
+def test_none_is_stored_as_null() -> None:
     assert columns.CONTRACT.write(None) is None
     assert columns.CONTRACT.write(Contract()) is not None
 
 
 @pytest.mark.parametrize("text", ["", "[1]", "{", None])
-def test_a_column_changed_by_hand_is_trouble_not_a_wrong_value(text: str | None) -> None:
+def test_a_column_changed_by_hand_is_an_error_and_not_a_wrong_value(text: str | None) -> None:
     with pytest.raises(StoreError, match="a value that cannot be read") as caught:
         columns.NAMES.read(text)
     assert "backup" in caught.value.fix

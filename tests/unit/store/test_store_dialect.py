@@ -1,4 +1,4 @@
-"""The dialect seam, and that every statement of the package can pass through it."""
+"""The SQL dialects, and that every statement of the package can be translated."""
 
 import re
 from types import ModuleType
@@ -40,16 +40,16 @@ STATEMENTS = [
         ("a % 2 = 0 AND b LIKE '%x'", "a %% 2 = 0 AND b LIKE '%%x'"),
     ],
 )
-def test_named_placeholders_become_psycopgs(ours: str, theirs: str) -> None:
+def test_named_placeholders_become_psycopg_placeholders(ours: str, theirs: str) -> None:
     assert postgres.psycopg_style(ours) == theirs
 
 
-def test_the_package_names_its_statements() -> None:
+def test_the_package_lists_its_statements() -> None:
     assert len(STATEMENTS) > 50
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)
-def test_every_statement_keeps_to_what_both_databases_understand(statement: str) -> None:
+def test_every_statement_uses_only_what_both_databases_understand(statement: str) -> None:
     assert not SQLITE_ONLY.search(statement)
     names = re.findall(r"(?<!:):([a-z_]+)", statement)
     assert re.findall(r"%\(([a-z_]+)\)s", postgres.psycopg_style(statement)) == names

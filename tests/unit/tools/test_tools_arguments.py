@@ -37,7 +37,7 @@ def test_the_schema_is_a_closed_object():
         {"path": "a", "timeout_s": 0.5},
     ],
 )
-def test_arguments_that_fit_are_not_talked_about(args):
+def test_valid_arguments_have_no_problems(args):
     assert argument_problems(TOOL, args) is None
 
 
@@ -61,7 +61,7 @@ def test_arguments_that_fit_are_not_talked_about(args):
         ),
     ],
 )
-def test_what_is_wrong_is_said_so_that_the_next_call_can_be_right(args, problem):
+def test_an_invalid_argument_is_explained_so_that_the_next_call_can_be_right(args, problem):
     assert argument_problems(TOOL, args) == problem
 
 
@@ -96,17 +96,17 @@ LIST = Tool(
         ([{"text": "a", "id": 1}], "`entries[0]` has no `id`, it takes `text`, `state`"),
     ],
 )
-def test_what_is_wrong_inside_a_list_is_said_with_its_place(entries, problem):
+def test_an_error_inside_a_list_has_its_position(entries, problem):
     assert argument_problems(LIST, {"entries": entries, "anything": None}) == problem
 
 
-def test_everything_that_is_wrong_is_said_at_once():
+def test_all_errors_are_reported_at_once():
     problem = argument_problems(TOOL, {"lines": 0, "file": "b"})
     assert problem is not None
     assert problem.count(";") == 2
 
 
-def test_a_long_wrong_value_is_shown_in_part():
+def test_a_long_invalid_value_is_shortened():
     problem = argument_problems(TOOL, {"path": ["x" * 500]})
     assert problem is not None
     assert len(problem) < 120

@@ -1,4 +1,4 @@
-"""Asking a human: one question, perhaps with answers to choose from."""
+"""Asking a human one question, with or without options."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from scaffold.tools.human_question import MAX_CHARS, MAX_OPTIONS, ask_human
 
 
 class Wise:
-    """A human who remembers what was asked."""
+    """A human who records the questions."""
 
     def __init__(self):
         self.asked = []
@@ -18,7 +18,7 @@ class Wise:
         return "sqlite"
 
 
-async def test_the_answer_of_the_human_is_the_result():
+async def test_the_humans_answer_is_the_result():
     """BX-13."""
     wise = Wise()
     output = await ask_human(wise.answer).run({"question": " Which database? ", "options": ["sqlite", "postgres"]})
@@ -35,13 +35,13 @@ async def test_the_answer_of_the_human_is_the_result():
         {"question": "Which?", "options": ["x" * (MAX_CHARS + 1)]},
     ],
 )
-async def test_what_is_no_question_for_a_human_is_not_asked(args):
+async def test_an_invalid_question_is_not_asked(args):
     wise = Wise()
     assert (await ask_human(wise.answer).run(args)).failed
     assert wise.asked == []
 
 
-async def test_that_nobody_answers_is_no_answer():
+async def test_a_question_without_an_answer_says_so():
     async def answer(question, options):
         raise HumanDecisionRequired(question, "Decide.", item="abc")
 
@@ -49,7 +49,7 @@ async def test_that_nobody_answers_is_no_answer():
         await ask_human(answer).run({"question": "Which?"})
 
 
-def test_options_are_a_list_of_texts_that_may_be_left_out():
+def test_options_are_an_optional_list_of_texts():
     tool = ask_human(Wise().answer)
     assert argument_problems(tool, {"question": "Which?"}) is None
     assert argument_problems(tool, {"question": "Which?", "options": [1]}) is not None

@@ -48,7 +48,7 @@ def changed(text, *operations):
         ([insert(3, "x", expected="three")], "one\ntwo\nx\nthree\nfour\n"),
     ],
 )
-def test_operations_count_lines_as_they_were_before(operations, after):
+def test_operations_use_line_numbers_from_before_the_edit(operations, after):
     """RA-4."""
     assert changed(TEXT, *operations) == after
 
@@ -68,7 +68,7 @@ def test_operations_count_lines_as_they_were_before(operations, after):
         ("a\rb\n", replace(1, "c"), "c\n"),
     ],
 )
-def test_the_ends_of_lines_stay_as_they_are(text, operation, after):
+def test_line_endings_are_kept(text, operation, after):
     """RA-4."""
     assert changed(text, operation) == after
 
@@ -94,14 +94,14 @@ def test_the_ends_of_lines_stay_as_they_are(text, operation, after):
         ([replace(1, "x"), replace(4, "x", expected="for")], "`expected` does not match"),
     ],
 )
-def test_what_does_not_fit_is_refused_whole(operations, reason):
+def test_an_operation_that_does_not_apply_refuses_the_whole_edit(operations, reason):
     """RA-4."""
     refused = outcome(TEXT, *operations)
     assert isinstance(refused, Refusal)
     assert reason in refused.reason
 
 
-def test_an_unexpected_line_is_shown_with_the_places_where_the_expected_ones_stand():
+def test_an_unexpected_line_is_shown_with_the_lines_where_the_text_occurs():
     """RA-4: never a guess."""
     refused = outcome("a\nb\nc\nb\n", replace(1, "x", expected="b"))
     assert isinstance(refused, Refusal)
@@ -111,7 +111,7 @@ def test_an_unexpected_line_is_shown_with_the_places_where_the_expected_ones_sta
     ]
 
 
-def test_white_space_alone_is_forgiven_with_a_warning():
+def test_different_white_space_is_accepted_with_a_warning():
     """RA-4."""
     result = outcome("\tif x:\n\t\ty  = 1 \n", replace(2, "\t\ty = 2", expected="        y = 1"))
     assert isinstance(result, EditResult)
@@ -120,17 +120,17 @@ def test_white_space_alone_is_forgiven_with_a_warning():
     assert "white space" in result.warnings[0]
 
 
-def test_white_space_inside_a_word_is_not_forgiven():
+def test_different_white_space_inside_a_word_is_refused():
     assert isinstance(outcome("a b\n", replace(1, "x", expected="ab")), Refusal)
 
 
-def test_an_exact_fit_warns_of_nothing():
+def test_an_exact_match_raises_no_warning():
     result = outcome(TEXT, replace(2, "x", expected="two"))
     assert isinstance(result, EditResult)
     assert not result.warnings
 
 
-def test_what_changed_is_told_as_a_unified_diff():
+def test_the_change_is_returned_as_a_unified_diff():
     text = "".join(f"{n}\n" for n in range(1, 21))
     result = outcome(text, replace(3, "drei"), delete(5), insert(15, "x\ny"))
     assert isinstance(result, EditResult)

@@ -6,7 +6,7 @@ def call(number, name, **args):
     return ToolCall(f"call-{number}", name, args)
 
 
-def test_a_call_that_repeats_an_earlier_one_is_told_with_it():
+def test_a_repeated_call_names_the_earlier_one():
     """RA-19."""
     calls = [
         call(0, "read_file", path="a", start_line=1),
@@ -19,9 +19,9 @@ def test_a_call_that_repeats_an_earlier_one_is_told_with_it():
     assert repeated_calls(calls) == {2: 0, 4: 0}
 
 
-def test_no_calls_repeat_nothing():
+def test_without_calls_nothing_is_repeated():
     assert repeated_calls([]) == {}
 
 
-def test_calls_that_no_wire_could_carry_are_compared_too():
+def test_calls_that_cannot_be_encoded_are_compared_too():
     assert repeated_calls([call(0, "read_file", path="\ud800"), call(1, "read_file", path="\ud800")]) == {1: 0}

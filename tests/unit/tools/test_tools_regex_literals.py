@@ -36,5 +36,5 @@ from scaffold.tools.search.regex_literals import required_literals
         ("{foo", ("foo",)),
     ],
 )
-def test_a_word_is_needed_where_no_match_can_do_without(pattern, words):
+def test_required_words_of_an_expression_are_found(pattern, words):
     assert required_literals(re.compile(pattern)) == words

@@ -45,7 +45,7 @@ async def test_todos_are_created_updated_and_deleted(todos, write):
     assert todos.render() == ""
 
 
-async def test_the_whole_list_is_set_at_once_and_ids_are_not_used_again(write):
+async def test_setting_the_whole_list_does_not_reuse_ids(write):
     """RA-5."""
     await write("create", {"content": "a"}, {"content": "b"})
     output = await write("set", {"content": "c", "status": "completed", "priority": "low"}, {"content": "d"})
@@ -81,7 +81,7 @@ async def test_todos_are_filtered_by_status_and_priority(write, read):
         ("delete", {"id": 2}, "Todo 2"),
     ],
 )
-async def test_a_change_that_is_wrong_anywhere_changes_nothing(todos, write, action, wish, reason):
+async def test_a_change_with_one_error_changes_nothing(todos, write, action, wish, reason):
     await write("create", {"content": "keep"})
     fine = {"content": "fine"} if action == "create" else {"id": 1, "status": "completed"}
     output = await write(action, fine, wish)
@@ -90,13 +90,13 @@ async def test_a_change_that_is_wrong_anywhere_changes_nothing(todos, write, act
     assert todos.render() == "[ ] 1. keep"
 
 
-async def test_half_a_surrogate_pair_does_not_reach_the_context(todos, write, read):
+async def test_an_unpaired_surrogate_does_not_reach_the_context(todos, write, read):
     await write("create", {"content": "a\ud800"})
     assert todos.render() == "[ ] 1. a?"
     assert await read() == [1]
 
 
-async def test_the_list_stays_small(todos, write):
+async def test_the_length_of_the_list_is_bounded(todos, write):
     output = await write("set", *({"content": "x"} for _ in range(MAX_TODOS + 1)))
     assert output.failed
     assert todos.entries == ()
@@ -114,8 +114,8 @@ def say(todos):
     return say
 
 
-async def test_a_list_without_an_action_is_the_whole_list(say):
-    """RA-5: as agents write it that learned another list; members that mean nothing here are ignored."""
+async def test_a_list_without_an_action_replaces_the_whole_list(say):
+    """RA-5: for agents trained on another list tool; unknown members are ignored."""
     first = {"content": "Read", "status": "in_progress", "activeForm": "Reading", "id": "1", "priority": "high"}
     second = {"content": "Write", "status": "pending", "activeForm": "Writing", "id": "2"}
     assert await say({"todos": [first, second]}) == "[>] 1. Read (high)\n[ ] 2. Write"
@@ -123,14 +123,14 @@ async def test_a_list_without_an_action_is_the_whole_list(say):
     assert await say({"todos": done}) == "[x] 1. Read (high)\n[>] 2. Write\n[ ] 3. Test"
 
 
-async def test_entries_that_only_name_a_number_are_updates(say):
+async def test_entries_with_only_an_id_are_updates(say):
     """RA-5."""
     await say({"todos": [{"content": "a"}, {"content": "b", "priority": "low"}]})
     assert await say({"todos": [{"id": 2, "status": "completed"}]}) == "[ ] 1. a\n[x] 2. b (low)"
 
 
-async def test_an_entry_that_is_set_again_keeps_its_number_and_what_is_not_said_anew(say):
-    """RA-5: the list may be put in another order."""
+async def test_an_entry_set_again_keeps_its_id_and_omitted_fields(say):
+    """RA-5: the list may be reordered."""
     await say({"todos": [{"content": "a", "priority": "high"}, {"content": "b"}]})
     said = await say(
         {"action": "set", "todos": [{"id": 2}, {"id": 1, "status": "completed"}, {"id": 1, "content": "c"}]}
@@ -144,7 +144,7 @@ async def test_an_empty_list_clears_it(say):
 
 
 @pytest.mark.parametrize("odd", ["x", "", "-1", "1.0", "\u0661", True, 1.0, [1], "9" * 5000])
-async def test_what_is_no_number_names_no_entry(say, odd):
+async def test_an_invalid_number_matches_no_entry(say, odd):
     await say({"todos": [{"content": "a"}]})
     assert "must be one of the list (1)" in await say({"action": "delete", "todos": [{"id": odd}]})
 
@@ -159,12 +159,12 @@ async def test_what_is_no_number_names_no_entry(say, odd):
         ({"action": "add", "todos": []}, "one of create, update, delete, set"),
     ],
 )
-def test_another_shape_is_answered_with_the_right_one(todos, args, taught):
+def test_another_shape_is_refused_with_the_right_one(todos, args, taught):
     """RA-5."""
     assert taught in (argument_problems(todo_write(todos), args) or "")
 
 
-def test_a_list_goes_on_where_it_was_and_is_kept_before_anybody_is_told():
+def test_a_list_is_restored_and_stored_before_it_is_reported():
     """RA-5."""
     log = []
     todos = Todos(TodoList((Todo(id=4, content="a"),), 7), lambda kept: log.append(("kept", kept.last_id)))
@@ -176,7 +176,7 @@ def test_a_list_goes_on_where_it_was_and_is_kept_before_anybody_is_told():
     assert len(log) == 2
 
 
-def test_what_cannot_be_kept_does_not_count():
+def test_a_change_that_cannot_be_stored_does_not_take_effect():
     def refuse(kept):
         raise OSError("disk full")
 
@@ -186,7 +186,7 @@ def test_what_cannot_be_kept_does_not_count():
     assert todos.entries == ()
 
 
-async def test_what_would_steer_a_screen_does_not_reach_the_list(todos, write):
+async def test_control_characters_do_not_reach_the_list(todos, write):
     """RA-5."""
     await write("create", {"content": "a\x1b[31m red\x07\u0085b"}, {"content": "👩\u200d💻 ok"})
     assert [entry.content for entry in todos.entries] == ["a[31m red b", "👩\u200d💻 ok"]

@@ -1,7 +1,7 @@
 from scaffold.tools.workspace import run_in_thread, truncate_text
 
 
-def test_what_is_short_enough_is_left_alone():
+def test_short_text_is_not_shortened():
     assert truncate_text("x" * 30, 30) == "x" * 30
 
 
@@ -11,7 +11,7 @@ def test_an_excerpt_keeps_head_and_tail_and_says_what_is_missing():
     assert shown == text[:60] + "\n... 918 characters left out ...\n" + text[-30:]
 
 
-async def test_an_error_of_the_file_system_becomes_a_failed_answer():
+async def test_a_file_system_error_becomes_a_failed_result():
     def work(args):
         raise PermissionError(13, "Permission denied")
 

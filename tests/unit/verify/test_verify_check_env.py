@@ -15,7 +15,7 @@ ENVIRONMENT = CheckEnvironment(
 )
 
 
-def test_the_checkouts_own_programs_come_first_and_what_misleads_is_dropped():
+def test_programs_of_the_checkout_come_first_and_misleading_variables_are_dropped():
     """AL-9: the environment of checks is fixed, whatever the user's shell was like."""
     shell = {"PATH": "/usr/bin", "HOME": "/home/ann", "PYTHONPATH": "/home/ann/other", "VIRTUAL_ENV": "/home/ann/v"}
     shell |= {"NODE_PATH": "/home/ann/n", "NODE_OPTIONS": "--require x", "PYTHONHOME": "/p", "CONDA_PREFIX": "/c"}
@@ -28,17 +28,17 @@ def test_the_checkouts_own_programs_come_first_and_what_misleads_is_dropped():
     }
 
 
-def test_made_twice_it_is_another_checkouts_only_by_its_paths():
+def test_environments_of_two_checkouts_differ_only_in_paths():
     first = check_environ(ENVIRONMENT, TREE, {"PATH": "/usr/bin"})
     other = check_environ(ENVIRONMENT, Path("/other"), {"PATH": "/usr/bin"})
     assert {name: value.replace("/other", "/runs/tree") for name, value in other.items()} == first
 
 
-def test_without_an_environment_it_is_what_children_inherit():
+def test_without_a_prepared_environment_checks_inherit_that_of_children():
     assert check_environ(None, TREE, {"PATH": "/usr/bin", "A": "b"}) == {"PATH": "/usr/bin", "A": "b"}
 
 
-def test_walls_show_what_checks_read_elsewhere():
+def test_the_confinement_shows_folders_that_checks_read_elsewhere():
     walls = SandboxSpec("bubblewrap", Confinement(writable=(TREE,), temporary=Path("/t"), readable=(Path("/git"),)))
     shown = with_shown_folders(ENVIRONMENT, walls)
     assert shown is not None

@@ -1,4 +1,4 @@
-"""What decides checks, by its path."""
+"""Which paths decide checks."""
 
 import pytest
 
@@ -21,14 +21,14 @@ def why(path, kind="A", *, base=BASE, commands=()):
         *("pkg/testdata/golden.txt", "src/test/java/ATest.java", "spec/models/a_spec.rb"),
     ],
 )
-def test_existing_tests_and_their_data_stay_while_new_ones_are_welcome(path):
+def test_existing_tests_and_their_data_are_protected_and_new_ones_are_allowed(path):
     """AL-9: by the conventions of pytest, unittest, jest, vitest, go and cargo."""
     assert is_test(path)
     assert {kind: bool(why(path, kind)) for kind in "AMDT"} == {"A": False, "M": True, "D": True, "T": True}
 
 
 @pytest.mark.parametrize("path", ["contest.py", "latest.py", "src/testing.py", "docs/test.md", "attest/a.py", "a.ts"])
-def test_what_only_sounds_like_a_test_is_none(path):
+def test_a_name_that_only_resembles_a_test_is_none(path):
     assert not is_test(path)
     assert why(path, "M") is None
 
@@ -44,14 +44,14 @@ def test_what_only_sounds_like_a_test_is_none(path):
         *("node_modules", ".venv", "src/setupTests.ts", "build.rs", ".python-version"),
     ],
 )
-def test_what_takes_effect_by_being_there_is_neither_added_nor_changed(path):
-    """AL-9: configuration of runners, and what interpreters and runners load unasked."""
+def test_files_with_an_effect_by_presence_are_neither_added_nor_changed(path):
+    """AL-9: configuration of runners, and files that interpreters and runners load automatically."""
     assert why(path, "A")
     assert why(path, "M")
 
 
 @pytest.mark.parametrize("path", ["jest.config.js", "ruff.toml", "tsconfig.json", "__mocks__/a.js"])
-def test_where_there_are_no_tests_configuration_takes_nothing_away(path):
+def test_configuration_is_free_in_a_repository_without_tests(path):
     base = frozenset({"calc.py"})
     assert (why(path, base=base) is None) == (not path.startswith("__mocks__"))
     assert why(path, "M", base=base | {path})
@@ -94,13 +94,13 @@ def test_where_there_are_no_tests_configuration_takes_nothing_away(path):
         ("README.md", "M", [], False),
     ],
 )
-def test_recipes_and_scripts_count_where_they_check_the_work(path, kind, commands, refused):
-    """AL-9: a file of recipes that no check uses is anybody's, and so is code that a check only runs."""
+def test_makefiles_and_scripts_are_protected_if_a_check_uses_them(path, kind, commands, refused):
+    """AL-9: a makefile that no check uses is free, and so is code that a check only runs."""
     assert bool(why(path, kind, commands=commands)) is refused
 
 
-def test_what_runners_found_tests_in_is_a_test_whatever_it_is_called():
-    """AL-9: configuration may call anything a test."""
+def test_files_in_which_a_runner_found_tests_are_tests():
+    """AL-9: configuration may give tests any name."""
     outset = BaseLayout(BASE, (), tests={"specs/check_a.py"})
     assert check_input_reason(PathChange("specs/check_a.py", "M"), outset) == "is an existing test, or its data"
     assert check_input_reason(PathChange("specs/check_b.py", "A"), outset) is None
@@ -111,14 +111,14 @@ def test_what_runners_found_tests_in_is_a_test_whatever_it_is_called():
     ("path", "refused"),
     [("accept", True), ("accept/a.py", True), ("sub/accept", False), ("docs", False), ("calc/accept.py", False)],
 )
-def test_a_new_file_by_the_name_of_a_target_would_have_make_do_nothing(path, refused):
-    """AL-9: a target that is there is made already."""
+def test_a_new_file_named_like_a_make_target_is_refused(path, refused):
+    """AL-9: make considers an existing target up to date."""
     outset = BaseLayout(BASE, ["make accept"], targets={"accept"})
     assert bool(check_input_reason(PathChange(path, "A"), outset)) is refused
 
 
-def test_of_a_make_file_targets_count_that_are_asked_for_and_not_phony():
-    """AL-9: a folder of documents may have the name of a target that nobody asks for."""
+def test_only_requested_targets_that_are_not_phony_count():
+    """AL-9: a documentation folder may have the name of a target that no check requests."""
     text = ".PHONY: all \\\n  test\nall: test docs\ntest clean: \\\n  data\n\tpytest\naccept::\n\ttrue\n"
     text += "X := y\nsrc/a.o: a.c\ndata:\n\ttrue\ndocs:\n\tbuild\n"
     assert satisfiable_targets("sub/Makefile", text, ["make", "accept"]) == {"accept"}
@@ -127,7 +127,7 @@ def test_of_a_make_file_targets_count_that_are_asked_for_and_not_phony():
     assert satisfiable_targets("run.sh", text, ["make"]) == frozenset()
 
 
-def test_a_new_module_is_not_run_in_place_of_the_one_a_check_means():
+def test_a_new_module_must_not_shadow_the_one_a_check_runs():
     """AL-9: Python takes the first it finds."""
     base = frozenset({"tools/accept.py"})
     assert why("accept.py", base=base, commands=["PYTHONPATH=tools python -m accept"])
@@ -148,12 +148,12 @@ def test_a_new_module_is_not_run_in_place_of_the_one_a_check_means():
         ("sub/vendor/a.b/x.go", "M", True),
     ],
 )
-def test_packages_of_others_that_go_finds_in_the_repository_stay_as_they_are(path, kind, refused):
+def test_vendored_go_packages_are_protected(path, kind, refused):
     """AL-9: tests import their assertions from there."""
     assert bool(why(path, kind, base=frozenset({"go.mod", "sub/go.mod", "a_test.go"}))) is refused
 
 
-def test_what_a_recipe_runs_is_read_from_the_top_and_from_its_folder():
+def test_commands_in_makefiles_are_resolved_from_the_top_and_their_folder():
     """AL-9: scripts run scripts."""
     assert {"tools/run.py", "sub/tools/run.py", "judge.py", "sub/judge.py", "sub/judge/__main__.py"} <= set(
         launched_commands("sub/Makefile", "accept:\n\t@tools/run.py --all\n\tpython -m judge\n")

@@ -1,4 +1,4 @@
-"""A gate held against its baseline: each test by itself, and no way to look better than before."""
+"""A gate compared with its baseline, test by test, without a way to look better than before."""
 
 import pytest
 from hypothesis import given
@@ -48,27 +48,27 @@ def run(found=None, *, gate=TEST, **fields):
     ],
 )
 def test_each_test_has_one_verdict(before, now, verdict):
-    """BX-4, AL-10: by what it did before and what it does now; None is a test that is not there."""
+    """BX-4, AL-10: by its result before and now; None means that the test is missing."""
     shown = compare_gate_runs(run({"t": before} if before else {}), run({"t": now} if now else {}))
     assert dict(shown.counts) == ({verdict: 1} if verdict else {})
     assert dict(shown.tests) == ({"t": verdict} if verdict not in {None, "pass"} else {})
 
 
 @pytest.mark.parametrize("trouble", ["vacuous", "error", "timeout"])
-def test_a_run_in_trouble_is_judged_by_that_alone(trouble):
-    """BX-4: vacuous and error block, and no test is missed of a run that did not come to them."""
+def test_a_failed_run_is_judged_only_as_such(trouble):
+    """BX-4: vacuous and error block, and no test is missing from a run that did not reach it."""
     shown = compare_gate_runs(run({"t": "passed"}), run(trouble=trouble))
     assert (shown.verdict, shown.blocks, dict(shown.tests)) == (trouble, True, {})
 
 
-def test_a_gate_that_came_with_the_work_has_only_new_failures():
+def test_a_gate_without_a_baseline_has_only_new_failures():
     """AL-10: there was nothing before it."""
     shown = compare_gate_runs(None, run({"a": "failed", "b": "passed"}))
     assert (shown.verdict, dict(shown.counts)) == ("new_failure", {"new_failure": 1, "pass": 1})
 
 
 def test_more_of_the_same_finding_is_worse():
-    """AL-10: worsening is blocked, fewer is no reason to."""
+    """AL-10: an increase blocks, a decrease does not."""
     before = run({"a.py: unused": "failed"}, gate=LINT, counts={"a.py: unused": 2})
     worse = run({"a.py: unused": "failed"}, gate=LINT, counts={"a.py: unused": 3})
     better = run({"a.py: unused": "failed"}, gate=LINT)
@@ -78,29 +78,29 @@ def test_more_of_the_same_finding_is_worse():
     assert dict(compare_gate_runs(before, run(gate=LINT, trouble="error")).tests) == {}
 
 
-def test_a_test_with_other_parameters_is_still_that_test():
-    """AL-10: honest work changes cases; but there may not be fewer that pass."""
+def test_a_test_with_changed_parameters_is_still_that_test():
+    """AL-10: honest work changes cases, but no fewer may pass."""
     before = run({"t.py::test[1-2]": "passed", "t.py::test[2-3]": "passed"})
     assert compare_gate_runs(before, run({"t.py::test[1-3]": "passed", "t.py::test[2-3]": "passed"})).verdict == "pass"
     assert compare_gate_runs(before, run({"t.py::test[2-3]": "passed"})).verdict == "new_failure"
     assert compare_gate_runs(before, run({"t.py::other": "passed"})).verdict == "new_failure"
 
 
-def test_a_case_that_does_not_pass_stands_in_for_none():
-    """AL-10, BX-4: neither one that is skipped, nor any for a test that had no parameters."""
+def test_a_case_that_does_not_pass_replaces_none():
+    """AL-10, BX-4: neither a skipped one, nor any for a test without parameters."""
     before = run({"t.py::test[1-2]": "passed"})
     assert compare_gate_runs(before, run({"t.py::test[1-3]": "skipped"})).verdict == "new_failure"
     assert compare_gate_runs(run({"t.py::test": "passed"}), run({"t.py::test[1]": "passed"})).verdict == "new_failure"
 
 
-def test_what_was_not_expected_to_run_is_not_missed():
+def test_tests_that_were_not_selected_are_not_missing():
     """AL-11: of a focused run only what was asked for."""
     before = run({"a.py::t": "passed", "b.py::t": "passed"})
     shown = compare_gate_runs(before, run({"a.py::t": "passed"}), expected=lambda name: name.startswith("a.py"))
     assert (shown.verdict, dict(shown.tests)) == ("pass", {})
 
 
-def test_only_some_tests_are_kept_by_name_and_all_are_counted():
+def test_only_some_tests_are_listed_by_name_and_all_are_counted():
     """BX-4: the worst first."""
     many = {f"t{number:04}": "skipped" for number in range(3 * MAX_TESTS)} | {"z": "failed"}
     shown = compare_gate_runs(None, run(many))
@@ -108,7 +108,7 @@ def test_only_some_tests_are_kept_by_name_and_all_are_counted():
     assert dict(shown.counts) == {"skipped": 3 * MAX_TESTS, "new_failure": 1}
 
 
-def test_a_file_with_a_new_name_keeps_what_it_had():
+def test_a_renamed_file_keeps_its_results():
     """AL-10: tests by file or module, findings by file."""
     before = run(
         {"t/a.py::x[p::q]": "failed", "t.a.Case.x": "failed", "t/a.py: long": "failed", "t/ab.py::x": "passed"}
@@ -121,7 +121,7 @@ def test_a_file_with_a_new_name_keeps_what_it_had():
 
 @given(outcomes, outcomes, names)
 def test_a_change_that_adds_a_failure_never_passes(before, now, name):
-    """AL-9, AL-10: whatever else it mends."""
+    """AL-9, AL-10: whatever else it fixes."""
     known = {**before, name: "passed"}
     shown = compare_gate_runs(run(known), run({**now, name: "failed"}))
     assert shown.verdict in BLOCKING_GATE_VERDICTS
@@ -130,8 +130,8 @@ def test_a_change_that_adds_a_failure_never_passes(before, now, name):
 
 
 @given(outcomes, troubles)
-def test_a_run_compared_with_itself_blocks_nothing_but_trouble(found, trouble):
-    """AL-10: what was there before is nobody's fault."""
+def test_a_run_compared_with_itself_blocks_only_if_it_failed(found, trouble):
+    """AL-10: earlier failures do not block."""
     same = run(found, trouble=trouble)
     assert compare_gate_runs(same, same).blocks == (trouble is not None)
 
@@ -143,8 +143,8 @@ def test_the_order_of_tests_does_not_matter(before, now, rng):
 
 
 @given(outcomes)
-def test_mending_everything_never_blocks(before):
-    """AL-10: also what had been skipped."""
+def test_fixing_everything_never_blocks(before):
+    """AL-10: including tests that were skipped before."""
     mended = compare_gate_runs(run(before), run(dict.fromkeys(before, "passed")))
     assert not mended.blocks
     assert structs.replace(mended, tests={}, counts={}, verdict="pass") == compare_gate_runs(None, run())

@@ -1,4 +1,4 @@
-"""What counts as declared."""
+"""Which paths an action has declared."""
 
 import pytest
 
@@ -28,7 +28,7 @@ from scaffold.verify.paths.declared_paths import is_declared_by_name, is_declare
     ],
 )
 def test_files_are_declared_by_path_folder_or_glob(files, path, is_declared, is_meant, is_named):
-    """AL-9: what declares everything there is declares nothing that has to be meant."""
+    """AL-9: a declaration of everything does not count where a file must be declared deliberately."""
     assert (is_declared_path(path, files), is_declared_specifically(path, files), is_declared_by_name(path, files)) == (
         is_declared,
         is_meant,

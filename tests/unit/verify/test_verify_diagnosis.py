@@ -1,4 +1,4 @@
-"""Why checks cannot be believed before any work: what is missing, in words that help."""
+"""Why checks are unusable before any work: what is missing, and how to fix it."""
 
 import pytest
 
@@ -36,12 +36,12 @@ def run(gate=TEST, **fields):
         ),
     ],
 )
-def test_what_is_missing_is_named_as_far_as_the_output_tells(output, words):
+def test_the_missing_dependency_is_named_if_the_output_shows_it(output, words):
     """AL-10: the missing module, file, service or tool."""
     assert (missing_dependency(f"collected\n{output}\n1 error") or "").startswith(words)
 
 
-def test_an_output_that_says_nothing_is_not_made_to():
+def test_nothing_is_guessed_from_unrelated_output():
     assert missing_dependency("assert 1 == 2\nAssertionError") is None
 
 
@@ -56,8 +56,8 @@ def test_an_output_that_says_nothing_is_not_made_to():
         (run(Gate(kind="test", command="make test"), detail="No module named x"), "the Python module `x`"),
     ],
 )
-def test_tests_that_show_nothing_are_no_baseline(shown, words):
-    """AL-10: stop before spending, and say what it is."""
+def test_a_vacuous_test_run_is_no_baseline(shown, words):
+    """AL-10: the run stops before spending money, with the reason."""
     problem = unready_reason(shown, given=False)
     assert problem is not None
     assert words in problem.what
@@ -75,12 +75,12 @@ def test_tests_that_show_nothing_are_no_baseline(shown, words):
         run(Gate(kind="build", command="make"), outcomes={"exit": "failed"}),
     ],
 )
-def test_what_tells_good_from_bad_is_a_baseline(shown):
-    """AL-10: failures there may be; a detected linter that cannot be run is no reason to stop."""
+def test_a_run_that_distinguishes_good_from_bad_is_a_baseline(shown):
+    """AL-10: failures are allowed; a detected linter that cannot run does not stop the run."""
     assert unready_reason(shown, given=False) is None
 
 
-def test_a_given_gate_has_to_work_and_set_up_commands_are_named():
+def test_a_configured_gate_must_work_and_setup_commands_are_named():
     """AL-10: whoever gave it wants it asked."""
     problem = unready_reason(run(Gate(kind="lint", command="ruff"), trouble="error"), given=True, setup=("npm ci",))
     assert problem is not None
@@ -101,7 +101,7 @@ def test_a_given_gate_has_to_work_and_set_up_commands_are_named():
         ),
     ],
 )
-def test_a_service_that_was_not_there_is_named_in_place_of_the_check_that_needed_it(printed, words):
+def test_a_missing_service_is_named_instead_of_the_check_that_needs_it(printed, words):
     """AL-10: name the missing service, and where it is mended."""
     problem = unready_reason(run(trouble="error", exit_code=126, detail=printed), given=False, setup=("npm ci",))
     assert problem is not None

@@ -1,4 +1,4 @@
-"""Which gates a repository has, over many layouts: nothing but names and contents of files."""
+"""Detection of a repository's gates over many layouts, by names and contents of files."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def told(detection):
         ({"node_modules/x/package.json": "{}", "vendor/y/go.mod": ""}, "unknown"),
     ],
 )
-def test_the_first_manifest_tells_what_a_project_is(files, kind):
+def test_the_first_manifest_decides_the_project_type(files, kind):
     """AL-8: project type by go.mod, package.json, Cargo.toml, pyproject.toml in that order, else unknown."""
     assert found(files).kind == kind
 
@@ -75,7 +75,7 @@ def test_the_first_manifest_tells_what_a_project_is(files, kind):
         ),
     ],
 )
-def test_gates_of_python(files, gates):
+def test_gates_of_python_projects(files, gates):
     """AL-9: test, build, lint and type check as far as a project has them."""
     assert told(found(files)) == gates
 
@@ -132,12 +132,12 @@ def test_gates_of_python(files, gates):
         ),
     ],
 )
-def test_gates_of_node(files, gates):
+def test_gates_of_node_projects(files, gates):
     """AL-9: scripts of package.json, in a workspace those of its packages where the top tests nothing."""
     assert told(found(files)) == gates
 
 
-def test_gates_of_go_and_rust():
+def test_gates_of_go_and_rust_projects():
     """AL-9: a repository without tests has no test gate."""
     assert told(found({"go.mod": "module x", "a_test.go": "", ".golangci.yml": ""})) == [
         ("test", "go test ./...", "go", ""),
@@ -156,7 +156,7 @@ def test_gates_of_go_and_rust():
     assert [gate.kind for gate in found({"Cargo.toml": "", "src/main.rs": "fn main() {}"}).gates] == ["build", "lint"]
 
 
-def test_projects_below_count_where_the_top_is_none():
+def test_nested_projects_count_if_the_top_is_none():
     files = {
         "backend/pyproject.toml": "",
         "backend/tests/test_a.py": TEST,
@@ -203,7 +203,7 @@ def test_projects_below_count_where_the_top_is_none():
         ({"web/package.json": "{}", "web/package-lock.json": ""}, ("cd web && npm ci",)),
     ],
 )
-def test_what_prepares_a_checkout(files, setup):
+def test_setup_commands_are_detected(files, setup):
     assert found(files).setup == setup
 
 
@@ -231,14 +231,14 @@ def test_what_prepares_a_checkout(files, setup):
         ("", "exit"),
     ],
 )
-def test_a_given_command_is_known_by_its_words(command, runner):
-    """AL-9: what is given is read by its runner's report where it is one runner's, else by its end alone."""
+def test_a_configured_command_is_recognised_by_its_words(command, runner):
+    """AL-9: it is read by its runner's report if there is one, else by its exit code."""
     assert detect_runner("test", command, {"test": "jest"}) == runner
     assert detect_runner("lint", command, {}) == "findings"
     assert detect_runner("build", command, {}) == "exit"
 
 
-def test_settings_stand_in_for_what_was_found():
+def test_settings_replace_detected_gates():
     """AL-9: quality_gates.KIND gives a command, or turns a kind off."""
     detection = found({"package.json": JEST, "src/a.test.ts": ""})
     given = Gate(kind="test", command="npm test"), Gate(kind="build", command="make")
@@ -247,8 +247,8 @@ def test_settings_stand_in_for_what_was_found():
     assert settled.given == {"test"}
 
 
-def test_what_is_not_installed_is_noted_and_tests_and_given_gates_stay(tmp_path):
-    """BX-4: a tool of a detected gate that is missing is told once; one that somebody asked for is an error."""
+def test_missing_tools_are_noted_and_tests_and_configured_gates_stay(tmp_path):
+    """BX-4: a missing tool of a detected gate is reported once; that of a configured one is an error."""
     script = '{"scripts": {"test": "jest", "lint": "eslint .", "build": "./build.sh"}}'
     files = {"package.json": script, "a.test.js": "", "tsconfig.json": ""}
     detection = apply_gate_settings(found(files), (Gate(kind="typecheck", command="nosuchtool"),), ())

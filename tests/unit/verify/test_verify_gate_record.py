@@ -1,4 +1,4 @@
-"""The record that is kept inside pytest and unittest: signed, so that nothing in it can be changed unseen."""
+"""The record kept inside pytest and unittest, signed so that no change goes unnoticed."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def judged(tmp_path, exit_code=0):
     return judge_record(lines, exit_code, whole=True)
 
 
-def test_what_was_written_is_read(tmp_path, note):
+def test_a_record_is_read_back(tmp_path, note):
     write_whole(note)
     assert judged(tmp_path).outcomes == {"test_a": "passed"}
 
@@ -46,8 +46,8 @@ def test_what_was_written_is_read(tmp_path, note):
         lambda text: b"\n" + text,
     ],
 )
-def test_a_record_that_somebody_else_wrote_into_is_not_believed(tmp_path, note, change):
-    """BX-4: a report that cannot be believed is an error."""
+def test_a_record_with_foreign_content_is_rejected(tmp_path, note, change):
+    """BX-4: a report that cannot be trusted is an error."""
     write_whole(note)
     path = tmp_path / RECORD
     path.write_bytes(change(path.read_bytes()))
@@ -55,21 +55,21 @@ def test_a_record_that_somebody_else_wrote_into_is_not_believed(tmp_path, note, 
 
 
 @pytest.mark.parametrize("kept", [0, 1, 2, 3, 4, 5])
-def test_a_record_that_was_cut_off_shows_nothing(tmp_path, note, kept):
-    """BX-4: without its end a report is none, wherever it was cut."""
+def test_a_truncated_record_is_rejected(tmp_path, note, kept):
+    """BX-4: a report without its end is none, wherever it was cut."""
     write_whole(note)
     path = tmp_path / RECORD
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:kept]) + b"half a li")
     assert judged(tmp_path).trouble == "error"
 
 
-def test_a_record_under_another_key_or_none_at_all_is_not_believed(tmp_path, note):
+def test_a_record_with_a_wrong_or_missing_key_is_rejected(tmp_path, note):
     assert "left no usable record" in str(read_record(tmp_path / "nowhere", KEY))
     write_whole(note)
     assert "other code wrote" in str(read_record(tmp_path, b"x" * 32))
 
 
-def test_workers_have_records_and_keys_of_their_own(tmp_path, note):
+def test_workers_have_their_own_records_and_keys(tmp_path, note):
     note("outcome", "test_a", "call", "passed", False)
     note("end", 0)
     worker = derived(derived(KEY, "workers"), f"{RECORD}-gw0")
@@ -82,14 +82,14 @@ def test_workers_have_records_and_keys_of_their_own(tmp_path, note):
 @pytest.mark.parametrize(
     ("raised", "canary"), [(True, "passed"), (True, "skipped"), (False, "passed"), (False, "failed")]
 )
-def test_a_test_of_ours_must_have_failed_and_be_told_as_failed(tmp_path, note, raised, canary):
-    """BX-4: a runner by whose word everything passes has no word."""
+def test_the_canary_test_must_fail_and_be_reported_as_failed(tmp_path, note, raised, canary):
+    """BX-4: a runner that reports every test as passed is not believed."""
     write_whole(note, raised=raised, canary=canary)
     reading = judged(tmp_path)
     assert (reading.trouble, "cannot be trusted" in reading.why) == ("error", True)
 
 
-def test_without_tests_of_ours_nothing_is_believed_and_a_fixture_that_fails_them_is_no_lie(tmp_path, note):
+def test_without_canary_tests_nothing_is_believed_and_a_failing_fixture_is_allowed(tmp_path, note):
     note("collected", ["test_a"])
     note("outcome", "test_a", "call", "passed", False)
     note("end", 0)
@@ -100,7 +100,7 @@ def test_without_tests_of_ours_nothing_is_believed_and_a_fixture_that_fails_them
     assert judged(tmp_path).trouble is None
 
 
-def test_a_test_that_raised_has_failed_whatever_is_told_unless_it_was_repeated(tmp_path, note):
+def test_a_test_that_raised_has_failed_unless_it_was_repeated(tmp_path, note):
     note("raised", "test_a", True)
     write_whole(note)
     assert judged(tmp_path, 1).outcomes == {"test_a": "failed"}
@@ -108,7 +108,7 @@ def test_a_test_that_raised_has_failed_whatever_is_told_unless_it_was_repeated(t
     assert judged(tmp_path).outcomes == {"test_a": "passed"}
 
 
-def test_tests_that_were_collected_and_never_ran_are_missed(tmp_path, note):
+def test_collected_tests_that_never_ran_are_missed(tmp_path, note):
     """BX-4: a report that names fewer tests than were collected is an error."""
     note("collected", ["test_a", "test_b"])
     write_whole(note)
@@ -116,6 +116,6 @@ def test_tests_that_were_collected_and_never_ran_are_missed(tmp_path, note):
 
 
 @pytest.mark.parametrize("code", [2, 3, 4, None])
-def test_a_runner_that_failed_itself_shows_nothing(tmp_path, note, code):
+def test_an_internal_error_of_the_runner_is_an_error(tmp_path, note, code):
     write_whole(note)
     assert judged(tmp_path, code).trouble == "error"

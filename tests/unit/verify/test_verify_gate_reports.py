@@ -1,4 +1,4 @@
-"""Reports as go, jest, vitest, cargo and linters leave them: what they say, and when nothing of it counts."""
+"""Parsing of reports of go, jest, vitest, cargo and linters, and when a report is rejected."""
 
 import json
 from pathlib import Path
@@ -50,7 +50,7 @@ GO_REPORT = events(
 )
 
 
-def test_go_tells_each_test_and_its_parts():
+def test_go_reports_each_test_and_subtest():
     """BX-4: typed outcomes per test from `go test -json`."""
     reading = GO.read_report(ended(GO_REPORT, 1))
     assert (reading.trouble, reading.shown_output) == (
@@ -104,13 +104,13 @@ def test_go_tells_each_test_and_its_parts():
         ),
     ],
 )
-def test_what_go_reports_is_held_against_its_end(report, code, trouble, outcomes):
+def test_a_go_report_is_checked_against_its_exit(report, code, trouble, outcomes):
     """BX-4: a build that fails, a report without an end or one that disagrees with the exit code is an error."""
     reading = GO.read_report(ended(report, code))
     assert (reading.trouble, reading.outcomes) == (trouble, outcomes)
 
 
-def test_go_is_asked_for_some_functions_and_names_what_hangs():
+def test_go_is_asked_for_some_functions_and_names_hanging_tests():
     names = ("example.com/v2.x.TestAdd/of_none", "example.com/v2.x.TestSum")
     assert (
         GO.build_command("go test ./...", bench(NOWHERE, *names)).command
@@ -137,7 +137,7 @@ def jest_report(*assertions, status="passed", total=None, failed=None, **more):
 
 
 @pytest.mark.parametrize("family", [JEST, VITEST])
-def test_jest_and_vitest_tell_each_test(tmp_path, family):
+def test_jest_and_vitest_report_each_test(tmp_path, family):
     """BX-4: typed outcomes per test from the report that jest and vitest write."""
     tests = [("adds", "passed"), ("sums\n", "failed"), ("later", "todo"), ("waits", "pending")]
     (tmp_path / REPORT).write_text(json.dumps(jest_report(*tests, status="failed")))
@@ -165,7 +165,7 @@ def test_jest_and_vitest_tell_each_test(tmp_path, family):
         (json.dumps(jest_report(("adds", "pending"))), 0, "", "vacuous", "skipped"),
     ],
 )
-def test_what_jest_reports_is_held_against_its_end(tmp_path, report, code, printed, trouble, word):
+def test_a_jest_report_is_checked_against_its_exit(tmp_path, report, code, printed, trouble, word):
     """BX-4: a report that is missing, garbage or at odds with itself or the exit code is an error."""
     if report is not None:
         (tmp_path / REPORT).write_text(report)
@@ -174,7 +174,7 @@ def test_what_jest_reports_is_held_against_its_end(tmp_path, report, code, print
     assert word in reading.why
 
 
-def test_a_report_that_is_a_link_or_no_file_is_not_read(tmp_path):
+def test_a_report_that_is_a_link_or_no_regular_file_is_not_read(tmp_path):
     (tmp_path / "real.json").write_text(json.dumps(jest_report(("adds", "passed"))))
     (tmp_path / REPORT).symlink_to(tmp_path / "real.json")
     assert "cannot be opened" in JEST.read_report(ended(folder=tmp_path)).why
@@ -183,7 +183,7 @@ def test_a_report_that_is_a_link_or_no_file_is_not_read(tmp_path):
     assert JEST.read_report(ended(folder=tmp_path)).trouble == "error"
 
 
-def test_jest_and_vitest_are_asked_for_a_report_of_ours_and_for_some_files():
+def test_jest_and_vitest_get_a_report_path_and_selected_files():
     some = bench(Path("/tmp/gate 1"), "src/a.test.js > a > b", "src/a.test.js", "c.test.js")
     assert JEST.build_command("npm run test", some).command == (
         "npm run test -- --json --outputFile='/tmp/gate 1/report.json' --runTestsByPath src/a.test.js c.test.js"
@@ -231,7 +231,7 @@ error: test failed, to rerun pass `--lib`
 """
 
 
-def test_cargo_tells_each_test_by_its_program():
+def test_cargo_reports_each_test_with_its_program():
     """BX-4: typed outcomes per test from what libtest prints."""
     reading = CARGO.read_report(ended(CARGO_REPORT, 101))
     assert reading.trouble is None
@@ -244,8 +244,8 @@ def test_cargo_tells_each_test_by_its_program():
     }
 
 
-def test_cargo_tells_programs_of_a_workspace_by_the_files_they_were_made_of():
-    """BX-4: two packages have a `src/lib.rs` each; what a program prints in cargo's place is not taken for it."""
+def test_cargo_programs_in_a_workspace_are_identified_by_their_source_files():
+    """BX-4: two packages have a `src/lib.rs` each; output of a program that imitates cargo's is ignored."""
     made = f'{{"reason":"compiler-artifact","target":{{"src_path":"{NOWHERE}/%s"}},"executable":"/target/deps/%s"}}\n'
     told = made % ("one/src/lib.rs", "one-0123") + made % ("one/tests/whole.rs", "whole-0123")
     forged = CARGO_REPORT.replace("running 1 test", made % ("forged.rs", "whole-0123") + "\nrunning 1 test")
@@ -275,14 +275,14 @@ def test_cargo_tells_programs_of_a_workspace_by_the_files_they_were_made_of():
         ("running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored; 0 measured\n", 0, "vacuous", "no test"),
     ],
 )
-def test_what_cargo_prints_is_held_against_its_end(report, code, trouble, word):
-    """BX-4: tests that were announced and not told, or told twice, or cut off, are an error."""
+def test_cargo_output_is_checked_against_its_exit(report, code, trouble, word):
+    """BX-4: tests that are announced but not reported, reported twice, or cut off, are an error."""
     reading = CARGO.read_report(ended(report, code))
     assert reading.trouble == trouble
     assert word in reading.why
 
 
-def test_cargo_is_asked_for_all_programs_and_some_tests():
+def test_cargo_is_asked_for_all_programs_and_selected_tests():
     assert (
         CARGO.build_command("cargo test", bench()).command
         == f"{{ cargo test --no-fail-fast {MESSAGE_FORMAT_OPTION}\n}} 2>&1"
@@ -311,8 +311,8 @@ Found 7 errors.
 """
 
 
-def test_findings_of_many_tools_are_told_without_lines():
-    """AL-9: lint and type check fail on what was not found before; a line's number is no part of that."""
+def test_findings_of_many_tools_are_recorded_without_line_numbers():
+    """AL-9: lint and type check fail on new findings; a line number is no part of a finding."""
     reading = FINDINGS.read_report(ended(FOUND, 1))
     assert list(reading.outcomes) == [
         "a.py: F401 `os` imported but unused",
@@ -329,11 +329,11 @@ def test_findings_of_many_tools_are_told_without_lines():
 @pytest.mark.parametrize(
     ("text", "code", "outcomes"), [("a.py:1:1: bad\n", 0, {}), ("it broke\n", 2, {"exit 2": "failed"})]
 )
-def test_without_a_place_the_exit_code_is_the_finding(text, code, outcomes):
+def test_without_a_location_the_exit_code_is_the_finding(text, code, outcomes):
     assert FINDINGS.read_report(ended(text, code)).outcomes == outcomes
 
 
-def test_names_are_clipped_to_one_printable_line_and_stay_different():
+def test_long_names_are_shortened_to_one_printable_line_and_stay_distinct():
     long = [printable_name("x" * 1_000_000 + end) for end in "ab"]
     assert [len(name) < 300 for name in long] == [True, True]
     assert long[0] != long[1]
@@ -343,7 +343,7 @@ def test_names_are_clipped_to_one_printable_line_and_stay_different():
     )
 
 
-def test_more_tests_than_anybody_reads_are_an_error():
+def test_too_many_tests_are_an_error():
     lines = events(*(go_event("pass", f"Test{number}") for number in range(20_001)))
     assert GO.read_report(ended(lines)).trouble == "error"
 
@@ -374,8 +374,8 @@ ok 3 - adds
 """
 
 
-def test_node_tells_its_tests_by_their_place_and_their_number(tmp_path):
-    """BX-4: tests within tests, those of one name, and nothing that only looks like a test."""
+def test_node_tests_are_identified_by_position_and_number(tmp_path):
+    """BX-4: nested tests, tests of the same name, and nothing that only resembles a test."""
     (tmp_path / "report.tap").write_text(TAP)
     reading = NODE.read_report(ended(code=1, folder=tmp_path))
     assert (reading.trouble, dict(reading.outcomes)) == (
@@ -395,7 +395,7 @@ def test_node_tells_its_tests_by_their_place_and_their_number(tmp_path):
     ("report", "code", "trouble"),
     [(TAP, 0, "error"), (None, 0, "error"), (TAP[:60], 1, "error"), ("TAP version 13\n1..0\n", 0, "vacuous")],
 )
-def test_what_node_leaves_is_held_against_its_end(tmp_path, report, code, trouble):
+def test_a_node_report_is_checked_against_its_exit(tmp_path, report, code, trouble):
     """BX-4: it hides a failure, ends before its report, stops in the middle of it, or runs nothing."""
     if report is not None:
         (tmp_path / "report.tap").write_text(report)

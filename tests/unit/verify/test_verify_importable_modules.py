@@ -25,5 +25,5 @@ from scaffold.verify.environment.import_proof import python_modules
         (("src/tests/__init__.py",), {"tests": "src"}),
     ],
 )  # fmt: skip
-def test_each_name_has_the_folder_that_holds_its_source(paths, modules):
+def test_each_name_has_the_folder_of_its_source(paths, modules):
     assert python_modules(paths) == modules

@@ -36,7 +36,7 @@ def package(**changed):
         ("go.mod", GO, GO + "require (\n\tx.y/z v1.2.3 // indirect\n)\n"),
     ],
 )
-def test_a_new_dependency_or_command_alone_is_welcome(path, before, after):
+def test_a_new_dependency_or_command_is_allowed(path, before, after):
     """AL-9: only the deciding sections of a manifest count."""
     assert is_manifest(path)
     assert parts(path, before, after) == ()
@@ -88,20 +88,20 @@ def test_a_new_dependency_or_command_alone_is_welcome(path, before, after):
         ("go.mod", GO, GO + "replace a.b/c => ./fake\n", "settings other than required packages"),
     ],
 )
-def test_the_parts_that_decide_are_named(path, before, after, named):
+def test_sections_that_decide_checks_are_named(path, before, after, named):
     """AL-9: with what tells runners which tests there are, what they load, and which of it counts."""
     assert named in parts(path, before, after)
 
 
-def test_the_first_manifest_of_a_repository_without_tests_may_configure_but_not_bend():
+def test_the_first_manifest_of_a_repository_without_tests_may_configure_but_not_weaken():
     assert parts("pyproject.toml", None, PROJECT + "\n[build-system]\nrequires = []\n", untested=True) == ()
     bent = PROJECT + 'addopts = "-p evil"\n'
     assert parts("pyproject.toml", None, bent, untested=True) == ("[tool.pytest] addopts",)
     assert parts("package.json", None, package(), untested=True) == ()
 
 
-def test_a_repository_without_tests_may_be_given_their_configuration_but_what_was_there_stays():
-    """BX-5: whoever brings the first tests brings what they need."""
+def test_a_repository_without_tests_may_get_test_configuration_but_keeps_its_own():
+    """BX-5: new tests may bring the configuration they need."""
     bare = '[project]\nname = "calc"\n\n[tool.ruff]\nline-length = 88\n'
     given = f'{bare}\n[tool.pytest.ini_options]\ntestpaths = ["tests"]\n'
     assert parts("pyproject.toml", bare, given, untested=True) == ()
@@ -109,13 +109,13 @@ def test_a_repository_without_tests_may_be_given_their_configuration_but_what_wa
     assert parts("pyproject.toml", bare, f'{given}addopts = "-p evil"\n', untested=True) == ("[tool.pytest] addopts",)
 
 
-def test_a_manifest_that_is_no_text_counts_as_a_whole():
+def test_a_manifest_that_is_not_text_counts_as_a_whole():
     assert changed_check_settings("package.json", b"\xff", b"\xfe") == ("the whole file, which cannot be parsed",)
     assert changed_check_settings("package.json", b"\xff", b"\xff") == ()
     assert changed_check_settings("package.json", b"[" * 100_000, b"{}") == ("the whole file, which cannot be parsed",)
 
 
-def test_a_script_that_a_check_asks_for_decides_whatever_it_is_called():
+def test_a_script_used_by_a_check_decides_whatever_its_name():
     """AL-9: `npm run accept` does what the script of that name says."""
     before, after = package(scripts={"accept": "node a.js"}), package(scripts={"accept": "true"})
     assert parts("package.json", before, after) == ()

@@ -1,4 +1,4 @@
-"""What is done for an environment, decided by what is there."""
+"""The steps that prepare an environment, chosen by what exists."""
 
 import os
 
@@ -31,7 +31,7 @@ from scaffold.verify.environment.preparation import SetupPlan, plan_setup
         ("", None),
     ],
 )
-def test_what_a_set_up_command_fills_is_told_by_its_program(command, folder):
+def test_the_folder_a_setup_command_fills_is_recognised_by_its_program(command, folder):
     assert install_folder(command) == folder
 
 
@@ -48,7 +48,7 @@ def test_what_a_set_up_command_fills_is_told_by_its_program(command, folder):
         ((), False),
     ],
 )
-def test_pip_gets_an_environment_of_the_checkouts_own(commands, before):
+def test_pip_gets_its_own_environment_in_the_checkout(commands, before):
     """Otherwise it would install into the system."""
     expected = ("python3 -m venv .venv", *commands) if before else commands
     assert with_venv_creation(commands) == expected
@@ -75,16 +75,16 @@ SETUP = ("uv sync --locked", "npm ci")
         (("calc.egg-info",), True, SetupPlan(run=SETUP, copy=(), borrow=False, left_out=())),
     ],
 )
-def test_only_what_is_missing_is_installed_and_only_where_the_folder_is_trusted(there, trusted, course):
-    """AL-9: set-up commands of a repository never run before its folder is trusted."""
+def test_only_missing_parts_are_installed_and_only_in_a_trusted_folder(there, trusted, course):
+    """AL-9: setup commands of a repository never run before its folder is trusted."""
     assert plan_setup(SETUP, there, trusted=trusted) == course
 
 
-def test_without_set_up_commands_there_is_nothing_to_do():
+def test_without_setup_commands_nothing_is_installed():
     assert plan_setup((), (), trusted=True) == SetupPlan(run=(), copy=(), borrow=False, left_out=())
 
 
-def test_other_dependencies_have_other_contents_and_caches_do_not_count(tmp_path):
+def test_different_dependencies_give_different_digests_and_caches_do_not_count(tmp_path):
     modules = tmp_path / "node_modules"
     (modules / "left").mkdir(parents=True)
     seen = [installed_lines(modules)]
@@ -104,7 +104,7 @@ def test_other_dependencies_have_other_contents_and_caches_do_not_count(tmp_path
     assert len({hash_lines(each) for each in seen}) == len(seen) == 5
 
 
-def test_another_interpreter_is_another_machine(tmp_path):
+def test_a_different_interpreter_gives_a_different_key(tmp_path):
     for number in "12":
         (tmp_path / number).mkdir()
         (tmp_path / number / "node").write_text(f"#!/bin/sh\necho {'v' * int(number)}")

@@ -1,4 +1,4 @@
-"""What installers wrote down about a place, written anew for another."""
+"""Paths that installers wrote down, rewritten for another location."""
 
 import pytest
 from hypothesis import given
@@ -42,17 +42,17 @@ BY_SHELL = b"#!/bin/sh\n'''exec' \"" + NEW + b'/.venv/bin/python" "$0" "$@"\n\' 
         (b"", b""),
     ],
 )
-def test_whole_paths_are_written_anew_and_scripts_find_their_interpreter(told, moved):
+def test_whole_paths_are_rewritten_and_scripts_find_their_interpreter(told, moved):
     assert relocated_content(told, OLD, NEW) == moved
 
 
-def test_options_of_an_interpreter_stay():
+def test_interpreter_options_are_kept():
     moved = relocated_content(b"#!/cache/gold.checkout/bin/python -I -S\nx", OLD, NEW)
     assert moved.startswith(b"#!/bin/sh\n'''exec' \"/runs/a tree/bin/python\" -I -S \"$0\"")
 
 
 @given(st.binary())
-def test_what_names_nothing_of_the_old_place_stays_as_it_is(told):
+def test_files_without_the_old_path_are_unchanged(told):
     assert relocated_content(told, OLD, NEW) == told or OLD in told
 
 
@@ -70,5 +70,5 @@ def test_what_names_nothing_of_the_old_place_stays_as_it_is(told):
         ("/gold/files/node_modules", "/usr/bin/node", "/usr/bin/node"),
     ],
 )
-def test_a_link_within_the_checkout_stays_within_and_one_that_left_it_still_does(folder, leads, now):
+def test_links_inside_the_checkout_stay_inside_and_others_stay_outside(folder, leads, now):
     assert relocated_link("/made/for", "/top", "node_modules", "/gold/files/node_modules", folder, leads) == now

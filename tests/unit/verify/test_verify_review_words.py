@@ -1,4 +1,4 @@
-"""What a reviewer's last words say: a verdict, or what is wrong with it."""
+"""Parsing of a reviewer's final message: a verdict, or its errors."""
 
 import json
 
@@ -23,13 +23,13 @@ FENCE = "```"
 
 
 def words(before="I looked.\n\n", after="", fence="json", **fields):
-    """Return last words with a verdict."""
+    """Return a final message with a verdict."""
     verdict = {"verdict": "approve", "citations": CITED, "summary": "It is sound."} | fields
     return f"{before}{FENCE}{fence}\n{json.dumps(verdict)}\n{FENCE}{after}"
 
 
 def problem(text):
-    """Return what a reviewer would be told of these words."""
+    """Return the error that a reviewer gets for this message."""
     read = parse_review(text)
     assert isinstance(read, str), read
     return read
@@ -47,7 +47,7 @@ def test_other_roles_do_not(role):
 
 
 @pytest.mark.parametrize("text", [words(), words(fence=""), words(fence="JSON ", after="\n\n \n"), words(before="")])
-def test_a_verdict_at_the_end_is_read(text):
+def test_a_verdict_at_the_end_is_parsed(text):
     """BX-1: paths as git writes them."""
     assert parse_review(text) == Review(
         verdict="approve",
@@ -61,8 +61,8 @@ def test_a_verdict_at_the_end_is_read(text):
     ["", "I approve.", FENCE, f"{FENCE}\n{{}}\n", words(fence="python"), words(after="\nI take that back.")],
     ids=["nothing", "no block", "a fence alone", "not closed", "another language", "words behind it"],
 )
-def test_what_does_not_end_with_a_block_is_no_verdict(text):
-    """BX-1: a block further up may be quoted from what was reviewed."""
+def test_a_message_without_a_final_block_is_no_verdict(text):
+    """BX-1: a block further up may be quoted from the reviewed text."""
     assert "does not end with a fenced JSON block" in problem(text)
 
 
@@ -78,7 +78,7 @@ def test_what_does_not_end_with_a_block_is_no_verdict(text):
         {"citations": {"a": 3}},
     ],
 )
-def test_what_is_no_verdict_is_told_with_its_place(fields):
+def test_an_invalid_verdict_is_reported_with_its_position(fields):
     assert "is no verdict" in problem(words(**fields))
     assert '"summary": TEXT' in problem(words(**fields))
 
@@ -86,29 +86,29 @@ def test_what_is_no_verdict_is_told_with_its_place(fields):
 @pytest.mark.parametrize(
     "block", ["{", "[" * 100_000, '{"verdict": "approve", "citations": [], "summary": "\\ud800"}', "\udce9"]
 )
-def test_rubbish_is_no_verdict(block):
+def test_garbage_is_no_verdict(block):
     assert "is no verdict" in problem(f"{FENCE}\n{block}\n{FENCE}")
 
 
-def test_an_approval_needs_something_to_point_at():
+def test_an_approval_needs_a_citation():
     """BX-1: at least one citation."""
     assert "must cite at least one" in problem(words(citations=[]))
     rejected = parse_review(words(verdict="reject", citations=[]))
     assert isinstance(rejected, Review)
 
 
-def test_a_verdict_says_why_and_not_without_end():
+def test_a_verdict_needs_a_reason_of_bounded_length():
     assert "`summary` is empty" in problem(words(summary=" "))
     assert "101 citations" in problem(words(citations=CITED * (MAX_CITATIONS + 1)))
 
 
-def test_a_review_is_told_in_lines():
+def test_a_review_is_summarised_in_lines():
     review = Review(verdict="reject", citations=(Citation("a", 1, " wrong "), Citation("b\n", 2)), summary=" No. ")
     assert review_text(review) == "No.\n- a:1: wrong\n- b\n:2"
 
 
 @given(st.text(), st.text())
-def test_no_words_break_the_reader_and_a_verdict_survives_whatever_stands_before_it(before, summary):
+def test_no_text_breaks_the_parser_and_a_verdict_may_follow_any_text(before, summary):
     """BX-1."""
     assert isinstance(parse_review(before), str | Review)
     if summary.strip():
@@ -117,8 +117,8 @@ def test_no_words_break_the_reader_and_a_verdict_survives_whatever_stands_before
         assert read.summary == summary
 
 
-def test_what_an_approval_shows_can_be_read_back_and_holds_no_secret():
-    """BX-2: evidence is kept as values; what is secret is taken out of each text, not out of the JSON."""
+def test_the_evidence_of_an_approval_reads_back_and_contains_no_secret():
+    """BX-2: evidence is stored as values; each text is redacted, not the JSON."""
     token = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
     review = Review(verdict="approve", citations=(Citation("a", 1, f"has {token}"),), summary=f'"{token}"')
     shown = approval_verification(review, "c" * 40, Redactor())

@@ -1,4 +1,4 @@
-"""Which tests have to do with a change."""
+"""Which tests concern a change."""
 
 import pytest
 
@@ -31,21 +31,21 @@ def chosen(changed, *paths, **given):
         ("tests/test_b.py", "tests/test_b.py"),
     ],
 )
-def test_the_tests_of_a_file_are_those_beside_it(changed, test):
-    """AL-11: co-located, in each language's way; of the same name in another package it is another's."""
+def test_tests_of_a_file_are_those_beside_it(changed, test):
+    """AL-11: co-located, by each language's convention; a test of the same name in another package does not count."""
     others = ["far/test_other.py", "far/b_other.test.ts", "src/zzz/test_b.py"]
     assert chosen([changed], changed, test, *others, sizes={test: 5}) == [test]
 
 
-def test_with_few_tests_the_package_is_asked():
+def test_with_few_tests_those_of_the_package_are_selected():
     """AL-11: fewer than five found."""
     paths = ["src/shop/cart/sum.py", "tests/cart/test_sum.py", "tests/cart/test_all.py", "tests/till/test_till.py"]
     assert chosen(["src/shop/cart/sum.py"], *paths) == ["tests/cart/test_all.py", "tests/cart/test_sum.py"]
     assert chosen(["src/shop/cart/sum.py"], *paths, sizes={"tests/cart/test_sum.py": 5}) == ["tests/cart/test_sum.py"]
 
 
-def test_a_change_without_a_package_of_tests_asks_for_all():
-    """AL-11: nothing is nearer; a selection never ends with no test at all."""
+def test_a_change_outside_any_package_with_tests_selects_all():
+    """AL-11: a selection is never empty."""
     assert chosen(["README.md"], "README.md", "tests/test_a.py") == "whole"
     assert chosen(["b.py"], "b.py", "tests/test_b.py") == "whole"
     assert chosen(["src/lonely/b.py"], "src/lonely/b.py", "tests/a/test_a.py") == "whole"
@@ -66,12 +66,12 @@ def test_a_change_without_a_package_of_tests_asks_for_all():
         "requirements-dev.txt",
     ],
 )
-def test_what_everything_rests_on_asks_for_all(path):
+def test_shared_files_select_all_tests(path):
     """AL-11: manifests, locks, configuration."""
     assert chosen([path], path, "tests/test_b.py", sizes=ENOUGH) == "whole"
 
 
-def test_callers_bring_their_tests():
+def test_tests_of_callers_are_selected():
     """AL-11: files of tests that mention what changed, and the tests of other files that do."""
     paths = [
         "src/a/b.py",
@@ -91,7 +91,7 @@ def test_callers_bring_their_tests():
     }
 
 
-def test_tags_bring_what_they_are_mapped_to():
+def test_tags_select_the_tests_mapped_to_them():
     """AL-11: tests of a tag, by the prefix of what they are for."""
     paths = ["src/auth/b.py", "src/authors.py", "tests/test_b.py", "smoke/test_login.py", "smoke/test_shop.py"]
     tagged = {"src/auth": ("smoke/test_login.py",), "src/shop/**": ("smoke/test_shop.py",)}
@@ -102,7 +102,7 @@ def test_tags_bring_what_they_are_mapped_to():
     )
 
 
-def test_a_package_of_go_is_tested_as_one():
+def test_a_go_package_is_tested_as_a_whole():
     """AL-11: all tests of the folder of what changed, or of what mentions it; nobody names them for a file."""
     paths = ["pay/a.go", "pay/flow_test.go", "shop/till.go", "shop/any_test.go", "far/far_test.go"]
     sizes = {"pay/flow_test.go": 5}
@@ -111,7 +111,7 @@ def test_a_package_of_go_is_tested_as_one():
     assert chosen(["pay/a.go"], *paths, sizes=sizes, callers=["shop/till.go"]) == both
 
 
-def test_a_package_of_go_has_the_name_of_its_module_and_folder():
+def test_a_go_package_is_named_by_its_module_and_folder():
     """AL-11: what others import it by."""
     modules = {"": "module example.org/shop\n", "tools": '// aside\nmodule "example.org/tools" // quoted\n'}
     found = go_packages(["a.go", "pay/card/b.go", "tools/c.go", "tools/x/d.go", "docs/e.md"], modules)
@@ -119,8 +119,8 @@ def test_a_package_of_go_has_the_name_of_its_module_and_folder():
     assert go_packages(["a.go"], {"sub": modules[""]}) == set()
 
 
-def test_a_deleted_file_still_asks_for_its_tests_and_a_deleted_test_for_its_package():
-    """AL-11: what is gone may be missed by others."""
+def test_a_deleted_file_selects_its_tests_and_a_deleted_test_its_package():
+    """AL-11: other files may depend on a deleted one."""
     assert chosen(["src/a/b.py"], "tests/test_b.py", sizes=ENOUGH) == ["tests/test_b.py"]
     assert chosen(["tests/a/test_b.py"], "tests/a/test_c.py") == ["tests/a/test_c.py"]
 
@@ -128,12 +128,12 @@ def test_a_deleted_file_still_asks_for_its_tests_and_a_deleted_test_for_its_pack
 @pytest.mark.parametrize(
     "path", ["testing.md", "src/attest.py", "contest.go", "src/a.rs", "tests/data.json", "latest.ts"]
 )
-def test_what_is_only_called_like_a_test_is_none(path):
+def test_a_name_that_only_resembles_a_test_is_not_selected(path):
     assert not is_test_file(path)
 
 
-def test_the_names_that_changed_are_those_that_mean_something_else():
-    """AL-11: not for a comment, a place, or what is private."""
+def test_changed_names_are_those_with_a_different_meaning():
+    """AL-11: comments, positions and private names do not count."""
     before = "import os\nLIMIT = 1\ndef keep(a): return a\ndef _inner(): pass\nclass Shop: x = 1\ndef gone(): pass\n"
     after = "# new\nimport os\nLIMIT = 2\n\ndef keep(a):  return a  # same\ndef _inner(): return 1\nclass Shop: x = 2\n"
     assert changed_names("a.py", before, after) == {"LIMIT", "Shop", "gone"}
@@ -156,7 +156,7 @@ def test_the_names_that_changed_are_those_that_mean_something_else():
         ("a.md", "export function load() {}", set()),
     ],
 )
-def test_other_languages_tell_their_names_by_how_they_are_written(path, text, names):
-    """AL-11: of a changed file all that others may use."""
+def test_names_of_other_languages_are_found_by_spelling(path, text, names):
+    """AL-11: all names of a changed file that others may use."""
     assert changed_names(path, text, text + "\n// changed\n") == names
     assert changed_names(path, text, text) == set()

@@ -1,4 +1,4 @@
-"""What lines of the setting `services` ask for."""
+"""Parsing of the lines of the setting `services`."""
 
 import pytest
 
@@ -28,7 +28,7 @@ from scaffold.verify.services.specs import (
         ("compose=1 serve @1", None),
     ],
 )
-def test_a_line_begins_with_the_word_for_what_is_outside(line, wanted):
+def test_a_line_begins_with_its_kind_of_service(line, wanted):
     """AL-9: compose, the host's loopback, or a command in the sandbox."""
     assert parse_external(line) == wanted
 
@@ -53,24 +53,24 @@ def test_a_line_begins_with_the_word_for_what_is_outside(line, wanted):
         "compose '' @1",
     ],
 )
-def test_what_begins_so_and_is_none_is_told(line):
+def test_an_invalid_service_line_is_refused(line):
     with pytest.raises(ValueError, match=r"FILE|ports from 1"):
         parse_external(line)
 
 
 @pytest.mark.parametrize("line", ["@5", "@5 @6", "redis-server @99999", "redis-server @0", "serve @80 @65536 "])
-def test_a_command_in_the_sandbox_comes_before_its_ports_and_these_are_ports(line):
-    """AL-10: said where it is configured, and not as a check that cannot be run."""
+def test_a_command_in_the_sandbox_comes_before_its_valid_ports(line):
+    """AL-10: reported as a configuration error, and not as a check that cannot run."""
     with pytest.raises(ValueError, match=r"each before its ports|ports from 1"):
         parse_external(line)
 
 
-def test_an_argument_that_looks_like_a_port_is_none_unless_it_ends_the_line():
+def test_an_argument_that_looks_like_a_port_is_one_only_at_the_end_of_the_line():
     assert parse_external("curl -d @5 http://127.0.0.1:1 && serve --at @1700000000") is None
 
 
-def test_lines_are_told_apart_in_order_and_ports_are_taken_from_low_to_high():
-    """Whoever takes them in one order waits for nobody in a circle."""
+def test_services_are_ordered_and_ports_are_taken_in_ascending_order():
+    """A common order prevents deadlocks."""
     lines = ("serve @1", "host @9 @2", "compose @5 @9", "other")
     assert sandbox_commands(lines) == ("serve @1", "other")
     assert [service.ports for service in external_services(lines)] == [(9, 2), (5, 9)]

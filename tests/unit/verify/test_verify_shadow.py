@@ -1,4 +1,4 @@
-"""Who would be imported in place of what is there."""
+"""Which new modules would be imported in place of existing ones."""
 
 import pytest
 
@@ -38,7 +38,7 @@ NESTED = ("src/calc/__init__.py", "src/calc/basic.py", "tests/unit/__init__.py",
         ("web/sum.ts", ("web/sum/index.ts",)),
     ],
 )
-def test_what_takes_the_place_of_something_is_found(added, before):
+def test_a_shadowing_module_is_found(added, before):
     """BX-5: of the standard library, of the runner, and of any module of the repository."""
     assert added in hidden([added], before)
 
@@ -64,7 +64,7 @@ def test_what_takes_the_place_of_something_is_found(added, before):
         ("docs/calc.md", FLAT),
     ],
 )
-def test_what_only_adds_is_welcome(added, before):
+def test_an_added_module_is_allowed(added, before):
     assert hidden([added], before) == {}
 
 
@@ -76,7 +76,7 @@ def test_what_only_adds_is_welcome(added, before):
         ("calc.py", ("calc/__init__.py",), ["calc/__init__.py"]),
     ],
 )
-def test_what_replaces_something_that_goes_is_welcome(added, before, gone):
+def test_replacing_a_deleted_module_is_allowed(added, before, gone):
     assert hidden([added], before, gone) == {}
 
 
@@ -95,6 +95,6 @@ def test_a_package_may_move_below_src():
         ("calc.py", NESTED, False),
     ],
 )
-def test_of_two_with_one_name_in_one_folder_one_can_never_be_meant(added, before, certain):
+def test_one_of_two_modules_with_the_same_name_and_folder_is_never_imported(added, before, certain):
     """BX-5: a package and a module of one name."""
     assert hidden([added], before) == {added: certain}

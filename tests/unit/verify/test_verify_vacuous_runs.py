@@ -1,4 +1,4 @@
-"""Whether a runner of tests ran any, by what it printed."""
+"""Whether a test runner ran any test, by its output."""
 
 import pytest
 
@@ -33,8 +33,8 @@ def idle(command, out="", *, err="", exit_code=0):
         ("npm test", "\u2139 tests 1\n\u2139 pass 0\n\u2139 fail 0\n\u2139 skipped 1\n", ""),
     ],
 )
-def test_a_runner_that_ran_no_test_is_told_by_its_own_words(command, out, err):
-    """AL-8, BX-5: what was skipped, or was foreseen to fail, did not run."""
+def test_a_runner_without_tests_is_recognised_by_its_output(command, out, err):
+    """AL-8, BX-5: skipped tests and expected failures did not run."""
     assert idle(command, out, err=err)
     assert not idle("grep -c test a.txt", out, err=err)
 
@@ -56,10 +56,10 @@ def test_a_runner_that_ran_no_test_is_told_by_its_own_words(command, out, err):
         ("go test ./...", "", ""),
     ],
 )
-def test_a_runner_that_ran_a_test_has_shown_something(command, out, err):
-    """AL-8: what ran besides counts."""
+def test_a_runner_that_ran_a_test_is_not_vacuous(command, out, err):
+    """AL-8: any test that ran counts."""
     assert not idle(command, out, err=err)
 
 
-def test_go_without_tests_that_fails_all_the_same_has_failed():
+def test_a_failing_go_run_without_tests_has_failed():
     assert not idle("go test ./...", "?   \ta.b/d\t[no test files]\n", exit_code=1)

@@ -42,8 +42,8 @@ def verdict(command, ending, expect=None):
         ("pass", "grep -c x f", finished(0, out="no tests ran"), None),
     ],
 )
-def test_the_verdict_on_a_command(wanted, command, ending, expect):
-    """AL-8: what ran nothing, could not run or did not end proves nothing."""
+def test_a_command_gets_its_verdict(wanted, command, ending, expect):
+    """AL-8: a run that ran nothing, could not start or did not end proves nothing."""
     assert verdict(command, ending, expect) == wanted
 
 
@@ -65,7 +65,7 @@ def judged(paths=("a.py", "docs/x.md"), changed=("a.py",), **globs):
     return result.verdict, result.detail
 
 
-def test_the_constraints_on_files_are_judged_by_what_is_committed():
+def test_file_constraints_are_judged_by_the_commit():
     """AL-8: must_exist, must_not_exist, must_not_change."""
     assert judged(must_exist=("docs/*.md",)) == ("pass", "docs/x.md")
     assert judged(must_exist=("*.md",)) == ("fail", "no such path in the commit")
@@ -75,17 +75,17 @@ def test_the_constraints_on_files_are_judged_by_what_is_committed():
     assert judged(must_not_change=("*.py",)) == ("fail", "a.py")
 
 
-def test_of_many_paths_the_first_are_named():
+def test_a_long_list_of_paths_is_shortened():
     paths = tuple(f"f{n}" for n in range(8))
     assert judged(paths, must_exist=("*",))[1] == "f0, f1, f2, f3, f4 and 3 more"
 
 
-def test_a_name_that_is_not_utf_8_becomes_text_that_every_database_takes():
+def test_a_name_that_is_not_utf_8_becomes_text_that_every_database_accepts():
     assert judged(("caf\udce9",), must_exist=("*",))[1] == "caf\\udce9"
 
 
-def test_what_is_run_or_obeyed_unasked_does_not_land_and_all_else_may():
-    """BX-9: an agent's work never brings configuration that starts something by itself."""
+def test_files_that_are_executed_automatically_do_not_land_and_others_may():
+    """BX-9: an agent's work never adds configuration that starts something automatically."""
     refused = check_read_only_paths(["src/a.py", ".MCP.json", ".husky/pre-commit"])
     assert refused is not None
     assert (refused.verdict, ".MCP.json, .husky/pre-commit" in refused.detail) == ("fail", True)

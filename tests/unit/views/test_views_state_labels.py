@@ -1,4 +1,4 @@
-"""How tasks and agents are told in common words: a table for each."""
+"""Common words for states of tasks and agents: a table for each."""
 
 import msgspec
 import pytest
@@ -69,8 +69,8 @@ def test_every_moment_of_an_attempt_has_its_word(changes, asks, word):
     ("changes", "word"),
     [({}, "failed"), ({"phase": "candidate"}, "done"), ({"status": "ended", "outcome": "landed"}, "done")],
 )
-def test_a_worker_whose_process_is_gone_has_failed_unless_it_had_handed_in(changes, word):
-    """AL-3b: nobody is shown as running whom nobody runs."""
+def test_a_worker_without_a_process_has_failed_unless_its_candidate_is_submitted(changes, word):
+    """AL-3: no agent is shown as running without a process."""
     assert worker_state(msgspec.structs.replace(ATTEMPT, **changes), asks=False, gone=True) == word
 
 
@@ -85,7 +85,7 @@ def test_a_worker_whose_process_is_gone_has_failed_unless_it_had_handed_in(chang
         ("cancelled", "failed"),
     ],
 )
-def test_every_status_of_a_goal_has_the_word_of_its_supervisor(status, word):
+def test_every_status_of_a_goal_has_a_word_for_its_supervisor(status, word):
     """AL-3b: the same words for the agent that pursues a goal."""
     goal = goal_in(status)
     assert supervisor_state(goal, gone=False) == word

@@ -1,4 +1,4 @@
-"""Words for a terminal."""
+"""Text formats for a terminal."""
 
 from datetime import timedelta
 
@@ -29,7 +29,7 @@ from scaffold.views.text_format import clip, clip_middle, format_cost, format_du
         ("❤️❤️❤️", 5, "❤️❤️…"),
     ],
 )
-def test_text_is_clipped_to_columns_and_safe(text, width, shown):
+def test_text_is_clipped_to_columns_and_control_characters_are_escaped(text, width, shown):
     assert clip(text, width) == shown
 
 
@@ -37,11 +37,11 @@ def test_text_is_clipped_to_columns_and_safe(text, width, shown):
     ("text", "width", "shown"),
     [("store#1", 7, "store#1"), ("rate-limits#12", 10, "rate…ts#12"), ("日本語の鍵#1", 9, "日本…鍵#1")],
 )
-def test_text_that_is_too_long_may_lose_its_middle(text, width, shown):
+def test_long_text_is_shortened_in_the_middle(text, width, shown):
     assert clip_middle(text, width) == shown
 
 
-def test_lines_break_between_words_but_never_inside_a_command():
+def test_lines_break_between_words_but_not_inside_a_command():
     assert wrap_text("finish it with `git merge --continue` now", 30) == [
         "finish it with",
         "`git merge --continue` now",
@@ -56,7 +56,7 @@ def test_lines_are_measured_in_columns_and_long_words_may_be_broken():
     assert wrap_text("漢字漢字漢字 ab", 5, break_words=True) == ["漢字", "漢字", "漢字", "ab"]
 
 
-def test_text_is_filled_up_to_columns():
+def test_text_is_padded_to_columns():
     assert pad("漢", 4) == "漢  "
     assert pad("abcdef", 4) == "abc…"
 
@@ -76,15 +76,15 @@ def test_text_is_filled_up_to_columns():
         (604_799, "6 d 23 h"),
     ],
 )
-def test_lengths_of_time_are_told_as_people_say_them(seconds, shown):
+def test_durations_are_formatted_in_common_units(seconds, shown):
     assert format_duration(timedelta(seconds=seconds)) == shown
 
 
-def test_money_says_if_it_is_unknown():
+def test_an_unknown_cost_is_shown_as_such():
     assert (format_cost(0.256), format_cost(None)) == ("$0.26", "cost unknown")
 
 
-def test_colours_go_where_no_color_is_set(monkeypatch):
+def test_no_color_turns_colours_off(monkeypatch):
     monkeypatch.delenv("NO_COLOR", raising=False)
     assert paint("x", "red") == click.style("x", fg="red")
     assert heading("x") != "x"
@@ -101,5 +101,5 @@ def test_every_status_but_pending_has_a_mark():
     ("seconds", "shown"),
     [(-1, "0 s"), (59.9, "59 s"), (60, "1 m"), (3599, "59 m"), (3600, "1 h"), (86_399, "23 h"), (864_000, "10 d")],
 )
-def test_where_room_is_short_the_largest_unit_has_to_do(seconds, shown):
+def test_a_short_duration_uses_the_largest_unit(seconds, shown):
     assert short_duration(timedelta(seconds=seconds)) == shown

@@ -21,7 +21,7 @@ def clock():
 
 @pytest.fixture
 async def listening(clock):
-    """A pulse, and the task that ends with silence."""
+    """An activity monitor, and the task that ends when it detects silence."""
     pulse = ActivityClock(clock, idle_s=IDLE_S)
     silence = asyncio.create_task(pulse.wait_until_idle())
     await settled()
@@ -30,7 +30,7 @@ async def listening(clock):
 
 
 async def settled():
-    """Let every task do what it can without the clock."""
+    """Let every task run as far as it can without the clock."""
     for _ in range(10):
         await asyncio.sleep(0)
 
@@ -40,7 +40,7 @@ async def passes(clock, seconds):
     await settled()
 
 
-async def test_without_a_sign_of_life_it_is_silent_after_the_limit(clock, listening):
+async def test_without_activity_it_is_silent_after_the_limit(clock, listening):
     """BX-12."""
     _, silence = listening
     await passes(clock, IDLE_S - 1)
@@ -52,7 +52,7 @@ async def test_without_a_sign_of_life_it_is_silent_after_the_limit(clock, listen
 @pytest.mark.parametrize(
     "sign", [lambda pulse: pulse.beat(), lambda pulse: pulse.on_delta(TextDelta("x"))], ids=["output", "stream"]
 )
-async def test_each_sign_of_life_begins_the_limit_anew(clock, listening, sign):
+async def test_each_activity_restarts_the_limit(clock, listening, sign):
     """BX-12: what a command prints, and what a model says."""
     pulse, silence = listening
     for _ in range(3):
@@ -64,8 +64,8 @@ async def test_each_sign_of_life_begins_the_limit_anew(clock, listening, sign):
     assert silence.done()
 
 
-async def test_a_wait_that_is_told_has_its_time(clock, listening):
-    """BX-12: a parked endpoint is no loop."""
+async def test_an_announced_wait_does_not_count_as_silence(clock, listening):
+    """BX-12: a cooldown is no hang."""
     pulse, silence = listening
     pulse.on_delta(RetryWait(1000.0, "too much to do"))
     pulse.beat()
@@ -75,8 +75,8 @@ async def test_a_wait_that_is_told_has_its_time(clock, listening):
     assert silence.done()
 
 
-async def test_who_waits_for_a_human_is_not_silent_however_long_it_takes(clock, listening):
-    """BX-12: a live wait is no loop; nested ones neither."""
+async def test_waiting_for_a_human_is_never_silence(clock, listening):
+    """BX-12: nested waits neither."""
     pulse, silence = listening
     with pulse.waiting(), pulse.waiting():
         await passes(clock, 10 * IDLE_S)
@@ -86,7 +86,7 @@ async def test_who_waits_for_a_human_is_not_silent_however_long_it_takes(clock, 
     assert silence.done()
 
 
-async def test_who_waits_for_money_is_not_silent(clock, listening):
+async def test_waiting_for_money_is_not_silence(clock, listening):
     """BX-12."""
     pulse, silence = listening
     paid = asyncio.Event()
@@ -104,7 +104,7 @@ async def test_who_waits_for_money_is_not_silent(clock, listening):
     assert await waiting == "reservation"
 
 
-async def test_a_tool_is_a_sign_of_life_when_it_begins_and_when_it_ends(clock, listening):
+async def test_a_tool_is_active_when_it_begins_and_when_it_ends(clock, listening):
     """BX-12."""
     pulse, silence = listening
 

@@ -1,4 +1,4 @@
-"""What a critic's words say, and what follows from each iteration."""
+"""Parsing of a critic's message, and the decision after each iteration."""
 
 import itertools
 from typing import get_args
@@ -47,7 +47,7 @@ def critiques(draw):
 
 
 @given(critiques())
-def test_a_critique_that_was_written_is_read_as_it_was(critique):
+def test_a_formatted_critique_parses_back(critique):
     """AL-5: the rubric as a value."""
     assert read_critique(format_critique(critique)) == critique
 
@@ -59,8 +59,8 @@ def test_a_critique_that_was_written_is_read_as_it_was(critique):
 @example("Total: " + "1" * 5_000)
 @example("total" + " " * 100_000 + "7")
 @example("Total: ٣/9")
-def test_no_words_whatever_raise(text):
-    """AL-5: garbage is a finding in words, never an error."""
+def test_no_message_raises(text):
+    """AL-5: garbage is reported as a finding, never as an exception."""
     found = read_critique(text)
     assert isinstance(found, Critique | MalformedCritique)
     if isinstance(found, Critique):
@@ -82,7 +82,7 @@ def test_no_words_whatever_raise(text):
     ],
     ids=["plain", "markdown", "a table", "a sum", "in words", "twice the same"],
 )
-def test_scores_are_read_however_they_are_dressed(text):
+def test_scores_are_parsed_in_any_formatting(text):
     """AL-5."""
     assert read_critique(text) == SEVEN
 
@@ -102,12 +102,12 @@ def test_scores_are_read_however_they_are_dressed(text):
         ("Readability: 4/3\nTotal: 7/9", "`Readability` must be a whole number from 1 to 3, not 4."),
     ],
 )
-def test_what_is_missing_or_contradicts_is_told_to_the_critic(text, why):
-    """AL-5: malformed, so it is asked again."""
+def test_missing_or_contradictory_scores_are_reported_to_the_critic(text, why):
+    """AL-5: a malformed critique is requested again."""
     assert read_critique(text) == MalformedCritique(why)
 
 
-def test_what_is_said_beside_a_score_is_kept_for_the_agent():
+def test_comments_beside_a_score_are_kept_for_the_agent():
     said = "It drops the last item.\n\nCorrectness: 1/3 - see `sell`\nTotal: 5/9 (not yet)"
     assert read_critique(said).remarks == said
 
@@ -124,15 +124,15 @@ def test_what_is_said_beside_a_score_is_kept_for_the_agent():
         ("Total: 5/9\nDONE when the tests are there", False),
     ],
 )
-def test_a_critic_asks_for_the_end_by_a_line_of_its_own(end, done):
-    """AL-5: DONE behind the total."""
+def test_a_critic_ends_the_iterations_with_a_separate_line(end, done):
+    """AL-5: DONE after the total."""
     assert read_critique(end).done is done
 
 
 @pytest.mark.parametrize(
     ("words", "asks"), [("All of it.\nDONE", True), ("**DONE**\n", True), ("DONE, but", False), ("", False)]
 )
-def test_an_agent_asks_for_the_end_by_its_last_line(words, asks):
+def test_an_agent_ends_the_iterations_with_its_last_line(words, asks):
     assert requests_end(words) is asks
 
 
@@ -161,7 +161,7 @@ def view(**fields):
         ({"passed": False, "changed": False, "done": True}, StopFailed("nothing_changed")),
     ],
 )
-def test_what_follows_from_an_iteration(fields, move):
+def test_the_decision_after_an_iteration(fields, move):
     """AL-5, AL-6: the table."""
     assert decide_next_step(view(**fields)) == move
 
@@ -173,8 +173,8 @@ def every_view():
         yield view(**dict(zip(fields, chosen, strict=True)), maximum=3)
 
 
-def test_nobodys_word_is_enough_and_no_loop_goes_on_without_end():
-    """AL-5, AL-6: over all there is - done only with what passes, no iteration after the last or after none."""
+def test_no_single_opinion_is_enough_and_no_loop_is_endless():
+    """AL-5, AL-6: over all combinations: done only if the checks pass, no iteration after the last."""
     moves = {one: decide_next_step(one) for one in every_view()}
     assert {type(move) for one, move in moves.items() if not one.passed} == {Improve, StopFailed}
     assert all(not isinstance(move, StopFailed) for one, move in moves.items() if one.passed)
@@ -186,7 +186,7 @@ def test_nobodys_word_is_enough_and_no_loop_goes_on_without_end():
     )
 
 
-def test_every_reason_there_is_is_given_by_the_table():
+def test_every_reason_occurs_in_the_table():
     reasons = {move.reason for move in map(decide_next_step, every_view()) if isinstance(move, HandIn)}
     assert reasons == set(get_args(HandIn.__annotations__["reason"]))
 

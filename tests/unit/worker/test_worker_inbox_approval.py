@@ -1,4 +1,4 @@
-"""A worker's rules: what it needs not ask, by what holds its commands."""
+"""What a worker may do without asking, depending on its sandbox."""
 
 import pytest
 
@@ -21,7 +21,7 @@ from scaffold.worker.inbox_approval import worker_rules
         ("plugin", True, "ask"),
     ],
 )
-def test_files_are_free_in_the_worktree_and_commands_in_a_sandbox(category, confined, decision):
+def test_file_tools_are_free_in_the_worktree_and_commands_in_a_sandbox(category, confined, decision):
     """RA-13."""
     assert worker_rules(PermissionSettings(), confined=confined).of(category) == decision
 
@@ -31,8 +31,8 @@ def test_with_yolo_nothing_is_asked():
     assert worker_rules(PermissionSettings(yolo=True), confined=False).yolo
 
 
-def test_the_users_own_rules_hold_for_workers_too():
-    """RA-13: a denial that the user wrote down is nobody's to lift."""
+def test_the_users_own_rules_apply_to_workers_too():
+    """RA-13: a deny rule of the user cannot be lifted."""
     rules = worker_rules(PermissionSettings(allow=("shell:make test",), deny=("shell:make deploy",)), confined=True)
     assert [str(rule) for rule in (*rules.allow, *rules.deny)] == ["shell:make test", "shell:make deploy"]
 
@@ -51,6 +51,6 @@ def test_the_users_own_rules_hold_for_workers_too():
         ("file_read", "ask", True, "ask"),
     ],
 )
-def test_what_the_user_set_for_a_category_only_takes_from_a_workers_freedom(category, asked, confined, decision):
-    """RA-13: a sandbox lifts no gate that the user closed, and no user's freedom stands in for a sandbox."""
+def test_the_users_category_settings_only_restrict_a_worker(category, asked, confined, decision):
+    """RA-13: a sandbox lifts no restriction of the user, and a permissive user does not replace a sandbox."""
     assert worker_rules(PermissionSettings(approvals={category: asked}), confined=confined).of(category) == decision

@@ -1,4 +1,4 @@
-"""What a worker is told."""
+"""The prompts of a worker and its critic."""
 
 from datetime import UTC, datetime
 
@@ -49,7 +49,7 @@ def an_attempt(action_id, briefing=""):
 
 
 def prompt(action, *before, facts=(), briefing="", parent=None, goal=GOAL):
-    """Return what the worker of an action is told, with the results of others before."""
+    """Return the prompt of an action's worker, with the results of earlier actions."""
     attempt = an_attempt(action.id, briefing)
     return task_prompt(
         Assignment(
@@ -58,7 +58,7 @@ def prompt(action, *before, facts=(), briefing="", parent=None, goal=GOAL):
     )
 
 
-def test_a_worker_is_told_its_goal_its_task_its_paths_and_what_counts_as_done():
+def test_a_prompt_has_goal_task_paths_and_completion_criteria():
     """OR-9, SC-13: the goal in short, the task, the role, the relevant paths, and the contract."""
     contract = Contract(
         intent="It sells.",
@@ -80,7 +80,7 @@ def test_a_worker_is_told_its_goal_its_task_its_paths_and_what_counts_as_done():
     )
 
 
-def test_a_goal_is_told_in_two_sentences():
+def test_a_goal_is_described_in_two_sentences():
     """OR-9: what else is said of it is for those who plan."""
     long = msgspec.structs.replace(GOAL, description="It sells. It ships! It bills. It taxes.\n\nMore.")
     assert prompt(an_action("api"), goal=long).startswith("# Goal: shop\nIt sells. It ships!\n\n# Your task")
@@ -88,21 +88,21 @@ def test_a_goal_is_told_in_two_sentences():
     assert prompt(an_action("api"), goal=summed).startswith("# Goal: shop\nThe shop sells so far.\n\n")
 
 
-def test_a_step_is_told_what_it_is_a_part_of():
+def test_a_child_action_names_its_parent():
     """SC-13."""
     told = prompt(an_action("api"), parent=an_action("backend", kind="compound"))
     assert "Build the api.\nIt is a part of backend: Build the backend." in told
 
 
-def test_a_worker_is_told_what_holds_and_since_which_commit():
+def test_a_prompt_lists_the_facts_and_their_commits():
     """SC-13: of its preconditions, and of what the goal desires."""
     assert "# What holds already\n- store_works (shown at c0ffee12)" in prompt(
         an_action("api"), facts=(a_fact("store_works"),)
     )
 
 
-def test_a_worker_reads_the_results_it_builds_on_and_nothing_of_those_without_one():
-    """OR-9, SC-11: the stored answers of what came before, not conversations."""
+def test_a_prompt_has_the_results_of_its_providers():
+    """OR-9, SC-11: the stored answers of earlier actions, not conversations."""
     before = (an_action("store", result="The store keeps things."), an_action("log"))
     told = prompt(an_action("api"), *before)
     assert told.endswith("# What was done before\n## store: Build the store.\nThe store keeps things.")
@@ -110,7 +110,7 @@ def test_a_worker_reads_the_results_it_builds_on_and_nothing_of_those_without_on
 
 
 @pytest.mark.parametrize("role", ["code_review", "reviewer", "testing"])
-def test_who_verifies_sees_in_full_what_is_verified_and_where_it_landed(role):
+def test_a_verifying_action_gets_full_results_paths_and_commits(role):
     """SC-13, SC-7: the results, the paths that changed, and the commits."""
     store = an_action("store", effects=("stored", "listed"), result="r" * 9_000)
     facts = (a_fact("stored", paths=("b.py", "a.py")), a_fact("listed", paths=("b.py",)), a_fact("other", paths=("z",)))
@@ -120,14 +120,14 @@ def test_who_verifies_sees_in_full_what_is_verified_and_where_it_landed(role):
     assert told.endswith("# What its agents reported\n## store: Build the store.\n" + "r" * 9_000)
 
 
-def test_another_approach_is_told_before_what_failed():
+def test_another_approach_comes_before_the_failures():
     """SC-20."""
     told = prompt(an_action("api", guidance="Use a queue."), briefing="It failed so.")
     assert told.index("# Another approach to take\nUse a queue.") < told.index("# What earlier attempts showed")
     assert told.endswith("# What earlier attempts showed\nIt failed so.")
 
 
-def test_long_texts_lose_their_middle_and_say_so():
+def test_long_texts_are_shortened_in_the_middle_with_a_notice():
     told = prompt(an_action("api"), an_action("store", result="a" * 3000 + "b" * 3000))
     assert len(told) < 4400
     assert "a\n… 2000 characters left out …\nb" in told
@@ -135,8 +135,8 @@ def test_long_texts_lose_their_middle_and_say_so():
 
 
 @pytest.mark.parametrize("role", ["implementation", "code_review"])
-def test_what_a_worker_is_told_does_not_grow_with_the_plan(role):
-    """SC-13: bounded at 10, 100 and 1,000 actions that it all depends on, about four characters a token."""
+def test_the_length_of_a_prompt_does_not_grow_with_the_plan(role):
+    """SC-13: bounded at 10, 100 and 1,000 providers, about four characters a token."""
     sizes = []
     for number in (10, 100, 1_000):
         before = [an_action(f"a{n}", effects=(f"f{n}",), result="said " * 2_000) for n in range(number)]
@@ -149,8 +149,8 @@ def test_what_a_worker_is_told_does_not_grow_with_the_plan(role):
     assert sizes[2] < 1.2 * sizes[1]
 
 
-def test_what_failed_is_put_back_whole():
-    """AL-6: each failure with its verdict, its command and the end of its output; what passed is not repeated."""
+def test_failures_are_returned_to_the_agent_in_full():
+    """AL-6: each failure with its verdict, its command and the end of its output; passed checks are not repeated."""
     results = (
         CheckResult(name="make", verdict="pass", detail="fine"),
         CheckResult(name="make test", verdict="fail", detail="Expected exit code 0.\n1 failed"),
@@ -162,7 +162,7 @@ def test_what_failed_is_put_back_whole():
     assert failure_prompt(Verification(commit="c", results=results)).endswith(told)
 
 
-def test_a_broken_gate_names_each_test_that_fails_anew_and_no_other():
+def test_a_failed_gate_lists_only_new_failures():
     """AL-6, AL-9: per test, with the end of what the gate printed."""
     gate = GateResult(
         gate=Gate(kind="test", command="pytest -q", folder="api"),
@@ -176,7 +176,7 @@ def test_a_broken_gate_names_each_test_that_fails_anew_and_no_other():
     assert told == "[new_failure] test (api): `pytest -q`\n- test_a.py::test_x: new failure\n1 failed, 1 passed"
 
 
-def test_what_is_told_of_failures_is_bounded_however_many_there_are():
+def test_the_list_of_failures_is_bounded():
     tests = {f"test_a.py::test_{number}": "new_failure" for number in range(100)}
     gate = GateResult(
         gate=Gate(kind="test", command="pytest"), verdict="new_failure", tests=tests, counts={"new_failure": 300}
@@ -188,22 +188,22 @@ def test_what_is_told_of_failures_is_bounded_however_many_there_are():
     assert len(summarize_failures(Verification(commit="c", results=many))) < FAILURES_CHARS + 100
 
 
-def test_who_asks_for_an_end_too_early_is_told_why_there_is_none():
+def test_a_premature_request_to_end_is_answered_with_the_reason():
     """AL-5."""
     failed = Verification(commit="c", results=(CheckResult(name="make", verdict="fail"),))
     assert "You asked to stop" not in failure_prompt(failed)
     assert failure_prompt(failed, asked_for_end=True).startswith("You asked to stop, but the work")
 
 
-def test_a_drafted_contract_is_told_as_a_given_one():
-    """AL-7: what the work is held to is no secret to who does it."""
+def test_a_drafted_contract_is_shown_like_a_given_one():
+    """AL-7: the agent knows the checks of its work."""
     assignment = Assignment(run=None, goal=GOAL, action=an_action("api"), attempt=an_attempt("api"))
     assert "counts as done" not in task_prompt(assignment)
     drafted = Contract(commands=(Check(command="make test"),))
     assert "- `make test` ends with exit code 0" in task_prompt(assignment, drafted)
 
 
-def test_a_critic_is_told_the_task_what_was_checked_and_the_change_all_bounded():
+def test_a_critic_gets_task_checks_and_change_all_bounded():
     """AL-5."""
     lint = GateResult(gate=Gate(kind="lint", command="ruff check"), verdict="pre_existing")
     passed = (CheckResult(name="make test", verdict="pass", detail="secret of the trade"),)
@@ -221,7 +221,7 @@ def test_a_critic_is_told_the_task_what_was_checked_and_the_change_all_bounded()
     assert len(critique_prompt(long, contract, many, "+" * 200_000, iteration=1, maximum=1)) < 80_000
 
 
-def test_a_critics_words_become_the_agents_next_message():
+def test_a_critique_becomes_the_agents_next_message():
     """AL-5: with the score, bounded."""
     told = improve_prompt(Critique(total=5, remarks="Handle the empty basket."))
     assert told.startswith("The work passes its checks. A critic gave it 5 of 9.")
@@ -229,13 +229,13 @@ def test_a_critics_words_become_the_agents_next_message():
     assert len(improve_prompt(Critique(total=5, remarks="x" * 60_000))) < 13_000
 
 
-def test_a_critic_is_told_what_its_answer_lacks():
+def test_a_critic_is_asked_for_the_missing_parts_of_its_answer():
     assert "It lacks the total.\nWrite it again and end it with the lines `Correctness: N/3`" in malformed_prompt(
         "It lacks the total."
     )
 
 
-def test_a_name_becomes_one_segment_of_a_path():
+def test_a_name_becomes_one_path_segment():
     assert safe_file_name("US-001.store_2") == "US-001.store_2"
     assert safe_file_name("größe") == "größe"
     assert safe_file_name("US-001/step 5") == "US-001_step_5-aed97b78"
@@ -244,6 +244,6 @@ def test_a_name_becomes_one_segment_of_a_path():
     assert len(safe_file_name("鍵" * 100).encode()) <= 100
 
 
-def test_no_two_names_share_a_segment():
+def test_two_names_never_share_a_path_segment():
     names = ["a/b", "a_b", "a b", "@{", "{}", "..x", "x", "k" * 100, "k" * 101, "k" * 102, "鍵" * 40, "鍵" * 41]
     assert len({safe_file_name(name) for name in names}) == len(names)

@@ -1,4 +1,4 @@
-"""An agent under watch: scripted replies, tools that hang or fail, and a clock that only the test moves."""
+"""An agent under the watchdog: scripted replies, tools that hang or fail, and a clock that only the test moves."""
 
 import asyncio
 
@@ -22,7 +22,7 @@ def calls(*names):
 
 
 class Bench:
-    """A watched agent with these replies and tools; `tree` is what its worktree is like."""
+    """A watched agent with these replies and tools; `tree` is the state of its worktree."""
 
     def __init__(self, *replies, **tools):
         self.clock = FakeClock()
@@ -39,7 +39,7 @@ class Bench:
         return self.tree
 
     async def turn(self, *, silences=0):
-        """Take a turn in which the time of silence passes so often."""
+        """Run a turn in which the idle time passes this many times."""
         turn = asyncio.create_task(self.watched.turn("Go."))
         for _ in range(silences):
             await self._settled()
@@ -47,7 +47,7 @@ class Bench:
         return await turn
 
     def said(self):
-        """Return the words of the last request's last message."""
+        """Return the text of the last request's last message."""
         return " ".join(part.text for part in self.model.requests[-1].messages[-1].parts if isinstance(part, Text))
 
     async def _settled(self):
@@ -67,22 +67,22 @@ async def look():
     return ToolOutput("a b c")
 
 
-async def test_a_tool_that_is_silent_is_broken_off_and_the_agent_goes_on():
-    """BX-12: first a nudge; what went on before is told as what nobody knows the end of."""
+async def test_a_silent_tool_is_cancelled_and_the_agent_continues():
+    """BX-12: first a nudge; earlier calls are reported as having an unknown outcome."""
     bench = Bench(calls("hang"), saying(Text("done")), hang=hang)
     assert (await bench.turn(silences=1)).text == "done"
     assert "no sign of life for 300 s" in bench.said()
     assert "was interrupted" in bench.said()
 
 
-async def test_a_second_silence_ends_it_as_a_timeout_with_the_cause():
+async def test_a_second_silence_ends_the_attempt_as_a_timeout_with_the_cause():
     """BX-12."""
     bench = Bench(calls("hang"), calls("hang"), hang=hang)
     assert await bench.turn(silences=2) == NoProgress("timeout", "no output, no tool call and no model reply for 300 s")
 
 
-async def test_a_silent_model_is_broken_off_as_well():
-    """BX-12: the request, not just tools."""
+async def test_a_silent_model_request_is_cancelled_too():
+    """BX-12: requests as well as tools."""
 
     class Mute(Scripted):
         async def reply(self, request, on_delta=None):
@@ -93,8 +93,8 @@ async def test_a_silent_model_is_broken_off_as_well():
     assert (await bench.turn(silences=2)).outcome == "timeout"
 
 
-async def test_the_same_failure_three_turns_long_ends_it():
-    """BX-12: told at the second, over at the third."""
+async def test_the_same_failure_in_three_turns_ends_the_attempt():
+    """BX-12: a warning at the second, the end at the third."""
     bench = Bench(calls("fail"), calls("fail"), calls("fail"), saying(Text("never")), fail=fail)
     stuck = await bench.turn()
     assert stuck == NoProgress(
@@ -104,19 +104,19 @@ async def test_the_same_failure_three_turns_long_ends_it():
     assert "one more turn like this ends the attempt" in bench.said()
 
 
-async def test_the_same_call_thrice_in_one_turn_is_one_failure():
+async def test_the_same_call_three_times_in_one_turn_is_one_failure():
     """BX-12."""
     bench = Bench(calls("fail", "fail", "fail"), saying(Text("done")), fail=fail)
     assert (await bench.turn()).text == "done"
 
 
-async def test_looking_around_in_between_is_no_progress():
-    """BX-12: what changes nothing does not make the failure another one."""
+async def test_read_only_calls_in_between_are_no_progress():
+    """BX-12: a call that changes nothing does not reset the count."""
     bench = Bench(*(calls(name) for name in ("fail", "look", "fail", "look", "fail")), fail=fail, look=look)
     assert isinstance(await bench.turn(), NoProgress)
 
 
-async def test_whoever_changes_something_in_between_makes_progress():
+async def test_a_change_in_between_is_progress():
     """BX-12."""
 
     async def change():
@@ -128,7 +128,7 @@ async def test_whoever_changes_something_in_between_makes_progress():
     assert (await bench.turn()).text == "done"
 
 
-async def test_failures_that_differ_are_no_loop():
+async def test_different_failures_are_no_loop():
     """BX-12."""
 
     async def different():
@@ -138,7 +138,7 @@ async def test_failures_that_differ_are_no_loop():
     assert (await bench.turn()).text == "done"
 
 
-async def test_what_the_agent_raises_passes_through():
+async def test_errors_of_the_agent_pass_through():
     """BX-13."""
 
     async def ask():
@@ -149,7 +149,7 @@ async def test_what_the_agent_raises_passes_through():
 
 
 async def test_a_cancelled_turn_leaves_nothing_running():
-    """BX-3: a deadline ends the agent, and the watch with it."""
+    """BX-3: a deadline ends the agent and its watchdog."""
     bench = Bench(calls("hang"), hang=hang)
     before = asyncio.all_tasks()
     turn = asyncio.create_task(bench.turn())
@@ -161,6 +161,6 @@ async def test_a_cancelled_turn_leaves_nothing_running():
     assert asyncio.all_tasks() == before
 
 
-async def test_without_trouble_a_turn_is_the_agents_own():
+async def test_without_trouble_a_turn_is_unchanged():
     finish = await Bench(saying(Text("done"))).turn()
     assert isinstance(finish, TurnResult)

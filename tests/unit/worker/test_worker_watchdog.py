@@ -1,4 +1,4 @@
-"""What counts as getting nowhere, and what helps next: tables and properties, no clock."""
+"""What counts as a lack of progress, and the next remedy: tables and properties, no clock."""
 
 import pytest
 from hypothesis import given
@@ -16,13 +16,13 @@ from scaffold.worker.watchdog import ESCALATION_TEXT, FailedCall, RepeatedFailur
         (0, False, "human"),
     ],
 )
-def test_the_ladder_goes_from_a_word_to_a_human(attempts_left, planner, rung):
+def test_remedies_escalate_from_a_nudge_to_a_human(attempts_left, planner, rung):
     """BX-12: nudge, a fresh attempt with the cause, smaller, human."""
     assert next_escalation(attempts_left=attempts_left, planner=planner) == rung
     assert ESCALATION_TEXT[rung]
 
 
-def test_how_long_it_took_makes_no_other_failure():
+def test_durations_do_not_distinguish_failures():
     """BX-12."""
     call = ("shell", {"command": "make"})
     slow, quick = "exit code 1 after 2.3 s\n0x7f12 failed", "exit code 1 after 0.1 s\n0x9aB3 failed".lower()
@@ -42,21 +42,21 @@ def seen(*failures):
     return repetition
 
 
-def test_the_same_failure_counts_once_a_turn_and_other_failures_do_not_end_it():
+def test_the_same_failure_counts_once_per_turn_and_other_failures_do_not_reset_it():
     """BX-12."""
     assert seen((1, "x", "t"), (1, "x", "t"), (2, "y", "t"), (3, "x", "t")).times("x") == 2
     assert seen((1, "x", "t")).times("y") == 0
 
 
-def test_a_change_of_the_tree_makes_all_before_it_forgotten():
+def test_a_change_of_the_tree_resets_all_counts():
     """BX-12."""
     assert seen((1, "x", "t"), (2, "x", "t"), (3, "x", "u")).times("x") == 1
     assert seen((1, "x", "t"), (2, "y", "u"), (3, "x", "t")).times("x") == 1
 
 
 @given(st.lists(st.tuples(st.integers(1, 4), st.sampled_from("xy"), st.sampled_from("tu"))))
-def test_a_count_is_that_of_the_turns_since_the_tree_last_changed(failures):
-    """BX-12: as said in one line over the whole history."""
+def test_a_count_covers_the_turns_since_the_tree_last_changed(failures):
+    """BX-12: compared with a one-line definition over the whole history."""
     if failures:
         tree = failures[-1][2]
         last = next((at for at in range(len(failures), 0, -1) if failures[at - 1][2] != tree), 0)
